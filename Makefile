@@ -1,0 +1,36 @@
+# make install | demo | test | bench | docs | clean
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.installed
+
+.PHONY: install demo test bench docs clean
+.DEFAULT_GOAL := install
+
+install: $(READY)
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "sdcmap needs Python 3.11 or later: make PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing sdcmap into .venv"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: install  ## the whole line on demo data: demo/map.html and demo/report.html
+	@$(BIN)/sdcmap demo -o demo
+
+test: install  ## everything that must hold before a commit
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2
+
+bench: install  ## every benchmark in turn
+	@for script in $(sort $(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+docs: install  ## one reference page for each method and measure
+	@$(BIN)/python docs/make_reference.py
+
+clean:  ## what can be made again; never a study or a release
+	@rm -rf demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find src tests docs bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,164 @@
+"""Engines: where jobs run. The seam is `concurrent.futures.Executor`: serial, threads, processes, or anyone's own.
+
+Processes start by forkserver or spawn, never fork, and end with their parent. A broken pool is rebuilt; a chunk of jobs
+that kills its worker twice is halved until the one candidate is found.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures.process import ProcessPoolExecutor
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sdcmap.errors import PlanError, SdcmapError, did_you_mean
+
+if TYPE_CHECKING:
+    from sdcmap.microdata import Microdata
+    from sdcmap.scoring import CandidateRow, Job
+
+ENGINES = ("serial", "threads", "processes")
+CHUNK_SECONDS = 0.05  # work in one chunk
+WINDOW = 4  # chunks in flight per worker
+KILLED = "its worker process was killed twice (out of memory, or a crash in compiled code)"
+Run = Callable[[Sequence["Job"]], "list[CandidateRow]"]
+
+
+class Serial(Executor):
+    """Runs each task when it is submitted."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def make_executor(engine: str, workers: int) -> Executor:
+    """A fresh executor of one of ENGINES."""
+    if engine not in ENGINES:
+        raise PlanError(f"the engine must be one of {', '.join(ENGINES)}.{did_you_mean(engine, ENGINES)}")
+    if engine == "serial":
+        return Serial()
+    if engine == "threads":
+        return ThreadPoolExecutor(workers)
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        os._exit(1)  # a worker is importing an unguarded script: the parent says so
+    how = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context(how), initializer=_start_worker)
+    try:
+        pool.submit(os.getpid).result()
+    except BrokenExecutor:
+        raise SdcmapError(
+            "the worker processes could not start. Put the call under `if __name__ == \"__main__\":`, "
+            "because workers import the script, or use workers=1."
+        ) from None
+    return pool
+
+
+def _start_worker() -> None:
+    """Runs once in each worker: one thread for every library, Ctrl-C left to the parent, and no life without it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in ("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ[name] = "1"
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def run_here(data: Microdata, jobs: Sequence[Job]) -> list[CandidateRow]:
+    """Run jobs on data of this process, with one BLAS thread."""
+    from threadpoolctl import threadpool_limits
+
+    from sdcmap.scoring import run_job
+
+    with threadpool_limits(1):
+        return [run_job(data, job) for job in jobs]
+
+
+def run_at(path: str, digest: str, jobs: Sequence[Job]) -> list[CandidateRow]:
+    """Run jobs on the working copy at `path`, opened once per worker."""
+    return run_here(_opened(path, digest), jobs)
+
+
+@cache
+def _opened(path: str, digest: str) -> Microdata:
+    from sdcmap.workcopy import open_copy
+
+    return open_copy(Path(path), digest)
+
+
+def run_on(engine: str, data: Microdata, copy: Path | None) -> Run:
+    """What a worker of this engine does with a chunk of jobs."""
+    return partial(run_here, data) if copy is None else partial(run_at, str(copy), data.digest)
+
+
+def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers: int) -> Iterator[list[CandidateRow]]:
+    """Rows as they come; at most WINDOW chunks per worker are in flight, and chunks grow to CHUNK_SECONDS of work."""
+    executor = make()
+    suspects: deque[tuple[list[Job], int]] = deque()  # chunks whose worker died, and how often: they run alone
+    flying: dict[Future[list[CandidateRow]], tuple[list[Job], int]] = {}
+    size = 1
+    try:
+        while True:
+            while len(flying) < (1 if suspects else WINDOW * workers):
+                chunk, deaths = suspects.popleft() if suspects else (list(islice(jobs, size)), 0)
+                if not chunk:
+                    break
+                flying[executor.submit(run, chunk)] = chunk, deaths
+                if deaths:
+                    break
+            if not flying:
+                return
+            broken: list[tuple[list[Job], int]] = []
+            for future in wait(flying, return_when=FIRST_COMPLETED).done:
+                chunk, deaths = flying.pop(future)
+                try:
+                    rows = future.result()
+                except BrokenExecutor:
+                    broken.append((chunk, deaths + 1))
+                    continue
+                per_job = sum(row.seconds for row in rows) / len(rows)
+                size = max(1, min(1000, 4 * size, int(CHUNK_SECONDS / max(per_job, 1e-6))))
+                yield rows
+            if broken:
+                broken += [(chunk, deaths + 1) for chunk, deaths in flying.values()]
+                flying.clear()
+                stop(executor)
+                executor = make()
+                for chunk, deaths in broken:
+                    if deaths < 2:
+                        suspects.append((chunk, deaths))
+                    elif len(chunk) == 1:
+                        yield [_killed(chunk[0])]
+                    else:
+                        half = len(chunk) // 2
+                        suspects += [(chunk[:half], 1), (chunk[half:], 1)]
+    finally:
+        stop(executor)
+
+
+def _killed(job: Job) -> CandidateRow:
+    from sdcmap.scoring import CandidateRow
+
+    candidate = job.candidate
+    return CandidateRow(candidate.id, candidate.method.text, candidate.replicate, "failed", KILLED, 0.0)
+
+
+def stop(executor: Executor) -> None:
+    """End an executor now; what is in flight is lost and made again by the next sweep."""
+    for process in list((getattr(executor, "_processes", None) or {}).values()):
+        process.terminate()
+    executor.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,202 @@
+"""The R-U map: scores seen on two axes, with anchors, bands, the frontier and how often each method is on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import sdcmap
+from sdcmap.errors import PlanError
+from sdcmap.kernels.pareto import linear_optima, undominated
+from sdcmap.measure import Measure
+from sdcmap.rule import Rule
+from sdcmap.study import Scores
+
+IDENTITY = "Identity"  # the anchor where everything is released
+
+
+@dataclass(frozen=True)
+class RUMap:
+    """Scores on a risk and a utility axis.
+
+    Parameters
+    ----------
+    scores : of a sweep, or a table made elsewhere.
+    risk : one risk measure, or several taken at their worst ("protect against the worst"); by value or by name.
+    utility : one utility measure; a loss (better when lower) or a gain.
+    limits : a limit for each risk measure. With limits, the worst of value/limit is drawn; without, several measures must
+        share one unit.
+
+    Axes are absolute: adding a candidate never moves another. The anchors, releasing everything (`Identity`) and
+    releasing nothing, are drawn but take no part in the frontier.
+    """
+
+    scores: Scores
+    risk: tuple[str, ...]
+    utility: str
+    limits: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        risk: Any = self.risk
+        single = isinstance(risk, str | Measure)
+        object.__setattr__(self, "risk", tuple(map(str, [risk] if single else risk)))
+        object.__setattr__(self, "utility", str(self.utility))
+        object.__setattr__(self, "limits", tuple(float(limit) for limit in self.limits))
+        units = {self._fact(name, "unit") for name in self.risk}
+        if not self.risk:
+            raise PlanError("a map needs at least one risk measure.")
+        if self.limits and (len(self.limits) != len(self.risk) or min(self.limits) <= 0):
+            raise PlanError(f"limits must hold one positive limit for each of {len(self.risk)} risk measures.")
+        if len(units) > 1 and not self.limits:
+            raise PlanError("risk measures of different units have a worst one only with a limit for each.")
+
+    # ---- axes -------------------------------------------------------------------------------------------------
+    def _fact(self, measure: str, column: str) -> Any:
+        self.scores.column(measure)
+        return self.scores.measure.filter(pl.col("name") == measure)[column][0]
+
+    @cached_property
+    def signs(self) -> tuple[float, float]:
+        """+1 where lower is better, -1 where higher is, for (risk, utility)."""
+        directions = {self._fact(name, "direction") for name in self.risk}
+        if len(directions) > 1:
+            raise PlanError("risk measures taken at their worst must all be better in one direction.")
+        both = directions.pop(), self._fact(self.utility, "direction")
+        return (1.0 if both[0] == "lower" else -1.0), (1.0 if both[1] == "lower" else -1.0)
+
+    @cached_property
+    def labels(self) -> tuple[str, str]:
+        """What the two axes show, with their units."""
+        name = self.risk[0] if len(self.risk) == 1 else f"worst of {', '.join(self.risk)}"
+        unit = "share of its limit" if self.limits else self._fact(self.risk[0], "unit")
+        return f"{name} ({unit})", f"{self.utility} ({self._fact(self.utility, 'unit')})"
+
+    @cached_property
+    def is_expectation(self) -> bool:
+        """Whether an axis is a function of an expectation, so that methods, not single releases, are compared."""
+        values = [self.scores.values.get(name) for name in (*self.risk, self.utility)]
+        return any(value is not None and value.expectation for value in values)
+
+    @cached_property
+    def nothing(self) -> tuple[float, float] | None:
+        """The anchor of releasing nothing, where every measure has a value for it."""
+        values = [self._fact(name, "at_nothing") for name in (*self.risk, self.utility)]
+        if any(value is None for value in values):
+            return None
+        return self._worst(values[:-1]), float(values[-1])
+
+    def _worst(self, values: Sequence[Any]) -> Any:
+        scaled = [v / limit for v, limit in zip(values, self.limits, strict=True)] if self.limits else list(values)
+        return np.maximum.reduce(scaled) if self.signs[0] > 0 else np.minimum.reduce(scaled)
+
+    # ---- points -----------------------------------------------------------------------------------------------
+    @cached_property
+    def points(self) -> pl.DataFrame:
+        """One row a candidate: id, method, replicate, risk, utility, anchor, frontier."""
+        table = self.scores.column(self.utility).select("id", "method", "replicate", utility="value")
+        for i, name in enumerate(self.risk):
+            part = self.scores.column(name).select("id", pl.col("value").alias(f"risk {i}"))
+            table = table.join(part, on="id", how="inner", maintain_order="left")
+        worst = self._worst([table[f"risk {i}"].to_numpy() for i in range(len(self.risk))])
+        table = table.select("id", "method", "replicate", pl.Series("risk", worst, dtype=pl.Float64), "utility")
+        return self._with_frontier(table)
+
+    @cached_property
+    def means(self) -> pl.DataFrame:
+        """One row a method: pooled risk and utility, each with its standard error (se) and the 2.5 to 97.5 % of single
+        releases (low, high), count of replicates, anchor, frontier, and frontier membership with its interval."""
+        single = self.points.group_by("method", maintain_order=True).agg(
+            pl.len().alias("count"),
+            *(
+                pl.col(axis).quantile(q, "linear").alias(f"{axis}_{end}")
+                for axis in ("risk", "utility")
+                for q, end in ((0.025, "low"), (0.975, "high"))
+            ),
+        )
+        table = single
+        for i, name in enumerate(self.risk):
+            part = self.scores.pooled(name).select("method", pl.col("value").alias(f"v{i}"), pl.col("se").alias(f"s{i}"))
+            table = table.join(part, on="method", how="left", maintain_order="left")
+        part = self.scores.pooled(self.utility).select("method", utility="value", utility_se="se")
+        table = table.join(part, on="method", how="left", maintain_order="left")
+        values = [table[f"v{i}"].to_numpy() for i in range(len(self.risk))]
+        worst = self._worst(values)
+        which = np.argmax(np.array([v / w for v, w in zip(values, self.limits or [1.0] * len(values), strict=True)]), axis=0)
+        errors = np.array([table[f"s{i}"].cast(pl.Float64).to_numpy() for i in range(len(self.risk))])
+        error = errors[which, np.arange(len(which))] / np.array(self.limits or [1.0] * len(values))[which]
+        table = table.with_columns(
+            pl.Series("risk", worst, dtype=pl.Float64), pl.Series("risk_se", error, nan_to_null=True)
+        )
+        table = self._with_frontier(table).join(self.membership, on="method", how="left", maintain_order="left")
+        ends = [f"{axis}_{end}" for axis in ("risk", "utility") for end in ("se", "low", "high")]
+        membership = ["membership", "membership_low", "membership_high"]
+        return table.select("method", "count", "risk", "utility", *ends, "anchor", "frontier", *membership)
+
+    def _with_frontier(self, table: pl.DataFrame) -> pl.DataFrame:
+        anchor = (table["method"] == IDENTITY).to_numpy()
+        risk, loss = self._losses(table)
+        frontier = np.zeros(len(table), dtype=bool)
+        frontier[~anchor] = undominated(risk[~anchor], loss[~anchor])
+        return table.with_columns(pl.Series("anchor", anchor), pl.Series("frontier", frontier))
+
+    def _losses(self, table: pl.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Both axes turned so that less is better."""
+        return self.signs[0] * table["risk"].to_numpy(), self.signs[1] * table["utility"].to_numpy()
+
+    @cached_property
+    def frontier(self) -> pl.DataFrame:
+        """The undominated candidates, ties included, from least to most risk."""
+        return self.points.filter("frontier").sort("risk", "utility")
+
+    @cached_property
+    def membership(self) -> pl.DataFrame:
+        """Share of replicate numbers for which a method's replicate is undominated among the same replicate of all
+        methods, with its 95 % Wilson interval. A method without randomness stands in every replicate."""
+        masked = self.points.filter(~pl.col("anchor"))
+        once = self.scores.candidate.group_by("method").len().filter(pl.col("len") == 1)["method"].implode()
+        constant = masked.filter(pl.col("method").is_in(once))
+        varying = masked.filter(~pl.col("method").is_in(once))
+        replicates = sorted(varying["replicate"].unique()) or [0]
+        hits = dict.fromkeys(masked["method"].unique(), 0)
+        for replicate in replicates:
+            table = pl.concat([varying.filter(pl.col("replicate") == replicate), constant])
+            for method in table["method"].filter(pl.Series(undominated(*self._losses(table)))):
+                hits[method] += 1
+        rows = [(method, *_wilson(hit, len(replicates))) for method, hit in hits.items()]
+        names = ("membership", "membership_low", "membership_high")
+        return pl.DataFrame(rows, schema={"method": pl.String, **dict.fromkeys(names, pl.Float64)}, orient="row")
+
+    # ---- choosing and drawing ---------------------------------------------------------------------------------
+    def linear_path(self, *, by: str = "mean") -> pl.DataFrame:
+        """Every optimum of risk + slope * loss as the slope goes from 0 to infinity: from, to, method, risk, utility.
+
+        `by`: "mean" compares methods by their pooled values, "release" single candidates. Anchors are left out. For a
+        utility that is better when higher the loss is its negative.
+        """
+        table = (self.means if by == "mean" else self.points).filter(~pl.col("anchor"))
+        path = linear_optima(*self._losses(table))
+        rows = table[[index for _, _, index in path]].select(
+            *(["id", "replicate"] if by == "release" else []), "method", "risk", "utility"
+        )
+        return pl.DataFrame({"from": [p[0] for p in path], "to": [p[1] for p in path]}).hstack(rows)
+
+    def choose(self, rule: Rule) -> Any:
+        """The `Choice` that a rule makes on this map."""
+        return rule.choose(self)
+
+    def draw(self, **options: Any) -> Any:
+        """The map as a chart with `.save("map.html" | ".svg" | ".png")`; options as in `sdcmap.draw_map`."""
+        return sdcmap.draw_map(self, **options)
+
+
+def _wilson(hits: int, count: int, z: float = 1.959964) -> tuple[float, float, float]:
+    share = hits / count
+    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
+    return share, max(0.0, centre - half), min(1.0, centre + half)

@@ -1,0 +1,31 @@
+"""Identity: release everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from numpy.random import Generator
+
+from sdcmap.method import Method
+from sdcmap.microdata import Microdata
+
+
+@dataclass(frozen=True)
+class Identity(Method):
+    """The file as it is: the end of the map where everything is released. Every plan contains it.
+
+    Missing values, weights and households stay as they are.
+
+    Examples
+    --------
+    >>> Identity().text
+    'Identity'
+    """
+
+    random: ClassVar[bool] = False
+    kept: ClassVar[str] = "everything"
+    distorted: ClassVar[str] = "nothing"
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        return data.change(None, {})

@@ -1,0 +1,109 @@
+"""The sweep: every candidate of a plan made and scored, each number stored once, whatever the engine."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from functools import partial
+from pathlib import Path
+
+from sdcmap.engines import make_executor, run_all, run_here, run_on
+from sdcmap.errors import PlanError
+from sdcmap.microdata import Microdata
+from sdcmap.plan import Candidate, Plan
+from sdcmap.scoring import Job
+from sdcmap.study import Scores, Study
+from sdcmap.workcopy import write_copy
+
+Progress = Callable[[int, int], None]  # candidates done, candidates in all
+
+
+def sweep(
+    data: Microdata,
+    plan: Plan,
+    study: str | Path | None = None,
+    *,
+    workers: int | None = None,
+    engine: str | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> Scores:
+    """Make and score every candidate of `plan`; go on where an earlier sweep of the study stopped.
+
+    Parameters
+    ----------
+    study : folder to keep the scores in; None keeps them in memory.
+    workers : number of workers; by default one per core this process may use.
+    engine : "serial", "threads" or "processes" (default: processes, serial with one worker). Rows are the same.
+    executor : an executor of your own instead.
+    progress : called with (candidates done, candidates in all).
+
+    A candidate that cannot be made, and a measure that has no value, are recorded with the reason; nothing ends the
+    sweep. Ctrl-C leaves a valid study.
+    """
+    workers = workers or len(os.sched_getaffinity(0))
+    engine = engine or ("serial" if workers == 1 else "processes")
+    problems = plan.problems_with(data)
+    if problems:
+        raise PlanError(problems)
+    kept = Study.begin(study, data, plan)
+    with kept.writing():
+        kept.add_measures(plan.measures, data)
+        todo = _missing(kept, plan)
+        finished = plan.count - sum(1 for _ in _missing(kept, plan))
+        report = progress or (lambda done, total: None)
+        report(finished, plan.count)
+        for job in _first_of_each_class(plan, kept):  # compiles the kernels before workers start
+            kept.add(run_here(data, [job]))
+            finished += 1
+        todo = _missing(kept, plan)
+        if finished < plan.count:
+            with tempfile.TemporaryDirectory(prefix="sdcmap-") as folder:
+                copy = None
+                if engine == "processes" or executor is not None:
+                    copy = kept.path or write_copy(data, Path(folder))
+                make = (lambda: executor) if executor is not None else partial(make_executor, engine, workers)
+                rows = run_all(todo, run_on(engine, data, copy), make, workers)
+                for batch in rows:
+                    kept.add(batch)
+                    finished += len(batch)
+                    report(finished, plan.count)
+        report(plan.count, plan.count)
+    return kept.scores(plan)
+
+
+def _missing(study: Study, plan: Plan) -> Iterator[Job]:
+    """One job for each candidate that lacks a score, with the measures it lacks."""
+    done = study.done()
+    for candidate in plan.candidates:
+        status, have = done.get(candidate.id, ("", frozenset()))
+        lacking = tuple(measure for measure in plan.measures if measure.text not in have)
+        if status in ("", "ok") and lacking:
+            yield Job(candidate, candidate.stream(plan.seed).key, lacking)
+
+
+def _first_of_each_class(plan: Plan, study: Study) -> Iterator[Job]:
+    seen: set[type] = set()
+    for job in _missing(study, plan):
+        if type(job.candidate.method) not in seen:
+            seen.add(type(job.candidate.method))
+            yield job
+
+
+def cost_guess(data: Microdata, plan: Plan, limit: float = 2.0) -> float:
+    """Seconds one worker would need, from a few candidates made and scored for at most `limit` seconds; a guess."""
+    methods = plan.expanded
+    step = max(1, len(methods) // 8)
+    sample = [Candidate(method) for method in methods[1::step] or methods]
+    started = time.perf_counter()
+    seconds = []
+    for candidate in sample:
+        for _ in range(2):  # the second time without compilation and first views
+            rows = run_here(data, [Job(candidate, candidate.stream(plan.seed).key, plan.measures)])
+        seconds.append(rows[0].seconds)
+        if time.perf_counter() - started > limit:
+            break
+    return plan.count * sum(seconds) / len(seconds)

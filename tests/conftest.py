@@ -1,0 +1,42 @@
+"""What tests share: the reference folder, its two most used files, and how hard Hypothesis tries."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+import sdcmap as sm
+
+IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+settings.register_profile("default", deadline=None, max_examples=50)
+settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True)
+settings.load_profile("ci" if IN_CI else "default")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The reference folder (data/, golden/): $SDCMAP_DATA, or the folder `shared` beside the repository."""
+    beside = Path(__file__).resolve().parents[2] / "shared"
+    folder = Path(os.environ.get("SDCMAP_DATA") or beside)
+    if not (folder / "data").is_dir():
+        reason = f"no reference files: {folder} has no folder data/; set SDCMAP_DATA to the folder that holds it"
+        if IN_CI:
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def cps8d(shared: Path) -> sm.Microdata:
+    """CPS-8d: 48,842 persons, 8 categorical keys."""
+    return sm.read(shared / "data" / "cps8d.parquet", keys="all")
+
+
+@pytest.fixture(scope="session")
+def casc_census(shared: Path) -> sm.Microdata:
+    """The CASC file "Census": 1,080 records, 13 numeric variables, the final weight among them as in the paper."""
+    return sm.read(shared / "data" / "casc_census.parquet", numeric="all")
