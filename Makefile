@@ -33,4 +33,4 @@ docs: install  ## one reference page for each method and measure
 
 clean:  ## what can be made again; never a study or a release
 	@rm -rf demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	@find src tests docs bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

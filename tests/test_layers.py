@@ -25,11 +25,11 @@ LONGEST_FILE = 300
 GROUND = {"errors", "__version__"}  # may be imported by all but the kernels
 FLOORS = (
     {"kernels"},
-    {"schema", "microdata", "io", "value", "method", "measure", "cells", "randomness", "rule", "statfiles"},
+    {"schema", "microdata", "io", "value", "method", "measure", "cells", "grid", "randomness", "rule", "statfiles"},
     {"methods", "risk", "utility", "theory"},
-    {"plan", "sweep", "engines", "study", "scoring", "workcopy"},
+    {"plan", "sweep", "engines", "study", "scoring", "workcopy", "look", "progress"},
     {"map", "choose"},
-    {"records", "release", "charts", "report", "papers"},
+    {"records", "release", "charts", "report", "papers", "tour"},
     {"cli", "web"},
 )
 FLOOR_OF = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
@@ -131,7 +131,7 @@ def _reason_inside(found: Import, module: str, part: str) -> str:
     """The same for an import from sdcmap itself, by a module above the kernels."""
     floor = FLOOR_OF.get(part, len(FLOORS))
     if not found.part:
-        finder = module == "sdcmap.value" and found.function == "find"
+        finder = (module, found.function) in (("sdcmap.value", "find"), ("sdcmap.map", "draw"))
         return "" if (floor >= 5 and part not in HIGHEST_FOR) or finder else "import the module, not the whole package"
     if found.part in GROUND or found.part == part:
         return ""

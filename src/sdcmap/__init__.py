@@ -1,57 +1,52 @@
 """sdcmap: choose what to release.
 
-Microdata -> Plan -> candidates -> scores -> R-U map -> choice -> release. Names are resolved on first use, so that
-importing the package costs nothing.
+Microdata -> Plan -> candidates -> scores -> R-U map -> choice -> release. The public names stand in `__init__.pyi` and
+are resolved on first use, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
 
+import ast
+import sys
 from functools import cache
 from importlib import import_module, metadata
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-_HOME = {
-    "sdcmap.charts": ["draw_map"],
-    "sdcmap.choose": ["Choice", "IdealPoint", "Linear", "Threshold"],
-    "sdcmap.errors": [
-        "Infeasible", "MissingExtra", "PlanError", "Refused", "SchemaError", "SdcmapError", "StudyDamaged",
-        "StudyMismatch", "Undefined",
-    ],
-    "sdcmap.io": ["Source", "read", "write"],
-    "sdcmap.map": ["RUMap"],
-    "sdcmap.measure": ["Estimate", "Measure"],
-    "sdcmap.method": ["Method"],
-    "sdcmap.methods": ["Chain", "Identity", "Noise", "RankSwap", "Swap"],
-    "sdcmap.microdata": ["Microdata"],
-    "sdcmap.plan": ["Candidate", "Plan"],
-    "sdcmap.release": ["Release", "release"],
-    "sdcmap.report": ["report"],
-    "sdcmap.risk": ["KnownIndex", "SmallCells"],
-    "sdcmap.schema": ["Schema", "Variable"],
-    "sdcmap.rule": ["Rule"],
-    "sdcmap.scoring": ["mask", "score"],
-    "sdcmap.study": ["Scores", "Study"],
-    "sdcmap.sweep": ["sweep"],
-    "sdcmap.utility": ["Hellinger", "IL1s", "MeanPrecision"],
-    "sdcmap.value": ["Range", "grid", "subsets"],
-}  # fmt: skip
-_MODULES = ["demo", "errors", "testing"]
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+_STUB = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+_IMPORTS = [line for line in _STUB.body if isinstance(line, ast.ImportFrom)]
+_HOME = {name.name: str(line.module) for line in _IMPORTS for name in line.names}
 
-__all__ = sorted([*_MODULE_OF, *_MODULES])  # noqa: PLE0605 - made from the table above
+__all__ = sorted(_HOME)
 __version__ = "0.1.0"
 
 
+class _Package(ModuleType):
+    """The package as a module in which `sdcmap.sweep` stays the function when the module of that name is imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and _HOME.get(name, "sdcmap") != "sdcmap"):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
 def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        return getattr(import_module(_MODULE_OF[name]), name)
-    if name in _MODULES:
-        return import_module(f"sdcmap.{name}")
-    raise AttributeError(f"module 'sdcmap' has no attribute {name!r}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'sdcmap' has no attribute {name!r}")
+    home = _HOME[name]
+    return import_module(f"sdcmap.{name}") if home == "sdcmap" else getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def names_of(*homes: str) -> list[str]:
+    """The public names that live in these modules."""
+    return [name for name, home in _HOME.items() if home in homes]
 
 
 @cache

@@ -61,7 +61,9 @@ class _ByRelease(Rule):
         needed = math.ceil(round(1 / (1 - self.quantile), 9))
         short = means.filter(~pl.col("anchor") & (pl.col("count") > 1) & (pl.col("count") < needed))
         if len(short) or means["count"].max() == 1:
-            raise PlanError(f"the {self.quantile:g} quantile of risk needs at least {needed} replicates of each method.")
+            raise PlanError(
+                f"the {self.quantile:g} quantile of risk needs at least {needed} replicates of each method."
+            )
         upper = ru.points.group_by("method").agg(pl.col("risk").quantile(self.quantile, "higher").alias("risk"))
         return means.drop("risk").join(upper, on="method", how="left"), f"{self.quantile:g} quantile of risk"
 
@@ -228,7 +230,9 @@ class IdealPoint(_ByRelease):
                 low, high = ru._fact(name, "low"), ru._fact(name, "high")
                 ends.append((low, high) if sign > 0 else (high, low))
         if any(end is None or not math.isfinite(end) for pair in ends for end in pair) or any(a == b for a, b in ends):
-            raise PlanError(f"the ideal point needs axes with two finite, different ends by {self.scale}; one has none.")
+            raise PlanError(
+                f"the ideal point needs axes with two finite, different ends by {self.scale}; one has none."
+            )
         return ends
 
 

@@ -57,7 +57,7 @@ def make_executor(engine: str, workers: int) -> Executor:
         pool.submit(os.getpid).result()
     except BrokenExecutor:
         raise SdcmapError(
-            "the worker processes could not start. Put the call under `if __name__ == \"__main__\":`, "
+            'the worker processes could not start. Put the call under `if __name__ == "__main__":`, '
             "because workers import the script, or use workers=1."
         ) from None
     return pool

@@ -13,12 +13,14 @@ import polars as pl
 from sdcmap.errors import MissingExtra, PlanError, SchemaError, did_you_mean
 from sdcmap.microdata import Array, Column, Microdata, smallest_unsigned
 from sdcmap.schema import KINDS, Schema, Variable
+from sdcmap.statfiles import coded_frame, read_statfile, split_missing, write_statfile
 from sdcmap.value import Value
 
 STAT_FORMATS = ("sav", "dta", "sas7bdat", "xpt")
 FORMATS = ("csv", "parquet", *STAT_FORMATS)
 ORDINAL_LEVELS = 50  # a whole-number key with at most so many distinct values is read as ordinal
 Names = str | Sequence[str]
+_NAMED = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)  # types whose values are categories by themselves
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,8 @@ def read(
         ordinal, a number numeric; a whole-number key with at most 50 distinct values is ordinal.
     missing : texts of a CSV file that mean "missing", besides the empty field.
 
-    Missing values stay missing: NaN in a numeric column, a last category of their own in the others. User-missing codes
-    of SPSS, Stata and SAS are missing too, and are written back as the codes they were.
+    Missing values stay missing: NaN in a numeric column, a last category of their own in the others (NaN means missing
+    everywhere). User-missing codes of SPSS, Stata and SAS are missing too, and are written back as the codes they were.
 
     >>> import polars as pl
     >>> read(pl.DataFrame({"age": [31, 44], "sex": ["f", "m"]}), keys=["age", "sex"])
@@ -123,9 +125,9 @@ def write(data: Microdata, path: str | Path) -> Path:
     """Write microdata as they stand, in the format that the file name's ending names."""
     path = Path(path)
     form = _format_of(path)
+    if not path.parent.is_dir():
+        raise SchemaError(f"there is no folder {path.parent} to write in.")
     if form in STAT_FORMATS:
-        from sdcmap.statfiles import write_statfile
-
         return write_statfile(data, path)
     frame = data.frame()
     if form == "csv":
@@ -137,114 +139,95 @@ def write(data: Microdata, path: str | Path) -> Path:
 
 def encode(raw: pl.Series, fact: Variable, kind: str | None) -> tuple[Variable, Column]:
     """One raw column as (variable, column): user-missing codes set apart, kind settled, values as codes or float64."""
-    clean, reasons, codes = _split_missing(raw, fact)
+    clean, reasons, codes = split_missing(raw, fact)
+    dtype = clean.dtype
+    if not (dtype.is_numeric() or dtype.is_temporal() or dtype in _NAMED):
+        raise SchemaError(f"column {raw.name!r} is {dtype.base_type()}; text, numbers, dates and booleans are read.")
+    clean = clean.fill_nan(None) if dtype.is_float() else clean
     kind = kind or _kind_of(clean, fact)
-    variable = replace(fact, name=raw.name, kind=kind, reasons=codes, storage=clean.dtype.base_type().__name__)
+    storage = f"Decimal({dtype.precision}, {dtype.scale})" if isinstance(dtype, pl.Decimal) else str(dtype.base_type())
+    variable = replace(fact, name=raw.name, kind=kind, reasons=codes, storage=storage)
     if kind == "numeric":
         return variable, Column(_float64(clean), None, reasons if codes else None)
-    if isinstance(clean.dtype, pl.Enum):
-        levels = clean.dtype.categories.rename(raw.name)
-        found = clean.to_physical()
+    if isinstance(dtype, pl.Enum):
+        levels, found = dtype.categories.rename(raw.name), clean.to_physical()
     else:
-        clean = clean.cast(pl.String) if clean.dtype == pl.Categorical else clean
+        clean = clean.cast(pl.String) if dtype == pl.Categorical else clean
         levels = clean.drop_nulls().unique().sort()
-        found = clean.rank("dense") - 1 if clean.dtype != pl.Null else clean.cast(pl.UInt32)
-    gone = clean.is_null().to_numpy()
-    if gone.any():
-        levels = levels.extend(pl.Series([None] * (1 + len(codes)), dtype=levels.dtype))
-    values = found.fill_null(len(levels) - (1 + len(codes) if gone.any() else 0)).to_numpy().astype(np.int64)
-    values = np.where(gone, values + reasons, values) if codes else values
+        found = clean.replace_strict(levels, np.arange(len(levels)), return_dtype=pl.UInt32)
+    values = found.cast(pl.UInt32).fill_null(len(levels)).to_numpy()
+    if found.null_count():
+        levels = levels.extend_constant(None, 1 + len(codes))
+        values = values + reasons
     return variable, Column(values.astype(smallest_unsigned(len(levels))), levels)
-
-
-def _split_missing(raw: pl.Series, fact: Variable) -> tuple[pl.Series, Array, tuple[float | str, ...]]:
-    """User-missing values become null; `reasons` says which code each was, counting from 1 into the codes met."""
-    reasons = np.zeros(len(raw), dtype=np.uint8)
-    if raw.dtype == pl.Object:  # Stata and SAS: numbers mixed with the letters of special missings
-        cells = raw.to_list()
-        letters = sorted({cell for cell in cells if isinstance(cell, str)})
-        rank = {letter: place for place, letter in enumerate(letters, 1)}
-        reasons = np.array([rank.get(cell, 0) if isinstance(cell, str) else 0 for cell in cells], dtype=np.uint8)
-        numbers = [None if isinstance(cell, str) else cell for cell in cells]
-        return pl.Series(raw.name, numbers, dtype=pl.Float64, strict=False), reasons, tuple(letters)
-    if not raw.dtype.is_numeric() or not fact.missing:
-        return raw, reasons, ()
-    hit = pl.Series([False] * len(raw))
-    for code in fact.missing:
-        low, high = code if isinstance(code, tuple) else (code, code)
-        if not isinstance(low, str) and not isinstance(high, str):
-            hit |= raw.is_between(low, high).fill_null(False)
-    met = raw.filter(hit).unique().sort().to_list()
-    for place, code in enumerate(met, 1):
-        reasons[(raw == code).fill_null(False).to_numpy()] = place
-    return raw.set(hit, None), reasons, tuple(met)
 
 
 def _kind_of(clean: pl.Series, fact: Variable) -> str:
     dtype = clean.dtype
+    if fact.role == "weight" and dtype.is_numeric():
+        return "numeric"
     if fact.measure in ("nominal", "ordinal"):
         return fact.measure
-    if dtype in (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null):
-        return "nominal"
     if dtype.is_temporal():
         return "ordinal"
-    if not dtype.is_numeric():
-        raise SchemaError(f"column {clean.name!r} has type {dtype}; text, numbers, dates and booleans are read.")
-    if fact.role in ("identifier", "household", "stratum"):
+    if not dtype.is_numeric() or fact.role in ("identifier", "household", "stratum"):
         return "nominal"
-    labelled = {code for code, _ in fact.values}
-    if labelled and clean.drop_nulls().n_unique() <= max(len(labelled), 2):
+    labelled = [float(code) for code, _ in fact.values if not isinstance(code, str)]
+    valid = clean.drop_nulls().unique().cast(pl.Float64)
+    if len(valid) <= max(len(labelled), 2) and bool(valid.is_in(labelled).any()):
         return "nominal"
-    if fact.role == "key" and dtype.is_integer() and clean.n_unique() <= ORDINAL_LEVELS:
-        return "ordinal"
-    return "numeric"
+    # SPSS and SAS hold every number as a float, so whole floats of a statistics file count as whole numbers
+    whole = dtype.is_integer() or (fact.measure != "" and bool((clean == clean.round()).all()))
+    return "ordinal" if fact.role == "key" and whole and len(valid) <= ORDINAL_LEVELS else "numeric"
 
 
 def _float64(clean: pl.Series) -> Array:
-    if clean.dtype == pl.Null or clean.null_count() == len(clean):
+    if clean.null_count() == len(clean):
         return np.full(len(clean), np.nan)
     if not clean.dtype.is_numeric():
-        raise SchemaError(f"column {clean.name!r} is {clean.dtype}, not numbers; state another kind for it.")
+        raise SchemaError(
+            f"column {clean.name!r} is {clean.dtype.base_type()}, not numbers; state another kind for it."
+        )
     values = clean.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     endless = int(np.isinf(values).sum())
     if endless:
         raise SchemaError(f"column {clean.name!r} holds {endless} infinite values; make them missing first.")
-    if clean.dtype.is_integer() and np.nanmax(np.abs(values)) > 2**53:
-        raise SchemaError(f"column {clean.name!r} holds whole numbers beyond 2^53; state it as nominal or identifier.")
+    if not clean.cast(pl.Float64).cast(clean.dtype, strict=False).eq_missing(clean).all():
+        raise SchemaError(f"column {clean.name!r} holds numbers with more digits than 2^53; state it as nominal.")
     return np.ascontiguousarray(values)
 
 
 def _roles(columns: Sequence[str], stated: Mapping[str, Names], numeric: Names) -> tuple[dict[str, str], set[str]]:
     roles: dict[str, str] = {}
     problems = []
-    amounts = set() if isinstance(numeric, str) and numeric == "all" else set(_names(numeric))
-    every = [argument for argument, names in stated.items() if isinstance(names, str) and names == "all"]
+    every = [argument for argument, names in stated.items() if names == "all"]
+    amounts = set() if numeric == "all" else set(_names(numeric))
     for argument, names in stated.items():
         listed = () if argument in every else _names(names)
-        if argument in ("weight", "household", "stratum") and len(listed) > 1:
-            problems.append(f"{argument} takes one column; {len(listed)} came.")
+        if argument in ("weight", "household", "stratum") and (len(listed) > 1 or argument in every):
+            problems.append(f"{argument} takes one column.")
         for name in listed:
             if name in roles and roles[name] != _ROLE_OF[argument]:
                 problems.append(f"column {name!r} has two roles, {roles[name]} and {_ROLE_OF[argument]}.")
             roles[name] = _ROLE_OF[argument]
-    unknown = [name for name in (*roles, *amounts) if name not in columns]
+    unknown = [name for name in (*roles, *sorted(amounts)) if name not in columns]
     problems += [f"no column {name!r}.{did_you_mean(name, columns)}" for name in dict.fromkeys(unknown)]
     if len(every) > 1:
         problems.append(f"only one of {' and '.join(every)} can be 'all'.")
     if problems:
         raise SchemaError(" ".join(problems))
-    rest = [name for name in columns if name not in roles and name not in amounts]
-    if isinstance(numeric, str) and numeric == "all":
-        amounts = {name for name in columns if roles.get(name) in (None, "key", "sensitive", "other")}
-    elif every:
+    if every:
+        rest = [name for name in columns if name not in roles and name not in amounts]
         roles |= dict.fromkeys(rest, _ROLE_OF[every[0]])
+    if numeric == "all":
+        amounts = {name for name in columns if roles.get(name) in (None, "key", "sensitive", "other")}
     return roles, amounts
 
 
 def _frame_of(source: Any, missing: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, Variable], str]:
     """The raw frame, what the file says of its variables, and the format a release is written in."""
     if isinstance(source, Microdata):
-        return source.frame(), {v.name: replace(v, kind="") for v in source.schema.variables}, source.schema.format
+        return coded_frame(source), {v.name: v for v in source.schema.variables}, source.schema.format
     if isinstance(source, str | Path):
         return _frame_of_file(Path(source), missing)
     try:
@@ -258,6 +241,8 @@ def _frame_of(source: Any, missing: tuple[str, ...]) -> tuple[pl.DataFrame, dict
 
 
 def _frame_of_file(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, Variable], str]:
+    if path.is_dir():
+        raise SchemaError(f"{path} is a folder, and a file is needed.")
     form = _format_of(path)
     if not path.is_file():
         raise SchemaError(f"there is no file {path}.")
@@ -265,22 +250,25 @@ def _frame_of_file(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, 
         raise SchemaError(f"{path.name} is empty (0 bytes).")
     try:
         if form in STAT_FORMATS:
-            from sdcmap.statfiles import read_statfile
-
             frame, facts = read_statfile(path)
             return frame, facts, "xpt" if form == "sas7bdat" else form
-        if form == "parquet":
-            return pl.read_parquet(path), {}, form
-        header = pl.read_csv(path, has_header=False, n_rows=1, infer_schema=False).row(0)
-        twice = sorted({str(name) for name in header if header.count(name) > 1})
-        if twice:
-            raise SchemaError(f"{path.name} has two columns of one name: {', '.join(twice)}.")
-        nulls = list(missing) if missing else None
-        return pl.read_csv(path, infer_schema_length=None, null_values=nulls), {}, form
+        return (pl.read_parquet(path) if form == "parquet" else _read_csv(path, missing)), {}, form
     except SchemaError:
         raise
-    except Exception as error:  # a reader's own message may quote the file, so only its type is passed on
-        raise SchemaError(f"{path.name} cannot be read as {form} ({type(error).__name__}).") from None
+    except (Exception, pl.exceptions.PanicException) as error:  # its message may quote the file: only its type is told
+        hint = " A CSV file is UTF-8, with a header and as many fields in each row." if form == "csv" else ""
+        raise SchemaError(f"{path.name} cannot be read as {form} ({type(error).__name__}).{hint}") from None
+
+
+def _read_csv(path: Path, missing: tuple[str, ...]) -> pl.DataFrame:
+    """A CSV file; a column with codes such as 007 stays text, so that it is written back as it was."""
+    header = pl.read_csv(path, has_header=False, n_rows=1, infer_schema=False).row(0)
+    twice = [str(place) for place, name in enumerate(header, 1) if header.count(name) > 1]
+    if twice:  # the first line of a file without a header is data, so names are not quoted
+        raise SchemaError(f"{path.name} has two columns of one name: columns {', '.join(twice)}.")
+    padded = pl.scan_csv(path, infer_schema=False).select(pl.all().str.contains(r"^[+-]?0\d").any()).collect()
+    texts = {name: pl.String for name, found in zip(padded.columns, padded.row(0), strict=True) if found}
+    return pl.read_csv(path, infer_schema_length=None, null_values=list(missing) or None, schema_overrides=texts)
 
 
 def _format_of(path: Path) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-import sdcmap
 from sdcmap.errors import PlanError
 from sdcmap.kernels.pareto import linear_optima, undominated
 from sdcmap.measure import Measure
@@ -121,13 +120,17 @@ class RUMap:
         )
         table = single
         for i, name in enumerate(self.risk):
-            part = self.scores.pooled(name).select("method", pl.col("value").alias(f"v{i}"), pl.col("se").alias(f"s{i}"))
+            part = self.scores.pooled(name).select(
+                "method", pl.col("value").alias(f"v{i}"), pl.col("se").alias(f"s{i}")
+            )
             table = table.join(part, on="method", how="left", maintain_order="left")
         part = self.scores.pooled(self.utility).select("method", utility="value", utility_se="se")
         table = table.join(part, on="method", how="left", maintain_order="left")
         values = [table[f"v{i}"].to_numpy() for i in range(len(self.risk))]
         worst = self._worst(values)
-        which = np.argmax(np.array([v / w for v, w in zip(values, self.limits or [1.0] * len(values), strict=True)]), axis=0)
+        which = np.argmax(
+            np.array([v / w for v, w in zip(values, self.limits or [1.0] * len(values), strict=True)]), axis=0
+        )
         errors = np.array([table[f"s{i}"].cast(pl.Float64).to_numpy() for i in range(len(self.risk))])
         error = errors[which, np.arange(len(which))] / np.array(self.limits or [1.0] * len(values))[which]
         table = table.with_columns(
@@ -192,6 +195,8 @@ class RUMap:
 
     def draw(self, **options: Any) -> Any:
         """The map as a chart with `.save("map.html" | ".svg" | ".png")`; options as in `sdcmap.draw_map`."""
+        import sdcmap  # a door upstairs: charts know the map, the map does not know charts
+
         return sdcmap.draw_map(self, **options)
 
 

@@ -30,7 +30,7 @@ class Measure(Value):
     Class data: `axis` "risk" or "utility"; `unit`; `direction` "lower" or "higher" (which is better); `bounds` of the
     value (None: none); `at_nothing`, the value when nothing is released (None: it has none); `expectation`: the value is
     a function of an expectation, so replicates are pooled by their parts, never averaged; `sampled`: it draws random
-    numbers; `paired`: it needs to know which record is which, so fully synthetic data leave it undefined.
+    numbers.
     """
 
     axis: ClassVar[Literal["risk", "utility"]]

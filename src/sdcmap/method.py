@@ -6,9 +6,9 @@ cannot take them, and strata masked apart, each with a random stream of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -26,7 +26,8 @@ class Method(Value):
 
     Class data: `kinds` it masks; `missing` "kept" (missing values stay as they are), "category" (missing is a category
     like any other) or "refused"; `weights` and `households`: a sentence on what it does with them; `random`: whether
-    replicates differ; `kept` and `distorted`: for the method note, what it keeps exactly and what it distorts.
+    replicates differ; `at_zero`: the parameters at which it is the identity; `kept` and `distorted`: for the method
+    note, what it keeps exactly and what it distorts.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
@@ -34,6 +35,7 @@ class Method(Value):
     weights: ClassVar[str] = "not used; every record counts once"
     households: ClassVar[str] = "not used; persons are masked one by one"
     random: ClassVar[bool] = True
+    at_zero: ClassVar[Mapping[str, Any] | None] = None
     kept: ClassVar[str] = ""
     distorted: ClassVar[str] = ""
 

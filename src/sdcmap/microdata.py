@@ -187,16 +187,17 @@ class Microdata:
         """This file with new `values` of some columns in some `rows` (None: the whole columns)."""
         changes = dict(self.changes)
         for name, new in values.items():
-            new_levels = None if levels is None else levels.get(name)
             before = changes.get(name)
+            kept_levels = None if before is None else before.levels
+            new_levels = (levels or {}).get(name, kept_levels)
             if rows is None or before is None or before.rows is rows:
                 changes[name] = Change(rows, new, new_levels)
                 continue
-            merged = self.column(name).values.copy()
+            old = self.column(name).values
+            merged = old.astype(np.result_type(old, new))
             merged[rows] = new
             both = None if before.rows is None else np.union1d(before.rows, rows)
-            kept_levels = before.levels if new_levels is None else new_levels
-            changes[name] = Change(both, merged if both is None else merged[both], kept_levels)
+            changes[name] = Change(both, merged if both is None else merged[both], new_levels)
         base = self if self.base is None else self.base
         return Microdata(self.schema, self.columns, self.origin, base, changes)
 
@@ -248,10 +249,13 @@ def series(column: Column, variable: Variable) -> pl.Series:
     """One column in the type it came in; numbers that no longer fit that type are written as Float64."""
     if column.levels is not None:
         values = column.levels.gather(column.values).alias(variable.name)
-        named = variable.storage in ("Categorical", "Enum")
-        return values.cast(pl.Enum(column.levels.drop_nulls())) if named else values
+        if variable.storage == "Enum":
+            return values.cast(pl.Enum(column.levels.drop_nulls()))
+        return values.cast(pl.Categorical) if variable.storage == "Categorical" else values
     numbers = pl.Series(variable.name, column.values, nan_to_null=True)
-    typed = numbers.cast(getattr(pl, variable.storage, pl.Float64), strict=False)
+    name, _, sizes = variable.storage.rstrip(")").partition("(")  # "Int64", or "Decimal(10, 2)"
+    stored = getattr(pl, name, pl.Float64)
+    typed = numbers.cast(stored(*map(int, sizes.split(","))) if sizes else stored, strict=False)
     return typed if bool(typed.cast(pl.Float64).eq_missing(numbers).all()) else numbers
 
 
@@ -272,11 +276,11 @@ def _digest(data: Microdata, _names: tuple[str, ...]) -> str:
             continue
         column = data.column(variable.name)
         found.update(f"{variable.name}|{variable.kind}|{variable.role}|{column.values.dtype}".encode())
-        found.update(np.ascontiguousarray(column.values))
+        found.update(np.ascontiguousarray(column.values).data)
         if column.levels is not None:
             found.update(repr(column.levels.to_list()).encode())
         if column.reasons is not None:
-            found.update(np.ascontiguousarray(column.reasons))
+            found.update(np.ascontiguousarray(column.reasons).data)
     return found.hexdigest()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from numpy.random import Generator
 
 from sdcmap.errors import PlanError, SdcmapError, did_you_mean
+from sdcmap.grid import Grid, decode_grid
 from sdcmap.io import Source
 from sdcmap.measure import Measure
 from sdcmap.method import Method
@@ -21,7 +22,7 @@ from sdcmap.methods import Identity
 from sdcmap.microdata import Microdata
 from sdcmap.randomness import Stream
 from sdcmap.rule import Rule
-from sdcmap.value import Grid, Value, decode, decode_grid
+from sdcmap.value import Value, decode
 
 _PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "data")
 
@@ -72,11 +73,11 @@ class Plan:
     41
     """
 
-    methods: tuple[Method | Grid, ...]
-    measures: tuple[Measure, ...]
+    methods: Any  # given as one or a list; held as a tuple of methods and grids
+    measures: Any  # given as one or a list; held as a tuple of measures
     replicates: int = 1
-    risk: tuple[str, ...] = ()
-    utility: str = ""
+    risk: Any = ()  # given by name or value, one or a list; held as a tuple of names
+    utility: Any = ""
     limits: tuple[float, ...] = ()
     rule: Rule | None = None
     data: Source | None = None
@@ -84,7 +85,9 @@ class Plan:
     seed_stated: bool = field(default=True, repr=False, compare=False, init=False)
 
     def __post_init__(self) -> None:
-        put = lambda name, value: object.__setattr__(self, name, value)
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
         put("methods", _listed(self.methods))
         put("measures", _listed(self.measures))
         put("risk", tuple(map(str, _listed(self.risk))))
@@ -218,8 +221,11 @@ class Plan:
             given[name] = _decoded_list(name, given.get(name, []), base, problems)
         for name, part_base in (("rule", Rule), ("data", Source)):
             if name in given:
-                spec = given[name] if name == "rule" or not isinstance(given[name], Mapping) else {
-                    **given[name], "type": "Source"}
+                spec = (
+                    given[name]
+                    if name == "rule" or not isinstance(given[name], Mapping)
+                    else {**given[name], "type": "Source"}
+                )
                 given[name] = _decoded(f"[{name}]", spec, part_base, problems)
         try:
             plan = Plan(**given, seed=seed)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 from sdcmap.io import read
@@ -62,7 +63,8 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
     started = time.perf_counter()
     stream = Stream(job.key)
     candidate = job.candidate
-    status, reason, scores = "ok", "", ()
+    status, reason = "ok", ""
+    scores: tuple[ScoreRow, ...] = ()
     try:
         masked = candidate.method.apply(data, stream)
         scores = tuple(score_row(m, data, masked, stream) for m in job.measures)
@@ -77,7 +79,7 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
 def score_row(measure: Measure, original: Microdata, masked: Microdata, stream: Stream) -> ScoreRow:
     """One measure of one masked file; infinity is a status, and an undefined value has its reason."""
     try:
-        estimate = measure.score(original, masked, stream.child(f"measure {measure.digest}").rng())
+        estimate = measure.score(original, masked, _rng_of(measure, stream))
     except (Undefined, SchemaError) as error:
         return ScoreRow(measure.text, None, None, "{}", "undefined", str(error))
     except Exception as error:
@@ -88,6 +90,14 @@ def score_row(measure: Measure, original: Microdata, masked: Microdata, stream: 
     if math.isinf(estimate.value):
         return ScoreRow(measure.text, None, None, parts, "infinite", "")
     return ScoreRow(measure.text, estimate.value, estimate.se, parts, "ok", "")
+
+
+def _rng_of(measure: Measure, stream: Stream) -> Generator:
+    """The generator of a measure; only sampled measures have a stream of their own, the others draw nothing."""
+    return stream.child(f"measure {measure.digest}").rng() if measure.sampled else _UNUSED
+
+
+_UNUSED = Stream(bytes(32)).rng()
 
 
 def _type_and_place(error: Exception) -> str:
@@ -124,7 +134,15 @@ def score(
     aligned = align(original, masked, by=by)
     measures = [measures] if isinstance(measures, Measure) else list(measures)
     stream = Stream.of_seed(seed, "score")
-    return {m.text: m.score(original, aligned, stream.child(f"measure {m.digest}").rng()) for m in measures}
+    return {m.text: m.score(original, aligned, _rng_of(m, stream)) for m in measures}
+
+
+def score_file(
+    original: Microdata, masked: Any, measures: Sequence[Measure], *, by: str | None = None, seed: int = 0
+) -> list[ScoreRow]:
+    """As `score`, but one row a measure, with status and reason where there is no value."""
+    aligned = align(original, masked, by=by)
+    return [score_row(measure, original, aligned, Stream.of_seed(seed, "score")) for measure in measures]
 
 
 def align(original: Microdata, masked: Any, *, by: str | None = None) -> Microdata:

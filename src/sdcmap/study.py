@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import math
-import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,12 +15,13 @@ from typing import Any
 
 import polars as pl
 
-import sdcmap
+from sdcmap import __version__
 from sdcmap.errors import PlanError, SdcmapError, StudyDamaged, StudyMismatch, did_you_mean
+from sdcmap.io import write
 from sdcmap.measure import Estimate, Measure
 from sdcmap.microdata import Microdata
 from sdcmap.plan import Plan
-from sdcmap.scoring import CandidateRow
+from sdcmap.scoring import CandidateRow, ScoreRow
 from sdcmap.workcopy import open_copy, write_copy
 
 TABLES = {
@@ -50,18 +50,20 @@ class Scores:
         value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
         rows = self.score.filter(pl.col("measure") == measure).select("candidate", value, "se", "parts")
         made = self.candidate.filter(pl.col("status") == "ok").select("id", "method", "replicate")
-        return made.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left").drop_nulls("value")
+        return made.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left").drop_nulls(
+            "value"
+        )
 
     def pooled(self, measure: str) -> pl.DataFrame:
         """One measure of each method: pooled value, standard error, 2.5 and 97.5 % of single releases, count."""
-        pool = self.values[measure].pool if measure in self.values else Measure.pool
+        pool = self.values.get(measure, _PLAIN).pool
         rows = []
         for (method,), part in self.column(measure).group_by("method", maintain_order=True):
             estimates = [
                 Estimate(value, se, json.loads(parts or "{}"))
                 for value, se, parts in part.select("value", "se", "parts").iter_rows()
             ]
-            found = pool(estimates) if measure in self.values else Measure.pool(_PLAIN, estimates)
+            found = pool(estimates)
             spread = part["value"].quantile(0.025, "linear"), part["value"].quantile(0.975, "linear")
             rows.append((method, found.value, found.se, *spread, len(estimates)))
         schema = {"method": pl.String, "value": pl.Float64, "se": pl.Float64, "low": pl.Float64, "high": pl.Float64}
@@ -76,7 +78,7 @@ class Scores:
         return Scores(self.candidate.vstack(row), self.score.vstack(more), self.measure, self.values)
 
 
-_PLAIN = Measure()
+_PLAIN = Measure()  # pools by the mean: what a table made elsewhere gets
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ class Study:
             path.mkdir(parents=True, exist_ok=True)
             path.chmod(0o700)
             study = Study(path, _connect(path / "scores.sqlite"), {})
-            study.note(version=sdcmap.__version__, created=_now(), data=data.digest, seed=hex(plan.seed), rules=[])
+            study.note(version=__version__, created=_now(), data=data.digest, seed=hex(plan.seed), rules=[])
         study.fix_rule(plan)
         _write(path / "plan.toml", plan.toml())
         if not (path / "data.arrow").exists():
@@ -179,6 +181,18 @@ class Study:
         except sqlite3.OperationalError as error:
             raise SdcmapError(f"the study cannot be written ({error}); what was stored before is kept.") from None
 
+    def add_file(self, name: str, scores: Sequence[ScoreRow]) -> None:
+        """Put the scores of a file made elsewhere beside our candidates."""
+        key = f"{ELSEWHERE}{name}"
+        self.add([CandidateRow(key, key, 0, "ok", "", 0.0, tuple(scores))])
+
+    def keep(self, masked: Microdata, candidate: str) -> Path:
+        """Keep a masked file for study; it carries no origin and is never copied by a release."""
+        if self.path is None:
+            raise StudyDamaged("a study in memory keeps no files.")
+        (self.path / "kept").mkdir(mode=0o700, exist_ok=True)
+        return write(masked, self.path / "kept" / f"{candidate}.study.parquet")
+
     def add_measures(self, measures: Sequence[Measure], original: Microdata) -> None:
         rows = [(m.text, m.direction, *m.bounds, m.unit, m.axis, m.nothing(original)) for m in measures]
         with self.connection:
@@ -213,7 +227,9 @@ class Study:
         names = pl.Series([measure.text for measure in plan.measures])
         candidate, score, measure = (self._table(name) for name in TABLES)
         candidate = candidate.filter(pl.col("id").is_in(wanted.implode()) | pl.col("method").str.starts_with(ELSEWHERE))
-        score = score.filter(pl.col("candidate").is_in(candidate["id"].implode()), pl.col("measure").is_in(names.implode()))
+        score = score.filter(
+            pl.col("candidate").is_in(candidate["id"].implode()), pl.col("measure").is_in(names.implode())
+        )
         measure = measure.filter(pl.col("name").is_in(names.implode()))
         return Scores(candidate, score, measure, {m.text: m for m in plan.measures})
 
@@ -249,7 +265,7 @@ def _write(path: Path, text: str) -> None:
     try:
         part.touch(mode=0o600)
         part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
+        part.replace(path)
     except OSError as error:
         raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
-import itertools
 import json
 import math
 import numbers
@@ -17,13 +16,14 @@ import sys
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
-from functools import cache, cached_property
+from dataclasses import MISSING, dataclass, fields
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
 
 from sdcmap.errors import PlanError, did_you_mean
 
 V = TypeVar("V", bound="Value")
+CATALOGUE = ("sdcmap.methods", "sdcmap.risk", "sdcmap.utility", "sdcmap.choose")  # homes of the values a plan may name
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,17 @@ class Value:
         self.__dict__.update(state)
 
 
-@cache
 def hints(cls: type) -> dict[str, Any]:
     """Field name -> annotation, with its `Annotated` extras."""
+    if cls not in _HINTS:
+        _HINTS[cls] = _hints(cls)
+    return _HINTS[cls]
+
+
+_HINTS: dict[type, dict[str, Any]] = {}
+
+
+def _hints(cls: type) -> dict[str, Any]:
     found = typing.get_type_hints(cls, include_extras=True)
     return {f.name: found[f.name] for f in fields(cls)}
 
@@ -135,9 +143,10 @@ def coerce(kind: Any, value: Any) -> Any:
         return tuple(coerce(arguments[0], item) for item in items)
     if kind is bool and isinstance(value, bool):
         return value
-    if kind is int and isinstance(value, numbers.Integral) and not isinstance(value, bool):
+    truth = isinstance(value, bool)
+    if kind is int and isinstance(value, numbers.Integral) and not truth:
         return int(value)
-    if kind is float and isinstance(value, numbers.Real) and not isinstance(value, bool):
+    if kind is float and isinstance(value, numbers.Real) and not truth:
         if not math.isfinite(value):
             raise ValueError("must be a finite number.")
         return float(value) + 0.0  # -0.0 and 0.0 have one spec
@@ -189,7 +198,7 @@ def find(name: object, base: type[V]) -> type[V]:
     public = not module and attribute in sdcmap.__all__
     found = getattr(home, attribute, None) if home is not None and (module or public) else None
     if not (isinstance(found, type) and issubclass(found, base)):
-        known = [one for one in sdcmap.__all__ if _is_a(getattr(sdcmap, one), base)]
+        known = [one for one in sdcmap.names_of(*CATALOGUE) if _is_a(getattr(sdcmap, one), base)]
         raise PlanError(f"there is no {base.__name__.lower()} {name!r}.{did_you_mean(name, known)}")
     return found
 
@@ -257,86 +266,3 @@ def _text(spec: Any) -> str:
     if isinstance(spec, list):
         return _text(spec[0]) if len(spec) == 1 and isinstance(spec[0], str) else f"[{', '.join(map(_text, spec))}]"
     return repr(spec)
-
-
-@dataclass(frozen=True)
-class Subsets:
-    """All subsets of `names` with the given sizes, as one axis of a grid."""
-
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
-
-    def __iter__(self) -> Iterator[tuple[str, ...]]:
-        return (subset for size in self.sizes for subset in itertools.combinations(self.names, size))
-
-
-def subsets(names: Sequence[str], *sizes: int) -> Subsets:
-    """All subsets of `names` of the given sizes: `subsets(keys, 1, 2)` are the singles and the pairs.
-
-    >>> list(subsets(["a", "b"], 1, 2))
-    [('a',), ('b',), ('a', 'b')]
-    """
-    if not sizes or min(sizes) < 1 or max(sizes) > len(names):
-        raise PlanError(f"subsets: sizes must be in [1, {len(names)}]. Got {', '.join(map(str, sizes)) or 'none'}.")
-    return Subsets(tuple(names), tuple(sizes))
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Every combination of some parameters of one class; a plan keeps it folded."""
-
-    of: type[Any]
-    fixed: tuple[tuple[str, Any], ...]
-    axes: tuple[tuple[str, Any], ...] = field(default=())
-
-    def __iter__(self) -> Iterator[Any]:
-        names = [name for name, _ in self.axes]
-        for combination in itertools.product(*(axis for _, axis in self.axes)):
-            yield self.of(**dict(self.fixed), **dict(zip(names, combination, strict=True)))
-
-    def spec(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"type": type_name(self.of)} | {name: plain(value) for name, value in self.fixed}
-        found["grid"] = {
-            name: {"subsets": list(axis.names), "sizes": list(axis.sizes)} if isinstance(axis, Subsets) else plain(axis)
-            for name, axis in self.axes
-        }
-        return found
-
-
-def grid(of: type[Value], **parameters: Any) -> Grid:
-    """Every combination of the parameters given as lists (or `subsets`); anything else is the same in all.
-
-    >>> from sdcmap.methods.rank_swap import RankSwap
-    >>> [method.text for method in grid(RankSwap, on="income", p=[0.05, 0.1])]
-    ["RankSwap(on='income', p=0.05)", "RankSwap(on='income', p=0.1)"]
-    """
-    known = hints(of)
-    problems = [
-        f"{of.__name__} has no parameter {name!r}.{did_you_mean(name, known)}" for name in parameters if name not in known
-    ]
-    if problems:
-        raise PlanError(problems)
-    axes = {name: parameters[name] for name in known if isinstance(parameters.get(name), list | Subsets)}
-    folded = {name: value if isinstance(value, Subsets) else tuple(value) for name, value in axes.items()}
-    fixed = {name: parameters[name] for name in known if name in parameters and name not in axes}
-    return Grid(of, tuple(fixed.items()), tuple(folded.items()))
-
-
-def decode_grid(spec: Mapping[str, Any], base: type[Value]) -> Grid:
-    """The grid that a table with a `grid` part stands for; every problem of its members at once."""
-    cls = find(spec.get("type"), base)
-    axes = {
-        name: subsets(axis["subsets"], *axis["sizes"]) if isinstance(axis, Mapping) else list(axis)
-        for name, axis in spec["grid"].items()
-    }
-    found = grid(cls, **{name: value for name, value in spec.items() if name not in ("type", "grid")}, **axes)
-    problems: dict[str, None] = {}
-    names = [name for name, _ in found.axes]
-    for combination in itertools.product(*(axis for _, axis in found.axes)):
-        try:
-            decode({"type": spec["type"], **dict(found.fixed), **dict(zip(names, combination, strict=True))}, base)
-        except PlanError as error:
-            problems |= dict.fromkeys(error.problems)
-    if problems:
-        raise PlanError(list(problems))
-    return found

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ def write_copy(data: Microdata, folder: Path) -> Path:
                     file.write(bytes(-file.tell() % ALIGN))
                     places.append({"name": name, "part": part, "dtype": str(array.dtype), "offset": file.tell()})
                     file.write(np.ascontiguousarray(array).data)
-    os.replace(path, folder / "data.bin")
+    path.replace(folder / "data.bin")
     facts = {
         "rows": len(data), "format": data.schema.format, "columns": places,
         "variables": [asdict(data.schema[name]) for name in names],
@@ -46,7 +45,7 @@ def write_copy(data: Microdata, folder: Path) -> Path:
     path = folder / "schema.arrow.part"
     path.touch(mode=0o600)
     pl.DataFrame({"": [json.dumps(facts)], **levels}).write_ipc(path)
-    os.replace(path, folder / "schema.arrow")
+    path.replace(folder / "schema.arrow")
     return folder
 
 

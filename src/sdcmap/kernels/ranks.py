@@ -26,7 +26,7 @@ def rank_swap(x: Array, p: float, rng: Generator) -> Array:
     width = int(np.ceil(p * len(x))) - 1  # the largest k - i that is strictly below p n
     start = 0
     while width > 0 and start < len(x):
-        start = _swap_from(partner, start, width, rng.random(4 * len(x)), TRIES)
+        start = _swap_from(partner, start, width, rng.random(4 * len(x) + TRIES + 1), TRIES)
     swapped = np.empty_like(x)
     swapped[order] = x[order][partner]
     return swapped

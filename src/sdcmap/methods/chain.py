@@ -41,6 +41,11 @@ class Chain(Method):
         return any(step.random for step in self.methods)
 
     @property
+    def missing(self) -> str:  # type: ignore[override]
+        """Missing values are kept when every step keeps them."""
+        return next((step.missing for step in self.methods if step.missing != "kept"), "kept")
+
+    @property
     def kept(self) -> str:  # type: ignore[override]
         return "; then ".join(f"{type(step).__name__}: {step.kept}" for step in self.methods)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -45,6 +45,9 @@ class Noise(Method):
     "Noise(on='income')"
     """
 
+    at_zero: ClassVar[Mapping[str, Any] | None] = {
+        "variance": 0.0, "lower": None, "upper": None, "above": None, "variance_above": None,
+    }  # fmt: skip
     kept: ClassVar[str] = "the mean in expectation, unless bounds are set; with correlated noise, correlations"
     distorted: ClassVar[str] = "every value; variances grow by the noise share"
 

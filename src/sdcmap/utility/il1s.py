@@ -23,8 +23,10 @@ def il1s_losses(x: Array, z: Array) -> Array:
     filled = np.where(np.isnan(z) & known, x[known].mean() if known.any() else np.nan, z)
     loss: Array = np.abs(x - filled)
     if spread > 0:
-        return loss / (np.sqrt(2) * spread)
-    return np.where(loss == 0, 0.0, np.where(np.isnan(loss), np.nan, np.inf))
+        loss /= np.sqrt(2) * spread
+    else:
+        loss[loss > 0] = np.inf
+    return loss
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class IL1s(Measure):
         losses = self._losses(original, masked)
         known = ~np.isnan(losses)
         total = np.where(known, losses, 0.0).sum(axis=1)
-        return np.divide(total, known.sum(axis=1), out=np.full(len(total), np.nan), where=known.any(axis=1))
+        count = known.sum(axis=1)
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
     def _losses(self, original: Microdata, masked: Microdata) -> Array:
         names = self.checked(original)

@@ -1,0 +1,81 @@
+"""The texts on the map: anchors, lines and the chosen point first, then the frontier where there is room."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from sdcmap.charts.labels import NEAR, Dot, Place, Wish, place
+
+if TYPE_CHECKING:
+    from sdcmap.charts.info import MapInfo
+
+POINT, RING, LINE = 3.0, 1.5, 0.8  # how much a label must not cover them
+ALONG = (0.98, 0.02, 0.85, 0.15, 0.7, 0.3, 0.5)  # where on a line its text may stand
+_STEP = 4.0  # pixels
+
+
+def label_rows(info: MapInfo, panel: str, *, names: bool, width: int, height: int) -> list[dict[str, Any]]:
+    """The labels of one panel; anchors and limits are named in the first panel alone."""
+
+    def pixel(row: dict[str, Any], x: str = "x", y: str = "y") -> tuple[float, float]:
+        return width * info.x.share(row[x]), height * (1 - info.y.share(row[y]))
+
+    here = {name: _rows(getattr(info, name), panel) for name in ("anchors", "lines", "marks", "frontier", "bands")}
+    points = _rows(info.means if info.by == "mean" else info.points, panel)
+    first = panel == info.panels[0]
+    wishes = [Wish(row["text"], (pixel(row),), True) for row in here["anchors"] if first]
+    if names:
+        wishes += [Wish(row["text"], (pixel(row),), True) for row in here["marks"] if row["text"]]
+    named_lines = [row for row in here["lines"] if first or row["kind"] != "limit"]
+    wishes += [_on_line(row, pixel(row), pixel(row, "x2", "y2")) for row in named_lines]
+    if names:
+        said = {row["short"] for row in here["marks"]}
+        spots: dict[str, list[tuple[float, float]]] = {}
+        for row in points:
+            if row["frontier"] and row["short"] not in said:
+                spots.setdefault(row["short"], []).append(pixel(row))
+        wishes += [Wish(short, tuple(near)) for short, near in sorted(spots.items(), key=lambda item: item[1])]
+    dots: list[Dot] = [(*pixel(row), POINT) for row in (*points, *here["anchors"])]
+    for row in here["marks"]:
+        x, y = pixel(row)
+        dots += [(x + 8 * math.cos(t), y + 8 * math.sin(t), RING) for t in range(6)]
+    dots += _along([pixel(row) for row in here["frontier"]], info.stepped)
+    for row in (*here["lines"], *here["bands"]):
+        dots += _along([pixel(row), pixel(row, "x2", "y2")], "linear")
+    return [_label(found, wishes, info, panel, width, height) for found in place(wishes, dots, width, height)]
+
+
+def _on_line(row: dict[str, Any], start: tuple[float, float], end: tuple[float, float]) -> Wish:
+    near = tuple((start[0] + s * (end[0] - start[0]), start[1] + s * (end[1] - start[1])) for s in ALONG)
+    return Wish(row["text"], near, True, NEAR)
+
+
+def _label(found: Place, wishes: list[Wish], info: MapInfo, panel: str, width: int, height: int) -> dict[str, Any]:
+    def back(across: float, down: float) -> tuple[float, float]:
+        return info.x.at(across / width), info.y.at(1 - down / height)
+
+    wish, (x, y) = wishes[found.wish], back(found.x, found.y)
+    kind = "line" if wish.distances == NEAR else "name"
+    ends = (*back(*found.point), *back(*found.end)) if found.leader else (None,) * 4
+    leader = dict(zip(("from_x", "from_y", "to_x", "to_y"), ends, strict=True))
+    return {"panel": panel, "kind": kind, "text": wish.text, "x": x, "y": y, "align": found.align, **leader}
+
+
+def _along(path: list[tuple[float, float]], how: str) -> list[Dot]:
+    """Dots every few pixels along a path, so that labels see it."""
+    dots = []
+    for here, there in itertools.pairwise(path):
+        corner = {"step-after": [(there[0], here[1])], "step-before": [(here[0], there[1])]}.get(how, [])
+        for start, end in zip([here, *corner], [*corner, there], strict=True):
+            count = int(math.dist(start, end) / _STEP) + 1
+            steps = [i / count for i in range(count)]
+            dots += [(start[0] + s * (end[0] - start[0]), start[1] + s * (end[1] - start[1]), LINE) for s in steps]
+    return dots
+
+
+def _rows(table: pl.DataFrame, panel: str) -> list[dict[str, Any]]:
+    return table.filter(pl.col("panel") == panel).to_dicts() if len(table) else []

@@ -1,0 +1,93 @@
+"""A chart: a Vega-Lite spec that saves itself as HTML, SVG or PNG with no browser and no network."""
+
+from __future__ import annotations
+
+import copy
+import html
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sdcmap.errors import SdcmapError
+
+# The export menu keeps SVG and PNG; the entries that would open an editor on the network are left out.
+EMBED = {"actions": {"export": True, "source": False, "compiled": False, "editor": False}, "renderer": "canvas"}
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>body {{ margin: 24px; background: #fff; color: #222; font-family: Helvetica, Arial, sans-serif; }}</style>
+</head>
+<body>
+<div id="chart"></div>
+<script type="module">
+{library}
+</script>
+<script type="application/json" id="spec">{spec}</script>
+<script type="module">
+window.vegaEmbed("#chart", JSON.parse(document.getElementById("spec").textContent), {embed});
+</script>
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture as a Vega-Lite spec. Notebooks show it by themselves; `save` writes it."""
+
+    spec: dict[str, Any] = field(repr=False)
+    title: str = "sdcmap"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The Vega-Lite spec, data included; `altair.Chart.from_dict` reads it."""
+        return copy.deepcopy(self.spec)
+
+    def save(self, path: str | Path, *, scale: float = 2.0) -> Path:
+        """Write the chart in the format that the ending names: .html, .svg or .png (`scale` times its size)."""
+        path = Path(path)
+        form = path.suffix.lower()
+        if form not in (".html", ".svg", ".png"):
+            raise SdcmapError(f"{path.name}: a chart's file ends in .html, .svg or .png.")
+        made = self.png(scale=scale) if form == ".png" else (self.svg() if form == ".svg" else self.html()).encode()
+        try:
+            path.write_bytes(made)
+        except OSError as error:
+            raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
+        return path
+
+    def svg(self) -> str:
+        """The chart as SVG."""
+        import vl_convert
+
+        return str(vl_convert.vegalite_to_svg(self._json, allowed_base_urls=[]))
+
+    def png(self, *, scale: float = 2.0) -> bytes:
+        """The chart as PNG, `scale` times its size in pixels."""
+        import vl_convert
+
+        return bytes(vl_convert.svg_to_png(self.svg(), scale=scale))  # faster than vegalite_to_png
+
+    def html(self) -> str:
+        """The chart as one page with tooltips; the JavaScript is inside, nothing is loaded."""
+        spec = self._json.replace("<", "\\u003c")  # no text of the data can end the script
+        return PAGE.format(title=html.escape(self.title), library=_library(), spec=spec, embed=json.dumps(EMBED))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {"application/vnd.vegalite.v6+json": self.to_dict(), "image/png": self.png(scale=1.5)}
+
+    @property
+    def _json(self) -> str:
+        return json.dumps(self.spec, allow_nan=False)
+
+
+@cache
+def _library() -> str:
+    """Vega, Vega-Lite and Vega-Embed in one script."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")

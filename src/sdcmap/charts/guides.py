@@ -1,0 +1,134 @@
+"""What stands beside the points of the map: anchors, bands, the chosen point, and the line of its rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, Final
+
+import polars as pl
+
+from sdcmap.charts.axis import Axis
+from sdcmap.choose import Choice
+from sdcmap.map import RUMap
+
+EVERYTHING: Final = "release everything"
+NOTHING: Final = "release nothing"
+Z = 1.96
+
+Row = dict[str, Any]
+
+
+def position(x: Axis, y: Axis, utility: float, risk: float) -> tuple[float, float, str]:
+    """Where a pair is drawn, and the way its arrow points when it lies beyond the picture."""
+    (across, side), (up, end) = x.drawn(utility), y.drawn(risk)
+    ways = {"low": ("left", "down"), "high": ("right", "up")}
+    return across, up, ways[end][1] if end else ways[side][0] if side else ""
+
+
+def loss_word(ru: RUMap) -> str:
+    return "distortion" if ru.signs[1] > 0 else "utility"
+
+
+def anchor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:
+    """Both ends of the map in every panel; an end beyond the picture says its values."""
+    ends = [(EVERYTHING, row["risk"], row["utility"]) for row in ru.points.filter("anchor").to_dicts()]
+    ends += [] if ru.nothing is None else [(NOTHING, *ru.nothing)]
+    rows = []
+    for name, risk, utility in ends:
+        across, up, edge = position(x, y, utility, risk)
+        beyond = [f"risk {in_words(risk)}"] * (y.drawn(risk)[1] != "")
+        beyond += [f"{loss_word(ru)} {in_words(utility)}"] * (x.drawn(utility)[1] != "")
+        row = {"name": name, "risk": risk, "utility": utility, "x": across, "y": up, "edge": edge}
+        text = f"{name}: {', '.join(beyond)}" if beyond else name
+        rows += [{"panel": panel, **row, "text": text} for panel in panels]
+    return rows
+
+
+def band_rows(x: Axis, y: Axis, means: pl.DataFrame) -> list[Row]:
+    """Spread of single releases and error of the mean, along both axes, cut to the picture."""
+    rows = []
+    for mean in means.to_dicts():
+        for name, along in (("risk", y), ("utility", x)):
+            error = mean[f"{name}_se"]
+            ends = {"spread": (mean[f"{name}_low"], mean[f"{name}_high"])}
+            if error is not None:
+                ends["error"] = (mean[name] - Z * error, mean[name] + Z * error)
+            for kind, pair in ends.items():
+                if mean["count"] == 1 or not all(map(math.isfinite, pair)):
+                    continue
+                low, high = map(along.clipped, pair)
+                place = (mean["x"], low, mean["x"], high) if name == "risk" else (low, mean["y"], high, mean["y"])
+                row = {"panel": mean["panel"], "method": mean["method"], "axis": name, "kind": kind}
+                rows.append(row | dict(zip(("x", "y", "x2", "y2"), place, strict=True)))
+    return rows
+
+
+def chosen_points(ru: RUMap, mark: Choice | None, by: str) -> list[Row]:
+    """The chosen point; by mean, the chosen method's mean, and its chosen draw beside it where draws were compared."""
+    if mark is None:
+        return []
+    if mark.candidate is None:
+        return [] if ru.nothing is None else [{"kind": "chosen", "risk": ru.nothing[0], "utility": ru.nothing[1]}]
+    own = {"kind": "chosen", "risk": mark.risk, "utility": mark.utility}
+    if by == "release":
+        return [own]
+    means = ru.means.filter(pl.col("method") == mark.method).select("risk", "utility").to_dicts()
+    return [{"kind": "chosen", **row} for row in means] + (
+        [{**own, "kind": "draw"}] if compares_draws(ru, mark) else []
+    )
+
+
+def compares_draws(ru: RUMap, mark: Choice) -> bool:
+    """Whether the rule compared single releases."""
+    return getattr(mark.rule, "by", "") == "release" and not ru.is_expectation
+
+
+def mark_rows(x: Axis, y: Axis, home: str, points: list[Row], mark: Choice | None, short: str) -> list[Row]:
+    rows = []
+    for point in points:
+        across, up, edge = position(x, y, point["utility"], point["risk"])
+        text = f"draw {mark.replicate}" if mark is not None and point["kind"] == "draw" else f"chosen: {short}"
+        text = "" if mark is None or mark.candidate is None else text
+        rows.append(
+            {"panel": home, "kind": point["kind"], "x": across, "y": up, "edge": edge, "short": short, "text": text}
+        )
+    return rows
+
+
+def line_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str], home: str, mark: Choice | None) -> list[Row]:
+    """The limit of a threshold in every panel; the tangent of a linear rule in the panel of the chosen point."""
+    if mark is not None and hasattr(mark.rule, "slope") and mark.candidate is not None:
+        return _tangent(ru, x, y, home, float(mark.rule.slope), mark)
+    if mark is None or not hasattr(mark.rule, "risk"):
+        return []
+    limit = float(mark.rule.risk)
+    at, side = y.drawn(limit)
+    means = {"mean": "mean risk", "quantile": f"{getattr(mark.rule, 'quantile', 0):g} quantile of risk"}
+    text = f"limit: {means.get(getattr(mark.rule, 'by', ''), 'risk')} {'≤' if ru.signs[0] > 0 else '≥'} {limit:g}"
+    text += {"high": ", above the picture", "low": ", below the picture", "": ""}[side]
+    ends = {"x": x.low, "y": at, "x2": x.high, "y2": at, "edge": side, "text": text}
+    return [{"panel": panel, "kind": "limit", **ends} for panel in panels]
+
+
+def _tangent(ru: RUMap, x: Axis, y: Axis, home: str, slope: float, mark: Choice) -> list[Row]:
+    """risk + slope * loss = const through the chosen point (Gomatam, Karr, Sanil 2003, figure 1), cut to the picture."""
+    own = chosen_points(ru, mark, "release" if compares_draws(ru, mark) else "mean")[0]
+    risk, utility = own["risk"], own["utility"]
+    if not math.isfinite(risk + utility):
+        return []
+    rise = -slope * ru.signs[1] / ru.signs[0]  # of risk with utility, along the line
+    ends = [x.low, x.high]
+    if rise != 0:
+        crossings = sorted(utility + (end - risk) / rise for end in (y.low, y.high))
+        ends = [max(x.low, crossings[0]), min(x.high, crossings[1])]
+    constant = ru.signs[0] * risk + slope * ru.signs[1] * utility
+    words = ("risk" if ru.signs[0] > 0 else "−risk"), ("+" if ru.signs[1] > 0 else "−")
+    text = f"{words[0]} {words[1]} {slope:g} × {loss_word(ru)} = {constant:.2g}"
+    heights = [risk + rise * (across - utility) for across in ends]
+    line = {"x": ends[0], "y": heights[0], "x2": ends[1], "y2": heights[1], "edge": "", "text": text}
+    return [{"panel": home, "kind": "tangent", **line}]
+
+
+def in_words(value: float) -> str:
+    return "infinite" if math.isinf(value) else f"{value:.3g}"

@@ -1,0 +1,167 @@
+"""What the R-U map shows, as plain tables: all the thinking before the first line is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sdcmap.charts.axis import Axis, axis
+from sdcmap.charts.captions import label_rows
+from sdcmap.charts.guides import anchor_rows, band_rows, chosen_points, line_rows, loss_word, mark_rows, position
+from sdcmap.charts.names import groups_of, short_names
+from sdcmap.choose import Choice
+from sdcmap.errors import PlanError
+from sdcmap.kernels.pareto import undominated
+from sdcmap.map import IDENTITY, RUMap
+
+MOST_BANDS = 40  # with more methods than this, bands are drawn for the frontier and the chosen method alone
+_TEXTS = ("panel", "method", "short", "edge", "name", "text", "axis", "kind", "align")
+
+
+@dataclass(frozen=True)
+class MapInfo:
+    """Everything on the map. `x` and `y` are where a thing is drawn, `edge` the side beyond which its value lies.
+
+    points : panel, group, id, method, short, draw, risk, utility, x, y, edge, frontier; empty where means are drawn.
+    means : panel, group, method, short, count, risk, utility, membership, x, y, edge, frontier; else empty.
+    frontier : panel, x, y of the undominated points of the drawn layer, from left to right.
+    anchors : panel, name, risk, utility, x, y, edge, text.
+    bands : panel, method, axis, kind ("spread" of single releases, "error" of the mean), x, y, x2, y2.
+    marks : the chosen point: panel, kind ("chosen"; "draw" beside a chosen mean), x, y, edge, short, text.
+    lines : panel, kind ("limit" or "tangent"), x, y, x2, y2, edge, text.
+    labels : panel, kind ("name", or "line" on a line), text, x, y, align, and a leader line from_x, from_y, to_x, to_y.
+    """
+
+    by: str
+    panels: tuple[str, ...]
+    groups: tuple[str, ...]
+    x: Axis
+    y: Axis
+    stepped: str  # how the frontier goes from point to point: "step-after" or "step-before"
+    draws: int  # most releases of one method
+    points: pl.DataFrame
+    means: pl.DataFrame
+    frontier: pl.DataFrame
+    anchors: pl.DataFrame
+    bands: pl.DataFrame
+    marks: pl.DataFrame
+    lines: pl.DataFrame
+    labels: pl.DataFrame
+
+
+def map_info(
+    ru: RUMap,
+    *,
+    mark: Choice | None = None,
+    by: str | None = None,
+    facet: str | None = None,
+    colour: str = "method",
+    label: bool = True,
+    width: int = 620,
+    height: int = 430,
+) -> MapInfo:
+    """The tables of the map; parameters as in `draw_map`."""
+    by = by or ("mean" if ru.is_expectation else "release")
+    if by not in ("release", "mean"):
+        raise PlanError(f"a map is drawn by 'release' or by 'mean'. Got {by!r}.")
+    table = (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor")).rename(_DRAW, strict=False)
+    methods = table["method"].unique(maintain_order=True).to_list()
+    groups = groups_of(methods, colour)
+    panels = groups_of(methods, facet) if facet else dict.fromkeys(methods, "")
+    short = _short_in_panels(panels)
+    table = _with(table, group=groups, panel=panels, short=short)
+    if facet:
+        table = _with_frontier_of_panels(ru, table)
+    names = tuple(dict.fromkeys(panels.values())) or ("",)
+    chosen = chosen_points(ru, mark, by)
+    x, y = _axes(ru, table, chosen, mark)
+    table = _with_places(x, y, table)
+    method = "" if mark is None else mark.method
+    home = panels.get(method, names[0])
+    said = "the file as it is" if method == IDENTITY else short.get(method, "")
+    banded = table if len(methods) <= MOST_BANDS else table.filter(pl.col("frontier") | (pl.col("method") == method))
+    layer = table.select([name for name in _COLUMNS if name in table.columns])
+    info = MapInfo(
+        by=by,
+        panels=names,
+        groups=tuple(dict.fromkeys(groups.values())),
+        x=x,
+        y=y,
+        stepped="step-after" if ru.signs[1] > 0 else "step-before",
+        draws=int(max(ru.means["count"].to_list(), default=1)),
+        points=layer if by == "release" else layer.clear(),
+        means=layer if by == "mean" else layer.clear(),
+        frontier=table.filter("frontier").select("panel", "x", "y").unique().sort("panel", "x", "y"),
+        anchors=_frame(anchor_rows(ru, x, y, names)),
+        bands=_frame(band_rows(x, y, banded) if by == "mean" else []),
+        marks=_frame(mark_rows(x, y, home, chosen, mark, said)),
+        lines=_frame(line_rows(ru, x, y, names, home, mark)),
+        labels=_frame([]),
+    )
+    labels = [row for name in names for row in label_rows(info, name, names=label, width=width, height=height)]
+    return replace(info, labels=_frame(labels))
+
+
+_DRAW = {"replicate": "draw"}
+_COLUMNS = (
+    "panel", "group", "id", "method", "short", "draw", "count", "risk", "utility", "membership", "x", "y", "edge",
+    "frontier",
+)  # fmt: skip
+
+
+def _short_in_panels(panels: Mapping[str, str]) -> dict[str, str]:
+    """Short names, made for each panel apart: what its methods have in common is said once, by the panel's title."""
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(panels.values()):
+        found |= short_names(method for method, panel in panels.items() if panel == name)
+    return found
+
+
+def _with(table: pl.DataFrame, **words: Mapping[str, str]) -> pl.DataFrame:
+    """The table with a column for each mapping from method to word."""
+    methods = table["method"].to_list()
+    return table.with_columns(
+        pl.Series(name, [of[method] for method in methods], dtype=pl.String) for name, of in words.items()
+    )
+
+
+def _with_frontier_of_panels(ru: RUMap, table: pl.DataFrame) -> pl.DataFrame:
+    found = np.zeros(len(table), dtype=bool)
+    risk, loss = ru._losses(table)
+    for name in table["panel"].unique():
+        rows = np.flatnonzero((table["panel"] == name).to_numpy())
+        found[rows] = undominated(risk[rows], loss[rows])
+    return table.with_columns(pl.Series("frontier", found))
+
+
+def _with_places(x: Axis, y: Axis, table: pl.DataFrame) -> pl.DataFrame:
+    places = [position(x, y, u, r) for u, r in zip(table["utility"], table["risk"], strict=True)]
+    return table.hstack(
+        pl.DataFrame(places, schema={"x": pl.Float64, "y": pl.Float64, "edge": pl.String}, orient="row")
+    )
+
+
+def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[dict[str, Any]], mark: Choice | None) -> tuple[Axis, Axis]:
+    made = []
+    for number, (name, word) in enumerate((("risk", "Risk"), ("utility", loss_word(ru).capitalize()))):
+        better = "lower is better" if ru.signs[number] > 0 else "higher is better"
+        guests = [] if ru.nothing is None else [ru.nothing[number]]
+        guests += ru.points.filter("anchor")[name].to_list()
+        if name == "risk" and mark is not None and hasattr(mark.rule, "risk"):
+            guests.append(float(mark.rule.risk))
+        ends = [f"{name}_{end}" for end in ("low", "high") if f"{name}_{end}" in table.columns]
+        bands = [value for end in ends for value in table[end].drop_nulls()]
+        real = [] if mark is None or mark.candidate is None else chosen
+        points = [*table[name], *(row[name] for row in real)]
+        made.append(axis(f"{word}: {ru.labels[number]}", better, points, bands, guests))
+    return made[1], made[0]
+
+
+def _frame(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
+    rows = list(rows)
+    names = list(rows[0]) if rows else ["panel"]
+    return pl.DataFrame(rows, schema={name: pl.String if name in _TEXTS else pl.Float64 for name in names})

@@ -1,0 +1,3 @@
+from sdcmap.cli import main
+
+main()

@@ -1,0 +1,54 @@
+"""What all commands share: the app, common options, and how results are printed."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from sdcmap.microdata import Microdata
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    help="Choose what to release: many candidate releases, their disclosure risk and utility, one map, one justified "
+    "choice.\n\nExample: sdcmap demo",
+    epilog="Exit codes: 0 done; 2 bad input; 3 nothing may be released; 130 stopped by Ctrl-C.",
+)  # fmt: skip
+
+File = Annotated[Path, typer.Argument(help="CSV, Parquet, SPSS .sav, Stata .dta, SAS .sas7bdat or .xpt.")]
+StudyFolder = Annotated[Path, typer.Argument(help="The study folder that `sdcmap sweep` made.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document; notes go to stderr.")]
+Names = Annotated[str, typer.Option(help="Comma-separated column names, or `all`.")]
+
+
+def roles(**given: str) -> dict[str, Any]:
+    """Comma-separated names as lists; `all` stays a word; what was not given is left out."""
+    return {role: names if names == "all" else names.split(",") for role, names in given.items() if names}
+
+
+def read(path: Path, **given: str) -> Microdata:
+    import sdcmap as sm
+
+    return sm.read(path, **roles(**given))
+
+
+def print_json(document: Any) -> None:
+    print(json.dumps(_plain(document), indent=1, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """NaN and infinity are null in JSON."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def note(text: str) -> None:
+    print(text, file=sys.stderr)

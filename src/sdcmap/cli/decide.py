@@ -1,0 +1,137 @@
+"""Commands on a study: map, choose, release, report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sdcmap.cli.app import Json, StudyFolder, app, print_json
+
+
+@app.command("map")
+def draw_map(
+    study: StudyFolder,
+    out: Annotated[Path, typer.Option("-o", "--out", help="map.html, .svg, .png, or .csv for the numbers.")],
+    risk: Annotated[list[str], typer.Option(help="Risk measure; repeated: taken at their worst.")] = [],  # noqa: B006
+    utility: Annotated[str, typer.Option(help="Utility measure.")] = "",
+    by: Annotated[str, typer.Option(help="release (every candidate) or mean (one point a method).")] = "",
+    facet: Annotated[str, typer.Option(help="Small multiples by `method` or by a parameter, such as rate.")] = "",
+) -> None:
+    """Draw the R-U map of a study, with its frontier and the choice of its rule.
+
+    Example: sdcmap map cps-study --risk SmallCells --utility Hellinger -o map.html
+    """
+    ru, plan, _ = _map_of(study, risk, utility)
+    if out.suffix == ".csv":
+        (ru.means if by == "mean" else ru.points).write_csv(out)
+    else:
+        options = {name: value for name, value in (("by", by), ("facet", facet)) if value}
+        ru.draw(mark=ru.choose(plan.rule) if plan.rule else None, **options).save(out)
+    print(out)
+
+
+def _map_of(study: Path, risk: list[str], utility: str) -> tuple[Any, Any, Any]:
+    import sdcmap as sm
+
+    opened = sm.Study.open(study)
+    plan = opened.plan
+    limits = () if risk else plan.limits
+    return sm.RUMap(opened.scores(plan), tuple(risk) or plan.risk, utility or plan.utility, limits), plan, opened
+
+
+@app.command()
+def choose(
+    study: StudyFolder,
+    max_risk: Annotated[float | None, typer.Option(help="Best utility with at most this risk.")] = None,
+    slope: Annotated[float | None, typer.Option(help="Least risk + slope * loss.")] = None,
+    ideal: Annotated[bool, typer.Option("--ideal", help="Nearest to the ideal point.")] = False,
+    by: Annotated[str, typer.Option(help="release, mean or quantile.")] = "",
+    risk: Annotated[list[str], typer.Option(help="Risk measure; repeated: at their worst.")] = [],  # noqa: B006
+    utility: Annotated[str, typer.Option(help="Utility measure.")] = "",
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the chosen file as kept/<id>.study.parquet.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Choose by the plan's rule, or by the rule given here; says why, and names the runners-up.
+
+    Example: sdcmap choose cps-study --max-risk 0.012
+    """
+    import sdcmap as sm
+
+    ru, plan, opened = _map_of(study, risk, utility)
+    how: dict[str, Any] = {"by": by} if by else {}
+    given = [
+        *([sm.Threshold(risk=max_risk, **how)] if max_risk is not None else []),
+        *([sm.Linear(slope=slope, **how)] if slope is not None else []),
+        *([sm.IdealPoint(**how)] if ideal else []),
+    ]
+    if len(given) > 1 or (not given and plan.rule is None):
+        raise sm.PlanError("give one rule: --max-risk, --slope or --ideal, or a [rule] in the plan.")
+    choice = ru.choose(given[0] if given else plan.rule)
+    if keep and choice.candidate:
+        print(opened.keep(plan.make(opened.data, choice), choice.candidate), file=sys.stderr)
+    if as_json:
+        facts = ("candidate", "method", "replicate", "risk", "utility", "reason", "searched")
+        document = {fact: getattr(choice, fact) for fact in facts}
+        print_json({**document, "rule": choice.rule.text, "runners_up": list(choice.runners_up)})
+    else:
+        print(choice.reason)
+        for runner in choice.runners_up:
+            print(f"  runner-up: {runner}")
+    if choice.candidate is None:
+        raise typer.Exit(3)
+
+
+@app.command()
+def release(
+    study: StudyFolder,
+    candidate: Annotated[str, typer.Argument(help="Candidate id as `sdcmap choose` prints it; default: the rule's.")] = "",
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder to make.")] = Path("public"),
+    profile: Annotated[str, typer.Option(help="public-use or scientific-use.")] = "public-use",
+    max_risk: Annotated[float | None, typer.Option(help="The line, where the plan states none.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Another release of the same records.")] = False,
+    override: Annotated[list[str], typer.Option(help="CHECK=REASON for a check that may be overridden.")] = [],  # noqa: B006
+    ledger: Annotated[Path | None, typer.Option(help="Ledger of earlier releases.")] = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Make a candidate again, check it, and write it with codebook, method note and checksums.
+
+    Example: sdcmap release cps-study 3f2a91 -o public/
+    """
+    import sdcmap as sm
+
+    ru, plan, opened = _map_of(study, [], "")
+    if not candidate and plan.rule is None:
+        raise sm.PlanError("the plan has no rule: name the candidate.")
+    by_rule = ru.choose(plan.rule) if plan.rule is not None else None
+    is_the_rules = by_rule is not None and (by_rule.candidate or "").startswith(candidate)
+    chosen = by_rule if is_the_rules else plan.find(candidate)
+    reasons = dict(part.partition("=")[::2] for part in override)
+    bundle = sm.release(
+        opened.data, plan, chosen, profile=profile, max_risk=max_risk, again=again, override=reasons, ledger=ledger,
+        study=opened,
+    )  # fmt: skip
+    folder = bundle.write(out)
+    files = sorted(path.name for path in folder.iterdir())
+    if as_json:
+        print_json({"folder": str(folder), "files": files})
+    else:
+        print(f"{folder}: {', '.join(files)}")
+
+
+@app.command()
+def report(
+    study: StudyFolder,
+    out: Annotated[Path, typer.Option("-o", "--out", help="One HTML file.")] = Path("report.html"),
+    external: Annotated[bool, typer.Option("--external", help="Only what may leave the room.")] = False,
+) -> None:
+    """Write the report for the board.
+
+    Example: sdcmap report cps-study -o report.html
+    """
+    import sdcmap as sm
+
+    sm.report(study, audience="external" if external else "internal").save(out)
+    print(out)

@@ -1,0 +1,88 @@
+"""Commands for single files: score one made elsewhere, mask one for study, or see a demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sdcmap.cli.app import File, Json, Names, app, print_json, read
+
+
+@app.command()
+def score(
+    original: File,
+    masked: Annotated[Path, typer.Argument(help="The masked file; rows in the same order, or matched with --by.")],
+    measure: Annotated[list[str], typer.Option(help="Such as SmallCells or 'SmallCells(n=5)'; may be repeated.")],
+    keys: Names = "", numeric: Names = "", sensitive: Names = "", weight: Names = "",
+    by: Annotated[str, typer.Option(help="An id column in both files that says which record is which.")] = "",
+    study: Annotated[Path | None, typer.Option(help="Put the file beside the candidates of this study.")] = None,
+    name: Annotated[str, typer.Option(help="Its name there.")] = "",
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Score a masked file made elsewhere.
+
+    Example: sdcmap score cps.csv masked.csv --keys all --measure SmallCells --measure Hellinger --json
+    """
+    from sdcmap.measure import Measure
+    from sdcmap.scoring import score_file
+    from sdcmap.value import parse
+
+    measures = {text: parse(text, Measure) for text in measure}
+    data = read(original, keys=keys, numeric=numeric, sensitive=sensitive, weight=weight)
+    rows = dict(zip(measures, score_file(data, masked, list(measures.values()), by=by or None), strict=True))
+    if study is not None:
+        from sdcmap.study import Study
+
+        Study.open(study).add_file(name or masked.name, list(rows.values()))
+    if as_json:
+        facts = ("value", "se", "status", "reason")
+        print_json({text: {fact: getattr(row, fact) for fact in facts} for text, row in rows.items()})
+        return
+    for text, row in rows.items():
+        shown = row.reason if row.value is None else f"{row.value:.6g}" + (f" (se {row.se:.2g})" if row.se else "")
+        print(f"{text:<30} {shown or row.status}")
+
+
+@app.command()
+def mask(
+    file: File,
+    method: Annotated[str, typer.Option(help="Such as \"Swap(on=['Age', 'Sex'], rate=0.01)\".")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Named *.study.*, such as masked.study.csv.")],
+    keys: Names = "", numeric: Names = "", sensitive: Names = "", identifiers: Names = "", weight: Names = "",
+    household: Names = "", stratum: Names = "",
+    seed: Annotated[int, typer.Option(min=0, help="For study only; by default 256 random bits.")] = -1,
+) -> None:  # fmt: skip
+    """Make one masked file for study, without a plan; it may not be released.
+
+    Example: sdcmap mask income.csv --numeric all --method "Noise(on='wage', variance=0.1)" -o wage.study.csv
+    """
+    import secrets
+
+    import sdcmap as sm
+    from sdcmap.method import Method
+    from sdcmap.value import parse
+
+    if ".study." not in out.name:
+        raise sm.PlanError(f"{out.name} must be named *.study.*, so that nobody takes it for a release.")
+    data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
+                 household=household, stratum=stratum)  # fmt: skip
+    masked = sm.mask(data, parse(method, Method), seed=secrets.randbits(256) if seed < 0 else seed)
+    sm.write(masked.only(name for name in masked.names if name not in data.identifiers), out)
+    print(f"{out}: {len(masked):,} rows, for study only.")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder to write.")] = Path("demo"),
+    rows: Annotated[int, typer.Option(min=100, help="Persons in the demo population.")] = 20_000,
+) -> None:
+    """The whole line on demo data, in seconds: plan, study, map, choice, release, report.
+
+    Example: sdcmap demo -o demo
+    """
+    from sdcmap.tour import tour
+
+    for line in tour(out, rows):
+        print(line)

@@ -1,0 +1,25 @@
+"""A progress bar with the time left, on the error stream."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sdcmap.sweep import Progress
+
+
+@contextmanager
+def bar(show: bool | None = None) -> Iterator[Progress | None]:
+    """`with bar() as progress: sweep(..., progress=progress)`; by default shown where a person looks on."""
+    if not (sys.stderr.isatty() if show is None else show):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("candidates"), TimeElapsedColumn(), TextColumn("left"))
+    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as shown:
+        task = shown.add_task("sweep", total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)

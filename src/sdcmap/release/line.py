@@ -1,0 +1,102 @@
+"""The line a release must be under, and the scores of the written file against it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from sdcmap.choose import Threshold
+from sdcmap.measure import Measure
+from sdcmap.microdata import Microdata
+from sdcmap.plan import Plan
+from sdcmap.randomness import Stream
+from sdcmap.release.checks import Check
+from sdcmap.rule import Rule
+from sdcmap.scoring import ScoreRow, score_row
+
+Note = Mapping[str, Any]
+
+
+@runtime_checkable
+class ReadsNote(Protocol):
+    """A risk measure whose snooper has read the method note: it offers itself for the very note that is published."""
+
+    def with_note(self, note: Note) -> Measure:
+        """The measure of a snooper who has read `note`, the content of note.json."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """The largest tolerable value of one risk measure (the smallest, where a higher number is less risk)."""
+
+    measure: Measure
+    limit: float
+
+    def holds(self, score: ScoreRow) -> bool:
+        value = math.inf if score.status == "infinite" else score.value
+        if value is None:
+            return False
+        return value <= self.limit if self.measure.direction == "lower" else value >= self.limit
+
+
+def lines_of(plan: Plan, rules: Iterable[Rule | None], max_risk: float | None) -> list[Line]:
+    """A line for each measure on the risk axis: the strictest of the limits stated by the plan, its rule, the choice's
+    rule and `max_risk`; none where nothing was stated. With `plan.limits` these speak of value/limit, at most 1."""
+    stated = [rule.risk for rule in rules if isinstance(rule, Threshold)]
+    stated += [] if max_risk is None else [float(max_risk)]
+    stated += [1.0] if plan.limits else []
+    if not stated:
+        return []
+    by_name = {measure.text: measure for measure in plan.measures}
+    units = plan.limits or (1.0,) * len(plan.risk)
+    strictest: dict[str, Callable[[Iterable[float]], float]] = {"lower": min, "higher": max}
+    return [
+        Line(measure, unit * strictest[measure.direction](stated))
+        for measure, unit in zip((by_name[name] for name in plan.risk), units, strict=True)
+    ]
+
+
+def scored(
+    measures: Sequence[Measure], original: Microdata, released: Microdata, stream: Stream, note: Note | None = None
+) -> list[ScoreRow]:
+    """Each measure of the released file; one that reads the method note is scored under this note."""
+    informed = (m.with_note(note) if note is not None and isinstance(m, ReadsNote) else m for m in measures)
+    return [score_row(measure, original, released, stream) for measure in informed]
+
+
+def check_line(plan: Plan, lines: Sequence[Line]) -> Check:
+    """Somebody stated how much risk is tolerable."""
+    if not plan.risk:
+        return Check("line", False, "the plan has no risk measure, so no risk was measured.")
+    if not lines:
+        advice = "give the plan limits or a Threshold rule, or state max_risk"
+        return Check("line", False, f"no risk line was stated: {advice}.")
+    return Check("line", True, "a risk line was stated.")
+
+
+def check_risks(lines: Sequence[Line], measures: Sequence[Measure], scores: Sequence[ScoreRow]) -> Iterator[Check]:
+    """The written file is under the line in every measure on the axis; the other risk measures are reported."""
+    limits = {line.measure: line for line in lines}
+    for measure, score in zip(measures, scores, strict=True):
+        if measure in limits:
+            yield verdict("risk", limits[measure], score, "of the written file")
+        else:
+            yield Check("other risk", True, f"{_said(measure, score, 'of the written file')} (not on the axis).")
+
+
+def verdict(name: str, line: Line, score: ScoreRow, what: str) -> Check:
+    """Whether one score is under its line."""
+    passed = line.holds(score)
+    lower = line.measure.direction == "lower"
+    word = ("at most" if passed else "not at most") if lower else ("at least" if passed else "not at least")
+    return Check(name, passed, f"{_said(line.measure, score, what)}, {word} the line {line.limit:g}.")
+
+
+def _said(measure: Measure, score: ScoreRow, what: str) -> str:
+    if score.status == "infinite":
+        return f"{measure.text} {what} is infinite"
+    if score.value is None:
+        return f"{measure.text} {what} could not be computed ({score.reason.rstrip('.')})"
+    return f"{measure.text} {what} is {score.value:.4g}"
