@@ -149,8 +149,11 @@ def test_identity_is_released_unchanged_but_for_its_order(persons: sm.Microdata,
     plan = plan_of()
     folder = release(persons, plan, sm.Candidate(sm.Identity())).write(tmp_path / "public")
     columns = ["age", "sex", "income", "rent", "w"]
-    assert pl.read_parquet(folder / "data.parquet").select(columns).sort(columns).equals(
-        people().select(columns).sort(columns)
+    assert (
+        pl.read_parquet(folder / "data.parquet")
+        .select(columns)
+        .sort(columns)
+        .equals(people().select(columns).sort(columns))
     )
 
 
@@ -285,7 +288,9 @@ def test_the_study_remembers_releases_and_overrides(tmp_path: Path) -> None:
     release(persons, plan, chosen(plan), study=study, override=reason).write(tmp_path / "public")
     manifest = sm.Study.open(tmp_path / "study").manifest
     (override,), (entry,) = manifest["overrides"], manifest["releases"]
-    assert (override["check"], override["reason"]) == ("weight", reason["weight"]) and override["when"].endswith("+00:00")
+    assert (override["check"], override["reason"]) == ("weight", reason["weight"]) and override["when"].endswith(
+        "+00:00"
+    )
     assert entry["profile"] == "public-use" and entry["when"].endswith("+00:00")
     assert reason["weight"] not in (tmp_path / "public" / "note.md").read_text()
 
@@ -304,7 +309,17 @@ def test_check_tells_all_without_writing(persons: sm.Microdata, tmp_path: Path, 
     checks = release(persons, plan, chosen(plan)).check()
     assert all(isinstance(check, Check) and check.passed and check.sentence for check in checks)
     names = {check.name for check in checks}
-    assert names == {"seed", "roles", "identifier", "determines", "weight", "line", "risk", "read back", "earlier releases"}
+    assert names == {
+        "seed",
+        "roles",
+        "identifier",
+        "determines",
+        "weight",
+        "line",
+        "risk",
+        "read back",
+        "earlier releases",
+    }
     assert not ledger.exists() and list(tmp_path.iterdir()) == []
 
 
@@ -323,7 +338,8 @@ def test_every_failed_check_is_named_and_nothing_is_written(
 ) -> None:
     data = sm.read(people(), keys=["age", "region"], other=["sex", "w", "pid"], kinds={"age": "ordinal"})
     plan = plan_of(
-        sm.Noise(on="income"), measures=[sm.SmallCells(on=["age", "sex"], n=500), sm.IL1s()], rule=sm.Threshold(risk=0.1), seed=7
+        sm.Noise(on="income"), measures=[sm.SmallCells(on=["age", "sex"], n=500), sm.IL1s()], seed=7,
+        rule=sm.Threshold(risk=0.1),
     )  # fmt: skip
     checks = refusals(release(data, plan, chosen(plan)), tmp_path / "public")
     assert {check.partition(":")[0] for check in checks} == {"seed", "roles", "identifier", "risk"}

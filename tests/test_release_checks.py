@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import Generator
-from test_release import KEYS, ROLES, SWAP_AND_NOISE, chosen, failed, ledger, people, persons, plan_of
 
 import sdcmap as sm
 from sdcmap.release import release
 from sdcmap.release.granularity import granularity, like_the_original
 from sdcmap.schema import Variable
+from test_release import KEYS, ROLES, SWAP_AND_NOISE, chosen, failed, ledger, people, persons, plan_of
 
 __all__ = ["ledger", "persons"]  # fixtures
 
@@ -151,6 +151,27 @@ class ReaderOfNotes(sm.Measure):
 def test_a_measure_that_reads_the_note_is_scored_under_the_very_note(persons: sm.Microdata) -> None:
     plan = plan_of(sm.Noise(on="income", variance=0.3), measures=[ReaderOfNotes()], rule=sm.Threshold(risk=0.2))
     assert "is 0.3" in failed(release(persons, plan, chosen(plan)))["risk"]
+
+
+@dataclass(frozen=True)
+class Dice(sm.Measure):
+    """A sampled risk: nothing but its random number."""
+
+    axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    sampled: ClassVar[bool] = True
+    on: str = "income"
+
+    def score(self, original: sm.Microdata, masked: sm.Microdata, rng: Generator) -> sm.Estimate:
+        return sm.Estimate(rng.random())
+
+
+def test_a_sampled_measure_is_drawn_anew_for_the_release(persons: sm.Microdata) -> None:
+    """A candidate chosen for its lucky draw is not released on the strength of that draw."""
+    plan = plan_of(SWAP_AND_NOISE, measures=[Dice(), sm.Hellinger()], rule=sm.Threshold(risk=2.0))
+    swept = sm.sweep(persons, plan, workers=1).column("test_release_checks:Dice").filter(pl.col("replicate") == 0)
+    said = {check.sentence for check in release(persons, plan, chosen(plan)).check() if check.name == "risk"}
+    lucky = [f"is {value:.4g}," for value in swept["value"]]
+    assert len(said) == 1 and not any(value in sentence for sentence in said for value in lucky)
 
 
 # ---- what gives a masked column away --------------------------------------------------------------------------

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from test_release import ROLES, SWAP_AND_NOISE, chosen, failed, ledger, people, persons, plan_of
 
 import sdcmap as sm
 from sdcmap.release import release
 from sdcmap.release.earlier import joint_view
 from sdcmap.release.ledger import Ledger
 from sdcmap.release.sketch import SKETCH_SIZE, fingerprints, overlaps, sketch_of
+from test_release import ROLES, SWAP_AND_NOISE, chosen, failed, ledger, people, persons, plan_of
 
 __all__ = ["ledger", "persons"]  # fixtures
 

@@ -110,10 +110,10 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
     executor = make()
     suspects: deque[tuple[list[Job], int]] = deque()  # chunks whose worker died, and how often: they run alone
     flying: dict[Future[list[CandidateRow]], tuple[list[Job], int]] = {}
-    size = 1
+    size, window = 1, 1 if isinstance(executor, Serial) else WINDOW * workers
     try:
         while True:
-            while len(flying) < (1 if suspects else WINDOW * workers):
+            while len(flying) < (1 if suspects else window):
                 chunk, deaths = suspects.popleft() if suspects else (list(islice(jobs, size)), 0)
                 if not chunk:
                     break

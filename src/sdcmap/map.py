@@ -48,6 +48,7 @@ class RUMap:
         object.__setattr__(self, "utility", str(self.utility))
         object.__setattr__(self, "limits", tuple(float(limit) for limit in self.limits))
         units = {self._fact(name, "unit") for name in self.risk}
+        self._fact(self.utility, "unit")
         if not self.risk:
             raise PlanError("a map needs at least one risk measure.")
         if self.limits and (len(self.limits) != len(self.risk) or min(self.limits) <= 0):

@@ -52,7 +52,6 @@ def sweep(
     kept = Study.begin(study, data, plan)
     with kept.writing():
         kept.add_measures(plan.measures, data)
-        todo = _missing(kept, plan)
         finished = plan.count - sum(1 for _ in _missing(kept, plan))
         report = progress or (lambda done, total: None)
         report(finished, plan.count)
@@ -72,7 +71,9 @@ def sweep(
                     finished += len(batch)
                     report(finished, plan.count)
         report(plan.count, plan.count)
-    return kept.scores(plan)
+    scores = kept.scores(plan)
+    kept.connection.close()
+    return scores
 
 
 def _missing(study: Study, plan: Plan) -> Iterator[Job]:

@@ -13,7 +13,7 @@ from sdcmap.charts.labels import NEAR, Dot, Place, Wish, place
 if TYPE_CHECKING:
     from sdcmap.charts.info import MapInfo
 
-POINT, RING, LINE = 3.0, 1.5, 0.8  # how much a label must not cover them
+POINT, RING, LINE = 4.0, 1.5, 0.8  # how much a label must not cover them
 ALONG = (0.98, 0.02, 0.85, 0.15, 0.7, 0.3, 0.5)  # where on a line its text may stand
 _STEP = 4.0  # pixels
 

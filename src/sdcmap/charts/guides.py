@@ -74,9 +74,8 @@ def chosen_points(ru: RUMap, mark: Choice | None, by: str) -> list[Row]:
     if by == "release":
         return [own]
     means = ru.means.filter(pl.col("method") == mark.method).select("risk", "utility").to_dicts()
-    return [{"kind": "chosen", **row} for row in means] + (
-        [{**own, "kind": "draw"}] if compares_draws(ru, mark) else []
-    )
+    beside = mark.replicate is not None and compares_draws(ru, mark)
+    return [{"kind": "chosen", **row} for row in means] + ([{**own, "kind": "draw"}] if beside else [])
 
 
 def compares_draws(ru: RUMap, mark: Choice) -> bool:

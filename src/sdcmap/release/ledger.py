@@ -28,9 +28,10 @@ from sdcmap.release.sketch import Sketch, fingerprints, sketch_of
 
 TABLE = (
     "create table if not exists release (made text, data blob, seed blob, method text, digest text, replicate integer, "
-    "profile text, folder text, columns text, rows integer, singles integer, pairs integer, whole blob, smallest blob)"
+    "profile text, folder text, columns text, rows integer, singles integer, pairs integer, whole blob, smallest blob, "
+    "counts blob)"
 )
-COLUMNS = "data, seed, method, digest, replicate, columns, rows, singles, pairs, whole, smallest"
+COLUMNS = "data, seed, method, digest, replicate, columns, rows, singles, pairs, whole, smallest, counts"
 WAIT_SECONDS = 60.0
 
 
@@ -110,7 +111,7 @@ class Ledger:
             datetime.now(UTC).isoformat(timespec="seconds"), self.fingerprint(data.digest),
             self.fingerprint(hex(plan.seed)), json.dumps(candidate.method.spec()), candidate.method.digest,
             candidate.replicate, profile, str(folder), json.dumps(names), sketch.rows, sketch.singles, sketch.pairs,
-            sketch.whole, sketch.smallest.tobytes(),
+            sketch.whole, sketch.smallest.tobytes(), sketch.counts.tobytes(),
         )  # fmt: skip
         with self._connected() as connection:
             entry = connection.execute(f"insert into release values ({','.join('?' * len(row))})", row).lastrowid
@@ -156,6 +157,7 @@ def _private(path: Path) -> TextIO:
 
 
 def _earlier(row: tuple[Any, ...]) -> Earlier:
-    data, seed, method, digest, replicate, columns, rows, singles, pairs, whole, smallest = row
-    sketch = Sketch(np.frombuffer(smallest, dtype="<u8"), rows, singles, pairs, whole)
+    data, seed, method, digest, replicate, columns, rows, singles, pairs, whole, smallest, counts = row
+    prints, multiples = np.frombuffer(smallest, dtype="<u8"), np.frombuffer(counts, dtype="<u4")
+    sketch = Sketch(prints, multiples, rows, singles, pairs, whole)
     return Earlier(data, seed, json.loads(method), digest, replicate, tuple(json.loads(columns)), sketch)

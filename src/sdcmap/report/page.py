@@ -1,0 +1,103 @@
+"""The report put together and written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sdcmap.charts import draw_map
+from sdcmap.choose import Choice
+from sdcmap.errors import PlanError, SdcmapError
+from sdcmap.map import RUMap
+from sdcmap.microdata import Microdata
+from sdcmap.plan import Plan
+from sdcmap.report import facts, results
+from sdcmap.report.audience import Audience, public_scores
+from sdcmap.report.change import Table, changes
+from sdcmap.study import ELSEWHERE, Study
+
+TEMPLATES = Path(__file__).parents[1] / "templates"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A self-contained page; `save` writes it."""
+
+    html: str = field(repr=False)
+    audience: str = "internal"
+
+    def save(self, path: str | Path = "report.html") -> Path:
+        """Write the page; it needs no network and prints well."""
+        path = Path(path)
+        try:
+            path.write_text(self.html, encoding="utf-8")
+        except OSError as error:
+            raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
+        return path
+
+
+def report(study: Study | str | Path, choice: Choice | None = None, *, audience: str = "internal") -> Report:
+    """The report of a study: data, plan, map, frontier, choice and its reason, risk and utility before and after.
+
+    Parameters
+    ----------
+    study : a study or its folder.
+    choice : what was chosen; by default what the plan's rule chooses, and nothing where the plan has no rule.
+    audience : "internal" for the board; "external" for anybody: scores of methods to two significant digits, no single
+        release, no count of 1 to 9 records, no quantile of the data, no reason why a candidate was infeasible.
+
+    The seed, the data's digest and the origin of records are in neither.
+    """
+    study = study if isinstance(study, Study) else Study.open(study)
+    plan, data = study.plan, study.data
+    to = Audience(audience, len(data))
+    if not plan.risk or not plan.utility:
+        raise PlanError("a report needs a risk measure and a utility measure in the plan.")
+    scores = study.scores()
+    ru = RUMap(scores, plan.risk, plan.utility, plan.limits)
+    if choice is None and plan.rule is not None:
+        choice = ru.choose(plan.rule)
+    shown, marked = ru, choice
+    if to.external:
+        shown = RUMap(public_scores(scores, len(data)), plan.risk, plan.utility, plan.limits)
+        marked = None if choice is None else results.public_choice(choice, shown)
+    page: dict[str, Any] = {
+        "audience": audience,
+        "external": to.external,
+        "data": facts.data_facts(data, to),
+        "plan": facts.plan_facts(plan),
+        "maps": _maps(shown, marked, to),
+        "frontier": results.frontier_table(ru, shown, to),
+        "releases": results.release_frontier(ru, to),
+        "choice": None if marked is None or choice is None else results.choice_facts(marked, choice.rule.text, to),
+        "risks": results.score_table(scores, choice, "risk", to),
+        "utilities": results.score_table(scores, choice, "utility", to),
+        "changes": _changes(data, plan, choice, to),
+        "missing": facts.missing_candidates(scores, to),
+        "history": facts.history(study, to),
+        "versions": facts.versions(),
+    }
+    return Report(_rendered(page), audience)
+
+
+def _maps(shown: RUMap, marked: Choice | None, to: Audience) -> list[str]:
+    """The map by release and by mean; outside, and where a measure is an expectation, by mean alone."""
+    layers = ["mean"] if to.external or shown.is_expectation else ["release", "mean"]
+    return [draw_map(shown, mark=marked, by=layer).svg() for layer in layers]
+
+
+def _changes(data: Microdata, plan: Plan, choice: Choice | None, to: Audience) -> list[Table]:
+    """The chosen candidate made again, beside the original; nothing where there is no candidate of ours."""
+    if choice is None or choice.candidate is None or choice.candidate.startswith(ELSEWHERE):
+        return []
+    names = plan.find(choice.candidate).method.masked_names
+    return changes(data, plan.make(data, choice), names, to)
+
+
+def _rendered(page: dict[str, Any]) -> str:
+    import jinja2
+
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    room = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return room.get_template("report.html").render(page)

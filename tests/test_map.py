@@ -1,0 +1,245 @@
+"""The map: frontier, anchors, bands, membership, linear path; and the rules that choose on it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sdcmap as sm
+from sdcmap.kernels.pareto import linear_optima, undominated
+from sdcmap.study import Scores
+
+FEW = st.integers(0, 5).map(float) | st.sampled_from([math.inf, -math.inf, math.nan])
+
+
+@given(st.lists(st.tuples(FEW, FEW), max_size=30))
+def test_undominated_is_the_definition(points: list[tuple[float, float]]) -> None:
+    first, second = np.array([p[0] for p in points]), np.array([p[1] for p in points])
+
+    def dominated(i: int) -> bool:
+        x, y = points[i]
+        return math.isnan(x) or math.isnan(y) or any(
+            u <= x and v <= y and (u < x or v < y) for u, v in points if not (math.isnan(u) or math.isnan(v))
+        )  # fmt: skip
+
+    assert undominated(first, second).tolist() == [not dominated(i) for i in range(len(points))]
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=25), st.floats(0, 50))
+def test_the_linear_path_holds_the_minimum_of_every_slope(points: list[tuple[int, int]], slope: float) -> None:
+    first, second = np.array(points, dtype=float).T
+    path = linear_optima(first, second)
+    assert path[0][0] == 0
+    assert path[-1][1] == math.inf
+    assert all(a[1] == b[0] and a[0] < a[1] for a, b in itertools.pairwise(path))
+    chosen = next(index for low, high, index in path if low <= slope <= high)
+    best = (first + slope * second).min()
+    assert first[chosen] + slope * second[chosen] == pytest.approx(best, abs=1e-9 * (1 + slope) * 40)
+
+
+def scores_of(values: dict[str, list[tuple[float | None, float]]], **facts: Any) -> Scores:
+    """Scores made by hand: method -> (risk, utility) of each replicate; risk None: infeasible."""
+    candidate, score = [], []
+    for method, draws in values.items():
+        for replicate, (risk, utility) in enumerate(draws):
+            name = f"{method}-{replicate}"
+            candidate.append((name, method, replicate, "infeasible" if risk is None else "ok", "", 0.0))
+            for measure, value in (("R", risk), ("U", utility)):
+                if risk is not None and value is not None:
+                    endless = math.isinf(value)
+                    score.append(
+                        (name, measure, None if endless else value, None, "{}", "infinite" if endless else "ok", "")
+                    )
+    names = ["id", "method", "replicate", "status", "reason", "seconds"]
+    columns = {"candidate": pl.String, "measure": pl.String, "value": pl.Float64, "se": pl.Float64, "parts": pl.String}
+    measure = pl.DataFrame({
+        "name": ["R", "U"], "direction": ["lower", facts.get("utility", "lower")], "low": [0.0, 0.0], "high": [1.0, 1.0],
+        "unit": ["share", facts.get("unit", "share")], "axis": ["risk", "utility"], "at_nothing": [0.0, 1.0],
+    })  # fmt: skip
+    return Scores(
+        pl.DataFrame(candidate, schema=names, orient="row"),
+        pl.DataFrame(score, schema={**columns, "status": pl.String, "reason": pl.String}, orient="row"),
+        measure,
+    )
+
+
+@pytest.fixture
+def ru() -> sm.RUMap:
+    return sm.RUMap(
+        scores_of({
+            "Identity": [(0.5, 0.0)],
+            "A": [(0.1, 0.8), (0.2, 0.7)],
+            "B": [(0.3, 0.3), (0.1, 0.4)],
+            "C": [(0.4, 0.4), (0.4, 0.35)],
+            "D": [(0.1, 0.8), (None, 0.0)],
+        }),
+        risk="R", utility="U",
+    )  # fmt: skip
+
+
+def test_points_frontier_and_ties(ru: sm.RUMap) -> None:
+    """Frontier of the candidates: B-1 (.1, .4) and B-0 (.3, .3); A-0 and D-0 tie at (.1, .8) and lose to B-1."""
+    assert ru.frontier["id"].to_list() == ["B-1", "B-0"]
+    tied = sm.RUMap(scores_of({"A": [(0.1, 0.8)], "B": [(0.1, 0.8)], "C": [(0.2, 0.8)]}), "R", "U")
+    assert sorted(tied.frontier["method"]) == ["A", "B"]
+
+
+def test_the_anchor_is_drawn_not_counted(ru: sm.RUMap) -> None:
+    identity = ru.points.filter(pl.col("method") == "Identity").row(0, named=True)
+    assert identity["anchor"]
+    assert not identity["frontier"]
+    assert ru.nothing == (0.0, 1.0)
+
+
+def test_means_have_their_two_bands(ru: sm.RUMap) -> None:
+    row = ru.means.filter(pl.col("method") == "A").row(0, named=True)
+    assert row["risk"] == pytest.approx(0.15)
+    assert row["risk_se"] == pytest.approx(0.1 / math.sqrt(2) / math.sqrt(2))  # sd of (.1, .2) over sqrt 2
+    assert (row["risk_low"], row["risk_high"]) == pytest.approx((0.1025, 0.1975))
+    assert row["count"] == 2
+
+
+def test_membership_is_the_share_of_replicate_numbers(ru: sm.RUMap) -> None:
+    """Replicate 0: A, D (.1, .8) and B (.3, .3) are undominated; replicate 1: B (.1, .4) and C (.4, .35)."""
+    shares = dict(ru.membership.select("method", "membership").iter_rows())
+    assert shares == {"A": 0.5, "B": 1.0, "C": 0.5, "D": 0.5}
+    row = ru.membership.filter(pl.col("method") == "A").row(0, named=True)
+    assert (row["membership_low"], row["membership_high"]) == pytest.approx(
+        (0.0945, 0.9055), abs=1e-4
+    )  # Wilson, 1 of 2
+
+
+def test_a_method_without_randomness_stands_in_every_replicate() -> None:
+    scores = scores_of({"N": [(0.2, 0.2)], "A": [(0.1, 0.9), (0.3, 0.3), (0.1, 0.1)]})
+    shares = dict(sm.RUMap(scores, "R", "U").membership.select("method", "membership").iter_rows())
+    assert shares == {"N": pytest.approx(2 / 3), "A": pytest.approx(2 / 3)}
+
+
+def test_adding_a_candidate_moves_no_other(ru: sm.RUMap) -> None:
+    more = scores_of({"Identity": [(0.5, 0.0)], "A": [(0.1, 0.8), (0.2, 0.7)], "Z": [(9.0, 9.0)]})
+    before = ru.points.filter(pl.col("method") == "A").select("risk", "utility")
+    assert sm.RUMap(more, "R", "U").points.filter(pl.col("method") == "A").select("risk", "utility").equals(before)
+
+
+def test_a_utility_that_is_better_when_higher() -> None:
+    ru = sm.RUMap(scores_of({"A": [(0.1, 5.0)], "B": [(0.1, 7.0)], "C": [(0.3, 9.0)]}, utility="higher"), "R", "U")
+    assert ru.frontier["method"].to_list() == ["B", "C"]
+    assert ru.choose(sm.Threshold(risk=0.2)).method == "B"
+    assert ru.choose(sm.Linear(slope=1)).method == "C"
+    assert ru.choose(sm.Linear(slope=0.01)).method == "B"
+
+
+def test_the_worst_of_several_risks() -> None:
+    people = sm.demo.population(300)
+    strict, lax = sm.SmallCells(n=5), sm.SmallCells(n=2)
+    plan = sm.Plan(
+        sm.Swap(on="Sex", rate=0.1), [strict, lax, sm.KnownIndex(on="wage"), sm.Hellinger()], replicates=3, seed=1
+    )
+    scores = sm.sweep(people, plan, workers=1)
+    worst = sm.RUMap(scores, [lax, strict], sm.Hellinger())
+    assert worst.points["risk"].to_list() == sm.RUMap(scores, strict, sm.Hellinger()).points["risk"].to_list()
+    scaled = sm.RUMap(scores, [lax, strict], sm.Hellinger(), limits=[0.01, 1.0])
+    both = [sm.RUMap(scores, one, sm.Hellinger()).points["risk"].to_numpy() for one in (lax, strict)]
+    assert scaled.points["risk"].to_list() == np.maximum(both[0] / 0.01, both[1]).tolist()
+    assert "share of its limit" in scaled.labels[0]
+    with pytest.raises(sm.PlanError, match="different units"):
+        sm.RUMap(scores, [strict, sm.KnownIndex(on="wage")], sm.Hellinger())
+    with pytest.raises(sm.PlanError, match="one positive limit for each"):
+        sm.RUMap(scores, [strict, lax], sm.Hellinger(), limits=[0.1])
+    with pytest.raises(sm.PlanError, match="Did you mean 'Hellinger'"):
+        sm.RUMap(scores, strict, "Helinger")
+
+
+# ---- rules ----------------------------------------------------------------------------------------------------
+def test_threshold_takes_the_best_utility_under_the_line(ru: sm.RUMap) -> None:
+    choice = ru.choose(sm.Threshold(risk=0.3))
+    assert (choice.candidate, choice.method, choice.replicate) == ("B-0", "B", 0)
+    assert choice.reason.startswith(
+        "Release B, draw 0 (B-0): it has the least loss (U 0.3) of the 5 among 8 candidates"
+    )
+    assert "2 draws of this method were searched" in choice.reason
+    assert choice.runners_up[0].startswith("B, draw 1 (B-1)")
+    assert len(choice.runners_up) == 3
+
+
+def test_a_file_already_under_the_line_needs_no_masking(ru: sm.RUMap) -> None:
+    assert ru.choose(sm.Threshold(risk=0.5)).method == "Identity"
+
+
+def test_if_nothing_passes_release_nothing_and_name_the_nearest_miss(ru: sm.RUMap) -> None:
+    choice = ru.choose(sm.Threshold(risk=0.05))
+    assert choice.candidate is None
+    assert choice.reason.startswith("Release nothing: ")
+    assert "The nearest miss is A, draw 0 (A-0) with 0.1." in choice.reason
+
+
+def test_rules_on_the_mean_end_at_one_concrete_candidate(ru: sm.RUMap) -> None:
+    choice = ru.choose(sm.Threshold(risk=0.2, by="mean"))
+    assert choice.method == "B"  # mean risk .2, mean loss .35
+    assert choice.candidate == "B-1"  # the draw of B that is under the line itself
+    assert "mean risk" in choice.reason
+
+
+def test_a_quantile_needs_enough_replicates(ru: sm.RUMap) -> None:
+    with pytest.raises(sm.PlanError, match="needs at least 20 replicates"):
+        ru.choose(sm.Threshold(risk=0.3, by="quantile"))
+    draws = [(r / 100, 0.5) for r in range(20)]
+    many = sm.RUMap(scores_of({"A": draws, "B": [(0.18, 0.6)] * 20}), "R", "U")
+    assert many.choose(sm.Threshold(risk=0.185, by="quantile")).method == "B"
+    assert many.choose(sm.Threshold(risk=0.185, by="mean")).method == "A"
+
+
+def test_the_linear_rule_agrees_with_its_path(ru: sm.RUMap) -> None:
+    for low, high, name in ru.linear_path(by="release").select("from", "to", "id").iter_rows():
+        slope = (low + min(high, low + 2)) / 2
+        assert ru.choose(sm.Linear(slope=slope)).candidate == name
+    assert ru.linear_path()["method"].to_list() == [
+        "D",
+        "B",
+    ]  # means D (.1, .8), B (.2, .35); A (.15, .75) above their line
+
+
+def test_ideal_point_scales_by_anchors_or_bounds_never_by_candidates(ru: sm.RUMap) -> None:
+    by_hand = ru.points.filter(~pl.col("anchor")).with_columns(
+        d=((pl.col("risk") / 0.5) ** 2 + pl.col("utility") ** 2) / 2
+    )
+    assert ru.choose(sm.IdealPoint()).candidate == by_hand.sort("d")["id"][0]
+    assert ru.choose(sm.IdealPoint(scale="bounds", weight=1)).risk == 0.1
+    open_end = sm.RUMap(scores_of({"Identity": [(math.inf, 0.0)], "A": [(0.1, 0.2)]}), "R", "U")
+    with pytest.raises(sm.PlanError, match="two finite, different ends"):
+        open_end.choose(sm.IdealPoint())
+
+
+def test_an_infinite_risk_never_passes() -> None:
+    ru = sm.RUMap(scores_of({"A": [(math.inf, 0.1)], "B": [(0.2, 0.5)]}), "R", "U")
+    assert ru.choose(sm.Threshold(risk=1e300)).method == "B"
+    assert ru.choose(sm.Linear(slope=1)).method == "B"
+
+
+def test_expectations_choose_the_method_and_take_draw_number_zero() -> None:
+    people = sm.demo.population(200)
+    measures = [sm.KnownIndex(on="wage"), sm.MeanPrecision(on="wage")]
+    plan = sm.Plan(sm.grid(sm.Noise, on="wage", variance=[0.1, 0.5]), measures, replicates=30, seed=6)
+    scores = sm.sweep(people, plan, workers=1)
+    ru = sm.RUMap(scores, *measures)
+    pooled = dict(scores.pooled(measures[0].text).select("method", "value").iter_rows())
+    weak = "Noise(on='wage')"
+    single = scores.column(measures[0].text).filter(pl.col("method") == weak)
+    mse = [json.loads(parts)["mse"] for parts in single["parts"]]
+    assert pooled[weak] == pytest.approx(1 / np.mean(mse))
+    choice = ru.choose(sm.Threshold(risk=pooled[weak] * 1.01))
+    assert (choice.method, choice.replicate, choice.searched) == (weak, 0, 1)
+    assert "fixed beforehand" in choice.reason
+
+
+def test_a_file_made_elsewhere_stands_beside_our_candidates(ru: sm.RUMap) -> None:
+    more = ru.scores.with_file("argus.csv", {"R": sm.Estimate(0.05), "U": sm.Estimate(0.2)})
+    assert sm.RUMap(more, "R", "U").frontier["method"].to_list() == ["file: argus.csv"]
