@@ -204,7 +204,7 @@ def test_the_linear_rule_agrees_with_its_path(ru: sm.RUMap) -> None:
     assert ru.linear_path()["method"].to_list() == [
         "D",
         "B",
-    ]  # means D (.1, .8), B (.2, .35); A (.15, .75) above their line
+    ]  # means (.1, .8), (.2, .35); A lies above their line
 
 
 def test_ideal_point_scales_by_anchors_or_bounds_never_by_candidates(ru: sm.RUMap) -> None:

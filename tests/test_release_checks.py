@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,6 +173,26 @@ def test_a_sampled_measure_is_drawn_anew_for_the_release(persons: sm.Microdata) 
     said = {check.sentence for check in release(persons, plan, chosen(plan)).check() if check.name == "risk"}
     lucky = [f"is {value:.4g}," for value in swept["value"]]
     assert len(said) == 1 and not any(value in sentence for sentence in said for value in lucky)
+
+
+@dataclass(frozen=True)
+class FirstHalf(sm.Method):
+    """A sample: the file no longer holds every record."""
+
+    kept: ClassVar[str] = "every value"
+    random: ClassVar[bool] = False
+
+    def mask(self, data: sm.Microdata, rng: Generator) -> sm.Microdata:
+        return data.take(np.arange(len(data) // 2))
+
+
+def test_a_file_of_some_records_is_matched_by_its_origin(persons: sm.Microdata, tmp_path: Path) -> None:
+    plan = plan_of(FirstHalf(), measures=[sm.SmallCells(), sm.IL1s()], rule=sm.Threshold(risk=1.0))
+    folder = release(persons, plan, chosen(plan)).write(tmp_path / "public")
+    assert json.loads((folder / "note.json").read_text())["distorted_by"][0]["value"] == 0.0
+    assert pl.read_parquet(folder / "data.parquet").height == 300
+    other = release(persons, plan, sm.Candidate(sm.Identity()), again=True)
+    assert "other rows" in failed(other)["joint risk"]
 
 
 # ---- what gives a masked column away --------------------------------------------------------------------------

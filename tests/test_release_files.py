@@ -143,6 +143,18 @@ def test_a_household_number_is_never_a_missing_code(tmp_path: Path) -> None:
     assert sorted(set(found["hh"].to_list())) == list(range(1, 150))
 
 
+def test_labels_of_strata_go_with_their_old_numbers(tmp_path: Path) -> None:
+    frame = survey().with_columns(psu=pl.int_range(pl.len()) % 3 + 1)
+    labels = {"psu": {1: "Ulm", 2: "Bonn", 3: "Kiel"}}
+    pyreadstat.write_sav(frame, tmp_path / "survey.sav", variable_value_labels=labels)
+    data = sm.read(tmp_path / "survey.sav", **SURVEY_ROLES, stratum="psu")
+    plan = plan_of(sm.Swap(on=["sex"], rate=0.1), measures=SURVEY["measures"])
+    folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
+    found, facts = read_back(folder)
+    assert set(found["psu"]) == {1, 2, 3} and facts.variable_value_labels == {}
+    assert not [path.name for path in folder.iterdir() if b"Ulm" in path.read_bytes()]
+
+
 def test_text_that_looks_like_numbers_stays_text_in_csv(tmp_path: Path) -> None:
     frame = people().with_columns(
         sex=pl.col("sex").replace({"f": "01", "m": "02"}), region=pl.col("region").cast(pl.String)

@@ -21,6 +21,7 @@ __all__ = ["ledger", "persons"]  # fixtures
 
 KEY = b"k" * 32
 MANY = [sm.Noise(on=["income"], variance=v) for v in (0.3, 0.31, 0.32, 0.33)]
+RANKS = [sm.RankSwap(on=["income"], p=p) for p in (0.004, 0.005)]  # narrow windows leave some values alone
 INCOME: dict[str, Any] = {"measures": [sm.KnownIndex(on="income"), sm.IL1s(on=["income"])]}
 
 
@@ -122,13 +123,17 @@ def test_a_weak_release_beside_a_strong_one_does_not_lower_the_risk(persons: sm.
 
 
 def test_what_any_release_left_alone_counts_as_known(persons: sm.Microdata) -> None:
-    plan = plan_of(sm.Swap(on=["sex"], rate=0.2), sm.Swap(on=["region"], rate=0.2), sm.Noise(on="income"))
+    plan = plan_of(sm.Swap(on=["sex"], rate=0.2), sm.Swap(on=["region"], rate=0.2), sm.Noise(on="income"), *RANKS)
     sex, region, income = (plan.make(persons, chosen(plan, place)) for place in (0, 1, 2))
     view = joint_view(persons, [sex, region, income])
     for name in ("sex", "region", "income"):
         assert (view[name] == persons[name]).all(), name
     twice = [plan.make(persons, sm.Candidate(sm.Swap(on=["sex"], rate=0.2), r)) for r in (0, 1)]
     changed = [file["sex"] != persons["sex"] for file in twice]
+    ranks = [plan.make(persons, chosen(plan, place)) for place in (3, 4)]
+    view = joint_view(persons, ranks).numbers("income")
+    kept = [file.numbers("income") == persons.numbers("income") for file in ranks]
+    assert ((view == persons.numbers("income")) >= (kept[0] | kept[1])).all() and kept[0].any()
     assert ((joint_view(persons, twice)["sex"] != persons["sex"]) == (changed[0] & changed[1])).all()
 
 
@@ -138,6 +143,13 @@ def test_fingerprints_do_not_depend_on_kind_type_or_order(persons: sm.Microdata)
     plain = sm.read(people().with_columns(pl.col("age").cast(pl.Float32), pl.col("sex").cast(pl.Categorical)))
     assert (fingerprints(persons, names, KEY) == fingerprints(plain, names[::-1], KEY)).all()
     assert (fingerprints(persons, names, KEY) != fingerprints(persons, names, b"x" * 32)).all()
+
+
+def test_records_so_coarse_that_none_is_alone_are_known_as_a_whole() -> None:
+    data = sm.read(pl.DataFrame({"sex": list("fm") * 50, "old": [True, False, False, False] * 25}), keys="all")
+    prints = fingerprints(data, data.names, KEY)
+    sketch = sketch_of(prints, KEY)
+    assert sketch.singles == 0 and overlaps(sketch, prints[::-1], KEY) and not overlaps(sketch, prints[:96], KEY)
 
 
 def test_a_sketch_of_a_large_file_still_sees_one_percent() -> None:
@@ -165,6 +177,7 @@ def test_coarse_records_of_other_people_are_no_overlap(cps8d: sm.Microdata) -> N
 # ---- the ledger's folder --------------------------------------------------------------------------------------
 def test_the_ledger_is_private(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
+    ledger.mkdir(mode=0o755)
     before = os.umask(0)
     try:
         release(persons, plan, chosen(plan)).write(tmp_path / "public")

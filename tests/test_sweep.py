@@ -205,7 +205,7 @@ def test_other_data_or_another_seed_is_refused(people: Microdata, tmp_path: Path
         sm.sweep(people, plan_of(replicates=1, seed=12), tmp_path / "study", workers=1)
 
 
-@pytest.mark.parametrize("damage", ["truncate", "garbage", "manifest", "no manifest", "copy"])
+@pytest.mark.parametrize("damage", ["truncate", "garbage", "manifest", "no manifest"])
 def test_a_damaged_study_gets_one_clear_sentence(people: Microdata, tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "study"
     sm.sweep(people, plan_of(replicates=1), folder, workers=1)
@@ -219,13 +219,26 @@ def test_a_damaged_study_gets_one_clear_sentence(people: Microdata, tmp_path: Pa
         database.write_bytes(b"no database at all" * 500)
     elif damage == "manifest":
         (folder / "manifest.json").write_text("{")
-    elif damage == "no manifest":
-        (folder / "manifest.json").unlink()
     else:
-        (folder / "data.bin").write_bytes(b"0" * 100)
+        (folder / "manifest.json").unlink()
     with pytest.raises(sm.StudyDamaged) as error:
         sm.sweep(people, plan_of(replicates=2), folder, engine="processes", workers=1)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["data.bin", "schema.arrow"])
+def test_a_damaged_working_copy_is_told_and_healed_by_the_next_sweep(
+    people: Microdata, tmp_path: Path, name: str
+) -> None:
+    folder = tmp_path / "study"
+    sm.sweep(people, plan_of(replicates=1), folder, workers=1)
+    whole = (folder / name).read_bytes()
+    for damaged in (b"0" * 100, whole[:-1] + b"?" if name == "data.bin" else b""):
+        (folder / name).write_bytes(damaged)
+        with pytest.raises(sm.StudyDamaged, match="run the sweep again"):
+            Study.open(folder).data  # noqa: B018
+    sm.sweep(people, plan_of(replicates=1), folder, workers=1)
+    assert Study.open(folder).data.digest == people.digest
 
 
 def test_a_folder_that_is_no_study_is_left_alone(people: Microdata, tmp_path: Path) -> None:

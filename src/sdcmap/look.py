@@ -77,8 +77,8 @@ def _glance(data: Microdata, name: str) -> Glance:
 def _proposed(data: Microdata, name: str, distinct: int) -> str:
     kind, rows = data.schema[name].kind, len(data)
     for role, pattern in NAME_TELLS:
-        numeric_weight = role != "weight" or kind == "numeric"
-        if re.search(pattern, name.lower()) and numeric_weight and distinct > min(10, rows / 2):
+        fits = kind == "numeric" if role == "weight" else distinct > min(10, rows / 2)
+        if fits and re.search(pattern, name.lower()):
             return role
     if kind != "numeric" and distinct > max(rows / 2, KEY_LEVELS):
         return "identifier"

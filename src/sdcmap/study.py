@@ -126,7 +126,9 @@ class Study:
             study.note(version=__version__, created=_now(), data=data.digest, seed=hex(plan.seed), rules=[])
         study.fix_rule(plan)
         _write(path / "plan.toml", plan.toml())
-        if not (path / "data.arrow").exists():
+        try:
+            open_copy(path, data.digest)
+        except StudyDamaged:
             write_copy(data, path)
         return study
 

@@ -43,9 +43,9 @@ def tour(folder: Path, rows: int = 20_000) -> Iterator[str]:
         "other": people.schema.of_role("other"),
     }  # fmt: skip
     small = SmallCells()
-    limit = round(0.8 * score(people, people, small)[small.text].value, 4)
+    limit = round(0.9 * score(people, people, small)[small.text].value, 4)
     plan = Plan(
-        grid(Swap, on=subsets(people.keys, 1, 2), rate=[0.01, 0.05, 0.1]), [small, Hellinger()], replicates=10,
+        grid(Swap, on=subsets(people.keys, 1, 2), rate=[0.02, 0.05, 0.1, 0.2]), [small, Hellinger()], replicates=10,
         rule=Threshold(risk=limit), data=Source("population.csv", **roles),
     )  # fmt: skip
     (folder / "plan.toml").write_text(plan.toml(), encoding="utf-8")

@@ -52,7 +52,7 @@ def mask(
     out: Annotated[Path, typer.Option("-o", "--out", help="Named *.study.*, such as masked.study.csv.")],
     keys: Names = "", numeric: Names = "", sensitive: Names = "", identifiers: Names = "", weight: Names = "",
     household: Names = "", stratum: Names = "",
-    seed: Annotated[int, typer.Option(min=0, help="For study only; by default 256 random bits.")] = -1,
+    seed: Annotated[int | None, typer.Option(min=0, help="For study only; by default 256 random bits.")] = None,
 ) -> None:  # fmt: skip
     """Make one masked file for study, without a plan; it may not be released.
 
@@ -68,7 +68,7 @@ def mask(
         raise sm.PlanError(f"{out.name} must be named *.study.*, so that nobody takes it for a release.")
     data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
                  household=household, stratum=stratum)  # fmt: skip
-    masked = sm.mask(data, parse(method, Method), seed=secrets.randbits(256) if seed < 0 else seed)
+    masked = sm.mask(data, parse(method, Method), seed=secrets.randbits(256) if seed is None else seed)
     sm.write(masked.only(name for name in masked.names if name not in data.identifiers), out)
     print(f"{out}: {len(masked):,} rows, for study only.")
 

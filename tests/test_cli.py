@@ -1,0 +1,193 @@
+"""The command line: the whole line from a file to a release, JSON, exit codes, help."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from sdcmap.cli import app
+
+COMMANDS = ["look", "check", "sweep", "score", "mask", "map", "choose", "release", "report", "demo"]
+
+
+def sdcmap(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sdcmap.cli", *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert result.returncode == code, result.stderr + result.stdout
+    assert "Traceback" not in result.stderr
+    return result
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a file, a plan and a finished study."""
+    folder = tmp_path_factory.mktemp("room")
+    people = sm.demo.population(1500, seed=8)
+    sm.write(people, folder / "people.csv")
+    roles = {"keys": ["Age", "Sex", "Educ", "Race"], "other": ["WrkTyp", "MarStat", "Hours", "Income"],
+             "numeric": ["wage", "interest", "benefits", "total"], "household": ["household"], "weight": ["weight"]}  # fmt: skip
+    data = sm.read(folder / "people.csv", **roles)
+    limit = 0.9 * sm.score(data, data, sm.SmallCells())["SmallCells"].value
+    plan = sm.Plan(
+        sm.grid(sm.Swap, on=sm.subsets(roles["keys"], 1, 2), rate=[0.05, 0.2]), [sm.SmallCells(), sm.Hellinger()],
+        replicates=5, rule=sm.Threshold(risk=limit), data=sm.Source("people.csv", **roles),
+    )  # fmt: skip
+    (folder / "plan.toml").write_text(plan.toml())
+    sdcmap("sweep", folder / "plan.toml", "-o", folder / "study", "--workers", 2)
+    return folder
+
+
+def test_help_shows_every_command_and_each_an_example() -> None:
+    text = sdcmap("--help").stdout
+    assert [command.name or command.callback.__name__ for command in app.registered_commands] == COMMANDS  # type: ignore[union-attr]
+    for command in COMMANDS:
+        assert f"\n  {command} " in text
+        assert f"Example: sdcmap {command}" in " ".join(sdcmap(command, "--help").stdout.split())
+
+
+def test_look_proposes_roles_and_a_plan_that_checks(room: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    shown = sdcmap("look", room / "people.csv", "-o", plan).stdout
+    assert "household?" in shown
+    assert "weight?" in shown
+    seen = json.loads(sdcmap("look", room / "people.csv", "--json").stdout)
+    roles = {v["name"]: v["role"] for v in seen["variables"]}
+    assert (roles["household"], roles["weight"], roles["Sex"], roles["wage"]) == (
+        "household",
+        "weight",
+        "key",
+        "numeric",
+    )
+    assert seen["sizes"]["<3"] > seen["sizes"]["<2"] > 0
+    checked = json.loads(sdcmap("check", plan, "--json").stdout)
+    assert checked["problems"] == []
+    assert checked["candidates"] == sm.Plan.read(plan).count > 100
+    assert checked["seconds"] > 0
+
+
+def test_check_reports_every_problem(room: Path, tmp_path: Path) -> None:
+    text = (room / "plan.toml").read_text().replace('type = "Hellinger"', 'type = "Helinger"').replace("0.2", "2.0")
+    (tmp_path / "plan.toml").write_text(text)
+    out = sdcmap("check", tmp_path / "plan.toml", code=2).stdout
+    assert "Did you mean 'Hellinger'" in out
+    assert "Got 2" in out
+    (tmp_path / "none.toml").write_text(sm.Plan(sm.Swap(on="a"), [sm.SmallCells()]).toml())
+    assert "[data]" in sdcmap("check", tmp_path / "none.toml", code=2).stdout
+    assert sdcmap("check", tmp_path / "absent.toml", code=2).stdout.count("\n") == 2
+
+
+def test_score_prints_one_json_document(room: Path, tmp_path: Path) -> None:
+    masked = tmp_path / "masked.study.csv"
+    sdcmap("mask", room / "people.csv", "--method", "Swap(on='Sex', rate=0.1)", "-o", masked)
+    arguments = ("score", room / "people.csv", masked, "--keys", "Age,Sex,Educ,Race", "--numeric", "wage")
+    out = sdcmap(
+        *arguments,
+        "--measure",
+        "SmallCells",
+        "--measure",
+        "SmallCells(n=5)",
+        "--measure",
+        "KnownIndex(on='wage')",
+        "--json",
+    )  # noqa: E501
+    found = json.loads(out.stdout)
+    assert list(found) == ["SmallCells", "SmallCells(n=5)", "KnownIndex(on='wage')"]
+    assert 0 < found["SmallCells"]["value"] < found["SmallCells(n=5)"]["value"] < 1
+    assert found["SmallCells"]["se"] is None
+    assert found["KnownIndex(on='wage')"]["value"] is None  # infinite: null, never Infinity
+    assert found["KnownIndex(on='wage')"]["status"] == "infinite"
+    every = sdcmap("score", room / "people.csv", masked, "--keys", "all", "--measure", "Hellinger")
+    assert every.stdout.startswith("Hellinger")
+
+
+def test_score_of_the_reference_file(shared: Path, tmp_path: Path) -> None:
+    """Unswapped cps8d: risk .0149461529 (gomatam2003.md)."""
+    file = shared / "data" / "cps8d.csv"
+    out = sdcmap("score", file, file, "--keys", "all", "--measure", "SmallCells", "--measure", "Hellinger", "--json")
+    found = json.loads(out.stdout)
+    assert found["SmallCells"]["value"] == pytest.approx(0.0149461529, abs=5e-11)
+    assert found["Hellinger"]["value"] == 0
+
+
+def test_a_file_made_elsewhere_comes_on_the_map(room: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    pl.read_csv(room / "people.csv").with_columns(Sex=pl.lit("Male")).write_csv(other)
+    arguments = ("--keys", "Age,Sex,Educ,Race", "--measure", "SmallCells", "--measure", "Hellinger")
+    sdcmap("score", room / "people.csv", other, *arguments, "--study", room / "study", "--name", "one sex")
+    sdcmap("map", room / "study", "-o", tmp_path / "map.csv")
+    assert "file: one sex" in pl.read_csv(tmp_path / "map.csv")["method"].to_list()
+
+
+def test_map_choose_report_release(room: Path, tmp_path: Path) -> None:
+    sdcmap("map", room / "study", "--risk", "SmallCells", "--utility", "Hellinger", "-o", tmp_path / "map.html")
+    assert b"<svg" in (tmp_path / "map.html").read_bytes() or b"vega" in (tmp_path / "map.html").read_bytes()
+    choice = json.loads(sdcmap("choose", room / "study", "--json").stdout)
+    limit = sm.Study.open(room / "study").plan.rule.risk  # type: ignore[union-attr]
+    assert 0 < choice["risk"] <= limit
+    assert choice["reason"].startswith("Release Swap")
+    again = json.loads(sdcmap("choose", room / "study", "--max-risk", limit, "--json", "--keep").stdout)
+    assert again["candidate"] == choice["candidate"]
+    kept = list((room / "study" / "kept").iterdir())
+    assert [path.name for path in kept] == [f"{choice['candidate']}.study.parquet"]
+    assert "Release Swap" in sdcmap("choose", room / "study", "--slope", 0.05).stdout
+    assert "ideal point" in sdcmap("choose", room / "study", "--ideal", "--by", "mean").stdout
+    sdcmap("report", room / "study", "-o", tmp_path / "report.html")
+    sdcmap("report", room / "study", "--external", "-o", tmp_path / "external.html")
+    assert (tmp_path / "report.html").stat().st_size > (tmp_path / "external.html").stat().st_size > 5000
+    ledger = ("--ledger", tmp_path / "ledger")
+    made = json.loads(sdcmap("release", room / "study", "-o", tmp_path / "public", *ledger, "--json").stdout)
+    assert "data.csv" in made["files"]
+    assert not any(".study." in name for name in made["files"])
+    refused = sdcmap("release", room / "study", "-o", tmp_path / "public", *ledger, code=2)
+    assert "not empty" in refused.stderr
+
+
+def test_nothing_passes_is_exit_code_three(room: Path, tmp_path: Path) -> None:
+    out = sdcmap("choose", room / "study", "--max-risk=-1", "--json", code=3)
+    assert json.loads(out.stdout)["candidate"] is None
+    name = sm.Study.open(room / "study").scores().column("SmallCells").sort("value", descending=True)["id"][0]
+    refused = sdcmap("release", room / "study", name, "-o", tmp_path / "no", "--ledger", tmp_path / "ledger", code=3)
+    assert refused.stderr.startswith("not released:")
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("look", "absent.csv"), "there is no file absent.csv"),
+        (("look", "x.docx"), "ending must be one of"),
+        (("sweep", "absent.toml", "-o", "s"), "cannot be read as a plan"),
+        (("map", "nowhere", "-o", "m.html"), "is no study"),
+        (("choose", "nowhere"), "is no study"),
+        (("mask", "{room}/people.csv", "--method", "Swp(on='Sex')", "-o", "m.study.csv"), "Did you mean 'Swap'"),
+        (("mask", "{room}/people.csv", "--method", "Swap(on='Sex')", "-o", "m.csv"), "must be named *.study.*"),
+        (("mask", "{room}/people.csv", "--method", "Swap(on='wage')", "-o", "m.study.csv"), "'wage' is numeric"),
+        (("score", "{room}/people.csv", "{room}/people.csv", "--keys", "Ages", "--measure", "SmallCells"), "Did you mean 'Age'"),
+        (("score", "{room}/people.csv", "{room}/people.csv", "--measure", "Smallcell"), "Did you mean 'SmallCells'"),
+        (("choose", "{room}/study", "--slope", "1", "--ideal"), "give one rule"),
+        (("choose", "{room}/study", "--slope", "-1"), "Linear.slope must be in [0, inf)"),
+        (("release", "{room}/study", "zzzz", "-o", "{room}/pub"), "no candidate"),
+        (("map", "{room}/study", "--risk", "Smallcells", "-o", "m.html"), "Did you mean 'SmallCells'"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence_and_exit_code_two(room: Path, arguments: tuple[str, ...], words: str) -> None:
+    result = sdcmap(*(part.format(room=room) for part in arguments), code=2)
+    assert words in result.stderr
+    assert result.stderr.startswith("error: ")
+
+
+def test_the_demo_goes_the_whole_line(tmp_path: Path) -> None:
+    for _ in range(2):  # a second time over the first
+        out = sdcmap("demo", "-o", tmp_path / "demo", "--rows", 3000).stdout
+    for name in ("plan.toml", "map.html", "report.html", "public"):
+        assert str(tmp_path / "demo" / name) in out
+        assert (tmp_path / "demo" / name).exists()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").touch()
+    assert "not empty" in sdcmap("demo", "-o", tmp_path / "mine", code=2).stderr
