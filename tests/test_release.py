@@ -110,7 +110,7 @@ def test_types_stay_and_numbers_have_the_originals_granularity(written: Path) ->
     frame, before = pl.read_parquet(written / "data.parquet"), people()
     assert frame["income"].dtype == before["income"].dtype == pl.Int64
     assert (frame["income"] % 10 == 0).all(), "the original counts in tens"
-    assert (frame["rent"] * 100 - (frame["rent"] * 100).round()).abs().max() < 1e-6, "the original counts in cents"  # type: ignore[operator]
+    assert (frame["rent"] * 100 - (frame["rent"] * 100).round()).abs().max() < 1e-6, "the original counts in cents"
     assert frame["rent"].n_unique() > 100 and set(frame["income"]) != set(before["income"])
 
 
@@ -142,7 +142,7 @@ def place_of_each_record(rows: int) -> list[int]:
 def test_rows_are_shuffled(written: Path) -> None:
     frame, before = pl.read_parquet(written / "data.parquet"), people()
     together = (frame["age"] == before["age"]) & (frame["sex"] == before["sex"]) & (frame["w"] == before["w"])
-    assert together.mean() < 0.1  # type: ignore[operator]
+    assert together.mean() < 0.1
 
 
 def test_identity_is_released_unchanged_but_for_its_order(persons: sm.Microdata, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_scientific_use_file_says_for_whom(persons: sm.Microdata, tmp_path: Pa
     folder = release(persons, plan, chosen(plan), profile="scientific-use").write(tmp_path / "suf")
     assert "for researchers under contract" in (folder / "note.md").read_text()
     with pytest.raises(sm.PlanError, match="Did you mean 'public-use'"):
-        release(persons, plan, chosen(plan), profile="public")  # type: ignore[arg-type]
+        release(persons, plan, chosen(plan), profile="public")
 
 
 # ---- nothing secret leaves ------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.random import Generator
 
 import sdcmap as sm
-from sdcmap.release import release
+from sdcmap.release import release, releasing
 from sdcmap.release.granularity import granularity, like_the_original
 from sdcmap.schema import Variable
 from test_release import KEYS, ROLES, SWAP_AND_NOISE, chosen, failed, ledger, people, persons, plan_of
@@ -304,7 +304,6 @@ def test_masked_numbers_never_become_user_missing_codes() -> None:
 
 def test_a_file_that_reads_back_otherwise_is_refused(persons: sm.Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check itself is tried on a file that somebody changed after it was written."""
-    from sdcmap.release import releasing
 
     def spoiled(data: sm.Microdata, path: Path) -> Path:
         data.frame().with_columns(income=pl.col("income") + 1).write_parquet(path)

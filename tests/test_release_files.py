@@ -18,7 +18,7 @@ import pyreadstat
 import pytest
 
 import sdcmap as sm
-from sdcmap.release import release
+from sdcmap.release import release, releasing
 from sdcmap.release.ledger import Ledger
 from test_release import ROLES, SWAP_AND_NOISE, chosen, failed, ledger, people, persons, plan_of, run_example
 
@@ -176,6 +176,22 @@ def test_an_empty_folder_is_taken_and_a_full_one_is_not(persons: sm.Microdata, t
     with pytest.raises(sm.SdcmapError, match="is not empty"):
         release(persons, plan, chosen(plan)).write(tmp_path / "full")
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
+
+
+def test_a_name_that_is_not_listed_stops_the_release(
+    persons: sm.Microdata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that leaves a file of its own beside the data."""
+
+    def untidy(data: sm.Microdata, path: Path) -> Path:
+        (path.parent / "kept.study.parquet").write_text("masked")
+        return sm.write(data, path)
+
+    monkeypatch.setattr(releasing, "write_file", untidy)
+    plan = plan_of(SWAP_AND_NOISE)
+    with pytest.raises(sm.SdcmapError, match="listed names alone"):
+        release(persons, plan, chosen(plan)).write(tmp_path / "public")
+    assert not (tmp_path / "public").exists() and Ledger.seen(None).earlier() == []
 
 
 @pytest.mark.parametrize(("place", "said"), [("file", "is a file"), ("nowhere/public", "there is no folder")])

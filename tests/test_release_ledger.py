@@ -21,7 +21,7 @@ __all__ = ["ledger", "persons"]  # fixtures
 
 KEY = b"k" * 32
 MANY = [sm.Noise(on=["income"], variance=v) for v in (0.3, 0.31, 0.32, 0.33)]
-RANKS = [sm.RankSwap(on=["income"], p=p) for p in (0.004, 0.005)]  # narrow windows leave some values alone
+SOME = [sm.Noise(on="income", variance=0.3, above=a, variance_above=0.0) for a in (5e4, 7e4)]  # leaves values alone
 INCOME: dict[str, Any] = {"measures": [sm.KnownIndex(on="income"), sm.IL1s(on=["income"])]}
 
 
@@ -82,7 +82,7 @@ def test_a_joint_risk_that_cannot_be_computed_is_refused(persons: sm.Microdata, 
     ("change", "noticed"),
     [
         ("other order", True), ("every tenth row", True), ("new rows around old ones", True), ("fewer columns", True),
-        ("more columns", True), ("another role", True), ("other people", False),
+        ("more columns", True), ("another role", True), ("new weights and households", True), ("other people", False),
     ],
 )  # fmt: skip
 def test_overlapping_records_are_noticed(persons: sm.Microdata, tmp_path: Path, change: str, noticed: bool) -> None:
@@ -102,6 +102,8 @@ def test_overlapping_records_are_noticed(persons: sm.Microdata, tmp_path: Path, 
         roles |= {"other": "more"}
     if change == "another role":
         roles |= {"keys": ["age", "sex"], "other": ["region"]}
+    if change == "new weights and households":
+        frame = frame.with_columns(w=pl.col("w") * 1.25, hh=pl.col("hh") + 1)
     if change == "other people":
         frame = people(seed=2)
     other = sm.read(frame, **roles)
@@ -123,16 +125,16 @@ def test_a_weak_release_beside_a_strong_one_does_not_lower_the_risk(persons: sm.
 
 
 def test_what_any_release_left_alone_counts_as_known(persons: sm.Microdata) -> None:
-    plan = plan_of(sm.Swap(on=["sex"], rate=0.2), sm.Swap(on=["region"], rate=0.2), sm.Noise(on="income"), *RANKS)
+    plan = plan_of(sm.Swap(on=["sex"], rate=0.2), sm.Swap(on=["region"], rate=0.2), sm.Noise(on="income"), *SOME)
     sex, region, income = (plan.make(persons, chosen(plan, place)) for place in (0, 1, 2))
     view = joint_view(persons, [sex, region, income])
     for name in ("sex", "region", "income"):
         assert (view[name] == persons[name]).all(), name
     twice = [plan.make(persons, sm.Candidate(sm.Swap(on=["sex"], rate=0.2), r)) for r in (0, 1)]
     changed = [file["sex"] != persons["sex"] for file in twice]
-    ranks = [plan.make(persons, chosen(plan, place)) for place in (3, 4)]
-    view = joint_view(persons, ranks).numbers("income")
-    kept = [file.numbers("income") == persons.numbers("income") for file in ranks]
+    some = [plan.make(persons, chosen(plan, place)) for place in (3, 4)]
+    view = joint_view(persons, some).numbers("income")
+    kept = [file.numbers("income") == persons.numbers("income") for file in some]
     assert ((view == persons.numbers("income")) >= (kept[0] | kept[1])).all() and kept[0].any()
     assert ((joint_view(persons, twice)["sex"] != persons["sex"]) == (changed[0] & changed[1])).all()
 
@@ -154,13 +156,14 @@ def test_records_so_coarse_that_none_is_alone_are_known_as_a_whole() -> None:
 
 def test_a_sketch_of_a_large_file_still_sees_one_percent() -> None:
     rng = np.random.default_rng(1)
-    first = rng.integers(0, 2**63, 200_000).astype(np.uint64)
+    first = rng.integers(0, 2**63, 1_000_000).astype(np.uint64)
     sketch = sketch_of(first, KEY)
     assert len(sketch.smallest) == SKETCH_SIZE
     fresh = rng.integers(0, 2**63, 100_000).astype(np.uint64)
     assert not overlaps(sketch, fresh, KEY)
-    assert overlaps(sketch, np.concatenate([fresh, first[:5_000]]), KEY)
-    assert overlaps(sketch, first[:2_000], KEY)
+    assert overlaps(sketch, np.concatenate([fresh, first[:20_000]]), KEY)
+    assert overlaps(sketch, first[:5_000], KEY)
+    assert overlaps(sketch, np.concatenate([fresh[:1_000], first[:2_000]]), KEY), "a small file, mostly of old records"
 
 
 def test_coarse_records_of_other_people_are_no_overlap(cps8d: sm.Microdata) -> None:

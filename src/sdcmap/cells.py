@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sdcmap.errors import SchemaError
-from sdcmap.kernels.cells import compress, mixed_radix
+from sdcmap.kernels.cells import compress, mixed_radix, shift_cells
 from sdcmap.microdata import Array, Microdata
 
 DENSE_CELLS = 1 << 22  # tables with more possible cells than this (and than twice the records) hold met cells only
@@ -69,19 +69,14 @@ def _moves_from_base(masked: Microdata, names: tuple[str, ...]) -> Moves:
     recoded = any(masked.changes[n].levels is not None or masked.column(n).levels is None for n in touched)
     if rows is None or table.strides is None or recoded:
         return _moves_between(base, masked, names)
-    old = table.code[rows]
-    new = old.astype(np.int64)
+    shift = np.zeros(len(rows), dtype=np.int64)
     for name, stride in zip(names, table.strides, strict=True):
         if name in masked.changes:
             change = masked.changes[name]
             after = change.values if change.rows is rows else masked.column(name).values[rows]
-            new += stride * (after.astype(np.int64) - base.codes(name)[rows])
-    moved = new != old
-    if not moved.all():
-        rows, old, new = rows[moved], old[moved], new[moved]
-    size = len(table.count)
-    after_count = table.count + np.bincount(new, minlength=size) - np.bincount(old, minlength=size)
-    return Moves(rows, old, new, table.count, after_count)
+            shift += stride * (after.astype(np.int64) - base.codes(name)[rows])
+    moved, old, new, after_count = shift_cells(table.code, table.count, rows, shift)
+    return Moves(rows[moved], old, new, table.count, after_count)
 
 
 def _moves_between(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Moves:

@@ -82,7 +82,10 @@ class Measure(Value):
                 yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
 
     def checked(self, data: Microdata) -> tuple[str, ...]:
-        """`variables`, or SchemaError with every misfit."""
+        """`variables`, or SchemaError with every misfit; looked at once per file."""
+        return data.remember(("fits", self), lambda: self._checked(data))
+
+    def _checked(self, data: Microdata) -> tuple[str, ...]:
         problems = list(self.misfits(data))
         if problems:
             raise SchemaError(" ".join(problems))

@@ -108,17 +108,15 @@ class Microdata:
                 return self.columns[name]
             except KeyError:
                 raise SchemaError(f"no column {name!r}.{did_you_mean(name, self.names)}") from None
-        key = ("column", name)
-        if key not in self._views:
-            before = self.columns[name]
-            values = change.values
-            if change.rows is not None:
-                values = before.values.astype(np.result_type(before.values, change.values))
-                values[change.rows] = change.values
-            levels = before.levels if change.levels is None else change.levels
-            self._views[key] = Column(values, levels, before.reasons)
-        column: Column = self._views[key]
-        return column
+        return self.remember(("column", name), lambda: self._changed(name, change))
+
+    def _changed(self, name: str, change: Change) -> Column:
+        before = self.columns[name]
+        values = change.values
+        if change.rows is not None:
+            values = before.values.astype(np.result_type(before.values, change.values))
+            values[change.rows] = change.values
+        return Column(values, before.levels if change.levels is None else change.levels, before.reasons)
 
     def __getitem__(self, name: str) -> Array:
         """The values as an array: numbers with NaN for missing, or the categories themselves."""
@@ -172,10 +170,13 @@ class Microdata:
         touched = (names,) if isinstance(names, str) else names
         if self.base is not None and self.origin is None and not any(name in self.changes for name in touched):
             return self.base.view(function, names)
-        key = (function, names)
+        return self.remember((function, names), lambda: function(self, names))
+
+    def remember(self, key: Any, compute: Callable[[], Result]) -> Result:
+        """What `compute` gives, computed once per `key`; above VIEW_BYTES the oldest are forgotten."""
         result: Result | None = self._views.get(key)
         if result is None:
-            result = self._views[key] = function(self, names)
+            result = self._views[key] = compute()
             used = sum(_size(kept) for kept in self._views.values())
             while used > VIEW_BYTES and len(self._views) > 1:
                 used -= _size(self._views.pop(next(iter(self._views))))

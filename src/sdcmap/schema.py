@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sdcmap.errors import SchemaError, did_you_mean
 
@@ -47,19 +48,27 @@ class Schema:
     variables: tuple[Variable, ...]
     format: str = "parquet"
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(variable.name for variable in self.variables)
 
+    @cached_property
+    def _by_name(self) -> dict[str, Variable]:
+        return {variable.name: variable for variable in self.variables}
+
+    @cached_property
+    def _by_role(self) -> dict[str | None, tuple[str, ...]]:
+        return {role: tuple(v.name for v in self.variables if v.role == role) for role in (*ROLES, None)}
+
     def __getitem__(self, name: str) -> Variable:
-        for variable in self.variables:
-            if variable.name == name:
-                return variable
-        raise SchemaError(f"no column {name!r}.{did_you_mean(name, self.names)}")
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise SchemaError(f"no column {name!r}.{did_you_mean(name, self.names)}") from None
 
     def of_role(self, *roles: str | None) -> tuple[str, ...]:
         """Names of the variables that have one of these roles (None: no stated role)."""
-        return tuple(variable.name for variable in self.variables if variable.role in roles)
+        return tuple(name for role in roles for name in self._by_role[role])
 
     def with_roles(self, roles: dict[str, str]) -> Schema:
         """The same schema with these roles stated."""

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sdcmap.kernels.jit import jit
+
 Array = npt.NDArray[Any]
 
 
@@ -21,6 +23,24 @@ def mixed_radix(codes: Sequence[Array], sizes: Sequence[int]) -> tuple[Array, tu
         cell += code.astype(np.int64) * stride
     space = strides[0] * sizes[0]
     return cell.astype(np.int32 if space <= np.iinfo(np.int32).max else np.int64), tuple(strides)
+
+
+@jit
+def shift_cells(code: Array, count: Array, rows: Array, shift: Array) -> tuple[Array, Array, Array, Array]:
+    """Move the records `rows` by `shift` cells: (which of them moved, their old cell, their new cell, counts after)."""
+    moved = np.empty(len(rows), dtype=np.int64)
+    old = np.empty(len(rows), dtype=np.int64)
+    new = np.empty(len(rows), dtype=np.int64)
+    after = count.copy()
+    k = 0
+    for i in range(len(rows)):
+        if shift[i] != 0:
+            moved[k], old[k] = i, code[rows[i]]
+            new[k] = old[k] + shift[i]
+            after[old[k]] -= 1
+            after[new[k]] += 1
+            k += 1
+    return moved[:k], old[:k], new[:k], after
 
 
 def compress(codes: Sequence[Array]) -> tuple[Array, Array]:

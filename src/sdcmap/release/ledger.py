@@ -24,7 +24,7 @@ import numpy as np
 from sdcmap.errors import SdcmapError
 from sdcmap.microdata import Microdata
 from sdcmap.plan import Candidate, Plan
-from sdcmap.release.sketch import Sketch, fingerprints, sketch_of
+from sdcmap.release.sketch import Sketch, fingerprints, sketch_of, telling_names
 
 TABLE = (
     "create table if not exists release (made text, data blob, seed blob, method text, digest text, replicate integer, "
@@ -99,13 +99,12 @@ class Ledger:
         return [_earlier(row) for row in rows]
 
     @contextmanager
-    def entered(
-        self, data: Microdata, names: tuple[str, ...], plan: Plan, candidate: Candidate, profile: str, folder: Path
-    ) -> Iterator[None]:
+    def entered(self, data: Microdata, plan: Plan, candidate: Candidate, profile: str, folder: Path) -> Iterator[None]:
         """The release is in the ledger before its folder is in place; should that fail, it is taken out again.
 
         A process killed in between leaves an entry for a release that never was: the ledger errs on the safe side.
         """
+        names = telling_names(data)
         sketch = sketch_of(fingerprints(data, names, self.key), self.key)
         row = (
             datetime.now(UTC).isoformat(timespec="seconds"), self.fingerprint(data.digest),

@@ -28,6 +28,11 @@ MAY_NOT = (
     "Do not use the order of the rows or the numbers of households and strata: they were drawn at random.",
 )
 CAUTION = "Standard errors computed as if nothing had been masked leave out the error that masking added."
+MISSING = {
+    "kept": "they stay as they are",
+    "category": "missing is a category like any other",
+    "refused": "the masked variables have none",
+}
 READERS = {
     "csv": ("import polars as pl", 'data = pl.read_csv("data.csv", infer_schema_length=None)'),
     "parquet": ("import polars as pl", 'data = pl.read_parquet("data.parquet")'),
@@ -56,7 +61,7 @@ def method_note(
         "rounded_like_the_original": numeric,
         "renumbered_at_random": list(prepared.renumbered),
         "rows_shuffled": True,
-        "missing_values": method.missing,
+        "missing_values": MISSING.get(method.missing, method.missing),
         "weights": method.weights,
         "households": method.households,
         "draws_searched": searched,

@@ -81,8 +81,7 @@ class Release:
             failed = [str(check) for check in checks if not check.passed]
             if failed:
                 raise Refused(failed)
-            names = tuple(name for name in self.data.names if name not in self.data.identifiers)
-            with ledger.entered(self.data, names, self.plan, self.candidate, self.profile, folder):
+            with ledger.entered(self.data, self.plan, self.candidate, self.profile, folder):
                 put_in_place(part, folder, listed_names(self.data.schema.format))
         self._tell_study(folder, overrides)
         return folder

@@ -52,6 +52,14 @@ class Sketch:
         return replace(self, smallest=self.smallest[:kept], counts=self.counts[:kept])
 
 
+def telling_names(data: Microdata) -> tuple[str, ...]:
+    """The released columns that records are recognised by: weights, households and strata may be made anew for a second
+    release of the same persons, so they are left out where anything else is there."""
+    released = [v for v in data.schema.variables if v.role != "identifier"]
+    telling = [v for v in released if v.role not in ("weight", "household", "stratum")]
+    return tuple(variable.name for variable in telling or released)
+
+
 def fingerprints(data: Microdata, names: Sequence[str], key: bytes) -> Array:
     """A keyed 64-bit hash of each record's values of `names`, the same in whatever order, kind or type they come."""
     columns = [_eight_bytes(data, name) for name in sorted(names)]
