@@ -28,10 +28,10 @@ HOSTILE = "<script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def swaps() -> RUMap:
-    """Swaps of a small population: 6 sets, 2 rates, 4 draws."""
+    """Swaps of a small population: 6 sets, 2 rates, 40 draws."""
     data = sm.demo.population(600, seed=3)
     methods = sm.grid(sm.Swap, on=sm.subsets(["Age", "Race", "Sex"], 1, 2), rate=[0.02, 0.1])
-    plan = sm.Plan(methods, [sm.SmallCells(), sm.Hellinger()], replicates=4, seed=11)
+    plan = sm.Plan(methods, [sm.SmallCells(), sm.Hellinger()], replicates=40, seed=11)
     return RUMap(sweep(data, plan, workers=1), plan.risk, plan.utility)
 
 
@@ -114,7 +114,7 @@ def test_means_have_two_bands_that_stay_apart(swaps: RUMap) -> None:
     assert (error["y"] + error["y2"]) / 2 == pytest.approx(mean["risk"])
     assert (error["y2"] - error["y"]) / 2 == pytest.approx(1.96 * mean["risk_se"])
     words = [row[2] for row in key_rows(info)]
-    assert "2.5 to 97.5 % of 4 releases" in words and "mean ± 1.96 standard errors" in words
+    assert "2.5 to 97.5 % of 40 releases" in words and "mean ± 1.96 standard errors" in words
 
 
 def test_anchors_are_shown_and_do_not_squeeze_the_points(swaps: RUMap) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +33,8 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     people = sm.demo.population(1500, seed=8)
     sm.write(people, folder / "people.csv")
     roles = {"keys": ["Age", "Sex", "Educ", "Race"], "other": ["WrkTyp", "MarStat", "Hours", "Income"],
-             "numeric": ["wage", "interest", "benefits", "total"], "household": ["household"], "weight": ["weight"]}  # fmt: skip
+             "numeric": ["wage", "interest", "benefits", "total"],
+             "household": "household", "weight": "weight"}  # fmt: skip
     data = sm.read(folder / "people.csv", **roles)
     limit = 0.9 * sm.score(data, data, sm.SmallCells())["SmallCells"].value
     plan = sm.Plan(
@@ -95,7 +98,7 @@ def test_score_prints_one_json_document(room: Path, tmp_path: Path) -> None:
         "--measure",
         "KnownIndex(on='wage')",
         "--json",
-    )  # noqa: E501
+    )
     found = json.loads(out.stdout)
     assert list(found) == ["SmallCells", "SmallCells(n=5)", "KnownIndex(on='wage')"]
     assert 0 < found["SmallCells"]["value"] < found["SmallCells(n=5)"]["value"] < 1
@@ -168,7 +171,7 @@ def test_nothing_passes_is_exit_code_three(room: Path, tmp_path: Path) -> None:
         (("mask", "{room}/people.csv", "--method", "Swp(on='Sex')", "-o", "m.study.csv"), "Did you mean 'Swap'"),
         (("mask", "{room}/people.csv", "--method", "Swap(on='Sex')", "-o", "m.csv"), "must be named *.study.*"),
         (("mask", "{room}/people.csv", "--method", "Swap(on='wage')", "-o", "m.study.csv"), "'wage' is numeric"),
-        (("score", "{room}/people.csv", "{room}/people.csv", "--keys", "Ages", "--measure", "SmallCells"), "Did you mean 'Age'"),
+        (("score", "{room}/people.csv", "x.csv", "--keys", "Ages", "--measure", "SmallCells"), "Did you mean 'Age'"),
         (("score", "{room}/people.csv", "{room}/people.csv", "--measure", "Smallcell"), "Did you mean 'SmallCells'"),
         (("choose", "{room}/study", "--slope", "1", "--ideal"), "give one rule"),
         (("choose", "{room}/study", "--slope", "-1"), "Linear.slope must be in [0, inf)"),
@@ -191,3 +194,13 @@ def test_the_demo_goes_the_whole_line(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").touch()
     assert "not empty" in sdcmap("demo", "-o", tmp_path / "mine", code=2).stderr
+
+
+def test_a_fault_of_ours_tells_type_and_place_but_no_value(room: Path, tmp_path: Path) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(room / "study", study)
+    with sqlite3.connect(study / "scores.sqlite") as connection:
+        connection.execute("update candidate set status = x'ff00' || status")  # blobs where texts belong
+    result = sdcmap("map", study, "-o", tmp_path / "map.html", code=1)
+    assert result.stderr.startswith("sdcmap failed: ")
+    assert len(result.stderr.splitlines()) == 1

@@ -238,8 +238,8 @@ def test_both_masked_is_fine_and_few_records_prove_nothing() -> None:
     data = sm.read(grouped(), keys="all", kinds={"age": "ordinal"})
     both = plan_of(sm.Swap(on=["age", "group"], rate=0.1), measures=[sm.SmallCells(on=["sex"])])
     assert failed(release(data, both, chosen(both))) == {}
-    few = sm.read(pl.DataFrame({"a": list("xyzxyz"), "b": list("uvwuvw")}), keys="all")
-    plan = plan_of(sm.Swap(on=["b"], rate=0.2), measures=[sm.SmallCells(on=["a"])], rule=sm.Threshold(risk=1))
+    few = sm.read(pl.DataFrame({"a": list("xyzxyzxyz"), "b": list("uvwuvwuvw")}), keys="all")
+    plan = plan_of(sm.Swap(on=["b"], rate=0.1), measures=[sm.SmallCells(on=["a"])], rule=sm.Threshold(risk=1))
     assert failed(release(few, plan, chosen(plan))) == {}
 
 

@@ -7,8 +7,11 @@ touches the table are looked at again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from sdcmap.errors import SchemaError
 from sdcmap.kernels.cells import compress, mixed_radix, shift_cells
@@ -110,6 +113,12 @@ def common_codes(original: Microdata, masked: Microdata, name: str) -> Array:
         return np.unique(both, return_inverse=True)[1]
     if first.levels is second.levels or first.levels.equals(second.levels):
         return np.concatenate([first.values, second.values])
-    alphabet = {level: code for code, level in enumerate(first.levels.to_list())}
-    renamed = [alphabet.setdefault(level, len(alphabet)) for level in second.levels.to_list()]
+    alphabet = {level: code for code, level in enumerate(_named(first.levels))}
+    renamed = [alphabet.setdefault(level, len(alphabet)) for level in _named(second.levels)]
     return np.concatenate([first.values.astype(np.int64), np.array(renamed)[second.values]])
+
+
+def _named(levels: pl.Series) -> list[Any]:
+    """The levels, with a name of its own for each kind of missing."""
+    nulls = count()
+    return [("missing", next(nulls)) if level is None else level for level in levels.to_list()]

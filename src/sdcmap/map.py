@@ -15,7 +15,7 @@ from sdcmap.errors import PlanError
 from sdcmap.kernels.pareto import linear_optima, undominated
 from sdcmap.measure import Measure
 from sdcmap.rule import Rule
-from sdcmap.study import Scores
+from sdcmap.study import BAND_REPLICATES, Scores
 
 IDENTITY = "Identity"  # the anchor where everything is released
 
@@ -110,11 +110,12 @@ class RUMap:
     @cached_property
     def means(self) -> pl.DataFrame:
         """One row a method: pooled risk and utility, each with its standard error (se) and the 2.5 to 97.5 % of single
-        releases (low, high), count of replicates, anchor, frontier, and frontier membership with its interval."""
+        releases (low, high; from 40 replicates on), count of replicates, anchor, frontier, and frontier membership with
+        its interval."""
         single = self.points.group_by("method", maintain_order=True).agg(
             pl.len().alias("count"),
             *(
-                pl.col(axis).quantile(q, "linear").alias(f"{axis}_{end}")
+                pl.when(pl.len() >= BAND_REPLICATES).then(pl.col(axis).quantile(q, "linear")).alias(f"{axis}_{end}")
                 for axis in ("risk", "utility")
                 for q, end in ((0.025, "low"), (0.975, "high"))
             ),

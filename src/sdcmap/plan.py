@@ -96,11 +96,12 @@ class Plan:
         if self.seed == -1:
             put("seed", secrets.randbits(256))
             put("seed_stated", False)
+        measures = [m for m in self.measures if isinstance(m, Measure)]
+        put("risk", self.risk or tuple(m.text for m in measures if m.axis == "risk")[:1])
+        put("utility", self.utility or next((m.text for m in measures if m.axis == "utility"), ""))
         problems = list(self._problems())
         if problems:
             raise PlanError(problems)
-        put("risk", self.risk or tuple(m.text for m in self.measures if m.axis == "risk")[:1])
-        put("utility", self.utility or next((m.text for m in self.measures if m.axis == "utility"), ""))
 
     def _problems(self) -> Iterator[str]:
         for method in self.methods:

@@ -30,6 +30,7 @@ TABLES = {
     "primary key (candidate, measure)",
     "measure": "name text primary key, direction text, low real, high real, unit text, axis text, at_nothing real",
 }
+BAND_REPLICATES = 40  # a quantile q needs 1/(1 - q) replicates, and the band of single releases ends at 97.5 %
 ELSEWHERE = "file: "  # the method of a file made elsewhere begins so
 
 
@@ -64,8 +65,7 @@ class Scores:
                 for value, se, parts in part.select("value", "se", "parts").iter_rows()
             ]
             found = pool(estimates)
-            spread = part["value"].quantile(0.025, "linear"), part["value"].quantile(0.975, "linear")
-            rows.append((method, found.value, found.se, *spread, len(estimates)))
+            rows.append((method, found.value, found.se, *_band(part["value"]), len(estimates)))
         schema = {"method": pl.String, "value": pl.Float64, "se": pl.Float64, "low": pl.Float64, "high": pl.Float64}
         return pl.DataFrame(rows, schema={**schema, "count": pl.Int64}, orient="row")
 
@@ -76,6 +76,11 @@ class Scores:
         scores = [(key, m, e.value, e.se, json.dumps(dict(e.parts)), "ok", "") for m, e in estimates.items()]
         more = pl.DataFrame(scores, schema=self.score.schema, orient="row")
         return Scores(self.candidate.vstack(row), self.score.vstack(more), self.measure, self.values)
+
+
+def _band(values: pl.Series) -> tuple[float | None, float | None]:
+    enough = len(values) >= BAND_REPLICATES
+    return (values.quantile(0.025, "linear"), values.quantile(0.975, "linear")) if enough else (None, None)
 
 
 _PLAIN = Measure()  # pools by the mean: what a table made elsewhere gets

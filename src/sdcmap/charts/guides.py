@@ -51,7 +51,8 @@ def band_rows(x: Axis, y: Axis, means: pl.DataFrame) -> list[Row]:
     for mean in means.to_dicts():
         for name, along in (("risk", y), ("utility", x)):
             error = mean[f"{name}_se"]
-            ends = {"spread": (mean[f"{name}_low"], mean[f"{name}_high"])}
+            low, high = mean[f"{name}_low"], mean[f"{name}_high"]
+            ends = {} if low is None else {"spread": (low, high)}
             if error is not None:
                 ends["error"] = (mean[name] - Z * error, mean[name] + Z * error)
             for kind, pair in ends.items():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from sdcmap.cli.app import Json, StudyFolder, app, print_json
+
+Profile = Literal["public-use", "scientific-use"]
 
 
 @app.command("map")
@@ -89,7 +91,7 @@ def release(
     study: StudyFolder,
     candidate: Annotated[str, typer.Argument(help="Candidate id as `sdcmap choose` prints it; default: the rule's.")] = "",
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder to make.")] = Path("public"),
-    profile: Annotated[str, typer.Option(help="public-use or scientific-use.")] = "public-use",
+    profile: Annotated[Profile, typer.Option(help="For whom the file is.")] = "public-use",
     max_risk: Annotated[float | None, typer.Option(help="The line, where the plan states none.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Another release of the same records.")] = False,
     override: Annotated[list[str], typer.Option(help="CHECK=REASON for a check that may be overridden.")] = [],  # noqa: B006

@@ -103,7 +103,7 @@ def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) 
                 "own": _own(scores, name, choice, to),
                 "mean": "–" if mean is None else to.score(mean["value"], unit),
                 "error": "" if mean is None or mean["se"] is None or to.external else significant(mean["se"], 2),
-                "spread": "" if mean is None or to.external or mean["count"] == 1 else _range(mean, to),
+                "spread": "" if mean is None or to.external or mean["low"] is None else _range(mean, to),
                 "original": "–" if whole is None else to.score(whole["value"], unit),
                 "nothing": to.score(nothing, unit),
             }
