@@ -25,8 +25,8 @@ test: install  ## everything that must hold before a commit
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2
 
-bench: install  ## every benchmark in turn
-	@for script in $(sort $(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+bench: install  ## a table, and bench/results.json
+	@$(BIN)/python bench/run.py
 
 docs: install  ## one reference page for each method and measure
 	@$(BIN)/python docs/make_reference.py

@@ -160,6 +160,16 @@ def test_the_worst_of_several_risks() -> None:
         sm.RUMap(scores, strict, "Helinger")
 
 
+def test_the_best_of_many_draws_is_compared_over_as_many_draws_of_each() -> None:
+    """A has four draws, B two: the third and fourth of A take no part, however good."""
+    draws = [(0.5, 0.5), (0.5, 0.4), (0.1, 0.1), (0.0, 0.0)]
+    ru = sm.RUMap(scores_of({"Identity": [(0.9, 0.0)], "A": draws, "B": [(0.3, 0.3), (None, 0.0)]}), "R", "U")
+    assert ru.frontier["id"].to_list() == ["B-0"]
+    choice = ru.choose(sm.Threshold(risk=0.6))
+    assert (choice.candidate, choice.searched) == ("B-0", 1)
+    assert len(ru.points) == 6
+
+
 # ---- rules ----------------------------------------------------------------------------------------------------
 def test_threshold_takes_the_best_utility_under_the_line(ru: sm.RUMap) -> None:
     choice = ru.choose(sm.Threshold(risk=0.3))

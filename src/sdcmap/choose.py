@@ -54,7 +54,7 @@ class _ByRelease(Rule):
     def _rows(self, ru: RUMap) -> tuple[pl.DataFrame, str]:
         """The rows to compare (method, risk, utility, ...) and how to speak of their risk."""
         if self.by == "release" and not ru.is_expectation:
-            return ru.points, "risk"
+            return ru.points.filter("fair"), "risk"
         means = ru.means
         if self.by != "quantile":
             return means, "mean risk" if not ru.is_expectation else "risk (pooled over replicates)"
@@ -77,7 +77,7 @@ class _ByRelease(Rule):
         if len(order) == 0:
             return Choice(None, "", None, None, None, self, miss())
         row = rows.row(int(order[0]), named=True)
-        draws = ru.points.filter(pl.col("method") == row["method"])
+        draws = ru.points.filter(pl.col("fair"), pl.col("method") == row["method"])
         if "id" in row:
             chosen = row
         elif ru.is_expectation:

@@ -98,14 +98,15 @@ class RUMap:
     # ---- points -----------------------------------------------------------------------------------------------
     @cached_property
     def points(self) -> pl.DataFrame:
-        """One row a candidate: id, method, replicate, risk, utility, anchor, frontier."""
+        """One row a candidate: id, method, replicate, risk, utility, anchor, frontier, and whether it is `fair`: the best
+        of many draws is compared over as many draws of every method, so later draws of some methods take no part."""
         table = self.scores.column(self.utility).select("id", "method", "replicate", utility="value")
         for i, name in enumerate(self.risk):
             part = self.scores.column(name).select("id", pl.col("value").alias(f"risk {i}"))
             table = table.join(part, on="id", how="inner", maintain_order="left")
         worst = self._worst([table[f"risk {i}"].to_numpy() for i in range(len(self.risk))])
         table = table.select("id", "method", "replicate", pl.Series("risk", worst, dtype=pl.Float64), "utility")
-        return self._with_frontier(table)
+        return self._with_frontier(table.with_columns(fair=pl.col("replicate") < self._common_replicates))
 
     @cached_property
     def means(self) -> pl.DataFrame:
@@ -143,11 +144,18 @@ class RUMap:
         membership = ["membership", "membership_low", "membership_high"]
         return table.select("method", "count", "risk", "utility", *ends, "anchor", "frontier", *membership)
 
+    @cached_property
+    def _common_replicates(self) -> int:
+        """How many replicates every method has, feasible or not; those without randomness are not asked."""
+        counts = self.scores.candidate.group_by("method").len()["len"].to_list()
+        return min((count for count in counts if count > 1), default=1)
+
     def _with_frontier(self, table: pl.DataFrame) -> pl.DataFrame:
         anchor = (table["method"] == IDENTITY).to_numpy()
+        asked = ~anchor & (table["fair"].to_numpy() if "fair" in table.columns else True)
         risk, loss = self._losses(table)
         frontier = np.zeros(len(table), dtype=bool)
-        frontier[~anchor] = undominated(risk[~anchor], loss[~anchor])
+        frontier[asked] = undominated(risk[asked], loss[asked])
         return table.with_columns(pl.Series("anchor", anchor), pl.Series("frontier", frontier))
 
     def _losses(self, table: pl.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -184,7 +192,7 @@ class RUMap:
         `by`: "mean" compares methods by their pooled values, "release" single candidates. Anchors are left out. For a
         utility that is better when higher the loss is its negative.
         """
-        table = (self.means if by == "mean" else self.points).filter(~pl.col("anchor"))
+        table = (self.means if by == "mean" else self.points.filter("fair")).filter(~pl.col("anchor"))
         path = linear_optima(*self._losses(table))
         rows = table[[index for _, _, index in path]].select(
             *(["id", "replicate"] if by == "release" else []), "method", "risk", "utility"

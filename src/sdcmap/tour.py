@@ -35,26 +35,26 @@ def tour(folder: Path, rows: int = 20_000) -> Iterator[str]:
         raise SdcmapError(f"{folder} is not empty: name another folder.")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).touch()
-    people = population(rows)
-    write(people, folder / "population.csv")
+    made = population(rows)
+    write(made, folder / "population.csv")
     roles: dict[str, Any] = {
-        "keys": people.keys, "sensitive": people.sensitive, "numeric": people.numeric,
-        "household": people.household or (), "weight": people.weight or (),
-        "other": people.schema.of_role("other"),
+        "keys": made.keys, "sensitive": made.sensitive, "numeric": made.numeric, "household": made.household,
+        "weight": made.weight, "other": made.schema.of_role("other"),
     }  # fmt: skip
+    source = Source("population.csv", **roles)
+    people = source.read(folder)
     small = SmallCells()
     limit = round(0.9 * score(people, people, small)[small.text].value, 4)
-    plan = Plan(
-        grid(Swap, on=subsets(people.keys, 1, 2), rate=[0.02, 0.05, 0.1, 0.2]), [small, Hellinger()], replicates=10,
-        rule=Threshold(risk=limit), data=Source("population.csv", **roles),
-    )  # fmt: skip
+    rule = Threshold(risk=limit)
+    swaps = grid(Swap, on=subsets(people.keys, 1, 2), rate=[0.02, 0.05, 0.1, 0.2])
+    plan = Plan(swaps, [small, Hellinger()], replicates=10, rule=rule, data=source)
     (folder / "plan.toml").write_text(plan.toml(), encoding="utf-8")
     yield f"{folder / 'plan.toml'}: {plan.count:,} candidates of {rows:,} persons"
     with bar() as progress:
         scores = sweep(people, plan, folder / "study", progress=progress)
     yield f"{folder / 'study'}: every candidate made and scored"
     ru = RUMap(scores, plan.risk, plan.utility)
-    choice = ru.choose(Threshold(risk=limit))
+    choice = ru.choose(rule)
     yield choice.reason
     ru.draw(mark=choice).save(folder / "map.html")
     yield f"{folder / 'map.html'}: the R-U map"

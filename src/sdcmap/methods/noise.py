@@ -74,8 +74,13 @@ class Noise(Method):
         if (complete.sum(axis=0) < 2).any():
             raise Infeasible("noise needs at least 2 records without missing values to know a variance.")
         e = draw(x, 1.0, rng)
-        share = np.full(x.shape, self.variance)
-        if self.above is not None and self.variance_above is not None:
-            share[x > self.above] = self.variance_above
-        y = bounded(x + np.sqrt(share) * e, self.lower, self.upper)
-        return data.change(None, dict(zip(self.on, y.T, strict=True)))
+        e *= np.sqrt(self._shares(x))
+        e += x
+        y = np.ascontiguousarray(bounded(e, self.lower, self.upper).T)
+        return data.change(None, dict(zip(self.on, y, strict=True)))
+
+    def _shares(self, x: Array) -> Array | float:
+        """The noise variance of each value, as a share of its variable's."""
+        if self.above is None or self.variance_above is None:
+            return self.variance
+        return np.where(x > self.above, self.variance_above, self.variance)

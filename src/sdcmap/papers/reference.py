@@ -1,0 +1,29 @@
+"""Where a paper's reference files lie, and what a paper's run gives back."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sdcmap.charts.chart import Chart
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an experiment found: a JSON document, lines of text for a reader, and figures by name."""
+
+    document: dict[str, Any]
+    lines: tuple[str, ...] = ()
+    figures: dict[str, Chart] = field(default_factory=dict)
+
+
+def reference_file(name: str, data: Path | None = None) -> Path | None:
+    """The reference file `name` in the folder `data` or $SDCMAP_DATA, in its subfolders data/ and golden/; else None."""
+    folder = data or (Path(os.environ["SDCMAP_DATA"]) if "SDCMAP_DATA" in os.environ else None)
+    if folder is None:
+        return None
+    places = (folder / "data" / name, folder / "golden" / name, folder / name)
+    return next((place for place in places if place.is_file()), None)
