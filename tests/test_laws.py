@@ -44,8 +44,7 @@ def files(draw: st.DrawFn) -> Microdata:
 
 
 def of_kind(cls: type[Method] | type[Measure]) -> tuple[str, ...]:
-    kinds = getattr(cls, "kinds", ())
-    return NUMBERS if kinds == ("numeric",) or cls in (sm.IL1s, sm.KnownIndex, sm.MeanPrecision) else CATEGORIES
+    return NUMBERS if cls.kinds == ("numeric",) else CATEGORIES
 
 
 def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
@@ -60,6 +59,8 @@ def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(of_kind(cls))
     if name == "on":
         return st.lists(st.sampled_from(of_kind(cls)), min_size=1, max_size=2, unique=True)
+    if name == "target":
+        return st.sampled_from(["maximum", "minimum", 0.5, 0.9])
     if hint is bool:
         return st.booleans()
     if hint == tuple[Method, ...]:

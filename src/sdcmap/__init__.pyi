@@ -37,7 +37,9 @@ from sdcmap.plan import Plan as Plan
 from sdcmap.release import Release as Release
 from sdcmap.release import release as release
 from sdcmap.report import report as report
+from sdcmap.risk import Index as Index
 from sdcmap.risk import KnownIndex as KnownIndex
+from sdcmap.risk import Position as Position
 from sdcmap.risk import SmallCells as SmallCells
 from sdcmap.rule import Rule as Rule
 from sdcmap.schema import Schema as Schema

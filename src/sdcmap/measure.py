@@ -11,6 +11,7 @@ from numpy.random import Generator
 
 from sdcmap.errors import SchemaError, Undefined, did_you_mean
 from sdcmap.microdata import Array, Microdata
+from sdcmap.schema import KINDS
 from sdcmap.value import Value
 
 
@@ -40,6 +41,7 @@ class Measure(Value):
     at_nothing: ClassVar[float | None] = None
     expectation: ClassVar[bool] = False
     sampled: ClassVar[bool] = False
+    kinds: ClassVar[tuple[str, ...]] = KINDS  # of the variables it measures
     missing: ClassVar[str] = "missing is a category of its own"
     weights: ClassVar[str] = "not used; every record counts once"
     households: ClassVar[str] = "not used; persons are counted one by one"
@@ -80,6 +82,9 @@ class Measure(Value):
         for name in names:
             if name not in data.names:
                 yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
+            elif data.schema[name].kind not in self.kinds:
+                kinds = " and ".join(self.kinds)
+                yield f"{type(self).__name__} measures {kinds} variables; {name!r} is {data.schema[name].kind}."
 
     def checked(self, data: Microdata) -> tuple[str, ...]:
         """`variables`, or SchemaError with every misfit; looked at once per file."""

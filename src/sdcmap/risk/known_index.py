@@ -42,6 +42,7 @@ class KnownIndex(Measure):
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "1/(variable's unit)^2"
     expectation: ClassVar[bool] = True
+    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     missing: ClassVar[str] = "records with a missing value before or after are left out"
 
     on: str

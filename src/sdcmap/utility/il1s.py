@@ -52,6 +52,7 @@ class IL1s(Measure):
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     unit: ClassVar[str] = "standard deviations / sqrt(2)"
+    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     missing: ClassVar[str] = "left out where the original is missing; a suppressed value counts as replaced by the mean"
 
     on: tuple[str, ...] = ()

@@ -50,6 +50,7 @@ class MeanPrecision(Measure):
     direction: ClassVar[Literal["lower", "higher"]] = "higher"
     at_nothing: ClassVar[float | None] = 0.0
     expectation: ClassVar[bool] = True
+    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     missing: ClassVar[str] = "left out, in each file on its own"
     weights: ClassVar[str] = "used when `weighted`, else every record counts once"
 
