@@ -1,0 +1,98 @@
+"""What a parameter of the theory may be, and one sentence for each that is not."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sdcmap.errors import PlanError
+from sdcmap.value import Range
+
+Array = NDArray[np.float64]
+
+RANGES = {
+    "n": Range(2, None),
+    "variance": Range(0, None, "(]"),
+    "noise_variance": Range(0, None),
+    "p": Range(0, 1, "()"),
+    "rank": Range(1, None),
+    "r": Range(1, None),
+    "max_risk": Range(0, None, "(]"),
+    "max_noise_variance": Range(0, None, "(]"),
+    "sampling_fraction": Range(0, 1),
+    "doubles": Range(0, None),
+    "link_probability": Range(0, 1),
+    "entities": Range(1, None),
+    "prior_variance": Range(0, None, "(]"),
+    "prior_df": Range(0, None, "(]"),
+    "density": Range(0, None, "(]"),
+}
+WHOLE = {"n", "rank", "r", "entities"}
+MAY_BE_INFINITE = {"prior_df"}
+
+
+def require(**given: Any) -> None:
+    """PlanError with every parameter that is out of its range; names without a range must be finite numbers."""
+    problems = [problem for name, value in given.items() for problem in _problems(name, value)]
+    if not problems:
+        problems = list(_between(given))
+    if problems:
+        raise PlanError(problems)
+
+
+def _problems(name: str, value: Any) -> Iterator[str]:
+    allowed = RANGES.get(name, Range())
+    if name in WHOLE:
+        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        if not whole or float(value) not in allowed:
+            yield f"{name} must be a whole number in {allowed}. Got {value!r}."
+        return
+    try:
+        numbers_given = np.asarray(value, dtype=float).ravel()
+    except (TypeError, ValueError):
+        yield f"{name} must be a number in {allowed}. Got a {type(value).__name__}."
+        return
+    for number in numbers_given:
+        finite = math.isfinite(number) or (name in MAY_BE_INFINITE and number == math.inf)
+        if not finite or number not in allowed:
+            yield f"{name} must be a finite number in {allowed}. Got {number:g}."
+            return
+
+
+def _between(given: dict[str, Any]) -> Iterator[str]:
+    """Problems between parameters that are each in their own range."""
+    n = given.get("n")
+    if n is None:
+        return
+    count = int(np.asarray(n))
+    if "p" in given and bool(np.any(np.asarray(given["p"], dtype=float) * count < 1 - 1e-9)):
+        yield f"p must be in [1/n, 1), n*p at least 1: the sample has no such percentile. Got n={n}, p={given['p']}."
+    for name in ("rank", "r"):
+        if name in given and int(np.asarray(given[name])) > count:
+            yield f"{name} must be a whole number in [1, n]. Got {given[name]} with n={n}."
+
+
+def noise_variances(noise_variance: ArrayLike) -> Array:
+    """The noise variances as an array of floats, each finite and at least 0."""
+    require(noise_variance=noise_variance)
+    return np.asarray(noise_variance, dtype=float)
+
+
+def records(x: ArrayLike) -> Array:
+    """The values of a file: one dimension, at least 2, none missing. An error does not show them."""
+    values = np.asarray(x, dtype=float)
+    if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
+        raise PlanError("x must be a list of at least 2 finite numbers, one a record.")
+    return values
+
+
+def reciprocal(mse: Array) -> Array:
+    """R = 1/MSE, infinite where the MSE is 0; a number for a number, an array for an array."""
+    with np.errstate(divide="ignore", over="ignore"):
+        found: Array = 1 / np.asarray(mse, dtype=float)[()]
+    return found

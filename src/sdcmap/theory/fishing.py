@@ -1,0 +1,85 @@
+"""A fishing expedition: the snooper is content with any entity that he comes near to.
+
+Duncan, Keller-McNulty, Stokes (2001) name this goal in section 3 without a formula. Ours: he is measured by the entity
+that his estimate comes nearest to, R = 1/E min_i (x_i - tau^)^2. It is the worst case over entities, after the fact:
+he does not know which one he hit.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr
+
+from sdcmap.theory.checks import Array, noise_variances, reciprocal, records, require
+
+POINTS = 40
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(POINTS)
+HERMITE, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(POINTS)
+STEPS = 800  # of the logarithmic grid over distances
+
+
+def fishing_in_population(noise_variance: ArrayLike, *, n: int, variance: float, entities: int) -> Array:
+    """Attack Ybar on any of `entities` normal entities outside the sample: R = 1/E min_j (X_j - Ybar)^2.
+
+    One entity gives eq. 2. Many give R of about entities^2/(pi s2): only noise far above n s2 moves it.
+
+    >>> print(f"{fishing_in_population(0.21, n=200, variance=1.0, entities=1):.6f}")
+    0.993986
+    """
+    require(n=n, variance=variance, entities=entities)
+    spread = np.sqrt((1 + noise_variances(noise_variance) / variance) / n)  # of Ybar, in units of s
+    far = 40 + 12 * float(spread.max())
+    u, step = _distances(1 / entities, far)
+    mse = np.zeros(spread.shape)
+    for z, weight in zip(HERMITE, HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum(), strict=True):
+        t = (spread * z)[..., None]
+        missed = ndtr(t - u) + ndtr(-t - u)  # P(|X - t| > u)
+        mse += weight * (2 * u**2 * missed**entities).sum(axis=-1) * step
+    return reciprocal(variance * mse)
+
+
+def fishing_in_file(noise_variance: ArrayLike, x: ArrayLike) -> Array:
+    """Attack Ybar on any record of a file, given x and normal noise: R = 1/E min_i (x_i - Ybar)^2.
+
+    At l2 = 0 it is `largest_in_file`.
+    """
+    values = np.unique(records(x))
+    spread = np.sqrt(noise_variances(noise_variance) / len(np.asarray(x)))
+    centre = float(np.mean(np.asarray(x, dtype=float)))
+    mse = [_nearest(values, centre, float(s)) for s in spread.ravel()]
+    return reciprocal(np.array(mse).reshape(spread.shape))
+
+
+def fishing_linked(noise_variance: ArrayLike, *, n: int) -> Array:
+    """Every record linked, normal noise, the nearest masked value counts: R = 1/E min_i e_i^2, about n^2/(pi l2).
+
+    >>> print(f"{fishing_linked(1.0, n=2):.6f}")
+    2.751938
+    """
+    require(n=n)
+    u, step = _distances(1 / n, 40.0)
+    least = float((2 * u**2 * (2 * ndtr(-u)) ** n).sum() * step)  # E min of n chi^2_1 values
+    return reciprocal(noise_variances(noise_variance) * least)
+
+
+def _distances(near: float, far: float) -> tuple[Array, float]:
+    """A logarithmic grid: integral f(u) du = sum f(u) u step, which converges exponentially for these f."""
+    grid = np.linspace(math.log(near) - 25, math.log(far), STEPS)
+    return np.exp(grid), float(grid[1] - grid[0])
+
+
+def _nearest(values: Array, centre: float, spread: float) -> float:
+    """E min_i (x_i - t)^2 for t ~ N(centre, spread^2): Gauss-Legendre on each side of each record."""
+    if spread == 0:
+        return float(((values - centre) ** 2).min())
+    low, high = centre - 10 * spread, centre + 10 * spread
+    middle = (values[1:] + values[:-1]) / 2
+    bounds = np.unique(np.concatenate([np.linspace(low, high, 11), np.clip([*values, *middle], low, high)]))
+    half = np.diff(bounds)[:, None] / 2
+    t = bounds[:-1, None] + half * (1 + NODES)
+    owner = np.searchsorted(middle, bounds[:-1] + half[:, 0])
+    density = np.exp(-(((t - centre) / spread) ** 2) / 2) / (spread * math.sqrt(2 * math.pi))
+    return float((half * WEIGHTS * density * (values[owner][:, None] - t) ** 2).sum())

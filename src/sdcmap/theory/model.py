@@ -1,0 +1,148 @@
+"""One file under additive noise, and what the theory says about it: U, R of each snooper, the best one, the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated
+
+from numpy.typing import ArrayLike
+
+from sdcmap.errors import PlanError, did_you_mean
+from sdcmap.theory import extremes, informed, percentiles, positions, typical
+from sdcmap.theory.best import Switch, strongest, switches
+from sdcmap.theory.checks import Array, require
+from sdcmap.theory.crossing import POINTS, Curve, crossings, noise_grid
+from sdcmap.theory.solving import Solution, solve
+from sdcmap.value import Positive, Range, Value
+
+PAPER = ("population", "index", "percentile", "extreme")  # the four curves of figure 4
+EXACT = ("in_sample", "index", "percentile_exact", "extreme_in_sample")
+SLOW = {"percentile_in_sample", "extreme_in_sample"}
+SLOW_POINTS = 120
+
+
+@dataclass(frozen=True)
+class NoiseModel(Value):
+    """Y = X + e: n records of variance s2 under noise of variance l2. Every method is vectorised over l2.
+
+    Parameters
+    ----------
+    n : records of the file, at least 2.
+    variance : s2 of the data, above 0, in unit^2.
+    p : the percentile that percentile snoopers are after, in (0, 1) with n p at least 1; k = ceil(n p).
+    r : the extreme that extreme snoopers are after, counted from the nearer end: 1 is the largest or the smallest.
+
+    Knowledge states: see `KNOWLEDGE`. A tuple of them is a snooper who has all: his risk is the largest.
+    Reference: Duncan, Keller-McNulty, Stokes (2001), section 3, with its errata.
+
+    >>> model = NoiseModel(n=200, variance=1.0, p=0.99)
+    >>> print(model.solve(5, "index"))
+    R falls to 5 at a noise variance of 0.2; U is 166.667 there, 83.3 % of the unmasked file's.
+    >>> [str(switch) for switch in model.switches(PAPER)][0]
+    'from index to percentile at l2 = 0.0849848, R = 11.7668'
+    """
+
+    n: Annotated[int, Range(2, None)]
+    variance: Positive = 1.0
+    p: Annotated[float, Range(0, 1, "()")] = 0.99
+    r: Annotated[int, Range(1, None)] = 1
+
+    def __post_init__(self) -> None:
+        require(n=self.n, variance=self.variance, p=self.p, r=self.r)
+        super().__post_init__()
+
+    @property
+    def rank(self) -> int:
+        """k = ceil(n p), the rank of the percentile, counted from the smallest."""
+        return percentiles.rank_of(self.p, self.n)
+
+    def utility(self, noise_variance: ArrayLike) -> Array:
+        """U = n/(s2 + l2), of a user who estimates the mean."""
+        return typical.utility(noise_variance, n=self.n, variance=self.variance)
+
+    def efficiency(self, noise_variance: ArrayLike) -> Array:
+        """U(l2)/U(0): the share of the unmasked file's utility that is left."""
+        found: Array = self.utility(noise_variance) * (self.variance / self.n)
+        return found
+
+    def risk(self, noise_variance: ArrayLike, knowledge: str | Sequence[str]) -> Array:
+        """R of a snooper with this knowledge; of the best of them, where several are named."""
+        return strongest(self.attacks(knowledge), noise_variance)[0]
+
+    def attacks(self, knowledge: str | Sequence[str]) -> dict[str, Curve]:
+        """The risk curves of these knowledge states, by name."""
+        names = (knowledge,) if isinstance(knowledge, str) else tuple(knowledge)
+        unknown = [
+            f"there is no knowledge state {name!r}.{did_you_mean(name, KNOWLEDGE)} Known: {', '.join(KNOWLEDGE)}."
+            for name in names
+            if name not in KNOWLEDGE
+        ]
+        if unknown:
+            raise PlanError(unknown)
+        return {name: self._curve(name) for name in names}
+
+    def _curve(self, name: str) -> Curve:
+        return lambda noise_variance: KNOWLEDGE[name](self, noise_variance)
+
+    def best(self, noise_variance: ArrayLike, among: Sequence[str] = PAPER) -> tuple[Array, tuple[str, ...]]:
+        """The best snooper: the largest risk at each noise variance, and which attack has it."""
+        return strongest(self.attacks(among), noise_variance)
+
+    def switches(self, among: Sequence[str] = PAPER) -> tuple[Switch, ...]:
+        """Where the best snooper changes his attack, for l2 from 1e-9 s2 to 1e4 s2."""
+        return switches(self.attacks(among), self._grid(among))
+
+    def crossings(self, first: str, second: str) -> tuple[float, ...]:
+        """Every l2 at which the risks of two knowledge states meet and change places."""
+        curves = self.attacks((first, second))
+        return crossings(curves[first], curves[second], self._grid((first, second)))
+
+    def solve(
+        self, max_risk: float, knowledge: str | Sequence[str] = PAPER, *, max_noise_variance: float | None = None
+    ) -> Solution:
+        """The smallest noise that keeps R at or below `max_risk`, for one snooper or against the best of several.
+
+        Parameters
+        ----------
+        max_risk : the largest tolerable R, above 0, in 1/unit^2.
+        max_noise_variance : the most noise the agency would add, in unit^2; without it the search ends where every
+            closed form is below `max_risk`.
+        """
+        require(max_risk=max_risk, max_noise_variance=1.0 if max_noise_variance is None else max_noise_variance)
+        names = (knowledge,) if isinstance(knowledge, str) else knowledge
+        most = max_noise_variance or max(1e4 * self.variance, 10 * self.n / max_risk)
+        attacks = self.attacks(names)
+
+        def worst(noise_variance: ArrayLike) -> Array:
+            return strongest(attacks, noise_variance)[0]
+
+        return solve(worst, self.utility, max_risk, self._grid(names, most), bounded=max_noise_variance is not None)
+
+    def _grid(self, names: Sequence[str], most: float | None = None) -> Array:
+        points = SLOW_POINTS if SLOW & set(names) else POINTS
+        return noise_grid(self.variance, most=most, points=points)
+
+
+def _bind(function: Callable[..., Array], *parameters: str) -> Callable[[NoiseModel, ArrayLike], Array]:
+    return lambda model, l2: function(l2, **{name: getattr(model, name) for name in parameters})
+
+
+KNOWLEDGE: Mapping[str, Callable[[NoiseModel, ArrayLike], Array]] = MappingProxyType(
+    {
+        "population": _bind(typical.in_population, "n", "variance"),  # eq. 2
+        "in_sample": _bind(typical.in_sample, "n", "variance"),  # exact
+        "nearest_to_mean": _bind(typical.largest_in_population, "n", "variance"),  # after eq. 1
+        "index": _bind(typical.index_known),  # eq. 4
+        "percentile": _bind(percentiles.percentile, "n", "variance", "p"),  # eq. 8
+        "percentile_exact": _bind(percentiles.percentile_exact, "n", "variance", "p"),
+        "percentile_noise_known": _bind(informed.noise_known, "n", "variance", "p"),
+        "percentile_in_sample": _bind(positions.position_known, "n", "variance", "rank"),  # exact
+        "extreme": _bind(extremes.extreme, "n", "variance", "r"),  # eq. 10
+        "extreme_exact": _bind(extremes.extreme_exact, "n", "variance", "r"),  # eq. 10 with exact moments
+        "extreme_in_sample": lambda model, l2: positions.position_known(
+            l2, n=model.n, variance=model.variance, rank=model.n + 1 - model.r
+        ),  # exact
+    }
+)
