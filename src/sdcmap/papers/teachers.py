@@ -84,7 +84,8 @@ def truncated_efficiency(x: Array, noise_variance: Array | float) -> float:
 def noise_variances(x: Array, share: float, masking: str) -> Array:
     """Var e of each record: share S^2, and twice that above the sensitive income when masking is unequal."""
     doubled = 2.0 if masking == "unequal" else 1.0
-    return share * x.var(ddof=1) * np.where(x > SENSITIVE, doubled, 1.0)
+    variances: Array = share * x.var(ddof=1) * np.where(x > SENSITIVE, doubled, 1.0)
+    return variances
 
 
 @dataclass(frozen=True)
