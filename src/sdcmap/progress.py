@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from sdcmap.sweep import Progress
+Progress = Callable[[int, int], None]  # candidates done, candidates in all
 
 
 @contextmanager
-def bar(show: bool | None = None) -> Iterator[Progress | None]:
-    """`with bar() as progress: sweep(..., progress=progress)`; by default shown where a person looks on."""
+def bar(show: bool | None = None) -> Iterator[Progress]:
+    """`with bar() as report: report(done, total)`; by default shown where a person looks on."""
     if not (sys.stderr.isatty() if show is None else show):
-        yield None
+        yield lambda done, total: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn

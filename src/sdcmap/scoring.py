@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,14 +76,19 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
 
 
 def score_row(measure: Measure, original: Microdata, masked: Microdata, stream: Stream) -> ScoreRow:
-    """One measure of one masked file; infinity is a status, and an undefined value has its reason."""
+    """One measure of one masked file; an undefined value has its reason."""
     try:
         estimate = measure.score(original, masked, _rng_of(measure, stream))
     except (Undefined, SchemaError) as error:
         return ScoreRow(measure.text, None, None, "{}", "undefined", str(error))
     except Exception as error:
         return ScoreRow(measure.text, None, None, "{}", "failed", _type_and_place(error))
-    parts = json.dumps(dict(estimate.parts), sort_keys=True)
+    return row_of(measure, estimate)
+
+
+def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:
+    """An estimate as a row of the score table; infinity is a status."""
+    parts = _json(estimate.parts)
     if math.isnan(estimate.value):
         return ScoreRow(measure.text, None, None, parts, "undefined", "the value is not a number.")
     if math.isinf(estimate.value):
@@ -92,12 +96,17 @@ def score_row(measure: Measure, original: Microdata, masked: Microdata, stream: 
     return ScoreRow(measure.text, estimate.value, estimate.se, parts, "ok", "")
 
 
+def _json(parts: Mapping[str, float]) -> str:
+    """Parts as JSON, the keys sorted; `repr` of a finite float is JSON's own, and this is a hot path."""
+    return "{" + ", ".join(f'"{name}": {float(parts[name])!r}' for name in sorted(parts)) + "}"
+
+
 def _rng_of(measure: Measure, stream: Stream) -> Generator:
     """The generator of a measure; only sampled measures have a stream of their own, the others draw nothing."""
-    return stream.child(f"measure {measure.digest}").rng() if measure.sampled else _UNUSED
+    return stream.child(f"measure {measure.digest}").rng() if measure.sampled else UNUSED
 
 
-_UNUSED = Stream(bytes(32)).rng()
+UNUSED = Stream(bytes(32)).rng()
 
 
 def _type_and_place(error: Exception) -> str:

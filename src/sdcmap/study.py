@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from sdcmap import __version__
@@ -49,23 +51,26 @@ class Scores:
         if measure not in names:
             raise PlanError(f"no measure {measure!r} in these scores.{did_you_mean(measure, names)}")
         value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
-        rows = self.score.filter(pl.col("measure") == measure).select("candidate", value, "se", "parts")
+        rows = self._by_measure.get((measure,), self.score.clear()).select("candidate", value, "se", "parts")
         made = self.candidate.filter(pl.col("status") == "ok").select("id", "method", "replicate")
         return made.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left").drop_nulls(
             "value"
         )
 
+    @cached_property
+    def _by_measure(self) -> dict[tuple[Any, ...], pl.DataFrame]:
+        return self.score.partition_by("measure", as_dict=True)
+
     def pooled(self, measure: str) -> pl.DataFrame:
         """One measure of each method: pooled value, standard error, 2.5 and 97.5 % of single releases, count."""
         pool = self.values.get(measure, _PLAIN).pool
+        draws: dict[str, list[Estimate]] = {}
+        for method, value, se, parts in self.column(measure).select("method", "value", "se", "parts").iter_rows():
+            draws.setdefault(method, []).append(Estimate(value, se, json.loads(parts or "{}")))
         rows = []
-        for (method,), part in self.column(measure).group_by("method", maintain_order=True):
-            estimates = [
-                Estimate(value, se, json.loads(parts or "{}"))
-                for value, se, parts in part.select("value", "se", "parts").iter_rows()
-            ]
+        for method, estimates in draws.items():
             found = pool(estimates)
-            rows.append((method, found.value, found.se, *_band(part["value"]), len(estimates)))
+            rows.append((method, found.value, found.se, *_band(estimates), len(estimates)))
         schema = {"method": pl.String, "value": pl.Float64, "se": pl.Float64, "low": pl.Float64, "high": pl.Float64}
         return pl.DataFrame(rows, schema={**schema, "count": pl.Int64}, orient="row")
 
@@ -78,9 +83,11 @@ class Scores:
         return Scores(self.candidate.vstack(row), self.score.vstack(more), self.measure, self.values)
 
 
-def _band(values: pl.Series) -> tuple[float | None, float | None]:
-    enough = len(values) >= BAND_REPLICATES
-    return (values.quantile(0.025, "linear"), values.quantile(0.975, "linear")) if enough else (None, None)
+def _band(estimates: Sequence[Estimate]) -> tuple[float | None, float | None]:
+    if len(estimates) < BAND_REPLICATES:
+        return None, None
+    low, high = np.quantile([estimate.value for estimate in estimates], [0.025, 0.975])
+    return float(low), float(high)
 
 
 _PLAIN = Measure()  # pools by the mean: what a table made elsewhere gets

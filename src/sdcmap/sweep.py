@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
 from sdcmap.engines import make_executor, run_all, run_here, run_on
 from sdcmap.errors import PlanError
+from sdcmap.measure import Measure
 from sdcmap.microdata import Microdata
 from sdcmap.plan import Candidate, Plan
+from sdcmap.progress import Progress, bar
 from sdcmap.scoring import Job
 from sdcmap.study import Scores, Study
 from sdcmap.workcopy import write_copy
 
-Progress = Callable[[int, int], None]  # candidates done, candidates in all
+Done = dict[str, tuple[str, frozenset[str]]]  # candidate id -> its status and the measures it has
 
 
 def sweep(
@@ -39,7 +42,7 @@ def sweep(
     workers : number of workers; by default one per core this process may use.
     engine : "serial", "threads" or "processes" (default: processes, serial with one worker). Rows are the same.
     executor : an executor of your own instead.
-    progress : called with (candidates done, candidates in all).
+    progress : called with (candidates done, candidates in all); by default a bar, where a person looks on.
 
     A candidate that cannot be made, and a measure that has no value, are recorded with the reason; nothing ends the
     sweep. Ctrl-C leaves a valid study.
@@ -50,23 +53,23 @@ def sweep(
     if problems:
         raise PlanError(problems)
     kept = Study.begin(study, data, plan)
-    with kept.writing():
+    with kept.writing(), bar() if progress is None else nullcontext(progress) as report:
         kept.add_measures(plan.measures, data)
-        finished = plan.count - sum(1 for _ in _missing(kept, plan))
-        report = progress or (lambda done, total: None)
+        done = kept.done()
+        finished = plan.count - sum(1 for _ in _lacking(done, plan))
         report(finished, plan.count)
-        for job in _first_of_each_class(plan, kept):  # compiles the kernels before workers start
+        for job in _first_of_each_class(done, plan):  # compiles the kernels before workers start
             kept.add(run_here(data, [job]))
+            done[job.candidate.id] = ("ok", frozenset(measure.text for measure in plan.measures))
             finished += 1
-        todo = _missing(kept, plan)
         if finished < plan.count:
             with tempfile.TemporaryDirectory(prefix="sdcmap-") as folder:
                 copy = None
                 if engine == "processes" or executor is not None:
                     copy = kept.path or write_copy(data, Path(folder))
                 make = (lambda: executor) if executor is not None else partial(make_executor, engine, workers)
-                rows = run_all(todo, run_on(engine, data, copy), make, workers)
-                for batch in rows:
+                todo = (_job(candidate, measures, plan) for candidate, measures in _lacking(done, plan))
+                for batch in run_all(todo, run_on(engine, data, copy), make, workers):
                     kept.add(batch)
                     finished += len(batch)
                     report(finished, plan.count)
@@ -76,22 +79,27 @@ def sweep(
     return scores
 
 
-def _missing(study: Study, plan: Plan) -> Iterator[Job]:
-    """One job for each candidate that lacks a score, with the measures it lacks."""
-    done = study.done()
+def _lacking(done: Done, plan: Plan) -> Iterator[tuple[Candidate, tuple[Measure, ...]]]:
+    """Each candidate that lacks a score, with the measures it lacks."""
     for candidate in plan.candidates:
         status, have = done.get(candidate.id, ("", frozenset()))
         lacking = tuple(measure for measure in plan.measures if measure.text not in have)
         if status in ("", "ok") and lacking:
-            yield Job(candidate, candidate.stream(plan.seed).key, lacking)
+            yield candidate, lacking
 
 
-def _first_of_each_class(plan: Plan, study: Study) -> Iterator[Job]:
-    seen: set[type] = set()
-    for job in _missing(study, plan):
-        if type(job.candidate.method) not in seen:
-            seen.add(type(job.candidate.method))
-            yield job
+def _job(candidate: Candidate, measures: tuple[Measure, ...], plan: Plan) -> Job:
+    return Job(candidate, candidate.stream(plan.seed).key, measures)
+
+
+def _first_of_each_class(done: Done, plan: Plan) -> Iterator[Job]:
+    classes = {type(method) for method in plan.expanded}
+    for candidate, measures in _lacking(done, plan):
+        if type(candidate.method) in classes:
+            classes.remove(type(candidate.method))
+            yield _job(candidate, measures, plan)
+        if not classes:
+            return
 
 
 def cost_guess(data: Microdata, plan: Plan, limit: float = 2.0) -> float:
@@ -103,7 +111,7 @@ def cost_guess(data: Microdata, plan: Plan, limit: float = 2.0) -> float:
     seconds = []
     for candidate in sample:
         for _ in range(2):  # the second time without compilation and first views
-            rows = run_here(data, [Job(candidate, candidate.stream(plan.seed).key, plan.measures)])
+            rows = run_here(data, [_job(candidate, plan.measures, plan)])
         seconds.append(rows[0].seconds)
         if time.perf_counter() - started > limit:
             break

@@ -15,7 +15,6 @@ from sdcmap.io import Source, write
 from sdcmap.map import RUMap
 from sdcmap.methods import Swap
 from sdcmap.plan import Plan
-from sdcmap.progress import bar
 from sdcmap.release import release
 from sdcmap.report import report
 from sdcmap.risk import SmallCells
@@ -50,8 +49,7 @@ def tour(folder: Path, rows: int = 20_000) -> Iterator[str]:
     plan = Plan(swaps, [small, Hellinger()], replicates=10, rule=rule, data=source)
     (folder / "plan.toml").write_text(plan.toml(), encoding="utf-8")
     yield f"{folder / 'plan.toml'}: {plan.count:,} candidates of {rows:,} persons"
-    with bar() as progress:
-        scores = sweep(people, plan, folder / "study", progress=progress)
+    scores = sweep(people, plan, folder / "study")
     yield f"{folder / 'study'}: every candidate made and scored"
     ru = RUMap(scores, plan.risk, plan.utility)
     choice = ru.choose(rule)

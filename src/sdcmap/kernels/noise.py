@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.random import Generator
 
 Array = npt.NDArray[Any]
 
@@ -18,16 +17,13 @@ def covariance_root(covariance: Array) -> Array:
     return root
 
 
-def independent_noise(x: Array, variance: float, rng: Generator) -> Array:
-    """e ~ N(0, variance * s_j^2) for each column j of x, s_j^2 its own variance (NaN left out).  Duncan et al., sec. 2"""
-    spread = np.nanstd(x, axis=0, ddof=1)
-    noise: Array = np.sqrt(variance) * spread * rng.standard_normal(x.shape)
-    return noise
+def spreads(x: Array) -> Array:
+    """The standard deviation of each column, missing values left out."""
+    spread: Array = np.nanstd(x, axis=0, ddof=1)
+    return spread
 
 
-def correlated_noise(x: Array, variance: float, rng: Generator) -> Array:
-    """e ~ N(0, variance * Cov x), the covariance taken over complete rows.  Kim (1986); YWC appendix"""
+def complete_covariance_root(x: Array) -> Array:
+    """The root of the covariance matrix over the rows without missing values."""
     complete = x[~np.isnan(x).any(axis=1)]
-    root = covariance_root(np.atleast_2d(np.cov(complete, rowvar=False)))
-    noise: Array = np.sqrt(variance) * rng.standard_normal(x.shape) @ root.T
-    return noise
+    return covariance_root(np.atleast_2d(np.cov(complete, rowvar=False)))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.errors import Infeasible
-from sdcmap.kernels.noise import correlated_noise, independent_noise
+from sdcmap.kernels.noise import complete_covariance_root, spreads
 from sdcmap.method import Method
 from sdcmap.microdata import Array, Microdata
 from sdcmap.value import Range
@@ -19,6 +19,23 @@ from sdcmap.value import Range
 def bounded(y: Array, lower: float | None, upper: float | None) -> Array:
     """Y = max(lower, min(upper, x + e)).  Duncan et al. (2001), section 4: Y = max(0, x + e)"""
     return y if lower is None and upper is None else np.clip(y, lower, upper)
+
+
+def _noise_spread(data: Microdata, names: tuple[str, ...]) -> Array:
+    x = data.matrix(names)
+    if ((~np.isnan(x)).sum(axis=0) < 2).any():
+        raise Infeasible(TOO_FEW)
+    return spreads(x)
+
+
+def _noise_shape(data: Microdata, names: tuple[str, ...]) -> Array:
+    x = data.matrix(names)
+    if (~np.isnan(x).any(axis=1)).sum() < 2:
+        raise Infeasible(TOO_FEW)
+    return complete_covariance_root(x)
+
+
+TOO_FEW = "noise needs at least 2 records without missing values to know a variance."
 
 
 @dataclass(frozen=True)
@@ -69,11 +86,9 @@ class Noise(Method):
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         x = data.matrix(self.on)
-        draw = correlated_noise if self.correlated else independent_noise
-        complete = ~np.isnan(x).any(axis=1) if self.correlated else ~np.isnan(x)
-        if (complete.sum(axis=0) < 2).any():
-            raise Infeasible("noise needs at least 2 records without missing values to know a variance.")
-        e = draw(x, 1.0, rng)
+        shape = data.view(_noise_shape if self.correlated else _noise_spread, self.on)
+        e = rng.standard_normal(x.shape)
+        e = e @ shape.T if self.correlated else e * shape  # e ~ N(0, Cov X), or N(0, s_j^2) in each column j
         e *= np.sqrt(self._shares(x))
         e += x
         y = np.ascontiguousarray(bounded(e, self.lower, self.upper).T)

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from sdcmap.choose import Threshold
-from sdcmap.measure import Measure
+from sdcmap.errors import SchemaError, Undefined
+from sdcmap.measure import Estimate, Measure
 from sdcmap.microdata import Microdata
 from sdcmap.plan import Plan
 from sdcmap.randomness import Stream
 from sdcmap.release.checks import Check
 from sdcmap.rule import Rule
-from sdcmap.scoring import ScoreRow, score_row
+from sdcmap.scoring import UNUSED, ScoreRow, row_of, score_row
 
 Note = Mapping[str, Any]
 
@@ -66,6 +67,19 @@ def scored(
     return [score_row(measure, original, released, stream) for measure in informed]
 
 
+def expected(measures: Sequence[Measure], original: Microdata, draws: Iterable[Microdata]) -> list[ScoreRow]:
+    """Measures that are functions of an expectation, pooled over draws of the released method: one file's own error says
+    little of them, and holding that file to the line would tell its reader where the truth is not."""
+    estimates: list[list[Estimate]] = [[] for _ in measures]
+    for masked in draws:
+        for found, measure in zip(estimates, measures, strict=True):
+            try:
+                found.append(measure.score(original, masked, UNUSED))
+            except (Undefined, SchemaError) as reason:
+                return [ScoreRow(m.text, None, None, "{}", "undefined", str(reason)) for m in measures]
+    return [row_of(m, m.pool(found)) for m, found in zip(measures, estimates, strict=True)]
+
+
 def check_line(plan: Plan, lines: Sequence[Line]) -> Check:
     """Somebody stated how much risk is tolerable."""
     if not plan.risk:
@@ -76,14 +90,16 @@ def check_line(plan: Plan, lines: Sequence[Line]) -> Check:
     return Check("line", True, "a risk line was stated.")
 
 
-def check_risks(lines: Sequence[Line], measures: Sequence[Measure], scores: Sequence[ScoreRow]) -> Iterator[Check]:
+def check_risks(
+    lines: Sequence[Line], measures: Sequence[Measure], scores: Sequence[ScoreRow], what: str = "of the written file"
+) -> Iterator[Check]:
     """The written file is under the line in every measure on the axis; the other risk measures are reported."""
     limits = {line.measure: line for line in lines}
     for measure, score in zip(measures, scores, strict=True):
         if measure in limits:
-            yield verdict("risk", limits[measure], score, "of the written file")
+            yield verdict("risk", limits[measure], score, what)
         else:
-            yield Check("other risk", True, f"{_said(measure, score, 'of the written file')} (not on the axis).")
+            yield Check("other risk", True, f"{_said(measure, score, what)} (not on the axis).")
 
 
 def verdict(name: str, line: Line, score: ScoreRow, what: str) -> Check:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from sdcmap.choose import Choice
-from sdcmap.errors import PlanError, Refused, SdcmapError, StudyMismatch
+from sdcmap.errors import Infeasible, PlanError, Refused, SdcmapError, StudyMismatch
 from sdcmap.io import write as write_file
 from sdcmap.microdata import Microdata
 from sdcmap.plan import Candidate, Plan
@@ -32,7 +33,7 @@ from sdcmap.release.codebook import codebook, codebook_text
 from sdcmap.release.determines import check_determines
 from sdcmap.release.earlier import check_earlier, check_joint, history
 from sdcmap.release.ledger import Ledger
-from sdcmap.release.line import Line, check_line, check_risks, lines_of, scored
+from sdcmap.release.line import Line, check_line, check_risks, expected, lines_of, scored
 from sdcmap.release.note import method_note, note_text
 from sdcmap.release.prepare import prepare, rounded
 from sdcmap.release.readback import aligned, check_read_back, read_released
@@ -110,14 +111,24 @@ class Release:
         released = aligned(data, back, prepared)
         fresh = stream.child("release scores")  # not the stream that the candidate was chosen by
         utilities = [m for m in self.plan.measures if m.axis == "utility"]
-        risks = [m for m in self.plan.measures if m.axis == "risk"]
+        risks = [m for m in self.plan.measures if m.axis == "risk" and not m.expectation]
+        expectations = [m for m in self.plan.measures if m.axis == "risk" and m.expectation]
         losses = list(zip(utilities, scored(utilities, data, released, fresh), strict=True))
         note = method_note(method, prepared, self.profile, self.searched, losses)
         self._explain(part, codebook(prepared), note)
         checks += check_risks(self.lines, risks, scored(risks, data, released, fresh, note))
+        checks += check_risks(self.lines, expectations, expected(expectations, data, self._draws()), "over draws")
         if self.again and not found.foreign:
             checks += check_joint(found, data, released, self.plan, self.lines, fresh, note)
         return checks
+
+    def _draws(self) -> Iterator[Microdata]:
+        """Every replicate of the released method that can be made, rounded as a release is."""
+        method = self.candidate.method
+        for replicate in range(self.plan.replicates if method.random else 1):
+            with suppress(Infeasible):
+                made = method.apply(self.data, Candidate(method, replicate).stream(self.plan.seed))
+                yield rounded(self.data, made)
 
     def _explain(self, part: Path, entries: list[dict[str, object]], note: dict[str, object]) -> None:
         """Codebook, method note and checksums beside the data."""

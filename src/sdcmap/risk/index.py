@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -45,7 +46,7 @@ class Index(Position):
         rows = original.remember(("at", self.on, value), lambda: np.flatnonzero(original.numbers(self.on) == value))
         if masked.origin is not None:
             rows = np.flatnonzero(np.isin(masked.origin, rows))
-        errors = masked.numbers(self.on)[rows] - value
-        if len(errors) == 0 or np.isnan(errors).all():
+        errors = [error for error in (masked.numbers(self.on)[rows] - value).tolist() if error == error]  # NaN left out
+        if not errors:
             raise Undefined(f"the target's value of {self.on!r} is not in the masked file.")
-        return float(np.nanmean(errors * errors))
+        return math.fsum(error * error for error in errors) / len(errors)

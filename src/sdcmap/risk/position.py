@@ -59,11 +59,13 @@ class Position(Measure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.checked(original)
-        return self.pool([Estimate(0.0, None, {"squared_error": self.squared_error(original, masked)})])
+        squared = self.squared_error(original, masked)
+        return Estimate(1 / squared if squared else float("inf"), None, {"squared_error": squared})
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
-        value, se = inverse_of_mean(np.array([e.parts["squared_error"] for e in estimates]))
-        return Estimate(value, se, estimates[0].parts if len(estimates) == 1 else {})
+        if len(estimates) == 1:
+            return estimates[0]
+        return Estimate(*inverse_of_mean(np.array([e.parts["squared_error"] for e in estimates])))
 
     def nothing(self, original: Microdata) -> float | None:
         if np.isnan(original.numbers(self.on)).all():

@@ -15,7 +15,7 @@ from sdcmap.microdata import Array, Microdata
 
 
 def mean_and_its_variance(y: Array, weights: Array) -> tuple[float, float]:
-    """The mean and s^2/n; with weights s^2 is the weighted variance and n = (sum w)^2 / sum w^2 (Kish)."""
+    """The weighted mean and s^2/n: s^2 the weighted variance, n = (sum w)^2 / sum w^2 (Kish)."""
     total = weights.sum()
     effective = total**2 / (weights**2).sum()
     mean = float((weights * y).sum() / total)
@@ -64,19 +64,21 @@ class MeanPrecision(Measure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.checked(original)
-        xbar, _ = self._mean(original)
+        xbar, _ = original.remember(("mean", self), lambda: self._mean(original))
         ybar, variance = self._mean(masked)
-        return self.pool([Estimate(0.0, None, {"variance": variance, "bias": ybar - xbar})])
+        bias = ybar - xbar
+        mse = variance + bias**2
+        return Estimate(1 / mse if mse else float("inf"), None, {"variance": variance, "bias": bias})
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
         variance = np.array([e.parts["variance"] for e in estimates])
         bias = np.array([e.parts["bias"] for e in estimates])
         mse = float(variance.mean() + bias.mean() ** 2)
         parts = {"variance": float(variance.mean()), "bias": float(bias.mean())}
+        if len(estimates) == 1:
+            return estimates[0]
         if mse == 0:
             return Estimate(float("inf"), None, parts)
-        if len(estimates) < 2:
-            return Estimate(1 / mse, None, parts)
         influence = variance + 2 * bias.mean() * bias  # delta method around the pooled parts
         return Estimate(1 / mse, float(influence.std(ddof=1) / np.sqrt(len(estimates)) / mse**2), parts)
 
@@ -85,5 +87,7 @@ class MeanPrecision(Measure):
         known = ~np.isnan(y)
         if known.sum() < 2:
             raise Undefined(f"{self.on!r} has fewer than 2 values, so its mean has no variance.")
-        weights = data.weights if self.weighted else np.ones(len(y))
-        return mean_and_its_variance(y[known], weights[known])
+        if not self.weighted:
+            y = y[known]
+            return float(y.mean()), float(y.var(ddof=1)) / len(y)
+        return mean_and_its_variance(y[known], data.weights[known])

@@ -1,0 +1,166 @@
+"""Duncan, Keller-McNulty, Stokes (2001), Disclosure risk vs. data utility: the R-U confidentiality map.
+
+Figures 2 to 4 from theory, 5 to 7 by simulation on an income file; our values beside the printed ones; the errata named.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sdcmap.charts.chart import Chart
+from sdcmap.charts.curves import draw_curves
+from sdcmap.papers.reference import Result
+from sdcmap.papers.teachers import LIMIT, TARGETS, EmpiricalMaps, Target, incomes, noise_variances, truncated_efficiency
+from sdcmap.theory import NoiseModel
+
+SHARES = (0, 0.01, 0.05, 0.1, 0.15, 0.2, 0.21, 0.25, 0.3, 0.4, 0.5, 0.75, 1, 1.5, 2)  # lambda2 / sigma2
+CURVES = {
+    "R_population": ("population", "typical target (eq. 2)"),
+    "R_in_sample": ("in_sample", "target in the sample (exact)"),
+    "R_index": ("index", "index known (eq. 4)"),
+    "R_percentile": ("percentile", "percentile known (eq. 8)"),
+    "R_percentile_exact": ("percentile_exact", "percentile known (exact)"),
+    "R_extreme": ("extreme", "largest known (eq. 10)"),
+    "R_extreme_exact": ("extreme_exact", "largest known (exact moments)"),
+}
+FIGURES = {
+    "2": ("R_population", "R_index"),
+    "3": ("R_population", "R_index", "R_percentile", "R_percentile_exact"),
+    "4": ("R_population", "R_index", "R_percentile", "R_extreme", "R_extreme_exact"),
+}
+ERRATA = (
+    "Crossing of (2) and (4): printed (n-1)/(n+1) sigma2, right (n+1)/(n-1) sigma2; sigma2 with the exact in-sample risk.",
+    "The first two knowledge states do not have the same risk: in the sample the divisor has n-1, not n+1.",
+    "(5) lacks p(1-p) and the outer reciprocal; as printed it rises with the noise.",
+    "(6) and (9) mix a fixed order statistic with the unconditional variance of the masked one; (7) needs an expectation.",
+    "R is not largest when the ranks align: the error of an order statistic can be far below lambda.",
+    "(10) leaves out the variance of the true maximum and its covariance: finite at no noise, where the truth is infinite.",
+    "'Both numerators are linear combinations': the denominators are.",
+    "n and sigma2 of figures 2 to 4 are not printed; n = 200 and sigma2 = 1 fit. The optimum at risk 5 is 0.20, not 0.21.",
+    "Section 4 'U = E(Ybar - mu)^2' lacks the reciprocal; the sum of (14) covers its first term only.",
+    "'0.12 S_y^2' is of S_x^2; n is called confidential and printed as 177.",
+    "'Risk well below the allowable': the error is below 2,000 dollars, so the risk is above. n p = 175.23 is rounded up.",
+    "Figure 1 cites the report on rank swapping for the noise experiment.",
+)
+
+
+def run(
+    *, n: int = 200, sigma2: float = 1.0, p: float = 0.99, max_risk: float = 5.0, replicates: int = 1000,
+    data: Path | None = None, seed: int | None = None,
+) -> Result:  # fmt: skip
+    """The experiment.
+
+    n, sigma2, p : of figures 2 to 4. max_risk : the largest tolerable R there. replicates : of each masking in figures 5
+    to 7 (the paper has 200). data : folder of reference files. seed : of the simulation; by default a fresh one.
+    """
+    model = NoiseModel(n=n, variance=sigma2, p=p)
+    theory = _theory_rows(model)
+    people, which = incomes(data)
+    maps = EmpiricalMaps.run(people, replicates, secrets.randbits(256) if seed is None else seed)
+    statements = _statements(maps)
+    figures: dict[str, Any] = dict.fromkeys(FIGURES, theory)
+    figures["5"] = maps.curve("maximum") + maps.curve("minimum")
+    figures["6"] = maps.curve(0.99)
+    figures["7"] = maps.curve(0.99) + maps.curve(0.99, "unequal")
+    document = {"figures": figures, "statements": statements, "sample": which, "replicates": replicates}
+    return Result(
+        document, tuple(_lines(model, max_risk, statements, which, replicates)), _charts(theory, maps, max_risk)
+    )
+
+
+def _theory_rows(model: NoiseModel) -> list[dict[str, float]]:
+    l2 = np.array(SHARES) * model.variance
+    columns = {"lambda2": l2, "U": model.utility(l2)}
+    columns |= {name: model.risk(l2, knowledge) for name, (knowledge, _) in CURVES.items()}
+    return [{name: float(values[i]) for name, values in columns.items()} for i in range(len(l2))]
+
+
+def _statements(maps: EmpiricalMaps) -> dict[str, Any]:
+    """The four statements of section 4."""
+    smallest = maps.curve("minimum")
+    x = maps.data["income"]
+    lowest = min(row["R_position"] for row in smallest)
+    ratios = {str(t): min(row["R_position"] / row["R_index"] for row in maps.curve(t)) for t in TARGETS}
+    return {
+        "a": {
+            "says": "position knowledge of the minimum: no noise brings R down to 4e-8",
+            "lowest_R": lowest, "holds": lowest > LIMIT, "index_crossing": maps.crossing("minimum", "R_index", LIMIT),
+        },
+        "b": {
+            "says": "known maximum: lambda2 = 0.12 S2 suffices, efficiency 89 %",
+            "crossing": maps.crossing("maximum", "R_position", LIMIT),
+            "exact_share_if_isolated": 1 / (LIMIT * x.var(ddof=1)),
+            "efficiency_at_0.12": truncated_efficiency(x, noise_variances(x, 0.12, "equal")),
+        },
+        "c": {"says": "position tells more than index, for every target", "smallest_ratio": ratios},
+        "d": {
+            "says": "unequal noise meets the limit for the 99th percentile with more utility",
+            "equal": maps.crossing(0.99, "R_position", LIMIT),
+            "unequal": maps.crossing(0.99, "R_position", LIMIT, "unequal"),
+        },
+    }  # fmt: skip
+
+
+def _lines(model: NoiseModel, max_risk: float, found: dict[str, Any], which: str, replicates: int) -> list[str]:
+    index = model.solve(max_risk, "index")
+    percentile = model.solve(max_risk, "percentile")
+    return [
+        "Duncan, Keller-McNulty, Stokes (2001)",
+        f"Figures 2 to 4, theory: n = {model.n}, sigma2 = {model.variance:g}, p = {model.p:g}",
+        f"  index known, R <= {max_risk:g}: {index}   [paper at 5: lambda2 = 0.21, U = 165]",
+        f"  percentile known, R <= {max_risk:g}: {percentile}",
+        *(f"  best snooper: {switch}" for switch in model.switches()),
+        f"Figures 5 to 7, simulation: {which}, {replicates} replicates",
+        f"  (a) position of the minimum: lowest R {found['a']['lowest_R']:.3g} > 4e-8   [paper: never below 4e-8]",
+        f"  (b) position of the maximum reaches 4e-8 {_said(found['b']['crossing'])}   [paper: 0.12 S2, 89 %]",
+        f"      efficiency at 0.12 S2, exact: {found['b']['efficiency_at_0.12']:.4f}",
+        "  (c) smallest ratio of position to index risk: "
+        + ", ".join(f"{name} {ratio:.2f}" for name, ratio in found["c"]["smallest_ratio"].items()),
+        f"  (d) 99th percentile, equal noise {_said(found['d']['equal'])}; unequal {_said(found['d']['unequal'])}",
+        "Errata of the printed paper:",
+        *(f"  {number}. {text}" for number, text in enumerate(ERRATA, 1)),
+    ]
+
+
+def _said(at: dict[str, float] | None) -> str:
+    return "never" if at is None else f"at {at['noise_share']:.3f} S2, efficiency {at['efficiency']:.3f}"
+
+
+def _charts(theory: list[dict[str, float]], maps: EmpiricalMaps, max_risk: float) -> dict[str, Chart]:
+    charts = {}
+    for figure, names in FIGURES.items():
+        rows = [
+            {"series": CURVES[name][1], "x": row["U"], "y": row[name], "lambda2": row["lambda2"]}
+            for name in names for row in theory
+        ]  # fmt: skip
+        charts[f"figure{figure}"] = draw_curves(
+            pl.DataFrame(rows), x="Utility of the mean: U (1/unit²), higher is better",
+            y="Risk: R (1/unit²), lower is better", threshold=max_risk,
+        )  # fmt: skip
+    shown: dict[str, list[tuple[Target, str, str, str]]] = {
+        "figure5": [(end, "equal", "R_position", f"{end} known") for end in ("maximum", "minimum")],
+        "figure6": [
+            (0.99, "equal", "R_position", "99th percentile known"),
+            (0.99, "equal", "R_index", "its record known"),
+        ],
+        "figure7": [
+            (0.99, "equal", "R_position", "equal noise"),
+            (0.99, "unequal", "R_position", "doubled above 35,000"),
+        ],
+    }
+    for name, curves in shown.items():
+        rows = [
+            {"series": words, "x": row["efficiency"], "y": row[risk], "se": row[f"{risk}_se"],
+             "noise share of S²": row["noise_share"]}
+            for target, masking, risk, words in curves for row in maps.curve(target, masking)
+        ]  # fmt: skip
+        charts[name] = draw_curves(
+            pl.DataFrame(rows), x="Efficiency: U as a share of the unmasked file's, higher is better",
+            y="Risk: R (1/dollar²), lower is better", threshold=LIMIT,
+        )  # fmt: skip
+    return charts
