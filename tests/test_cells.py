@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import sdcmap as sm
 from sdcmap.cells import _moves_between, cells, moves
-from sdcmap.kernels.cells import compress, hellinger, mixed_radix
+from sdcmap.kernels.cells import compress, mixed_radix
+from sdcmap.kernels.tables import hellinger
 from sdcmap.microdata import Microdata
 from sdcmap.randomness import Stream
 

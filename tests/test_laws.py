@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -47,6 +50,15 @@ def of_kind(cls: type[Method] | type[Measure]) -> tuple[str, ...]:
     return NUMBERS if cls.kinds == ("numeric",) else CATEGORIES
 
 
+@cache
+def archive() -> str:
+    """A snooper's file for measures that need one."""
+    path = Path(mkdtemp(prefix="sdcmap-test-")) / "archive.csv"
+    rng = np.random.default_rng(7)
+    pl.DataFrame({name: rng.integers(0, 4, 30).astype(str) for name in CATEGORIES}).write_csv(path)
+    return str(path)
+
+
 def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
     """A strategy for one field, from its annotation alone: a new method is tested by existing."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -63,6 +75,8 @@ def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(["maximum", "minimum", 0.5, 0.9])
     if hint is bool:
         return st.booleans()
+    if hint is str:
+        return st.just(archive() if name == "archive" else "")
     if hint == tuple[Method, ...]:
         return st.lists(
             st.sampled_from([sm.Swap(on="sex", rate=0.1), sm.Noise(on="wage"), sm.Identity()]), min_size=1, max_size=3
@@ -77,8 +91,9 @@ def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
 def numbers(kind: Any, limits: Range) -> st.SearchStrategy[Any]:
     low = limits.low if limits.low is not None else -100
     high = limits.high if limits.high is not None else low + 10
-    if kind is int:
-        return st.integers(int(low), int(high))
+    if kind is int or int in typing.get_args(kind):
+        whole = st.integers(int(low), int(high))
+        return whole if kind is int else st.none() | whole
     found = st.floats(
         low, high, exclude_min=limits.ends[0] == "(", exclude_max=limits.ends[1] == ")" and limits.high is not None
     )

@@ -25,7 +25,20 @@ LONGEST_FILE = 300
 GROUND = {"errors", "__version__"}  # may be imported by all but the kernels
 FLOORS = (
     {"kernels"},
-    {"schema", "microdata", "io", "value", "method", "measure", "cells", "grid", "randomness", "rule", "statfiles"},
+    {
+        "schema",
+        "microdata",
+        "io",
+        "value",
+        "method",
+        "measure",
+        "cells",
+        "grid",
+        "randomness",
+        "rule",
+        "statfiles",
+        "tables",
+    },
     {"methods", "risk", "utility", "theory"},
     {"plan", "sweep", "engines", "study", "scoring", "workcopy", "look", "progress"},
     {"map", "choose"},

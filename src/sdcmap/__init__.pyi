@@ -3,6 +3,7 @@
 from sdcmap import demo as demo
 from sdcmap import errors as errors
 from sdcmap import testing as testing
+from sdcmap import theory as theory
 from sdcmap.charts import draw_map as draw_map
 from sdcmap.choose import Choice as Choice
 from sdcmap.choose import IdealPoint as IdealPoint
@@ -37,6 +38,7 @@ from sdcmap.plan import Plan as Plan
 from sdcmap.release import Release as Release
 from sdcmap.release import release as release
 from sdcmap.report import report as report
+from sdcmap.risk import ExternalLink as ExternalLink
 from sdcmap.risk import Index as Index
 from sdcmap.risk import KnownIndex as KnownIndex
 from sdcmap.risk import Position as Position
@@ -49,9 +51,14 @@ from sdcmap.scoring import score as score
 from sdcmap.study import Scores as Scores
 from sdcmap.study import Study as Study
 from sdcmap.sweep import sweep as sweep
+from sdcmap.utility import ConditionalEntropyChange as ConditionalEntropyChange
+from sdcmap.utility import ContingencyChange as ContingencyChange
+from sdcmap.utility import CramersVChange as CramersVChange
+from sdcmap.utility import EntropyChange as EntropyChange
 from sdcmap.utility import Hellinger as Hellinger
 from sdcmap.utility import IL1s as IL1s
 from sdcmap.utility import MeanPrecision as MeanPrecision
+from sdcmap.utility import TotalVariation as TotalVariation
 from sdcmap.value import Range as Range
 
 __all__: list[str]

@@ -11,55 +11,85 @@ import numpy.typing as npt
 from sdcmap.kernels.jit import jit
 
 Array = npt.NDArray[Any]
+LARGEST_KEY = 1 << 62  # tables with more possible cells have no cell numbers, only numbers of the cells that occur
 
 
-def mixed_radix(codes: Sequence[Array], sizes: Sequence[int]) -> tuple[Array, tuple[int, ...]]:
-    """Cell number of each record, sum_j stride_j * code_j, and the strides (last variable fastest)."""
+def strides_of(sizes: Sequence[int]) -> tuple[int, ...]:
+    """How far one step of each variable moves the cell number (last variable fastest)."""
     strides = [1] * len(sizes)
     for j in range(len(sizes) - 2, -1, -1):
         strides[j] = strides[j + 1] * sizes[j + 1]
-    cell = np.zeros(len(codes[0]), dtype=np.int64)
+    return tuple(strides)
+
+
+def mixed_radix(codes: Sequence[Array], sizes: Sequence[int]) -> tuple[Array, tuple[int, ...]]:
+    """Cell number of each record, sum_j stride_j * code_j, in the narrowest type, and the strides."""
+    strides = strides_of(sizes)
+    cell = np.zeros(len(codes[0]), dtype=_holding(strides[0] * sizes[0]))
     for code, stride in zip(codes, strides, strict=True):
-        cell += code.astype(np.int64) * stride
-    space = strides[0] * sizes[0]
-    return cell.astype(np.int32 if space <= np.iinfo(np.int32).max else np.int64), tuple(strides)
+        _add_scaled(cell, code, stride)
+    return cell, strides
+
+
+def _holding(space: int) -> type[np.integer[Any]]:
+    return np.uint16 if space <= 1 << 16 else np.int32 if space <= 1 << 31 else np.int64
 
 
 @jit
-def shift_cells(code: Array, count: Array, rows: Array, shift: Array) -> tuple[Array, Array, Array, Array]:
-    """Move the records `rows` by `shift` cells: (which of them moved, their old cell, their new cell, counts after)."""
-    moved = np.empty(len(rows), dtype=np.int64)
-    old = np.empty(len(rows), dtype=np.int64)
-    new = np.empty(len(rows), dtype=np.int64)
+def _add_scaled(cell: Array, code: Array, stride: int) -> None:
+    for i in range(len(cell)):
+        cell[i] += code[i] * stride
+
+
+@jit
+def count_cells(code: Array, size: int) -> Array:
+    """Number of records in each of `size` cells, without a wide copy of the codes."""
+    count = np.zeros(size, dtype=np.int64)
+    for i in range(len(code)):
+        count[np.uint64(code[i])] += 1
+    return count
+
+
+@jit
+def move_cells(cell: Array, stride: int, before: Array, rows: Array, after: Array) -> None:
+    """Move the cell numbers of `rows` along one variable, from its codes `before` (all rows) to `after` (these rows)."""
+    for i in range(len(cell)):
+        cell[i] += stride * (np.int64(after[i]) - np.int64(before[np.uint64(rows[i])]))
+
+
+@jit
+def recount(count: Array, old: Array, new: Array) -> Array:
+    """The counts after one record moved from each of `old` to each of `new`."""
     after = count.copy()
-    k = 0
-    for i in range(len(rows)):
-        if shift[i] != 0:
-            moved[k], old[k] = i, code[rows[i]]
-            new[k] = old[k] + shift[i]
-            after[old[k]] -= 1
-            after[new[k]] += 1
-            k += 1
-    return moved[:k], old[:k], new[:k], after
+    for i in range(len(old)):
+        after[np.uint64(old[i])] -= 1
+        after[np.uint64(new[i])] += 1
+    return after
+
+
+@jit
+def in_small_cells(after: Array, new: Array, n: int) -> tuple[int, int]:
+    """Records in cells with fewer than n records: all of them, and those among the records that moved to `new`."""
+    every, moved = 0, 0
+    for i in range(len(after)):
+        every += after[i] * (after[i] < n)
+    for i in range(len(new)):
+        moved += after[np.uint64(new[i])] < n
+    return every, moved
 
 
 def compress(codes: Sequence[Array]) -> tuple[Array, Array]:
     """Cell number of each record among the cells that occur, 0, 1, ..., and their counts; any number of variables."""
     cell = np.zeros(len(codes[0]), dtype=np.int64)
-    count = np.array([len(cell)])
+    space = 1
     for code in codes:
         size = int(code.max()) + 1
-        if len(count) * size > np.iinfo(np.int64).max:
+        if space * size > LARGEST_KEY:
+            met, cell = np.unique(cell, return_inverse=True)
+            space = len(met)
+        if space * size > np.iinfo(np.int64).max:
             raise OverflowError("a variable has too many categories")
-        _, cell, count = np.unique(cell * size + code, return_inverse=True, return_counts=True)
+        cell = cell * size + code
+        space *= size
+    _, cell, count = np.unique(cell, return_inverse=True, return_counts=True)
     return cell, count
-
-
-def hellinger(before: Array, after: Array, total: int | None = None) -> float:
-    """H = sqrt(1/2 sum (sqrt f - sqrt g)^2), f and g the relative frequencies.  GKS (2003), section 4
-
-    `total` is the number of records of both tables when only the cells that differ are given.
-    """
-    f = before / (total or before.sum())
-    g = after / (total or after.sum())
-    return float(np.sqrt(0.5 * np.sum((np.sqrt(f) - np.sqrt(g)) ** 2)))

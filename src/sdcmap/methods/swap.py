@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
 
 from sdcmap.cells import cells
 from sdcmap.errors import Infeasible
-from sdcmap.kernels.pairs import matching_pairs
+from sdcmap.kernels.cells import compress
+from sdcmap.kernels.pairs import greedy_pairs, matching_pairs, pairs_in_turn
 from sdcmap.method import Method
 from sdcmap.microdata import Array, Microdata
 from sdcmap.value import Range
+
+NO_ONE = np.empty(0, dtype=np.int32)
 
 
 def stacked_codes(data: Microdata, names: tuple[str, ...]) -> Array:
@@ -24,23 +27,74 @@ def stacked_codes(data: Microdata, names: tuple[str, ...]) -> Array:
 
 
 @dataclass(frozen=True)
+class Households:
+    """The rows of the file, household by household, and where each household begins (one more: the end)."""
+
+    members: Array
+    start: Array
+
+    def rows(self, chosen: Array) -> Array:
+        """The rows of these households, one household after the other."""
+        sizes = self.start[chosen + 1] - self.start[chosen]
+        skipped = np.repeat(self.start[chosen] - np.cumsum(sizes) + sizes, sizes)
+        return self.members[skipped + np.arange(len(skipped))]
+
+
+def households_of(data: Microdata, name: str) -> Households:
+    """The households of the file, as a view."""
+    code = data.codes(name)
+    members = np.argsort(code, kind="stable")
+    breaks = np.flatnonzero(code[members[1:]] != code[members[:-1]]) + 1
+    return Households(members, np.concatenate([[0], breaks, [len(members)]]))
+
+
+def varies_within(data: Microdata, names: tuple[str, ...]) -> bool:
+    """Whether the second variable differs within a household, the first."""
+    units = data.view(households_of, names[0])
+    code = data.codes(names[1])[units.members]
+    return bool((code != np.repeat(code[units.start[:-1]], np.diff(units.start))).any())
+
+
+def visiting_order(cell_count: Array, target: str, n: int, rng: Generator) -> Array:
+    """A random order of the records in which risky ones come early; `cell_count`: the records in the cell of each."""
+    if target == "risk":  # the order of exponential times with rate 1/count  (Efraimidis, Spirakis 2006)
+        return np.argsort(rng.standard_exponential(len(cell_count)) * cell_count)
+    visit = rng.permutation(len(cell_count))
+    small = cell_count[visit] < n
+    return np.concatenate([visit[small], visit[~small]])
+
+
+@dataclass(frozen=True)
 class Swap(Method):
     """Exchange the values of some variables between random pairs of records that differ in all of them.
 
     Parameters
     ----------
     on : categorical variables to swap, all at once.
-    rate : number of pairs as a share of the records, in (0, 0.5]: round(rate n) pairs, twice as many records.
+    rate : number of pairs as a share of the records, in (0, 0.5]: round(rate * records) pairs, twice as many records.
+        With `whole_households`, a share of the households.
     same : variables, not swapped, in which the two records must agree.
     differ : variables, not swapped, in which they must differ.
+    pairing : "matching" draws one random perfect matching of the records and takes its first admissible pairs (the
+        paper's); "greedy" matches the records still unused again, until there are enough pairs or no two unused records
+        make an admissible pair.
+    target : who is swapped first. "none": all alike. "small cells": the records in cells with fewer than `n` records of
+        the table of `risk_on`, in random order, then all others. "risk": records in a random order in which each comes
+        next with probability proportional to 1/(records in its cell). Each in its turn, if still unused, takes a
+        partner drawn uniformly among all unused records that make an admissible pair with it. Needs greedy pairing.
+    n : with "small cells": a cell with fewer than n records is small; at least 2.
+    risk_on : with a target: the variables that make the table; by default the keys of the file.
+    whole_households : swap households and not persons: two households with equally many persons are a pair, and all
+        members take the values of the other household. All variables named in `on`, `same`, `differ` and `within` must
+        be constant within households. With a target, a household stands in the smallest cell of its members.
 
-    Formula: one random perfect matching of the records; its first round(rate n) admissible pairs exchange the values.
-    Every swapped record changes in every swapped variable ("true swap"). A request that the matching cannot fill is
+    Formula: one random perfect matching of the records; its first round(rate * records) admissible pairs exchange values.
+    Every swapped record changes in every swapped variable ("true swap"). A request that the pairing cannot fill is
     infeasible, with the counts; it is never partly done. With an odd number of records one stays out.
     Missing is a category like any other, in all of these variables. Weights are not used: unweighted margins, the joint
-    distribution of the swapped and that of the unswapped variables are kept exactly, weighted ones are not. Households
-    are not used: persons are swapped one by one.
-    Reference: Gomatam, Karr, Sanil (2003), section 3.
+    distribution of the swapped and that of the unswapped variables are kept exactly, weighted ones are not; each record
+    keeps its own weight. Households are swapped whole with `whole_households`, else persons are swapped one by one.
+    Reference: Gomatam, Karr, Sanil (2003), section 3; targets and households as in census swapping.
 
     Examples
     --------
@@ -50,6 +104,8 @@ class Swap(Method):
 
     kinds: ClassVar[tuple[str, ...]] = ("ordinal", "nominal")
     missing: ClassVar[str] = "category"
+    weights: ClassVar[str] = "not used to draw pairs; each record keeps its own weight"
+    households: ClassVar[str] = "swapped whole with `whole_households`, else persons are swapped one by one"
     kept: ClassVar[str] = "unweighted counts of each variable, of the swapped and of the unswapped variables together"
     distorted: ClassVar[str] = "relations between swapped and unswapped variables; weighted counts"
 
@@ -57,6 +113,11 @@ class Swap(Method):
     rate: Annotated[float, Range(0, 0.5, "(]")] = 0.01
     same: tuple[str, ...] = ()
     differ: tuple[str, ...] = ()
+    pairing: Literal["matching", "greedy"] = "matching"
+    target: Literal["none", "small cells", "risk"] = "none"
+    n: Annotated[int, Range(2)] = 3
+    risk_on: tuple[str, ...] = ()
+    whole_households: bool = False
 
     def problems(self) -> Iterator[str]:
         if not self.on:
@@ -65,22 +126,78 @@ class Swap(Method):
             both = sorted(set(self.on) & set(getattr(self, constraint)))
             if both:
                 yield f".{constraint} must not name a swapped variable: {', '.join(both)}."
+        both = sorted(set(self.same) & set(self.differ))
+        if both:
+            yield f".same and .differ must not name one variable: {', '.join(both)}."
+        if self.target != "none" and self.pairing != "greedy":
+            yield f".target = {self.target!r} needs pairing = 'greedy'."
 
     def _columns(self) -> tuple[str, ...]:
-        return (*super()._columns(), *self.same, *self.differ)
+        return (*super()._columns(), *self.same, *self.differ, *self.risk_on)
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        if self.target != "none" and not (self.risk_on or data.keys):
+            yield "Swap.target needs a table: state keys, or name variables in `risk_on`."
+        if self.whole_households:
+            yield from self._household_misfits(data)
+
+    def _household_misfits(self, data: Microdata) -> Iterator[str]:
+        household = data.household
+        if household is None:
+            yield "Swap.whole_households needs a file with a household."
+            return
+        lost = int(data.missing(household).sum())
+        if lost:
+            yield f"Swap.whole_households: {lost} records have no household in {household!r}."
+        for name in (*self.on, *self.same, *self.differ, *self.within):
+            if name in data.names and data.view(varies_within, (household, name)):
+                yield f"Swap.whole_households: {name!r} is not constant within households."
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        wanted = int(np.floor(self.rate * len(data) + 0.5))
-        if wanted == 0:
-            raise Infeasible(f"a rate of {self.rate:g} of {len(data)} records is no pair at all.")
         for name in self.on:
             if data.level_count(name) < 2:
                 raise Infeasible(f"{name!r} has one category, so no two records differ in it.")
-        must_differ = data.view(stacked_codes, (*self.on, *self.differ))
-        must_agree = data.view(cells, self.same).code if self.same else np.empty(0, dtype=np.int32)
-        first, second = matching_pairs(wanted, must_differ, must_agree, rng)
-        if len(first) < wanted:
-            raise Infeasible(f"the matching has {len(first)} admissible pairs of the {wanted} that the rate asks for.")
+        households = data.view(households_of, data.household) if self.whole_households and data.household else None
+        first, second = self._pairs(data, households, rng)
+        if households is not None:
+            first, second = households.rows(first), households.rows(second)
         rows = np.concatenate([first, second])
         partners = np.concatenate([second, first])
-        return data.change(rows, {name: data.codes(name)[partners] for name in self.on})
+        return data.change(rows, {name: data.codes(name).take(partners) for name in self.on})
+
+    def _pairs(self, data: Microdata, households: Households | None, rng: Generator) -> tuple[Array, Array]:
+        """As many pairs of records, or of households, as the rate asks for, or Infeasible with the counts."""
+        must_differ = data.view(stacked_codes, (*self.on, *self.differ))
+        must_agree = data.view(cells, self.same).code if self.same else NO_ONE
+        if households is not None:
+            heads = households.members[households.start[:-1]]
+            sizes = np.diff(households.start)
+            must_differ = must_differ[heads]
+            must_agree = compress([must_agree[heads], sizes])[0] if self.same else sizes
+        units, noun = len(must_differ), "records" if households is None else "households"
+        wanted = int(np.floor(self.rate * units + 0.5))
+        if wanted == 0:
+            raise Infeasible(f"a rate of {self.rate:g} of {units} {noun} is no pair at all.")
+        if self.target != "none":
+            visit = visiting_order(self._cell_counts(data, households), self.target, self.n, rng)
+            first, second = pairs_in_turn(wanted, visit, must_differ, must_agree, rng)
+        else:
+            draw = matching_pairs if self.pairing == "matching" else greedy_pairs
+            first, second = draw(wanted, must_differ, must_agree, rng)
+        found = len(first)
+        if found < wanted:
+            asked = f"{found} admissible pairs of the {wanted} that the rate asks for"
+            if self.pairing == "matching":
+                raise Infeasible(f"the matching has {asked}.")
+            raise Infeasible(
+                f"greedy pairing found {asked}: no two of the {units - 2 * found} {noun} left can be swapped."
+            )
+        return first, second
+
+    def _cell_counts(self, data: Microdata, households: Households | None) -> Array:
+        table = data.view(cells, self.risk_on or data.keys)
+        counts = table.count[table.code]
+        if households is None:
+            return counts
+        return np.minimum.reduceat(counts[households.members], households.start[:-1])

@@ -10,6 +10,7 @@ from numpy.random import Generator
 
 from sdcmap.cells import cells, moves
 from sdcmap.errors import Undefined
+from sdcmap.kernels.cells import in_small_cells
 from sdcmap.measure import Estimate, Measure
 from sdcmap.microdata import Array, Microdata
 from sdcmap.value import Range
@@ -32,7 +33,7 @@ class SmallCells(Measure):
     Formula: #{unchanged records in cells with 1..n-1 records after masking} / #{unchanged records}.
     Missing is a category of its own. Weights are not used: cells are counted in the file. Households are not used.
     Where every record has changed the value is undefined, never 0.
-    Reference: Gomatam, Karr, Sanil (2003), section 4.
+    Reference: Gomatam, Karr, Sanil (2003), section 2.1.
 
     Examples
     --------
@@ -54,11 +55,10 @@ class SmallCells(Measure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         moved = moves(original, masked, self.checked(original))
-        after = moved.after
-        exposed = int(after[after < self.n].sum())
+        exposed, exposed_moved = in_small_cells(moved.after, moved.new, self.n)
         counted = len(masked)
         if self.counting == "unchanged":
-            exposed -= int((after[moved.new] < self.n).sum())
+            exposed -= exposed_moved
             counted -= len(moved.rows)
         if counted == 0:
             raise Undefined("every record has changed on the measured variables, so none is left to count.")
