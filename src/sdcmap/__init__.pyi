@@ -3,6 +3,7 @@
 from sdcmap import demo as demo
 from sdcmap import errors as errors
 from sdcmap import testing as testing
+from sdcmap import theory as theory
 from sdcmap.charts import draw_map as draw_map
 from sdcmap.choose import Choice as Choice
 from sdcmap.choose import IdealPoint as IdealPoint
