@@ -176,7 +176,11 @@ def test_any_method_stands_on_the_same_axes() -> None:
     data = sm.read(frame, keys=["Sex", "Educ", "age"], kinds={"age": "numeric"}, weight="weight")
     methods = [sm.Swap(on="Sex", rate=0.1), sm.RankSwap(on="age", p=0.1), sm.Noise(on="age", variance=0.05)]
     methods.append(sm.Chain([methods[0], methods[1]]))
-    measures = [sm.SmallCells(n=20), sm.Hellinger(on=["Sex", "Educ"]), sm.Hellinger(on=["Sex", "Educ"], weighted=True)]
+    measures = [
+        sm.SmallCells(n=20, counting="all"),
+        sm.Hellinger(on=["Sex", "Educ"]),
+        sm.Hellinger(on=["Sex", "Educ"], weighted=True),
+    ]
     scores = sm.sweep(data, sm.Plan(methods, measures, replicates=3, seed=2), workers=1)
     for utility in measures[1:]:
         ru = sm.RUMap(scores, measures[0], utility)
