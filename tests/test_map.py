@@ -170,6 +170,25 @@ def test_the_best_of_many_draws_is_compared_over_as_many_draws_of_each() -> None
     assert len(ru.points) == 6
 
 
+def test_any_method_stands_on_the_same_axes() -> None:
+    """The paper's conclusion: other methods, where the same risk and distortion make sense."""
+    frame = sm.demo.population(400, seed=5).frame().with_columns(age=pl.arange(400) % 60 + 20)
+    data = sm.read(frame, keys=["Sex", "Educ", "age"], kinds={"age": "numeric"}, weight="weight")
+    methods = [sm.Swap(on="Sex", rate=0.1), sm.RankSwap(on="age", p=0.1), sm.Noise(on="age", variance=0.05)]
+    methods.append(sm.Chain([methods[0], methods[1]]))
+    measures = [
+        sm.SmallCells(n=20, counting="all"),
+        sm.Hellinger(on=["Sex", "Educ"]),
+        sm.Hellinger(on=["Sex", "Educ"], weighted=True),
+    ]
+    scores = sm.sweep(data, sm.Plan(methods, measures, replicates=3, seed=2), workers=1)
+    for utility in measures[1:]:
+        ru = sm.RUMap(scores, measures[0], utility)
+        assert len(ru.points) == 1 + 3 * 4
+        assert ru.means.filter(pl.col("method") == methods[1].text)["utility"][0] == 0  # it leaves these two alone
+    assert ru.means.filter(pl.col("method") == methods[3].text)["utility"][0] > 0
+
+
 # ---- rules ----------------------------------------------------------------------------------------------------
 def test_threshold_takes_the_best_utility_under_the_line(ru: sm.RUMap) -> None:
     choice = ru.choose(sm.Threshold(risk=0.3))

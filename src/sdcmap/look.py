@@ -97,7 +97,8 @@ def starting_plan(path: str, seen: Look) -> Plan:
     measures: list[Measure] = []
     if keys:
         methods.append(grid(Swap, on=subsets(keys, *range(1, min(2, len(keys)) + 1)), rate=[0.005, 0.01, 0.05]))
-        measures += [SmallCells(), Hellinger()]
+        weighted = [Hellinger(weighted=True)] if seen.named("weight") else []  # swaps keep unweighted margins only
+        measures += [SmallCells(), Hellinger(), *weighted]
     if numeric:
         methods.append(grid(Noise, on=numeric, variance=[0.05, 0.1, 0.2, 0.5]))
         methods.append(grid(RankSwap, on=numeric, p=[0.05, 0.1, 0.15]))

@@ -150,4 +150,4 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert len(list((tmp_path / "figures").iterdir())) == 18
     bad = subprocess.run([*command[:5], "--n", "1"], capture_output=True, text=True)
     assert bad.returncode == 2
-    assert "NoiseModel.n must be in [2, inf)" in bad.stderr
+    assert "n must be a whole number in [2, inf). Got 1." in bad.stderr

@@ -18,8 +18,8 @@ ALONG = (0.98, 0.02, 0.85, 0.15, 0.7, 0.3, 0.5)  # where on a line its text may 
 _STEP = 4.0  # pixels
 
 
-def label_rows(info: MapInfo, panel: str, *, names: bool, width: int, height: int) -> list[dict[str, Any]]:
-    """The labels of one panel; anchors and limits are named in the first panel alone."""
+def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, height: int) -> list[dict[str, Any]]:
+    """The labels of one panel; anchors and limits are named in the first panel alone. `names`: "all" for every point."""
 
     def pixel(row: dict[str, Any], x: str = "x", y: str = "y") -> tuple[float, float]:
         return width * info.x.share(row[x]), height * (1 - info.y.share(row[y]))
@@ -34,11 +34,12 @@ def label_rows(info: MapInfo, panel: str, *, names: bool, width: int, height: in
     wishes += [_on_line(row, pixel(row), pixel(row, "x2", "y2")) for row in named_lines]
     if names:
         said = {row["short"] for row in here["marks"]}
-        spots: dict[str, list[tuple[float, float]]] = {}
+        spots: dict[tuple[bool, str, str], list[tuple[float, float]]] = {}
         for row in points:
-            if row["frontier"] and row["short"] not in said:
-                spots.setdefault(row["short"], []).append(pixel(row))
-        wishes += [Wish(short, tuple(near)) for short, near in sorted(spots.items(), key=lambda item: item[1])]
+            if (row["frontier"] or names == "all") and row["short"] not in said:
+                spots.setdefault((not row["frontier"], row["method"], row["short"]), []).append(pixel(row))
+        order = sorted(spots.items(), key=lambda item: (item[0][0], item[1]))  # the frontier's names find room first
+        wishes += [Wish(short, tuple(near)) for (_, _, short), near in order]
     dots: list[Dot] = [(*pixel(row), POINT) for row in (*points, *here["anchors"])]
     for row in here["marks"]:
         x, y = pixel(row)

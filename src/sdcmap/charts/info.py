@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,9 +58,10 @@ def map_info(
     *,
     mark: Choice | None = None,
     by: str | None = None,
-    facet: str | None = None,
+    facet: str | Mapping[str, str] | None = None,
     colour: str = "method",
-    label: bool = True,
+    label: bool | str = True,
+    names: Mapping[str, str] | None = None,
     width: int = 620,
     height: int = 430,
 ) -> MapInfo:
@@ -71,23 +72,23 @@ def map_info(
     table = (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor")).rename(_DRAW, strict=False)
     methods = table["method"].unique(maintain_order=True).to_list()
     groups = groups_of(methods, colour)
-    panels = groups_of(methods, facet) if facet else dict.fromkeys(methods, "")
-    short = _short_in_panels(panels)
+    panels = _panels(methods, facet)
+    short = _short_in_panels(panels) | dict(names or {})
     table = _with(table, group=groups, panel=panels, short=short)
     if facet:
         table = _with_frontier_of_panels(ru, table)
-    names = tuple(dict.fromkeys(panels.values())) or ("",)
+    titles = tuple(dict.fromkeys(panels.values())) or ("",)
     chosen = chosen_points(ru, mark, by)
     x, y = _axes(ru, table, chosen, mark)
     table = _with_places(x, y, table)
     method = "" if mark is None else mark.method
-    home = panels.get(method, names[0])
+    home = panels.get(method, titles[0])
     said = "the file as it is" if method == IDENTITY else short.get(method, "")
     banded = table if len(methods) <= MOST_BANDS else table.filter(pl.col("frontier") | (pl.col("method") == method))
     layer = table.select([name for name in _COLUMNS if name in table.columns])
     info = MapInfo(
         by=by,
-        panels=names,
+        panels=titles,
         groups=tuple(dict.fromkeys(groups.values())),
         x=x,
         y=y,
@@ -96,14 +97,23 @@ def map_info(
         points=layer if by == "release" else layer.clear(),
         means=layer if by == "mean" else layer.clear(),
         frontier=table.filter("frontier").select("panel", "x", "y").unique().sort("panel", "x", "y"),
-        anchors=_frame(anchor_rows(ru, x, y, names)),
+        anchors=_frame(anchor_rows(ru, x, y, titles)),
         bands=_frame(band_rows(x, y, banded) if by == "mean" else []),
         marks=_frame(mark_rows(x, y, home, chosen, mark, said)),
-        lines=_frame(line_rows(ru, x, y, names, home, mark)),
+        lines=_frame(line_rows(ru, x, y, titles, home, mark)),
         labels=_frame([]),
     )
-    labels = [row for name in names for row in label_rows(info, name, names=label, width=width, height=height)]
+    labels = [row for name in titles for row in label_rows(info, name, names=label, width=width, height=height)]
     return replace(info, labels=_frame(labels))
+
+
+def _panels(methods: Sequence[str], facet: str | Mapping[str, str] | None) -> dict[str, str]:
+    """The panel of each method, in the order the panels are drawn in."""
+    if facet is None:
+        return dict.fromkeys(methods, "")
+    if isinstance(facet, str):
+        return groups_of(methods, facet)
+    return {method: panel for method, panel in facet.items() if method in set(methods)}
 
 
 _DRAW = {"replicate": "draw"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -28,9 +28,10 @@ def draw_map(
     *,
     mark: Choice | None = None,
     by: str | None = None,
-    facet: str | None = None,
+    facet: str | Mapping[str, str] | None = None,
     colour: str = "method",
-    label: bool = True,
+    label: bool | str = True,
+    names: Mapping[str, str] | None = None,
     width: int | None = None,
     height: int | None = None,
     title: str = "",
@@ -43,9 +44,11 @@ def draw_map(
     by : "release" draws every candidate, "mean" each method's pooled value with two bands: the spread of its single
         releases (thin) and the error of the mean (thick), on a map of more than 40 methods for the undominated alone.
         Default: releases, or means where a measure is an expectation.
-    facet : small multiples by "method" (its class) or by a parameter such as "rate"; each panel has its own frontier.
+    facet : small multiples by "method" (its class), by a parameter such as "rate", or by a mapping from method text to the
+        title of its panel; each panel has its own frontier.
     colour : what colours and shapes tell apart, in the same words.
-    label : write the names of the chosen and the undominated methods where they find room.
+    label : write the names of the chosen and the undominated methods where they find room; "all": of every method.
+    names : what to call a method instead, by its text: such as the letters of its variables.
     width, height : of one panel, in pixels.
     title : above the picture, and of its HTML page.
 
@@ -53,7 +56,9 @@ def draw_map(
     edge with an arrow; their values are written out.
     """
     width, height = width or (290 if facet else 620), height or (250 if facet else 430)
-    info = map_info(ru, mark=mark, by=by, facet=facet, colour=colour, label=label, width=width, height=height)
+    info = map_info(
+        ru, mark=mark, by=by, facet=facet, colour=colour, label=label, names=names, width=width, height=height
+    )
     return Chart(map_spec(info, width, height, title), title or TITLE)
 
 

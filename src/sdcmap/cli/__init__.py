@@ -10,13 +10,13 @@ import sys
 import traceback
 from pathlib import Path
 
-from sdcmap.cli import decide, files, paper_duncan, prepare
+from sdcmap.cli import decide, files, paper_duncan, paper_gomatam, prepare
 from sdcmap.cli.app import app, note
 
 _ORDER = ["look", "check", "sweep", "score", "mask", "map", "choose", "release", "report", "demo"]
 app.registered_commands.sort(key=lambda command: _ORDER.index(command.name or str(command.callback.__name__)))  # type: ignore[union-attr]
 
-__all__ = ["app", "decide", "files", "main", "paper_duncan", "prepare"]
+__all__ = ["app", "decide", "files", "main", "paper_duncan", "paper_gomatam", "prepare"]
 
 
 def main() -> None:

@@ -67,7 +67,10 @@ def run(
     figures["5"] = maps.curve("maximum") + maps.curve("minimum")
     figures["6"] = maps.curve(0.99)
     figures["7"] = maps.curve(0.99) + maps.curve(0.99, "unequal")
-    document = {"figures": figures, "statements": statements, "sample": which, "replicates": replicates}
+    document = {
+        "figures": figures, "statements": statements, "solutions": _solutions(model, max_risk), "sample": which,
+        "replicates": replicates,
+    }  # fmt: skip
     return Result(
         document, tuple(_lines(model, max_risk, statements, which, replicates)), _charts(theory, maps, max_risk)
     )
@@ -78,6 +81,16 @@ def _theory_rows(model: NoiseModel) -> list[dict[str, float]]:
     columns = {"lambda2": l2, "U": model.utility(l2)}
     columns |= {name: model.risk(l2, knowledge) for name, (knowledge, _) in CURVES.items()}
     return [{name: float(values[i]) for name, values in columns.items()} for i in range(len(l2))]
+
+
+def _solutions(model: NoiseModel, max_risk: float) -> dict[str, Any]:
+    """The smallest noise for the tolerable risk, for each knowledge state of figures 2 to 4."""
+    found = {}
+    for name, (knowledge, _) in CURVES.items():
+        solution = model.solve(max_risk, knowledge)
+        facts = ("status", "noise_variance", "risk", "utility", "efficiency", "intervals")
+        found[name] = {fact: getattr(solution, fact) for fact in facts}
+    return found
 
 
 def _statements(maps: EmpiricalMaps) -> dict[str, Any]:
