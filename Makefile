@@ -26,6 +26,7 @@ test: install  ## everything that must hold before a commit
 	$(BIN)/pytest -n 2
 
 bench: install  ## a table, and bench/results.json
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@$(BIN)/python bench/run.py
 
 docs: install  ## one reference page for each method and measure

@@ -16,10 +16,16 @@ import numpy as np
 import polars as pl
 
 import sdcmap as sm
+from sdcmap.cells import cells
 from sdcmap.engines import run_here
+from sdcmap.kernels.cells import in_small_cells, move_cells, recount
+from sdcmap.kernels.pairs import matching_pairs
 from sdcmap.kernels.ranks import rank_swap
-from sdcmap.microdata import Microdata
+from sdcmap.kernels.tables import hellinger
+from sdcmap.methods.swap import stacked_codes
+from sdcmap.microdata import Column, Microdata
 from sdcmap.randomness import Stream
+from sdcmap.schema import Schema, Variable
 from sdcmap.scoring import Job
 
 KEYS = ("Age", "WrkTyp", "Educ", "MarStat", "Race", "Sex", "Hours", "Income")
@@ -180,9 +186,190 @@ def map_to_png(n: int) -> tuple[float, float]:
     return ours, seconds(through_altair)
 
 
+def conditions() -> list[sm.Method]:
+    """The 107 feasible conditions of Gomatam et al.: singles and pairs at three rates, Race and Income at .05 left out."""
+    swaps = list(sm.grid(sm.Swap, on=sm.subsets(KEYS, 1, 2), rate=[0.005, 0.01, 0.05]))
+    return [swap for swap in swaps if not (set(swap.on) == {"Race", "Income"} and swap.rate == 0.05)]
+
+
+def kernel(data: Microdata, method: sm.Swap, rng: np.random.Generator) -> tuple[float, float]:
+    """Draws, pairs, counts and both measures on arrays alone."""
+    table, codes = data.view(cells, KEYS), data.view(stacked_codes, method.on)
+    first, second = matching_pairs(int(method.rate * len(data) + 0.5), codes, np.empty(0, np.int32), rng)
+    rows, partners = np.concatenate([first, second]), np.concatenate([second, first])
+    old = table.code[rows]
+    new = old.astype(np.int64)
+    for name in method.on:
+        before = data.codes(name)
+        move_cells(new, table.strides[KEYS.index(name)], before, rows, before[partners])
+    after = recount(table.count, old, new)
+    exposed, changed = in_small_cells(after, new, 3)
+    return (exposed - changed) / (len(data) - len(rows)), hellinger(table.count, after)
+
+
+def codes_of(data: Microdata) -> pl.DataFrame:
+    return pl.DataFrame({name: data.codes(name) for name in KEYS})
+
+
+def duckdb_swap(codes: pl.DataFrame, rng: np.random.Generator, on: list[str], rate: float) -> tuple[float, float]:
+    """The same counting in DuckDB SQL; the swap itself is made with numpy."""
+    import duckdb
+
+    n = len(codes)
+    order = rng.permutation(n)[: n // 2 * 2].reshape(-1, 2)
+    before = {name: codes[name].to_numpy() for name in on}
+    admissible = np.all([values[order[:, 0]] != values[order[:, 1]] for values in before.values()], axis=0)
+    pairs = order[admissible][: round(rate * n)]
+    changed = np.zeros(n, dtype=bool)
+    new = {}
+    for name, values in before.items():
+        new[name] = values.copy()
+        new[name][pairs[:, 0]], new[name][pairs[:, 1]] = values[pairs[:, 1]], values[pairs[:, 0]]
+        changed |= new[name] != values
+    columns = [pl.Series(name, values) for name, values in new.items()]
+    connection = duckdb.connect()
+    connection.register("codes", codes.to_arrow())
+    connection.register("swapped", codes.with_columns(*columns, kept=pl.Series(~changed)).to_arrow())
+    keys = ", ".join(KEYS)
+    both = f"""
+        with f as (select {keys}, count(*) as n from codes group by all),
+             g as (select {keys}, count(*) as n, sum(kept::int) as kept from swapped group by {keys})
+        select sum(case when g.n < 3 then kept else 0 end) / sum(kept),
+               sqrt(0.5 * sum(pow(sqrt(coalesce(f.n, 0) / {n}) - sqrt(coalesce(g.n, 0) / {n}), 2)))
+        from f full join g using ({keys})"""
+    return connection.sql(both).fetchall()[0]  # type: ignore[no-any-return]
+
+
+def mean_kernel(n: int) -> tuple[float, float]:
+    """The kernel on the mean of the 107 conditions; the peer is polars on the same codes, Educ at .01."""
+    data, rng = persons(n), np.random.default_rng(1)
+    wanted = conditions()
+    ours = seconds(lambda: [kernel(data, method, rng) for method in wanted], 2) / len(wanted)
+    frame = codes_of(data)
+    return ours, seconds(lambda: plain_swap(frame, rng, ["Educ"], 0.01), 3)
+
+
+def kernel_and_duckdb(n: int) -> tuple[float, float]:
+    """One swap of Educ at .01 by the kernel; the peer is DuckDB."""
+    data, rng, method = persons(n), np.random.default_rng(1), sm.Swap(on="Educ", rate=0.01)
+    frame = codes_of(data)
+    return seconds(lambda: kernel(data, method, rng), 5), seconds(lambda: duckdb_swap(frame, rng, ["Educ"], 0.01), 2)
+
+
+def kernel_and_polars(n: int) -> tuple[float, float]:
+    """One swap of Educ at .01 by the kernel; the peer is polars on the same codes."""
+    data, rng, method = persons(n), np.random.default_rng(1), sm.Swap(on="Educ", rate=0.01)
+    frame = codes_of(data)
+    return seconds(lambda: kernel(data, method, rng), 5), seconds(lambda: plain_swap(frame, rng, ["Educ"], 0.01), 2)
+
+
+def rare_pairs(n: int) -> tuple[float, float]:
+    """The same for work type and race at .05, where few pairs are admissible."""
+    data, rng, method = persons(n), np.random.default_rng(1), sm.Swap(on=["WrkTyp", "Race"], rate=0.05)
+    frame = codes_of(data)
+    ours = seconds(lambda: kernel(data, method, rng), 3)
+    return ours, seconds(lambda: plain_swap(frame, rng, ["WrkTyp", "Race"], 0.05), 1)
+
+
+def count_a_census(n: int) -> tuple[float, float]:
+    """Code and count the 8-way table of n records of one byte a cell; the peer is a copy of the same bytes in memory."""
+    sizes = {"Age": 3, "WrkTyp": 4, "Educ": 5, "MarStat": 2, "Race": 2, "Sex": 2, "Hours": 3, "Income": 2}
+    data = generated_census(n, sizes)
+    ours = seconds(lambda: cells(data, KEYS))
+    columns = [data.codes(name) for name in KEYS]
+    return ours, seconds(lambda: [column.copy() for column in columns])
+
+
+def sweep_a_census(n: int) -> tuple[float, float]:
+    """One candidate (Educ at .01, both measures) of n records, once the base is counted; the peer is that count."""
+    sizes = {"Age": 3, "WrkTyp": 4, "Educ": 5, "MarStat": 2, "Race": 2, "Sex": 2, "Hours": 3, "Income": 2}
+    data = generated_census(n, sizes)
+    plan = sm.Plan(sm.Swap(on="Educ", rate=0.01), MEASURES, seed=2**130)
+    job = [Job(c, c.stream(1).key, MEASURES) for c in plan.candidates if c.method.random]
+    run_here(data, job)
+    return seconds(lambda: run_here(data, job)), seconds(lambda: cells(data, KEYS))
+
+
+def generated_census(n: int, sizes: dict[str, int]) -> Microdata:
+    rng = np.random.default_rng(1)
+    variables = tuple(Variable(name, "nominal", "key", storage="String") for name in sizes)
+    columns = {}
+    for name, size in sizes.items():
+        codes = (
+            np.minimum(rng.geometric(0.5, n).astype(np.uint8) - 1, size - 1) if n <= 10**6 else _skewed(rng, n, size)
+        )
+        columns[name] = Column(codes, pl.Series([str(level) for level in range(size)]))
+    return Microdata(Schema(variables), columns)
+
+
+def _skewed(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
+    raw = np.frombuffer(rng.bytes(n), dtype=np.uint8)
+    return np.minimum(raw >> 5, size - 1).astype(np.uint8)
+
+
+def empirical_map(n: int) -> tuple[float, float]:
+    """20 noise levels, 200 replicates, 6 targets under 2 knowledge states and the mean's precision; one process. The peer
+    computes the same squared errors in plain numpy, storing nothing."""
+    x = np.random.default_rng(3).lognormal(9.7, 0.6, n)
+    data = sm.read(pl.DataFrame({"income": x}), numeric="all")
+    targets = ("maximum", "minimum", 0.01, 0.1, 0.9, 0.99)
+    measures = [sm.MeanPrecision(on="income")]
+    measures += [knows(on="income", target=target) for knows in (sm.Position, sm.Index) for target in targets]
+    levels = [round(0.05 * step, 2) for step in range(1, 21)]
+    plan = sm.Plan(sm.grid(sm.Noise, on="income", variance=levels, lower=0), measures, replicates=200, seed=1)
+    ours = seconds(lambda: sm.sweep(data, plan, workers=1))
+    rng, ranks = np.random.default_rng(1), [n - 1, 0, *(max(1, int(np.ceil(n * p))) - 1 for p in targets[2:])]
+    order = np.argsort(x)[ranks]
+
+    def plain() -> None:
+        for level in levels:
+            for _ in range(200):
+                y = np.maximum(0, x + np.sqrt(level) * x.std(ddof=1) * rng.standard_normal(n))
+                ranked = np.sort(y)
+                for rank, record in zip(ranks, order, strict=True):
+                    (ranked[rank] - x[record]) ** 2, (y[record] - x[record]) ** 2
+                y.mean(), y.var(ddof=1)
+
+    return ours, seconds(plain)
+
+
+def targets_in_a_million(n: int) -> tuple[float, float]:
+    """One noise candidate with both target measures; the peer is sorting the column once."""
+    x = np.random.default_rng(3).lognormal(9.7, 0.6, n)
+    data = sm.read(pl.DataFrame({"income": x}), numeric="all")
+    measures = (sm.Position(on="income", target=0.99), sm.Index(on="income"), sm.MeanPrecision(on="income"))
+    candidate = list(sm.Plan(sm.Noise(on="income"), measures, seed=1).candidates)[1]
+    job = [Job(candidate, candidate.stream(1).key, measures)]
+    run_here(data, job)
+    return seconds(lambda: run_here(data, job)), seconds(lambda: np.sort(x))
+
+
 JOBS: list[tuple[str, Callable[[int], tuple[float, float]], tuple[int, ...], str]] = [
     ("sweep of 10,000 swap candidates, 2 workers, stored", sweep_of_swaps, (48_842,), "numpy + polars, scaled"),
     ("sweep of 1,000 swap candidates, 2 workers, stored", sweep_of_a_thousand, (48_842,), "numpy + polars, scaled"),
+    ("swap kernel, mean of 107 conditions", mean_kernel, (48_842,), "numpy + polars on codes, Educ .01"),
+    (
+        "swap kernel, Educ .01 beside polars",
+        kernel_and_polars,
+        (48_842, 1_000_000, 10_000_000),
+        "numpy + polars on codes",
+    ),
+    (
+        "swap kernel, Educ .01 beside DuckDB",
+        kernel_and_duckdb,
+        (48_842, 1_000_000, 10_000_000),
+        "numpy + DuckDB SQL on codes",
+    ),
+    ("swap kernel, WrkTyp and Race .05", rare_pairs, (48_842, 1_000_000, 10_000_000), "numpy + polars on codes"),
+    ("code and count an 8-way table", count_a_census, (1_000_000, 10_000_000, 100_000_000), "copy of the same bytes"),
+    (
+        "one candidate of a census, counted base",
+        sweep_a_census,
+        (1_000_000, 10_000_000, 100_000_000),
+        "counting the base",
+    ),
+    ("empirical map, 4,001 candidates, 13 measures", empirical_map, (177,), "plain numpy, nothing stored"),
+    ("noise, position, index and mean of one column", targets_in_a_million, (10_000, 100_000, 1_000_000), "one sort"),
     ("one swap, risk and Hellinger", one_swap, (50_000, 500_000, 5_000_000), "numpy + polars"),
     ("rank swap, 8 variables", rank_swaps, (10_000, 60_000, 200_000), "plain formula, scaled"),
     ("correlated noise and IL1s, 8 variables", correlated_noise, (10_000, 100_000, 1_000_000), "plain numpy"),

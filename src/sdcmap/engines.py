@@ -79,18 +79,24 @@ def _end_with(parent: Any) -> None:
 
 
 def run_here(data: Microdata, jobs: Sequence[Job]) -> list[CandidateRow]:
-    """Run jobs on data of this process, with one BLAS thread."""
-    from threadpoolctl import threadpool_limits
-
+    """Run jobs on data of this process."""
     from sdcmap.scoring import run_job
 
-    with threadpool_limits(1):
-        return [run_job(data, job) for job in jobs]
+    return [run_job(data, job) for job in jobs]
 
 
 def run_at(path: str, digest: str, jobs: Sequence[Job]) -> list[CandidateRow]:
     """Run jobs on the working copy at `path`, opened once per worker."""
+    one_blas_thread()
     return run_here(_opened(path, digest), jobs)
+
+
+@cache
+def one_blas_thread() -> None:
+    """Keep BLAS to one thread in this worker from now on, so that sums come out the same everywhere."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
 
 
 @cache

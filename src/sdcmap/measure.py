@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
 
 from numpy.random import Generator
 
@@ -15,13 +15,12 @@ from sdcmap.schema import KINDS
 from sdcmap.value import Value
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A number with its standard error (None: exact for this file) and the additive parts it was made of."""
 
     value: float
     se: float | None = None
-    parts: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True)
@@ -87,11 +86,12 @@ class Measure(Value):
                 yield f"{type(self).__name__} measures {kinds} variables; {name!r} is {data.schema[name].kind}."
 
     def checked(self, data: Microdata) -> tuple[str, ...]:
-        """`variables`, or SchemaError with every misfit; looked at once per file."""
-        return data.remember(("fits", self), lambda: self._checked(data))
-
-    def _checked(self, data: Microdata) -> tuple[str, ...]:
+        """`variables`, or SchemaError with every misfit; the file looked at last is not looked at again."""
+        seen, names = self.__dict__.get("_seen", (None, ()))
+        if seen is data:
+            return tuple(names)
         problems = list(self.misfits(data))
         if problems:
             raise SchemaError(" ".join(problems))
+        self.__dict__["_seen"] = data, self.variables(data)
         return self.variables(data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -168,19 +168,20 @@ class Microdata:
     def view(self, function: Callable[..., Result], names: str | tuple[str, ...]) -> Result:
         """`function(self, names)`, computed once and kept; of columns that did not change it is the base's own."""
         touched = (names,) if isinstance(names, str) else names
-        if self.base is not None and self.origin is None and not any(name in self.changes for name in touched):
+        if self.base is not None and self.origin is None and self.changes.keys().isdisjoint(touched):
             return self.base.view(function, names)
         return self.remember((function, names), lambda: function(self, names))
 
     def remember(self, key: Any, compute: Callable[[], Result]) -> Result:
         """What `compute` gives, computed once per `key`; above VIEW_BYTES the oldest are forgotten."""
-        result: Result | None = self._views.get(key)
-        if result is None:
-            result = self._views[key] = compute()
-            used = sum(_size(kept) for kept in self._views.values())
+        kept: tuple[Result, int] | None = self._views.get(key)
+        if kept is None:
+            result = compute()
+            kept = self._views[key] = (result, _size(result))
+            used = sum(size for _, size in self._views.values())
             while used > VIEW_BYTES and len(self._views) > 1:
-                used -= _size(self._views.pop(next(iter(self._views))))
-        return result
+                used -= self._views.pop(next(iter(self._views)))[1]
+        return kept[0]
 
     def change(
         self, rows: Array | None, values: Mapping[str, Array], levels: Mapping[str, pl.Series] | None = None
@@ -288,6 +289,6 @@ def _digest(data: Microdata, _names: tuple[str, ...]) -> str:
 def _size(kept: object) -> int:
     if isinstance(kept, np.ndarray):
         return kept.nbytes
-    if is_dataclass(kept):
-        return sum(_size(getattr(kept, f.name)) for f in fields(kept))
-    return sum(_size(part) for part in kept) if isinstance(kept, tuple) else 64
+    if isinstance(kept, tuple):
+        return sum(_size(part) for part in kept)
+    return sum(_size(part) for part in vars(kept).values()) if hasattr(kept, "__dict__") else 64

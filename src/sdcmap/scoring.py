@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -31,8 +31,7 @@ class Job:
     measures: tuple[Measure, ...]
 
 
-@dataclass(frozen=True)
-class ScoreRow:
+class ScoreRow(NamedTuple):
     """One row of the score table."""
 
     measure: str
@@ -43,8 +42,7 @@ class ScoreRow:
     reason: str
 
 
-@dataclass(frozen=True)
-class CandidateRow:
+class CandidateRow(NamedTuple):
     """One row of the candidate table with its scores."""
 
     id: str
@@ -89,16 +87,17 @@ def score_row(measure: Measure, original: Microdata, masked: Microdata, stream: 
 def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:
     """An estimate as a row of the score table; infinity is a status."""
     parts = _json(estimate.parts)
-    if math.isnan(estimate.value):
-        return ScoreRow(measure.text, None, None, parts, "undefined", "the value is not a number.")
+    if math.isfinite(estimate.value):
+        return ScoreRow(measure.text, estimate.value, estimate.se, parts, "ok", "")
     if math.isinf(estimate.value):
         return ScoreRow(measure.text, None, None, parts, "infinite", "")
-    return ScoreRow(measure.text, estimate.value, estimate.se, parts, "ok", "")
+    return ScoreRow(measure.text, None, None, parts, "undefined", "the value is not a number.")
 
 
 def _json(parts: Mapping[str, float]) -> str:
     """Parts as JSON, the keys sorted; `repr` of a finite float is JSON's own, and this is a hot path."""
-    return "{" + ", ".join(f'"{name}": {float(parts[name])!r}' for name in sorted(parts)) + "}"
+    names = sorted(parts) if len(parts) > 1 else parts
+    return "{" + ", ".join([f'"{name}": {float(parts[name])!r}' for name in names]) + "}"
 
 
 def _rng_of(measure: Measure, stream: Stream) -> Generator:

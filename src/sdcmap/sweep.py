@@ -11,6 +11,8 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 from sdcmap.engines import make_executor, run_all, run_here, run_on
 from sdcmap.errors import PlanError
 from sdcmap.measure import Measure
@@ -53,7 +55,7 @@ def sweep(
     if problems:
         raise PlanError(problems)
     kept = Study.begin(study, data, plan)
-    with kept.writing(), bar() if progress is None else nullcontext(progress) as report:
+    with kept.writing(), threadpool_limits(1), bar() if progress is None else nullcontext(progress) as report:
         kept.add_measures(plan.measures, data)
         done = kept.done()
         finished = plan.count - sum(1 for _ in _lacking(done, plan))

@@ -18,7 +18,8 @@ from sdcmap.value import Range
 
 def bounded(y: Array, lower: float | None, upper: float | None) -> Array:
     """Y = max(lower, min(upper, x + e)).  Duncan et al. (2001), section 4: Y = max(0, x + e)"""
-    return y if lower is None and upper is None else np.clip(y, lower, upper)
+    y = y if lower is None else np.maximum(y, lower)
+    return y if upper is None else np.minimum(y, upper)
 
 
 def _noise_spread(data: Microdata, names: tuple[str, ...]) -> Array:

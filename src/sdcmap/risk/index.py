@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -46,7 +45,9 @@ class Index(Position):
         rows = original.remember(("at", self.on, value), lambda: np.flatnonzero(original.numbers(self.on) == value))
         if masked.origin is not None:
             rows = np.flatnonzero(np.isin(masked.origin, rows))
-        errors = [error for error in (masked.numbers(self.on)[rows] - value).tolist() if error == error]  # NaN left out
-        if not errors:
+        values = masked.numbers(self.on)
+        found = [float(values[rows[0]])] if len(rows) == 1 else values[rows].tolist()  # one record is the common case
+        squares = [(y - value) ** 2 for y in found if y == y]  # NaN left out
+        if not squares:
             raise Undefined(f"the target's value of {self.on!r} is not in the masked file.")
-        return math.fsum(error * error for error in errors) / len(errors)
+        return sum(squares) / len(squares)

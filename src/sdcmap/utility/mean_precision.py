@@ -85,9 +85,12 @@ class MeanPrecision(Measure):
     def _mean(self, data: Microdata) -> tuple[float, float]:
         y = data.numbers(self.on)
         known = ~np.isnan(y)
-        if known.sum() < 2:
-            raise Undefined(f"{self.on!r} has fewer than 2 values, so its mean has no variance.")
-        if not self.weighted:
+        if not known.all():
             y = y[known]
-            return float(y.mean()), float(y.var(ddof=1)) / len(y)
-        return mean_and_its_variance(y[known], data.weights[known])
+        if len(y) < 2:
+            raise Undefined(f"{self.on!r} has fewer than 2 values, so its mean has no variance.")
+        if self.weighted:
+            return mean_and_its_variance(y, data.weights[known])
+        mean = float(y.sum()) / len(y)
+        error = y - mean
+        return mean, float(error @ error) / (len(y) - 1) / len(y)
