@@ -1,7 +1,7 @@
 """Run the benchmark: a table on the screen, bench/results.json beside this file.
 
     python bench/run.py            every job
-    python bench/run.py swap png   the jobs whose name holds one of these words
+    python bench/run.py swap png   the jobs whose name holds one of these words; the others keep their rows
 
 Each (job, n) runs in a process of its own, so that its peak memory is its own. `ratio` is the peer's time over ours, in
 the same run; `growth` is the exponent of n fitted over the job's sizes (1 is linear).
@@ -67,7 +67,13 @@ def main(words: list[str]) -> None:
     Console(width=150).print(table)
     order = ("job", "n", "seconds", "peak_mb", "peer", "peer_seconds", "ratio", "growth")
     results = [{key: row[key] for key in order} for row in rows]
-    (Path(__file__).parent / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    file = Path(__file__).parent / "results.json"
+    kept = json.loads(file.read_text()) if words and file.exists() else []  # of the jobs that did not run now
+    ran = {row["job"] for row in results}
+    places = {name: place for place, (name, *_) in enumerate(JOBS)}
+    results += [row for row in kept if row["job"] not in ran and row["job"] in places]
+    results.sort(key=lambda row: (places[row["job"]], row["n"]))
+    file.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -287,18 +287,22 @@ def test_a_full_disk_keeps_what_was_stored(people: Microdata, tmp_path: Path) ->
     )
 
 
-def test_ctrl_c_leaves_a_valid_study_and_no_process(people: Microdata, tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent("""
-        import sys
-        import sdcmap as sm
-        if __name__ == "__main__":
-            data = sm.demo.population(3000, seed=2)
-            plan = sm.Plan(sm.grid(sm.Swap, on=sm.subsets(data.keys, 1, 2), rate=[.05, .1]),
-                           [sm.SmallCells(), sm.Hellinger()], replicates=400, seed=5)
-            sm.sweep(data, plan, sys.argv[1], workers=2, progress=lambda done, total: print(done, flush=True))
-    """))  # fmt: skip
-    command = [sys.executable, script, tmp_path / "study"]
+SCRIPT = """
+import sys
+import sdcmap as sm
+if __name__ == "__main__":
+    data = sm.demo.population(3000, seed=2)
+    plan = sm.Plan(sm.grid(sm.Swap, on=sm.subsets(data.keys, 1, 2), rate=[.05, .1]),
+                   [sm.SmallCells(), sm.Hellinger()], replicates=int(sys.argv[2]), seed=5)
+    sm.sweep(data, plan, sys.argv[1], workers=2, progress=lambda done, total: print(done, flush=True))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_or_killed_sweep_leaves_a_valid_study_and_no_process(tmp_path: Path, how: signal.Signals) -> None:
+    script, folder = tmp_path / "script.py", tmp_path / "study"
+    script.write_text(SCRIPT)
+    command = [sys.executable, script, folder, "400"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as run:
@@ -306,20 +310,25 @@ def test_ctrl_c_leaves_a_valid_study_and_no_process(people: Microdata, tmp_path:
         for line in run.stdout:
             if int(line) > 100:
                 break
-        run.send_signal(signal.SIGINT)
+        run.send_signal(how)
         assert run.wait(30) != 0
-    study = Study.open(tmp_path / "study")
+    study = Study.open(folder)
     done = study.connection.execute("select count(*) from candidate").fetchone()[0]
-    assert 100 < done < study.plan.count
+    assert 100 <= done < study.plan.count
     scored = study.connection.execute("select count(*) from score").fetchone()[0]
     made = study.connection.execute("select count(*) from candidate where status = 'ok'").fetchone()[0]
     assert scored == 2 * made
+    study.connection.close()
     for _ in range(100):
         left = subprocess.run(["pgrep", "-g", str(run.pid)], capture_output=True, text=True).stdout.split()
         if not left:
             break
         time.sleep(0.1)
     assert not left
+    data = sm.demo.population(3000, seed=2)
+    methods = sm.grid(sm.Swap, on=sm.subsets(data.keys, 1, 2), rate=[0.05, 0.1])
+    plan = sm.Plan(methods, [sm.SmallCells(), sm.Hellinger()], replicates=3, seed=5)
+    assert same(sm.sweep(data, plan, folder, workers=1), sm.sweep(data, plan, workers=1))
 
 
 def test_a_script_without_its_guard_gets_one_clear_sentence(tmp_path: Path) -> None:
