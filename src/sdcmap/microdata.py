@@ -146,7 +146,8 @@ class Microdata:
 
     def matrix(self, names: Sequence[str]) -> Array:
         """The numeric variables `names` as an n x m array."""
-        return np.column_stack([self.numbers(name) for name in names])
+        columns = [self.numbers(name) for name in names]
+        return columns[0][:, np.newaxis] if len(columns) == 1 else np.column_stack(columns)
 
     @property
     def weights(self) -> Array:

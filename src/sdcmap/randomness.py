@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass, field
 
+import numpy as np
 from numpy.random import PCG64DXSM, Generator
 
 
@@ -26,4 +27,4 @@ class Stream:
 
     def rng(self) -> Generator:
         """The numpy generator of this stream."""
-        return Generator(PCG64DXSM(int.from_bytes(self.key, "big")))
+        return Generator(PCG64DXSM(np.frombuffer(self.key[::-1], dtype="<u4")))

@@ -58,7 +58,7 @@ def sweep(
     with kept.writing(), threadpool_limits(1), bar() if progress is None else nullcontext(progress) as report:
         kept.add_measures(plan.measures, data)
         done = kept.done()
-        finished = plan.count - sum(1 for _ in _lacking(done, plan))
+        finished = plan.count - sum(1 for _ in _lacking(done, plan)) if done else 0
         report(finished, plan.count)
         for job in _first_of_each_class(done, plan):  # compiles the kernels before workers start
             kept.add(run_here(data, [job]))
@@ -84,8 +84,8 @@ def sweep(
 def _lacking(done: Done, plan: Plan) -> Iterator[tuple[Candidate, tuple[Measure, ...]]]:
     """Each candidate that lacks a score, with the measures it lacks."""
     for candidate in plan.candidates:
-        status, have = done.get(candidate.id, ("", frozenset()))
-        lacking = tuple(measure for measure in plan.measures if measure.text not in have)
+        status, have = done.get(candidate.id, ("", None))
+        lacking = plan.measures if have is None else tuple(m for m in plan.measures if m.text not in have)
         if status in ("", "ok") and lacking:
             yield candidate, lacking
 
