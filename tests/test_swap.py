@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import sdcmap as sm
 from sdcmap.cells import cells
-from sdcmap.kernels.pairs import _shuffle, greedy_pairs, pairs_in_turn
+from sdcmap.kernels import pairs
+from sdcmap.kernels.pairs import _shuffle, greedy_pairs, matching_pairs, pairs_in_turn
 from sdcmap.microdata import Array, Microdata
 from sdcmap.randomness import Stream
 
@@ -195,3 +196,13 @@ def test_a_swap_that_these_data_cannot_fill_is_infeasible() -> None:
     with pytest.raises(sm.Undefined, match="every record has changed"):
         every = sm.Swap(on="v", rate=0.5, pairing="greedy").apply(even, Stream.of_seed(1))
         sm.SmallCells().score(even, every, np.random.default_rng(0))
+
+
+@given(st.integers(2, 200), st.integers(1, 60), st.integers(0, 10_000))
+def test_a_matching_leaves_its_order_as_it_found_it(n: int, wanted: int, seed: int) -> None:
+    """The order that a thread keeps is 0, 1, ... again after each matching, so that the next one is not shifted."""
+    codes = np.random.default_rng(seed).integers(0, 3, (n, 1)).astype(np.uint8)
+    draw = lambda: matching_pairs(wanted, codes, np.empty(0, np.int32), np.random.default_rng(seed))
+    first = draw()
+    assert np.array_equal(pairs._OWN.order, np.arange(len(pairs._OWN.order)))
+    assert all(np.array_equal(a, b) for a, b in zip(first, draw(), strict=True))

@@ -6,7 +6,7 @@ empty).
 
 from __future__ import annotations
 
-from functools import lru_cache
+import threading
 from typing import Any
 
 import numpy as np
@@ -29,29 +29,49 @@ def matching_pairs(wanted: int, differ: Array, same: Array, rng: Generator) -> t
     Fewer than `wanted` pairs come back when the matching has no more.   GKS (2003), section 3
     """
     n = len(differ)
-    order = _counted(n).copy()
+    order = _borrowed(n)
     pairs = np.empty((2, wanted), dtype=np.int64)
-    looked, found = 0, 0
+    looked, placed, found = 0, 0, 0
     while found < wanted and looked < n // 2:
         share = (found + 1) / (looked + 1)  # of admissible pairs so far: how many more to look at
         block = min(int((wanted - found) / share) + 32, n // 2 - looked)
         draws = rng.bit_generator.random_raw(block + SPARE // 2).view(np.uint32)
-        looked, found = _match(order, draws, looked, found, differ, same, pairs)
+        looked, placed, found = _match(order, draws, looked, found, differ, same, pairs)
+    _restore(order, min(n, 2 * placed + 2))
+    _OWN.order = order.base
     return pairs[0, :found], pairs[1, :found]
 
 
-@lru_cache(maxsize=1)
-def _counted(n: int) -> Array:
-    """0, 1, ..., n - 1: copied for each matching, which is three times faster than counting anew."""
-    return np.arange(n, dtype=np.int64 if n > np.iinfo(np.int32).max else np.int32)
+_OWN = threading.local()
+
+
+def _borrowed(n: int) -> Array:
+    """0, 1, ..., n - 1, kept by each thread from one matching to the next, so that none of them costs n steps."""
+    kept: Array | None = _OWN.__dict__.pop("order", None)  # while it is out, an interrupted matching cannot spoil it
+    if kept is None or len(kept) < n:
+        kept = np.arange(n, dtype=np.int64 if n > np.iinfo(np.int32).max else np.int32)
+    return kept[:n]
+
+
+@jit
+def _restore(order: Array, front: int) -> None:
+    """Put 0, 1, ... back after a shuffle of the first `front` places: a record that came from behind left its place."""
+    for here in range(front):
+        if order[here] >= front:
+            order[order[here]] = order[here]
+    for here in range(front):
+        order[here] = here
 
 
 @jit
 def _match(
     order: Array, draws: Array, looked: int, found: int, differ: Array, same: Array, pairs: Array
-) -> tuple[int, int]:
-    """Bring more pairs into their places, as far as the draws go, and keep the admissible ones."""
-    return _admit(order, looked, _shuffle(order, draws, looked), found, differ, same, pairs)
+) -> tuple[int, int, int]:
+    """Bring more pairs into their places, as far as the draws go, and keep the admissible ones: pairs looked at, pairs in
+    place, pairs found."""
+    placed = _shuffle(order, draws, looked)
+    looked, found = _admit(order, looked, placed, found, differ, same, pairs)
+    return looked, placed, found
 
 
 @jit
