@@ -20,8 +20,3 @@ def jit(function: Kernel) -> Kernel:
         return cast(Kernel, numba.njit(nogil=True, cache=True)(function))
     except RuntimeError:
         return cast(Kernel, numba.njit(nogil=True)(function))
-
-
-def one_thread() -> None:
-    """Keep numba to one thread in this process: sweeps are parallel over candidates."""
-    numba.set_num_threads(1)
