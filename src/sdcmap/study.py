@@ -66,10 +66,10 @@ class Scores:
         pool = self.values.get(measure, _PLAIN).pool
         table = self.column(measure)
         parts = json.loads(f"[{','.join(table['parts'].to_list())}]")  # one document is read much faster than many
-        columns = (table[name].to_list() for name in ("method", "value", "se"))
         draws: dict[str, list[Estimate]] = {}
-        for method, value, se, part in zip(*columns, parts, strict=True):
-            draws.setdefault(method, []).append(Estimate(value, se, part))
+        single = map(Estimate, table["value"].to_list(), table["se"].to_list(), parts)
+        for method, estimate in zip(table["method"].to_list(), single, strict=True):
+            draws.setdefault(method, []).append(estimate)
         rows = []
         for method, estimates in draws.items():
             found = pool(estimates)
