@@ -52,10 +52,13 @@ class Scores:
             raise PlanError(f"no measure {measure!r} in these scores.{did_you_mean(measure, names)}")
         value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
         rows = self._by_measure.get((measure,), self.score.clear()).select("candidate", value, "se", "parts")
-        made = self.candidate.filter(pl.col("status") == "ok").select("id", "method", "replicate")
-        return made.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left").drop_nulls(
+        return self._made.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left").drop_nulls(
             "value"
         )
+
+    @cached_property
+    def _made(self) -> pl.DataFrame:
+        return self.candidate.filter(pl.col("status") == "ok").select("id", "method", "replicate")
 
     @cached_property
     def _by_measure(self) -> dict[tuple[Any, ...], pl.DataFrame]:
@@ -89,7 +92,8 @@ class Scores:
 def _band(estimates: Sequence[Estimate]) -> tuple[float | None, float | None]:
     if len(estimates) < BAND_REPLICATES:
         return None, None
-    low, high = np.quantile([estimate.value for estimate in estimates], [0.025, 0.975])
+    values = np.sort([estimate.value for estimate in estimates])
+    low, high = np.interp([0.025 * (len(values) - 1), 0.975 * (len(values) - 1)], np.arange(len(values)), values)
     return float(low), float(high)
 
 
@@ -240,15 +244,18 @@ class Study:
     def scores(self, plan: Plan | None = None) -> Scores:
         """The scores of this plan's candidates and measures (None: the study's own plan) and of files made elsewhere."""
         plan = plan or self.plan
-        wanted = pl.Series([candidate.id for candidate in plan.candidates])
-        names = pl.Series([measure.text for measure in plan.measures])
         candidate, score, measure = (self._table(name) for name in TABLES)
+        values = {m.text: m for m in plan.measures}
+        if self.path is None:  # a study in memory holds nothing else
+            return Scores(candidate, score, measure, values)
+        wanted = pl.Series([one.id for one in plan.candidates])
+        names = pl.Series(list(values))
         candidate = candidate.filter(pl.col("id").is_in(wanted.implode()) | pl.col("method").str.starts_with(ELSEWHERE))
         score = score.filter(
             pl.col("candidate").is_in(candidate["id"].implode()), pl.col("measure").is_in(names.implode())
         )
         measure = measure.filter(pl.col("name").is_in(names.implode()))
-        return Scores(candidate, score, measure, {m.text: m for m in plan.measures})
+        return Scores(candidate, score, measure, values)
 
     def _table(self, name: str) -> pl.DataFrame:
         types = {"text": pl.String, "real": pl.Float64, "integer": pl.Int64}
