@@ -34,6 +34,7 @@ FLOORS = (
         "measure",
         "cells",
         "grid",
+        "likelihood",
         "randomness",
         "rule",
         "statfiles",

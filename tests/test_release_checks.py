@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -142,8 +141,8 @@ class ReaderOfNotes(sm.Measure):
     variance: float = 0.0
     sampled: ClassVar[bool] = True
 
-    def with_note(self, note: Mapping[str, Any]) -> sm.Measure:
-        return ReaderOfNotes(self.on, note["method"]["variance"])
+    def knowing(self, method: sm.Method) -> sm.Measure:
+        return ReaderOfNotes(self.on, getattr(method, "variance", 0.0))
 
     def score(self, original: sm.Microdata, masked: sm.Microdata, rng: Generator) -> sm.Estimate:
         return sm.Estimate(self.variance)

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, NamedTuple
 from numpy.random import Generator
 
 from sdcmap.errors import SchemaError, Undefined, did_you_mean
+from sdcmap.method import Method
 from sdcmap.microdata import Array, Microdata
 from sdcmap.schema import KINDS
 from sdcmap.value import Value
@@ -48,6 +49,11 @@ class Measure(Value):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         """The measure's value for this masked file."""
         raise TypeError(f"{type(self).__name__} has no score.")
+
+    def knowing(self, method: Method) -> Measure:
+        """The measure of a snooper (or data user) who has read in the method note that the file was made by `method`;
+        by default it makes no difference. Scores keep the name of the measure that was asked for."""
+        return self
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
         """The value of a method from the estimates of its replicates; by default their mean."""

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.cells import cells
-from sdcmap.errors import Infeasible, SchemaError, did_you_mean
+from sdcmap.errors import Infeasible, SchemaError, Undefined, did_you_mean
+from sdcmap.likelihood import Field
 from sdcmap.microdata import Array, Microdata
 from sdcmap.randomness import Stream
 from sdcmap.value import Value
@@ -44,6 +45,13 @@ class Method(Value):
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         """A masked copy of `data`, drawn with `rng` alone."""
         raise TypeError(f"{type(self).__name__} has no mask.")
+
+    def log_likelihood(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+        """log P(released record j | known record i) as fields to add up: what a reader of the method note can compute.
+
+        It speaks of the masked variables alone. `known` is the snooper's file and may have other rows than `released`.
+        """
+        raise Undefined(f"{type(self).__name__} states no likelihood of its released values.")
 
     @property
     def masked_names(self) -> tuple[str, ...]:

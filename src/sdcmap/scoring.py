@@ -64,7 +64,7 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
     scores: tuple[ScoreRow, ...] = ()
     try:
         masked = candidate.method.apply(data, stream)
-        scores = tuple(score_row(m, data, masked, stream) for m in job.measures)
+        scores = tuple(score_row(m, data, masked, stream, candidate.method) for m in job.measures)
     except (Infeasible, SchemaError) as error:
         status, reason = "infeasible", str(error)
     except Exception as error:
@@ -73,10 +73,13 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
     return CandidateRow(candidate.id, candidate.method.text, candidate.replicate, status, reason, seconds, scores)
 
 
-def score_row(measure: Measure, original: Microdata, masked: Microdata, stream: Stream) -> ScoreRow:
-    """One measure of one masked file; an undefined value has its reason."""
+def score_row(
+    measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None = None
+) -> ScoreRow:
+    """One measure of one masked file, made by `method` where that is known; an undefined value has its reason."""
     try:
-        estimate = measure.score(original, masked, _rng_of(measure, stream))
+        informed = measure if method is None else measure.knowing(method)
+        estimate = informed.score(original, masked, _rng_of(measure, stream))
     except (Undefined, SchemaError) as error:
         return ScoreRow(measure.text, None, None, "{}", "undefined", str(error))
     except Exception as error:

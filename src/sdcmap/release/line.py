@@ -5,27 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from sdcmap.choose import Threshold
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.measure import Estimate, Measure
+from sdcmap.method import Method
 from sdcmap.microdata import Microdata
 from sdcmap.plan import Plan
 from sdcmap.randomness import Stream
 from sdcmap.release.checks import Check
 from sdcmap.rule import Rule
 from sdcmap.scoring import UNUSED, ScoreRow, row_of, score_row
+from sdcmap.value import decode
 
 Note = Mapping[str, Any]
-
-
-@runtime_checkable
-class ReadsNote(Protocol):
-    """A risk measure whose snooper has read the method note: it offers itself for the very note that is published."""
-
-    def with_note(self, note: Note) -> Measure:
-        """The measure of a snooper who has read `note`, the content of note.json."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +56,9 @@ def lines_of(plan: Plan, rules: Iterable[Rule | None], max_risk: float | None) -
 def scored(
     measures: Sequence[Measure], original: Microdata, released: Microdata, stream: Stream, note: Note | None = None
 ) -> list[ScoreRow]:
-    """Each measure of the released file; one that reads the method note is scored under this note."""
-    informed = (m.with_note(note) if note is not None and isinstance(m, ReadsNote) else m for m in measures)
-    return [score_row(measure, original, released, stream) for measure in informed]
+    """Each measure of the released file, scored under the very method that this note states."""
+    method = None if note is None else decode(note["method"], Method)
+    return [score_row(measure, original, released, stream, method) for measure in measures]
 
 
 def expected(measures: Sequence[Measure], original: Microdata, draws: Iterable[Microdata]) -> list[ScoreRow]:
