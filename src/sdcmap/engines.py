@@ -1,7 +1,8 @@
-"""Engines: where jobs run. The seam is `concurrent.futures.Executor`: serial, threads, processes, or anyone's own.
+"""Engines: where jobs run. The seam is `concurrent.futures.Executor`: serial, threads, processes, Dask, or anyone's own.
 
 Processes start by forkserver or spawn, never fork, and end with their parent. A broken pool is rebuilt; a chunk of jobs
-that kills its worker twice is halved until the one candidate is found.
+that kills its worker twice is halved until the one candidate is found, which is tried alone a few times more: a worker
+that somebody else kills must cost no candidate.
 """
 
 from __future__ import annotations
@@ -14,26 +15,33 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import ProcessPoolExecutor
+from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sdcmap.cluster import Cluster, client_behind, client_of
 from sdcmap.errors import PlanError, SdcmapError, did_you_mean
+from sdcmap.kernels.room import limit_memory
 
 if TYPE_CHECKING:
     from sdcmap.microdata import Microdata
     from sdcmap.scoring import CandidateRow, Job
 
-ENGINES = ("serial", "threads", "processes")
+ENGINES = ("serial", "threads", "processes", "dask")  # and dask://HOST:PORT
 CHUNK_SECONDS = 0.05  # work in one chunk
 WINDOW = 4  # chunks in flight per worker
-KILLED = "its worker process was killed twice (out of memory, or a crash in compiled code)"
+ALONE = 4  # deaths of a worker that runs one candidate alone, before the candidate is given up
+STARTS = 3  # times a pool that dies while it starts is started again
+KILLED = "its worker process was killed every time (out of memory, or a crash in compiled code)"
 Run = Callable[[Sequence["Job"]], "list[CandidateRow]"]
 
 
 class Serial(Executor):
     """Runs each task when it is submitted."""
+
+    workers = 0.25  # one chunk at a time
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -41,10 +49,44 @@ class Serial(Executor):
         return future
 
 
+class Borrowed(Executor):
+    """Somebody else's executor: used, never ended."""
+
+    def __init__(self, owner: Executor) -> None:
+        self.owner = owner
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        try:
+            return self.owner.submit(fn, *args, **kwargs)
+        except BrokenExecutor:
+            raise SdcmapError("the executor given is broken; what was stored is kept.") from None
+
+
+@contextmanager
+def crew(
+    engine: str, workers: int, executor: Executor | None, data: Microdata, copy: Path | None, memory: int = 0
+) -> Iterator[tuple[Callable[[], Executor], Run]]:
+    """How to make (again) the executor of an engine, and what its workers do with a chunk of jobs."""
+    run: Run = partial(run_here, data) if copy is None else partial(run_at, str(copy), data.digest, memory)
+    client = None if executor is None else client_behind(executor)
+    with client_of(engine, workers) if executor is None and engine.startswith("dask") else nullcontext(client) as found:
+        if found is not None and copy is not None:
+            yield partial(Cluster, found, data, copy), run
+        elif executor is not None:
+            yield partial(Borrowed, executor), run
+        else:
+            yield partial(make_executor, engine, workers), run
+
+
+def check_engine(engine: str) -> None:
+    """PlanError unless the engine is one of ENGINES or a Dask scheduler's address."""
+    if engine not in ENGINES and not engine.startswith("dask://"):
+        known = f"{', '.join(ENGINES)} or dask://HOST:PORT"
+        raise PlanError(f"the engine must be one of {known}.{did_you_mean(engine, ENGINES)}")
+
+
 def make_executor(engine: str, workers: int) -> Executor:
-    """A fresh executor of one of ENGINES."""
-    if engine not in ENGINES:
-        raise PlanError(f"the engine must be one of {', '.join(ENGINES)}.{did_you_mean(engine, ENGINES)}")
+    """A fresh executor: serial, threads or processes."""
     if engine == "serial":
         return Serial()
     if engine == "threads":
@@ -52,15 +94,17 @@ def make_executor(engine: str, workers: int) -> Executor:
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         os._exit(1)  # a worker is importing an unguarded script: the parent says so
     how = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context(how), initializer=_start_worker)
-    try:
-        pool.submit(os.getpid).result()
-    except BrokenExecutor:
-        raise SdcmapError(
-            'the worker processes could not start. Put the call under `if __name__ == "__main__":`, '
-            "because workers import the script, or use workers=1."
-        ) from None
-    return pool
+    for _ in range(STARTS):
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context(how), initializer=_start_worker)
+        try:
+            pool.submit(os.getpid).result()
+            return pool
+        except BrokenExecutor:
+            pool.shutdown()
+    raise SdcmapError(
+        'the worker processes could not start. Put the call under `if __name__ == "__main__":`, '
+        "because workers import the script, or use workers=1."
+    )
 
 
 def _start_worker() -> None:
@@ -85,14 +129,15 @@ def run_here(data: Microdata, jobs: Sequence[Job]) -> list[CandidateRow]:
     return [run_job(data, job) for job in jobs]
 
 
-def run_at(path: str, digest: str, jobs: Sequence[Job]) -> list[CandidateRow]:
-    """Run jobs on the working copy at `path`, opened once per worker."""
-    one_blas_thread()
-    return run_here(_opened(path, digest), jobs)
+def run_at(path: str, digest: str, memory: int, jobs: Sequence[Job]) -> list[CandidateRow]:
+    """Run jobs on the working copy at `path`, opened once per worker, in so much memory (0: as much as there is)."""
+    one_thread()
+    limit_memory(memory, Path(path))
+    return run_here(opened(path, digest), jobs)
 
 
 @cache
-def one_blas_thread() -> None:
+def one_thread() -> None:
     """Keep BLAS to one thread in this worker from now on, so that sums come out the same everywhere."""
     from threadpoolctl import threadpool_limits
 
@@ -100,15 +145,11 @@ def one_blas_thread() -> None:
 
 
 @cache
-def _opened(path: str, digest: str) -> Microdata:
+def opened(path: str, digest: str) -> Microdata:
+    """The working copy at `path`, opened once per worker."""
     from sdcmap.workcopy import open_copy
 
     return open_copy(Path(path), digest)
-
-
-def run_on(engine: str, data: Microdata, copy: Path | None) -> Run:
-    """What a worker of this engine does with a chunk of jobs."""
-    return partial(run_here, data) if copy is None else partial(run_at, str(copy), data.digest)
 
 
 def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers: int) -> Iterator[list[CandidateRow]]:
@@ -116,10 +157,11 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
     executor = make()
     suspects: deque[tuple[list[Job], int]] = deque()  # chunks whose worker died, and how often: they run alone
     flying: dict[Future[list[CandidateRow]], tuple[list[Job], int]] = {}
-    size, window = 1, 1 if isinstance(executor, Serial) else WINDOW * workers
+    size = 1
     try:
         while True:
-            while len(flying) < (1 if suspects else window):
+            window = 1 if suspects else WINDOW * getattr(executor, "workers", workers)
+            while len(flying) < window:
                 chunk, deaths = suspects.popleft() if suspects else (list(islice(jobs, size)), 0)
                 if not chunk:
                     break
@@ -139,20 +181,22 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
                 per_job = sum(row.seconds for row in rows) / len(rows)
                 size = max(1, min(1000, 4 * size, int(CHUNK_SECONDS / max(per_job, 1e-6))))
                 yield rows
-            if broken:
+            if broken and getattr(executor, "shared_fate", True):
                 broken += [(chunk, deaths + 1) for chunk, deaths in flying.values()]
                 flying.clear()
                 stop(executor)
                 executor = make()
-                for chunk, deaths in broken:
-                    if deaths < 2:
-                        suspects.append((chunk, deaths))
-                    elif len(chunk) == 1:
-                        yield [_killed(chunk[0])]
-                    else:
-                        half = len(chunk) // 2
-                        suspects += [(chunk[:half], 1), (chunk[half:], 1)]
+            for chunk, deaths in broken:
+                if deaths < (2 if len(chunk) > 1 else ALONE):
+                    suspects.append((chunk, deaths))
+                elif len(chunk) == 1:
+                    yield [_killed(chunk[0])]
+                else:
+                    half = len(chunk) // 2
+                    suspects += [(chunk[:half], 1), (chunk[half:], 1)]
     finally:
+        for future in flying:
+            future.cancel()
         stop(executor)
 
 

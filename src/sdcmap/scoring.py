@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 import traceback
@@ -79,7 +80,7 @@ def score_row(
     """One measure of one masked file, made by `method` where that is known; an undefined value has its reason."""
     try:
         informed = measure if method is None else measure.knowing(method)
-        estimate = informed.score(original, masked, _rng_of(measure, stream))
+        estimate = informed.apply(original, masked, _rng_of(measure, stream))
     except (Undefined, SchemaError) as error:
         return ScoreRow(measure.text, None, None, "{}", "undefined", str(error))
     except Exception as error:
@@ -100,7 +101,7 @@ def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:
 def _json(parts: Mapping[str, float]) -> str:
     """Parts as JSON, the keys sorted; `repr` of a finite float is JSON's own, and this is a hot path."""
     names = sorted(parts) if len(parts) > 1 else parts
-    return "{" + ", ".join([f'"{name}": {float(parts[name])!r}' for name in names]) + "}"
+    return "{" + ", ".join([f"{json.dumps(name)}: {float(parts[name])!r}" for name in names]) + "}"
 
 
 def _rng_of(measure: Measure, stream: Stream) -> Generator:
@@ -145,7 +146,7 @@ def score(
     aligned = align(original, masked, by=by)
     measures = [measures] if isinstance(measures, Measure) else list(measures)
     stream = Stream.of_seed(seed, "score")
-    return {m.text: m.score(original, aligned, _rng_of(m, stream)) for m in measures}
+    return {m.text: m.apply(original, aligned, _rng_of(m, stream)) for m in measures}
 
 
 def score_file(

@@ -4,100 +4,29 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
+import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from sdcmap import __version__
-from sdcmap.errors import PlanError, SdcmapError, StudyDamaged, StudyMismatch, did_you_mean
+from sdcmap.database import DAMAGED, TABLES, checksum, columns_of, connect, damaged
+from sdcmap.errors import SdcmapError, StudyDamaged, StudyMismatch
 from sdcmap.io import write
-from sdcmap.measure import Estimate, Measure
+from sdcmap.measure import Measure
 from sdcmap.microdata import Microdata
 from sdcmap.plan import Plan
+from sdcmap.scores import ELSEWHERE, Scores
 from sdcmap.scoring import CandidateRow, ScoreRow
 from sdcmap.workcopy import open_copy, write_copy
 
-TABLES = {
-    "candidate": "id text primary key, method text, replicate integer, status text, reason text, seconds real",
-    "score": "candidate text, measure text, value real, se real, parts text, status text, reason text, "
-    "primary key (candidate, measure)",
-    "measure": "name text primary key, direction text, low real, high real, unit text, axis text, at_nothing real",
-}
-BAND_REPLICATES = 40  # a quantile q needs 1/(1 - q) replicates, and the band of single releases ends at 97.5 %
-ELSEWHERE = "file: "  # the method of a file made elsewhere begins so
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Three tables of numbers: candidate, score and measure; `values` are the measures, for pooling replicates."""
-
-    candidate: pl.DataFrame
-    score: pl.DataFrame
-    measure: pl.DataFrame
-    values: Mapping[str, Measure] = field(default_factory=dict, repr=False)
-
-    def column(self, measure: str) -> pl.DataFrame:
-        """One measure of every candidate that was made: id, method, replicate, value (infinite is inf), se, parts."""
-        names = self.measure["name"].to_list()
-        if measure not in names:
-            raise PlanError(f"no measure {measure!r} in these scores.{did_you_mean(measure, names)}")
-        value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
-        rows = self._by_measure.get((measure,), self.score.clear()).select("candidate", value, "se", "parts")
-        return self._made.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left").drop_nulls(
-            "value"
-        )
-
-    @cached_property
-    def _made(self) -> pl.DataFrame:
-        return self.candidate.filter(pl.col("status") == "ok").select("id", "method", "replicate")
-
-    @cached_property
-    def _by_measure(self) -> dict[tuple[Any, ...], pl.DataFrame]:
-        return self.score.partition_by("measure", as_dict=True)
-
-    def pooled(self, measure: str) -> pl.DataFrame:
-        """One measure of each method: pooled value, standard error, 2.5 and 97.5 % of single releases, count."""
-        pool = self.values.get(measure, _PLAIN).pool
-        table = self.column(measure)
-        parts = json.loads(f"[{','.join(table['parts'].to_list())}]")  # one document is read much faster than many
-        draws: dict[str, list[Estimate]] = {}
-        single = map(Estimate, table["value"].to_list(), table["se"].to_list(), parts)
-        for method, estimate in zip(table["method"].to_list(), single, strict=True):
-            draws.setdefault(method, []).append(estimate)
-        rows = []
-        for method, estimates in draws.items():
-            found = pool(estimates)
-            rows.append((method, found.value, found.se, *_band(estimates), len(estimates)))
-        schema = {"method": pl.String, "value": pl.Float64, "se": pl.Float64, "low": pl.Float64, "high": pl.Float64}
-        return pl.DataFrame(rows, schema={**schema, "count": pl.Int64}, orient="row")
-
-    def with_file(self, name: str, estimates: Mapping[str, Estimate]) -> Scores:
-        """The same scores with a file made elsewhere beside our candidates."""
-        key = f"{ELSEWHERE}{name}"
-        row = pl.DataFrame([(key, key, 0, "ok", "", 0.0)], schema=self.candidate.schema, orient="row")
-        scores = [(key, m, e.value, e.se, json.dumps(dict(e.parts)), "ok", "") for m, e in estimates.items()]
-        more = pl.DataFrame(scores, schema=self.score.schema, orient="row")
-        return Scores(self.candidate.vstack(row), self.score.vstack(more), self.measure, self.values)
-
-
-def _band(estimates: Sequence[Estimate]) -> tuple[float | None, float | None]:
-    if len(estimates) < BAND_REPLICATES:
-        return None, None
-    values = np.sort([estimate.value for estimate in estimates])
-    low, high = np.interp([0.025 * (len(values) - 1), 0.975 * (len(values) - 1)], np.arange(len(values)), values)
-    return float(low), float(high)
-
-
-_PLAIN = Measure()  # pools by the mean: what a table made elsewhere gets
+BEGUN = {"incoming", "manifest.part", "scores.sqlite", "scores.sqlite-wal", "scores.sqlite-shm"}  # before a manifest is
 
 
 @dataclass(frozen=True)
@@ -113,21 +42,31 @@ class Study:
     def open(path: str | Path) -> Study:
         """An existing study folder, for reading and choosing."""
         path = Path(path)
+        manifest = Study.manifest_of(path)
+        return Study(path, connect(path / "scores.sqlite"), manifest)
+
+    @staticmethod
+    def manifest_of(path: Path) -> dict[str, Any]:
+        """What manifest.json holds."""
         if not (path / "manifest.json").is_file():
             raise StudyDamaged(f"{path} is no study: it has no manifest.json. `sdcmap sweep` makes one.")
         try:
-            manifest = json.loads((path / "manifest.json").read_text())
-            int(manifest["seed"], 16), str(manifest["data"])
-        except (OSError, ValueError, KeyError, TypeError):
+            manifest: dict[str, Any] = json.loads((path / "manifest.json").read_text())
+            int(manifest["seed"], 16), str(manifest["data"]), [(e["rule"][0], e["first"]) for e in manifest["rules"]]
+            (
+                [(e["check"],) for e in manifest.get("overrides", [])],
+                [(e["folder"],) for e in manifest.get("releases", [])],
+            )
+        except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
             raise StudyDamaged(f"{path / 'manifest.json'} cannot be read; the study needs it for its seed.") from None
-        return Study(path, _connect(path / "scores.sqlite"), manifest)
+        return manifest
 
     @staticmethod
     def begin(path: str | Path | None, data: Microdata, plan: Plan) -> Study:
         """The study of this plan: a new one, or an existing one of the same data and seed whose plan may have grown."""
         if path is None:
             manifest = {"seed": hex(plan.seed), "data": data.digest}
-            return Study(None, _connect(None), manifest)
+            return Study(None, connect(None), manifest)
         path = Path(path)
         if (path / "manifest.json").exists():
             study = Study.open(path)
@@ -137,18 +76,18 @@ class Study:
             if study.seed != plan.seed:
                 raise StudyMismatch(f"{path} was begun with another seed: leave the seed out to go on with its own.")
         else:
-            if path.exists() and any(path.iterdir()):
+            if path.exists() and any(file.name not in BEGUN for file in path.iterdir()):
                 raise StudyDamaged(f"{path} is not empty and no study: name another folder.")
-            path.mkdir(parents=True, exist_ok=True)
-            path.chmod(0o700)
-            study = Study(path, _connect(path / "scores.sqlite"), {})
+            try:
+                path.mkdir(parents=True, exist_ok=True)
+                path.chmod(0o700)
+            except OSError as error:
+                raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
+            study = Study(path, connect(path / "scores.sqlite"), {})
             study.note(version=__version__, created=_now(), data=data.digest, seed=hex(plan.seed), rules=[])
         study.fix_rule(plan)
         _write(path / "plan.toml", plan.toml())
-        try:
-            open_copy(path, data.digest)
-        except StudyDamaged:
-            write_copy(data, path)
+        _take_copy(path, data)
         return study
 
     @property
@@ -171,9 +110,9 @@ class Study:
 
     @property
     def rule_was_fixed_first(self) -> bool:
-        """Whether the present rule and its limits were fixed before the first score."""
-        rules, first = self.manifest.get("rules", []), self.manifest.get("first_score")
-        return bool(rules) and (first is None or rules[-1]["fixed"] <= first)
+        """Whether the present rule and its limits were fixed before the first score; no clock is asked."""
+        rules = self.manifest.get("rules", [])
+        return bool(rules) and bool(rules[-1]["first"])
 
     # ---- writing ----------------------------------------------------------------------------------------------
     @contextmanager
@@ -182,7 +121,11 @@ class Study:
         if self.path is None:
             yield
             return
-        with (self.path / "lock").open("w") as lock:
+        try:
+            lock = (self.path / "lock").open("w")
+        except OSError as error:
+            raise SdcmapError(f"{self.path} cannot be written ({error.strerror}).") from None
+        with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -193,12 +136,12 @@ class Study:
         """Store candidates and their scores in one transaction; what is there already stays."""
         if rows and self.path is not None and "first_score" not in self.manifest:
             self.note(first_score=_now())
-        candidates = [row[:-1] for row in rows]  # all but the scores
-        scores = [(row.id, *score) for row in rows for score in row.scores]
+        candidates = [(*row[:-1], checksum(row[:-1])) for row in rows]  # all but the scores
+        scores = [(row.id, *score, checksum((row.id, *score))) for row in rows for score in row.scores]
         try:
             with self.connection:
-                self.connection.executemany("insert or ignore into candidate values (?,?,?,?,?,?)", candidates)
-                self.connection.executemany("insert or ignore into score values (?,?,?,?,?,?,?)", scores)
+                self.connection.executemany("insert or ignore into candidate values (?,?,?,?,?,?,?)", candidates)
+                self.connection.executemany("insert or ignore into score values (?,?,?,?,?,?,?,?)", scores)
         except sqlite3.OperationalError as error:
             raise SdcmapError(f"the study cannot be written ({error}); what was stored before is kept.") from None
 
@@ -230,7 +173,7 @@ class Study:
         rule = [plan.rule.text if plan.rule else "", list(plan.risk), list(plan.limits), plan.utility]
         rules = self.manifest.setdefault("rules", [])
         if plan.rule is not None and (not rules or rules[-1]["rule"] != rule):
-            self.note(rules=[*rules, {"rule": rule, "fixed": _now()}])
+            self.note(rules=[*rules, {"rule": rule, "fixed": _now(), "first": "first_score" not in self.manifest}])
 
     # ---- reading ----------------------------------------------------------------------------------------------
     def done(self) -> dict[str, tuple[str, frozenset[str]]]:
@@ -259,28 +202,27 @@ class Study:
 
     def _table(self, name: str) -> pl.DataFrame:
         types = {"text": pl.String, "real": pl.Float64, "integer": pl.Int64}
-        columns = [part.split() for part in TABLES[name].split(", primary")[0].split(", ")]
-        schema = {column[0]: types[column[1]] for column in columns}
-        rows = self.connection.execute(f"select {', '.join(schema)} from {name} order by 1, 2").fetchall()
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        schema = {column: types[kind] for column, kind in columns_of(name).items() if column != "checksum"}
+        try:
+            rows = self.connection.execute(f"select {', '.join(schema)} from {name} order by 1, 2").fetchall()
+            return pl.DataFrame(rows, schema=schema, orient="row")
+        except DAMAGED:
+            raise damaged(self.path and self.path / "scores.sqlite") from None
 
 
-def _connect(path: Path | None) -> sqlite3.Connection:
+def _take_copy(path: Path, data: Microdata) -> None:
+    """Let the study hold the working copy of its data: its own, one read in blocks into `incoming`, or a new one."""
+    incoming = path / "incoming"
     try:
-        if path is not None:
-            path.touch(mode=0o600)
-        connection = sqlite3.connect(path or ":memory:", check_same_thread=False)
-        if path is not None and connection.execute("pragma quick_check(1)").fetchone()[0] != "ok":
-            raise sqlite3.DatabaseError
-        connection.execute("pragma journal_mode = wal")
-        connection.execute("pragma synchronous = normal")
-        for name, columns in TABLES.items():
-            connection.execute(f"create table if not exists {name} ({columns}) without rowid")
-        return connection
-    except sqlite3.DatabaseError:
-        raise StudyDamaged(f"{path} is damaged; the folder cannot be used as a study.") from None
-    except OSError as error:
-        raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
+        open_copy(path, data.digest)
+    except StudyDamaged:
+        try:
+            open_copy(incoming, data.digest)
+            for name in ("data.bin", "schema.arrow"):
+                (incoming / name).replace(path / name)
+        except StudyDamaged:
+            write_copy(data, path)
+    shutil.rmtree(incoming, ignore_errors=True)
 
 
 def _write(path: Path, text: str) -> None:

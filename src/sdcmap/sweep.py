@@ -7,20 +7,22 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import nullcontext
-from functools import partial
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from sdcmap.engines import make_executor, run_all, run_here, run_on
+from sdcmap.blocks import check_room
+from sdcmap.engines import check_engine, crew, run_all, run_here
 from sdcmap.errors import PlanError
+from sdcmap.kernels.room import limit_memory
 from sdcmap.measure import Measure
 from sdcmap.microdata import Microdata
 from sdcmap.plan import Candidate, Plan
 from sdcmap.progress import Progress, bar
+from sdcmap.scores import Scores
 from sdcmap.scoring import Job
-from sdcmap.study import Scores, Study
+from sdcmap.study import Study
 from sdcmap.workcopy import write_copy
 
 Done = dict[str, tuple[str, frozenset[str]]]  # candidate id -> its status and the measures it has
@@ -35,6 +37,7 @@ def sweep(
     engine: str | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
+    memory: int = 0,
 ) -> Scores:
     """Make and score every candidate of `plan`; go on where an earlier sweep of the study stopped.
 
@@ -42,8 +45,11 @@ def sweep(
     ----------
     study : folder to keep the scores in; None keeps them in memory.
     workers : number of workers; by default one per core this process may use.
-    engine : "serial", "threads" or "processes" (default: processes, serial with one worker). Rows are the same.
-    executor : an executor of your own instead.
+    engine : "serial", "threads", "processes" (default; serial with one worker), "dask" (a cluster on this machine) or
+        "dask://HOST:PORT". Rows are the same.
+    executor : an executor of your own instead, such as a Dask client's `client.get_executor(pure=False)`.
+    memory : bytes that the sweep may use on this machine (0: no limit); large arrays then lie in files of the study. Data
+        with more rows than memory come from `read_in_blocks`.
     progress : called with (candidates done, candidates in all); by default a bar, where a person looks on.
 
     A candidate that cannot be made, and a measure that has no value, are recorded with the reason; nothing ends the
@@ -51,11 +57,19 @@ def sweep(
     """
     workers = workers or len(os.sched_getaffinity(0))
     engine = engine or ("serial" if workers == 1 else "processes")
+    check_engine(engine)
+    crowd = 1 + workers if engine == "processes" else 1  # processes on this machine, this one included
+    check_room(memory, len(data), crowd)
     problems = plan.problems_with(data)
     if problems:
         raise PlanError(problems)
     kept = Study.begin(study, data, plan)
-    with kept.writing(), threadpool_limits(1), bar() if progress is None else nullcontext(progress) as report:
+    with (
+        kept.writing(),
+        _limited(memory // crowd, kept.path),
+        threadpool_limits(1),
+        bar() if progress is None else nullcontext(progress) as report,
+    ):
         kept.add_measures(plan.measures, data)
         done = kept.done()
         finished = plan.count - sum(1 for _ in _lacking(done, plan)) if done else 0
@@ -67,18 +81,27 @@ def sweep(
         if finished < plan.count:
             with tempfile.TemporaryDirectory(prefix="sdcmap-") as folder:
                 copy = None
-                if engine == "processes" or executor is not None:
-                    copy = kept.path or write_copy(data, Path(folder))
-                make = (lambda: executor) if executor is not None else partial(make_executor, engine, workers)
+                if executor is not None or engine not in ("serial", "threads"):
+                    copy = kept.path.resolve() if kept.path else write_copy(data, Path(folder))
                 todo = (_job(candidate, measures, plan) for candidate, measures in _lacking(done, plan))
-                for batch in run_all(todo, run_on(engine, data, copy), make, workers):
-                    kept.add(batch)
-                    finished += len(batch)
-                    report(finished, plan.count)
+                with crew(engine, workers, executor, data, copy, memory // crowd) as (make, run):
+                    for batch in run_all(todo, run, make, workers):
+                        kept.add(batch)
+                        finished += len(batch)
+                        report(finished, plan.count)
         report(plan.count, plan.count)
     scores = kept.scores(plan)
     kept.connection.close()
     return scores
+
+
+@contextmanager
+def _limited(memory: int, folder: Path | None) -> Iterator[None]:
+    limit_memory(memory, folder or Path(tempfile.gettempdir()))
+    try:
+        yield
+    finally:
+        limit_memory(0, Path())
 
 
 def _lacking(done: Done, plan: Plan) -> Iterator[tuple[Candidate, tuple[Measure, ...]]]:

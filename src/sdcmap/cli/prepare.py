@@ -107,7 +107,8 @@ def _duration(seconds: float) -> str:
     )
 
 
-def _data_and_plan(path: Path) -> tuple[Microdata, Any]:
+def _data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Any]:
+    """The plan and its data; where memory is limited, by way of a working copy in `folder`."""
     import sdcmap as sm
 
     plan = sm.Plan.read(path)
@@ -115,6 +116,8 @@ def _data_and_plan(path: Path) -> tuple[Microdata, Any]:
         raise sm.PlanError(
             f"{path} names no data: add a [data] part with path and roles, as `sdcmap look -o` writes it."
         )
+    if memory:
+        return sm.read_in_blocks(plan.data, folder, below=path.parent, memory=memory), plan
     return plan.data.read(path.parent), plan
 
 
@@ -123,18 +126,27 @@ def sweep(
     plan: Annotated[Path, typer.Argument(help="A plan in TOML, with a [data] part.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Study folder; an existing one is gone on with.")],
     workers: Annotated[int, typer.Option(min=0, help="Number of workers; 0: one per core.")] = 0,
-    engine: Annotated[str, typer.Option(help="serial, threads or processes.")] = "",
+    engine: Annotated[str, typer.Option(help="serial, threads, processes, dask, or dask://HOST:PORT.")] = "",
+    memory: Annotated[
+        str, typer.Option(help="Most memory to use, such as 2GB; the data are then read in blocks.")
+    ] = "",
     quiet: Annotated[bool, typer.Option(help="No progress bar.")] = False,
 ) -> None:
     """Make and score every candidate of a plan; go on where an earlier sweep stopped.
 
     Example: sdcmap sweep plan.toml -o cps-study --workers 2
+
+    Example: sdcmap sweep census.toml -o census-study --memory 4GB
     """
     import sdcmap as sm
+    from sdcmap.blocks import bytes_of
     from sdcmap.progress import bar
 
-    data, parsed = _data_and_plan(plan)
+    limit = bytes_of(memory) if memory else 0
+    data, parsed = _data_and_plan(plan, out / "incoming", limit)
     with bar(False if quiet else None) as progress:
-        scores = sm.sweep(data, parsed, out, workers=workers or None, engine=engine or None, progress=progress)
+        scores = sm.sweep(
+            data, parsed, out, workers=workers or None, engine=engine or None, progress=progress, memory=limit
+        )
     counts = dict(scores.candidate.group_by("status").len().iter_rows())
     print(f"{out}: " + ", ".join(f"{counts[status]:,} {status}" for status in sorted(counts, reverse=True)) + ".")

@@ -1,6 +1,6 @@
 """SPSS, Stata and SAS files: variables with their labels, and user-missing codes that stay the codes they were.
 
-pyreadstat reads and writes. What it cannot do is done here:
+pyreadstat reads, in a process apart, and writes. What it cannot do is done here:
 
 - a date column with user-missing codes is held as the file's own numbers (days, seconds) with its date format;
 - special missings (.A to .Z, ._) of a SAS .xpt file are read from and written into its bytes (SAS paper TS-140);
@@ -13,8 +13,8 @@ A code that the target format cannot hold (a number in Stata, a letter in SPSS) 
 
 from __future__ import annotations
 
+from sdcmap.statfiles.apart import read_apart
 from sdcmap.statfiles.missing import coded_frame, rebuilt, split_missing
-from sdcmap.statfiles.reading import read_statfile
 from sdcmap.statfiles.writing import write_statfile
 
-__all__ = ["coded_frame", "read_statfile", "rebuilt", "split_missing", "write_statfile"]
+__all__ = ["coded_frame", "read_apart", "rebuilt", "split_missing", "write_statfile"]

@@ -51,6 +51,7 @@ def _read(path: Path) -> tuple[pl.DataFrame, Any]:
     reader = {".sav": sav, ".zsav": sav, ".dta": dta, ".sas7bdat": sas}.get(path.suffix.lower(), xpt)
     options = {"output_format": "polars"} | ({} if reader is xpt else {"user_missing": True})
     undated = options | {"disable_datetime_conversion": True}
+    _check_size(path, reader(path, metadataonly=True, output_format="polars")[1])
     try:
         frame, facts = reader(path, **options)
     except pl.exceptions.PolarsError:  # letters among dates
@@ -72,6 +73,16 @@ def _read(path: Path) -> tuple[pl.DataFrame, Any]:
         reasons = np.searchsorted([0, *met], found)
         frame = frame.with_columns(put_back(frame[name], reasons, facts.missing_user_values[name]))
     return frame, facts
+
+
+def _check_size(path: Path, facts: Any) -> None:
+    """SchemaError when the header promises more cells than the file can hold: room would be made for all of them.
+
+    A cell takes a byte at the least; zlib packs 1,032 of them into one (and SAS fewer).
+    """
+    packed = 1032 if path.suffix.lower() in (".zsav", ".sas7bdat") else 1
+    if (facts.number_rows or 0) * max(1, facts.number_columns) > packed * path.stat().st_size:
+        raise SchemaError(f"{path.name} is damaged: its header promises more records than it has bytes for.")
 
 
 def _catalog(path: Path, facts: Any) -> dict[str, Any]:

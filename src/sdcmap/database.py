@@ -1,0 +1,77 @@
+"""The database of a study: its tables, a checksum for each row, and how it is opened."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sdcmap.errors import SdcmapError, StudyDamaged
+
+TABLES = {
+    "candidate": "id text primary key, method text, replicate integer, status text, reason text, seconds real, "
+    "checksum integer",
+    "score": "candidate text, measure text, value real, se real, parts text, status text, reason text, "
+    "checksum integer, primary key (candidate, measure)",
+    "measure": "name text primary key, direction text, low real, high real, unit text, axis text, at_nothing real",
+}
+DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError, pl.exceptions.PolarsError)  # what a bad page gives
+
+
+def columns_of(table: str) -> dict[str, str]:
+    """Column -> type of one of TABLES."""
+    return {part.split()[0]: part.split()[1] for part in TABLES[table].split(", primary")[0].split(", ")}
+
+
+def checksum(row: Sequence[Any]) -> int:
+    """Tells a whole row from a damaged one; a number counts by its value, however it is stored."""
+    return zlib.crc32(repr([float(cell) + 0.0 if isinstance(cell, int | float) else cell for cell in row]).encode())
+
+
+def connect(path: Path | None) -> sqlite3.Connection:
+    try:
+        if path is not None:
+            path.touch(mode=0o600)
+        connection = sqlite3.connect(path or ":memory:", check_same_thread=False)
+        _check(connection)
+        connection.execute("pragma journal_mode = wal")
+        connection.execute("pragma synchronous = normal")
+        for name, columns in TABLES.items():
+            connection.execute(f"create table if not exists {name} ({columns}) without rowid")
+        return connection
+    except sqlite3.OperationalError as error:
+        raise SdcmapError(f"{path} cannot be written ({error}).") from None
+    except DAMAGED:
+        raise damaged(path) from None
+    except OSError as error:
+        if path is not None and error.errno in (errno.EROFS, errno.EACCES) and path.is_file():
+            return _connect_to_read(path)
+        raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    """A study that may only be read, such as one on a read-only disk."""
+    log = path.with_name(path.name + "-wal")
+    if log.exists() and log.stat().st_size:
+        raise SdcmapError(f"{path.parent} was not closed and may only be read: open it once where it may be written.")
+    try:
+        connection = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True, check_same_thread=False)
+        _check(connection)
+        return connection
+    except DAMAGED:
+        raise damaged(path) from None
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    if connection.execute("pragma quick_check(1)").fetchone()[0] != "ok":
+        raise sqlite3.DatabaseError
+
+
+def damaged(path: Path | None) -> StudyDamaged:
+    folder = path.parent.name if path else ""
+    return StudyDamaged(f"{path} is damaged: `sdcmap study repair {folder}` keeps every whole row.")
