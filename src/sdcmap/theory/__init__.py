@@ -13,10 +13,13 @@ docs/theory.md names the erratum.
     linking      what a sampling fraction protects
     fishing      a snooper who is content with anybody
     best, solving  the strongest attack and where it switches; the smallest noise for a tolerable risk
+
+`decision` chooses by decision theory (Trottini 2001): beliefs, losses, divergences, global risk and utility.
 """
 
 from __future__ import annotations
 
+from sdcmap.theory import decision
 from sdcmap.theory.best import Switch, strongest, switches
 from sdcmap.theory.crossing import crossings, noise_grid
 from sdcmap.theory.extremes import extreme, extreme_exact, large_sample_moments
@@ -49,6 +52,7 @@ __all__ = [
     "Solution",
     "Switch",
     "crossings",
+    "decision",
     "each_record",
     "extreme",
     "extreme_exact",

@@ -1,106 +1,22 @@
-"""Choosing: a rule turns a map into one concrete candidate, or into releasing nothing, and says why."""
+"""Rules on the two axes of a map: a threshold on risk, a straight line, the distance to the ideal point."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from sdcmap.choose.choice import Array, ByRelease, Choice, name_of
 from sdcmap.errors import PlanError
 from sdcmap.map import IDENTITY, RUMap
-from sdcmap.rule import Rule
 from sdcmap.value import Range, Share
 
-Array = npt.NDArray[Any]
-RUNNERS_UP = 3
-
 
 @dataclass(frozen=True)
-class Choice:
-    """The chosen row, the rule and the reason in words. `candidate` None means: release nothing."""
-
-    candidate: str | None
-    method: str
-    replicate: int | None
-    risk: float | None
-    utility: float | None
-    rule: Rule
-    reason: str
-    runners_up: tuple[str, ...] = ()
-    searched: int = 0  # random draws of the chosen method that were looked at before one was taken
-
-    def __str__(self) -> str:
-        return self.reason
-
-
-@dataclass(frozen=True)
-class _ByRelease(Rule):
-    """What all our rules share: whether single releases or methods are compared.
-
-    by : "release" compares single candidates; "mean" methods by their pooled risk; "quantile" methods by an upper
-        quantile of their releases' risk (needs at least 1/(1 - quantile) replicates). Where a measure is an expectation,
-        methods are compared by pooled values and the replicate is number 0, fixed beforehand: picking a draw by its own
-        error would tell a reader of the rule where the truth is not.
-    """
-
-    by: Literal["release", "mean", "quantile"] = "release"
-    quantile: Annotated[Share, Range(0.5, 1, "[)")] = 0.95
-
-    def _rows(self, ru: RUMap) -> tuple[pl.DataFrame, str]:
-        """The rows to compare (method, risk, utility, ...) and how to speak of their risk."""
-        if self.by == "release" and not ru.is_expectation:
-            return ru.points.filter("fair"), "risk"
-        means = ru.means
-        if self.by != "quantile":
-            return means, "mean risk" if not ru.is_expectation else "risk (pooled over replicates)"
-        needed = math.ceil(round(1 / (1 - self.quantile), 9))
-        short = means.filter(~pl.col("anchor") & (pl.col("count") > 1) & (pl.col("count") < needed))
-        if len(short) or means["count"].max() == 1:
-            raise PlanError(
-                f"the {self.quantile:g} quantile of risk needs at least {needed} replicates of each method."
-            )
-        upper = ru.points.group_by("method").agg(pl.col("risk").quantile(self.quantile, "higher").alias("risk"))
-        return means.drop("risk").join(upper, on="method", how="left"), f"{self.quantile:g} quantile of risk"
-
-    def _pick(
-        self, ru: RUMap, rows: pl.DataFrame, cost: Array, passing: Array, why: Callable[[dict[str, Any]], str],
-        miss: Callable[[], str], fits: Callable[[pl.DataFrame], Array], own_cost: Callable[[pl.DataFrame], Array],
-    ) -> Choice:  # fmt: skip
-        """The passing row of least cost, brought down to one concrete candidate."""
-        order = np.lexsort((rows["method"].to_numpy(), ru.signs[0] * rows["risk"].to_numpy(), cost))
-        order = order[passing[order]]
-        if len(order) == 0:
-            return Choice(None, "", None, None, None, self, miss())
-        row = rows.row(int(order[0]), named=True)
-        draws = ru.points.filter(pl.col("fair"), pl.col("method") == row["method"])
-        if "id" in row:
-            chosen = row
-        elif ru.is_expectation:
-            chosen = draws.filter(pl.col("replicate") == draws["replicate"].min()).row(0, named=True)
-        else:
-            own = np.where(fits(draws), own_cost(draws), np.inf)
-            chosen = draws.row(int(np.argmin(own)), named=True)
-        named = rows[order[1 : RUNNERS_UP + 1]].iter_rows(named=True)
-        runners = tuple(f"{_name(r)}: risk {r['risk']:.4g}, utility {r['utility']:.4g}" for r in named)
-        searched = 1 if ru.is_expectation else len(draws)
-        reason = f"Release {_name(chosen)}: {why(row)}"
-        if searched > 1:
-            reason += f" {searched} draws of this method were searched."
-        elif ru.is_expectation and len(draws) > 1:
-            reason += f" The draw was fixed beforehand as number {chosen['replicate']}."
-        return Choice(
-            chosen["id"], chosen["method"], chosen["replicate"], chosen["risk"], chosen["utility"], self, reason,
-            runners, searched,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Threshold(_ByRelease):
+class Threshold(ByRelease):
     """The best utility among what has at most a tolerable risk.
 
     Parameters
@@ -138,7 +54,7 @@ class Threshold(_ByRelease):
             near = rows.row(int(np.argmin(turned)), named=True)
             return (
                 f"Release nothing: no candidate has a {speech} ({ru.labels[0]}) of {word} {self.risk:g}. "
-                f"The nearest miss is {_name(near)} with {near['risk']:.4g}."
+                f"The nearest miss is {name_of(near)} with {near['risk']:.4g}."
             )
 
         own = lambda draws: ru._losses(draws)[1]
@@ -146,7 +62,7 @@ class Threshold(_ByRelease):
 
 
 @dataclass(frozen=True)
-class Linear(_ByRelease):
+class Linear(ByRelease):
     """The least risk + slope * loss among masked candidates; the loss is minus the utility where higher is better.
 
     Parameters
@@ -180,7 +96,7 @@ class Linear(_ByRelease):
 
 
 @dataclass(frozen=True)
-class IdealPoint(_ByRelease):
+class IdealPoint(ByRelease):
     """The masked candidate nearest to the ideal: the risk of releasing nothing with the utility of releasing everything.
 
     Parameters
@@ -238,7 +154,3 @@ class IdealPoint(_ByRelease):
 
 def _nothing_made() -> str:
     return "Release nothing: no masked candidate could be made and scored."
-
-
-def _name(row: dict[str, Any]) -> str:
-    return f"{row['method']}, draw {row['replicate']} ({row['id']})" if "id" in row else str(row["method"])

@@ -1,0 +1,137 @@
+"""Trottini (2001), A decision-theoretic approach to data disclosure problems.
+
+Example 1 in closed form, figures 1 and 2, the choice as the limits change; our values beside the printed ones; the errata
+named.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sdcmap.charts.chart import Chart
+from sdcmap.charts.planes import draw_planes
+from sdcmap.papers.reference import Result
+from sdcmap.papers.trottini_choice import worked_choice
+from sdcmap.theory.decision import (
+    Decision,
+    Divergence,
+    GlobalRisk,
+    GlobalUtility,
+    KullbackLeibler,
+    LossInduced,
+    Normal,
+    decide,
+    global_risk,
+    global_utility,
+    notes,
+    sweep_limits,
+)
+
+NAMES = ("D1", "D2")
+INTRUDER = Normal([-5, 5], [1, 1])  # his posterior given D1 and given D2; the second number is a variance
+SOCIETY = Normal([-7, 7], [2, 2])
+AGENCY_OF_INTRUDERS_TARGET = Normal(4.9, 0.001)
+AGENCY_OF_SOCIETYS_TARGET = Normal(-6.9, 0.001)
+AGENCY_LIMIT, INTRUDER_LIMIT = -40.0, -0.8  # t_A and t_INT of figure 2
+PRINTED = {
+    "D1": {"IEK": -51.96, "RDH": -1.0, "SEK": -3.30, "DUS": -2.0},
+    "D2": {"IEK": -2.96, "RDH": -1.0, "SEK": -51.60, "DUS": -2.0},
+}
+OTHER_LIMITS = ((-60.0, -0.8), (-2.0, -0.8), (-40.0, -1.2), (-40.0, -1.0))  # (t_A, t_INT)
+ERRATA = (
+    "The criterion (par. 26) and par. 27 call the safe region A: it is D. Taken literally, example 1 releases nothing.",
+    "Par. 24 'SEK <= U_A' lacks a sign: SEK <= -U_A, as par. 20 has it for IEK.",
+    "Definition 2 asks for a prior risk below the limit, definition 4 for at most the limit: we read 'at most' in both.",
+    "Par. 13 writes society's prior as p^(A), the agency's: it is p^(S).",
+    "Section V says 'intruder's expected knowledge': it is the estimated knowledge of definition 3.",
+    "Example 1 adds nats (KL) to squared units (U_A), and the distance adds squares of both: another unit of the variable "
+    "can change the choice. The loss-induced divergence has one unit.",
+)
+
+
+def run(
+    *, agency_limit: float = AGENCY_LIMIT, intruder_limit: float = INTRUDER_LIMIT, data: Path | None = None, seed: int = 1,
+    worked: bool = True,
+) -> Result:  # fmt: skip
+    """Example 1, and a worked choice on a real file.
+
+    agency_limit, intruder_limit : t_A for IEK and t_INT for RDH of example 1, at most 0. data : folder of reference files.
+    seed : of the candidates. worked : False leaves the worked choice out.
+    """
+    risk, utility = _four(KullbackLeibler())
+    decision = decide(risk, utility, agency_limit=agency_limit, intruder_limit=intruder_limit)
+    document: dict[str, Any] = {
+        name: {
+            "IEK": float(risk.iek[i]), "RDH": float(risk.rdh[i]), "SEK": float(utility.sek[i]),
+            "DUS": float(utility.dus[i]), "distance": float(decision.distances[i]), "region": str(decision.regions[i]),
+        }
+        for i, name in enumerate(NAMES)
+    }  # fmt: skip
+    document["choice"] = None if decision.choice is None else NAMES[decision.choice]
+    lines = _lines(document, risk, utility, decision, agency_limit, intruder_limit)
+    charts = _charts(document, agency_limit, intruder_limit)
+    if worked:
+        more = worked_choice(data=data, seed=seed)
+        document["worked"] = more.document
+        lines += more.lines
+        charts |= more.figures
+    return Result(document, tuple(lines), charts)
+
+
+def _four(divergence: Divergence) -> tuple[GlobalRisk, GlobalUtility]:
+    risk = global_risk(AGENCY_OF_INTRUDERS_TARGET, INTRUDER, divergence=divergence)
+    utility = global_utility(AGENCY_OF_SOCIETYS_TARGET, SOCIETY, divergence=divergence)
+    return GlobalRisk(*np.broadcast_arrays(*risk)), GlobalUtility(*np.broadcast_arrays(*utility))
+
+
+def _lines(
+    document: dict[str, Any], risk: GlobalRisk, utility: GlobalUtility, decision: Decision, agency_limit: float,
+    intruder_limit: float,
+) -> list[str]:  # fmt: skip
+    lines = [
+        "Trottini (2001)",
+        "Example 1: ours [printed]; KL in nats plus the agency's variance; N(m, v) has variance v",
+    ]
+    for name in NAMES:
+        numbers = [f"{key} {document[name][key]:.6f} [{value:.2f}]" for key, value in PRINTED[name].items()]
+        lines.append(f"  {name}: {', '.join(numbers)}")
+        lines.append(f"      distance from (0, 0) {document[name]['distance']:.6f}, region {document[name]['region']}")
+    chosen = document["choice"]
+    said = f"release {chosen}" if chosen else "release nothing: region D is empty"
+    if decision.nearest_miss is not None:
+        said += f"; the nearest miss is {NAMES[decision.nearest_miss]}"
+    lines.append(f"  t_A = {agency_limit:g}, t_INT = {intruder_limit:g}: {said}   [paper at -40, -0.8: D1]")
+    sweep = sweep_limits(risk, utility)
+    lines.append("  Other limits (par. 29: D1, or nothing):")
+    for pair in OTHER_LIMITS:
+        found = sweep.at(*pair)
+        lines.append(f"    t_A = {pair[0]:g}, t_INT = {pair[1]:g}: {'nothing' if found is None else NAMES[found]}")
+    lines.append(f"  Chosen at some pair of limits: {', '.join(NAMES[i] for i in sweep.winners)}")
+    loss_risk, loss_utility = _four(LossInduced())
+    for i, name in enumerate(NAMES):
+        lines.append(
+            f"  {name} with the loss-induced divergence (unit²): IEK {loss_risk.iek[i]:.3f}, SEK {loss_utility.sek[i]:.3f}"
+        )
+    warned = notes(AGENCY_OF_INTRUDERS_TARGET, INTRUDER, divergence=KullbackLeibler())
+    lines += [f"  Note: {note}" for note in warned]
+    lines.append("Errata of the printed paper:")
+    return [*lines, *(f"  {number}. {text}" for number, text in enumerate(ERRATA, 1))]
+
+
+def _charts(document: dict[str, Any], agency_limit: float, intruder_limit: float) -> dict[str, Chart]:
+    rows = pl.DataFrame(
+        [
+            {"name": name, **{key.lower(): document[name][key] for key in ("IEK", "RDH", "SEK", "DUS")},
+             "region": document[name]["region"], "chosen": name == document["choice"]}
+            for name in NAMES
+        ]
+    )  # fmt: skip
+    draw = partial(
+        draw_planes, rows, agency_limit=agency_limit, intruder_limit=intruder_limit, units=("nats + unit²", "unit²")
+    )
+    return {"figure1": draw(utility=False, width=420, height=340), "figure2": draw()}

@@ -1,0 +1,92 @@
+"""Additive noise with normal models: the posteriors of intruder, society and agency in closed form.
+
+y = x + e, e ~ N(0, l2), x ~ N(mu, s2). The intruder has linked the target and sees its y (the record is known); society
+wants mu and sees the mean of the released file; the agency has the original. All are told l2 (assumption 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sdcmap.theory.checks import require
+from sdcmap.theory.decision.criterion import GlobalRisk, GlobalUtility, global_risk, global_utility
+from sdcmap.theory.decision.distributions import Normal, Student, unwrap
+from sdcmap.value import Positive, Range, Value
+
+NODES, MASSES = np.polynomial.hermite_e.hermegauss(40)
+
+
+def normal_posterior(prior: Normal, observed: ArrayLike, variance: ArrayLike) -> Normal:
+    """The belief after seeing `observed` ~ N(theta, variance): precisions add up; vectorised over all three.
+
+    >>> normal_posterior(Normal(0, 1), 2.5, 0.25)
+    Normal(mean=2, variance=0.2)
+    """
+    require(observed=observed, variance=variance)
+    data, given = unwrap(observed), unwrap(variance)
+    share = prior.variance / (prior.variance + given)  # of the data in the posterior mean
+    return Normal(prior.mean + share * (data - prior.mean), share * given)
+
+
+def mean_posterior(mean: float, variance: float, n: int) -> Student:
+    """The belief about mu from n normal values with this mean and sample variance and nothing else: Student, n - 1 df."""
+    require(mean=mean, variance=variance, n=n)
+    return Student(mean, np.sqrt(variance / n), n - 1)
+
+
+@dataclass(frozen=True)
+class NoiseScenario(Value):
+    """A file of n records with variance s2, released as y = x + e with Var e = l2 (all in unit^2).
+
+    >>> scenario = NoiseScenario(n=200, variance=1.0, noise_variance=2.0)
+    >>> round(float(scenario.intruder(Normal(0, 1), 2.5).variance), 6)
+    0.666667
+    """
+
+    n: Annotated[int, Range(2)]
+    variance: Positive = 1.0
+    noise_variance: Positive = 1.0
+
+    def intruder(self, prior: Normal, released: ArrayLike) -> Normal:
+        """His belief about x_t from its released value; vectorised over priors or records."""
+        return normal_posterior(prior, released, self.noise_variance)
+
+    def society(self, prior: Normal, released_mean: ArrayLike) -> Normal:
+        """Its belief about mu from the mean of the released file, whose variance is (s2 + l2)/n."""
+        return normal_posterior(prior, released_mean, (self.variance + self.noise_variance) / self.n)
+
+    def agency(self, value: ArrayLike, measurement_variance: ArrayLike) -> Normal:
+        """Its belief about x_t: the value in the original, as well as that was measured."""
+        return Normal(value, measurement_variance)
+
+    def agency_of_mean(self, prior: Normal, mean: ArrayLike) -> Normal:
+        """Its belief about mu from the mean of the original."""
+        return normal_posterior(prior, mean, self.variance / self.n)
+
+    def expected_risk(self, agency: Normal, prior: Normal, value: float, **how: Any) -> GlobalRisk:
+        """G.RISK of the method: its mean over the noise, for a target whose original value is `value`.
+
+        how : as in `global_risk`. By Gauss-Hermite quadrature, exact for KL and for quadratic loss.
+        """
+        return GlobalRisk(
+            *_over_noise(value, self.noise_variance, lambda y: global_risk(agency, self.intruder(prior, y), **how))
+        )
+
+    def expected_utility(self, agency: Normal, prior: Normal, mean: float, **how: Any) -> GlobalUtility:
+        """G.UTILITY of the method: its mean over the noise, for a file whose original mean is `mean`."""
+        spread = self.noise_variance / self.n
+        return GlobalUtility(
+            *_over_noise(mean, spread, lambda y: global_utility(agency, self.society(prior, y), **how))
+        )
+
+
+def _over_noise(value: float, variance: float, pair_at: Callable[[Any], tuple[Any, Any]]) -> tuple[float, float]:
+    require(value=value)
+    found = np.broadcast_arrays(*pair_at(value + np.sqrt(variance) * NODES))
+    first, second = (float(MASSES @ one / MASSES.sum()) for one in found)
+    return first, second

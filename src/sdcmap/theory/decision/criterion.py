@@ -1,0 +1,213 @@
+"""Global risk and global utility, the four regions, disclosure from both points of view, and the optimality criterion.
+
+Trottini (2001), section IV, with its errata: the safe region is D, not A; society's estimated knowledge is at most minus
+the agency's uncertainty. Both coordinates of risk and of utility are at most 0 for losses that are non-negative.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sdcmap.errors import PlanError, Undefined
+from sdcmap.kernels import global_criterion as kernel
+from sdcmap.theory.decision.distributions import Distribution, unwrap
+from sdcmap.theory.decision.divergences import Divergence, LossInduced
+from sdcmap.theory.decision.losses import Loss, Quadratic
+
+REGIONS = {
+    "A": "discredit harm: the intruder believes he knows, and does not",
+    "B": "both harms: he knows, and believes it",
+    "C": "disclosure harm: he knows, and does not believe it",
+    "D": "safe: neither",
+}
+
+
+class GlobalRisk(NamedTuple):
+    """(IEK, RDH): the intruder's knowledge as the agency estimates it, and the risk of discredit harm.  def. 5"""
+
+    iek: Any
+    rdh: Any
+
+
+class GlobalUtility(NamedTuple):
+    """(SEK, DUS): society's knowledge as the agency estimates it, and the utility as society sees it.  def. 8"""
+
+    sek: Any
+    dus: Any
+
+    @property
+    def distance(self) -> Any:
+        """Euclidean distance from (0, 0), the point of most utility.  par. 26"""
+        return np.hypot(self.sek, self.dus)
+
+
+def own_knowledge(belief: Distribution, loss: Loss | None = None) -> Any:
+    """-U(belief): RDH of the intruder (def. 1), DUS of society (def. 6)."""
+    return -(loss or Quadratic()).uncertainty(belief)
+
+
+def estimated_knowledge(
+    agency: Distribution, other: Distribution, *, divergence: Divergence | None = None, loss: Loss | None = None
+) -> Any:
+    """-[D(agency, other) + U_A(agency)]: IEK of the intruder (def. 3), SEK of society (def. 7).
+
+    divergence : by default the one that the agency's `loss` induces, so that the sum is E_A L(theta, a_other).
+    loss : the agency's; quadratic by default.
+    """
+    loss = loss or Quadratic()
+    return -((divergence or LossInduced(loss))(agency, other) + loss.uncertainty(agency))
+
+
+def global_risk(
+    agency: Distribution, intruder: Distribution, *, loss: Loss | None = None, agency_loss: Loss | None = None,
+    divergence: Divergence | None = None, prior: Distribution | None = None,
+) -> GlobalRisk:  # fmt: skip
+    """G.RISK = (IEK, RDH) of the intruder's belief, in the agency's light.  def. 5
+
+    loss : the intruder's; quadratic by default. agency_loss : the agency's; by default the same.
+    divergence : by default the one that the agency's loss induces. `KullbackLeibler()` is the paper's.
+    prior : the intruder's belief before the release; with it both are divided by its uncertainty, so that -1 is to know
+        what he knew before. Needs one unit throughout.
+
+    >>> from sdcmap.theory.decision import KullbackLeibler, Normal
+    >>> risk = global_risk(Normal(4.9, 0.001), Normal(-5, 1), divergence=KullbackLeibler())
+    >>> [round(float(one), 6) for one in risk]
+    [-51.960378, -1.0]
+    """
+    return GlobalRisk(*_both(agency, intruder, loss, agency_loss, divergence, prior))
+
+
+def global_utility(
+    agency: Distribution, society: Distribution, *, loss: Loss | None = None, agency_loss: Loss | None = None,
+    divergence: Divergence | None = None, prior: Distribution | None = None,
+) -> GlobalUtility:  # fmt: skip
+    """G.UTILITY = (SEK, DUS) of society's belief, in the agency's light; parameters as in `global_risk`.  def. 8"""
+    return GlobalUtility(*_both(agency, society, loss, agency_loss, divergence, prior))
+
+
+def _both(
+    agency: Distribution, other: Distribution, loss: Loss | None, agency_loss: Loss | None,
+    divergence: Divergence | None, prior: Distribution | None,
+) -> tuple[Any, Any]:  # fmt: skip
+    loss = loss or Quadratic()
+    ours = agency_loss or loss
+    measured = divergence or LossInduced(ours)
+    pair = estimated_knowledge(agency, other, divergence=measured, loss=ours), own_knowledge(other, loss)
+    if prior is None:
+        return pair
+    if len({measured.unit, ours.unit, loss.unit}) > 1 or loss.unit == "nats":
+        raise PlanError("dividing by the prior uncertainty needs losses and a divergence of one unit, and not nats.")
+    before = loss.uncertainty(prior)
+    if not np.all(np.isfinite(before) & (np.asarray(before) > 0)):
+        raise Undefined("the prior uncertainty must be finite and above 0 to divide by it.")
+    return pair[0] / before, pair[1] / before
+
+
+def notes(
+    agency: Distribution, other: Distribution, *, agency_loss: Loss | None = None, divergence: Divergence | None = None
+) -> tuple[str, ...]:
+    """What a reader of IEK or SEK must know, a sentence each: mixed units, and what the divergence has to say."""
+    loss = agency_loss or Quadratic()
+    measured = divergence or LossInduced(loss)
+    found = measured.notes(agency, other)
+    if measured.unit == loss.unit:
+        return found
+    return (
+        f"it adds a divergence in {measured.unit} to an uncertainty in {loss.unit}: another unit of the variable can "
+        "change the choice. LossInduced has one unit.",
+        *found,
+    )
+
+
+def regions(risk: GlobalRisk, *, agency_limit: float, intruder_limit: float) -> Any:
+    """The region of each global risk, "A" to "D" (`REGIONS`); on a limit counts as below it.
+
+    agency_limit, intruder_limit : t_A for IEK and t_INT for RDH, at most 0.
+    """
+    iek, rdh = _checked(risk, agency_limit, intruder_limit)
+    found = kernel.regions(iek, rdh, agency_limit, intruder_limit)
+    return str(found) if found.ndim == 0 else found
+
+
+def disclosed(before: ArrayLike, after: ArrayLike, limit: float) -> Any:
+    """Whether the release crosses the limit: before <= limit < after.
+
+    With RDH and t_INT it is disclosure from the intruder's point of view (def. 2, whose printed "<" is read as "<=", as in
+    def. 4); with IEK and t_A from the agency's (def. 4).
+    """
+    return (unwrap(before) <= limit) & (unwrap(after) > limit)
+
+
+class Decision(NamedTuple):
+    """The index of the data set to release (None: release nothing), and what the criterion saw of each."""
+
+    choice: int | None
+    regions: Any
+    distances: Any
+    safe: tuple[int, ...]  # nearest to (0, 0) first
+    nearest_miss: int | None  # where nothing is safe: the one least above a limit, as a share of the limit
+
+
+def decide(risk: GlobalRisk, utility: GlobalUtility, *, agency_limit: float, intruder_limit: float) -> Decision:
+    """Release the safe data set whose global utility is nearest to (0, 0); none if none is safe.  par. 26
+
+    risk, utility : an entry a data set.
+    """
+    iek, rdh = (np.atleast_1d(one) for one in _checked(risk, agency_limit, intruder_limit))
+    if iek.size == 0:
+        raise PlanError("there is no data set to decide on.")
+    distances = _distances(utility, iek)
+    letters = kernel.regions(iek, rdh, agency_limit, intruder_limit)
+    order = kernel.ranked(iek, rdh, distances)
+    safe = tuple(int(one) for one in order[letters[order] == "D"])
+    misses = kernel.excess(iek, rdh, agency_limit, intruder_limit)
+    return Decision(safe[0] if safe else None, letters, distances, safe, None if safe else int(np.argmin(misses)))
+
+
+class LimitSweep(NamedTuple):
+    """The choice for every pair of limits: constant between two edges of each."""
+
+    agency_edges: Any
+    intruder_edges: Any
+    choices: Any  # [i, j]: limits in [agency_edges[i], ...[i+1]) x [intruder_edges[j], ...[j+1]); -1: nothing is safe
+
+    def at(self, agency_limit: float, intruder_limit: float) -> int | None:
+        """The choice for these limits; None: release nothing."""
+        row = int(np.searchsorted(self.agency_edges, agency_limit, side="right")) - 1
+        column = int(np.searchsorted(self.intruder_edges, intruder_limit, side="right")) - 1
+        found = int(self.choices[row, column]) if min(row, column) >= 0 else -1
+        return None if found < 0 else found
+
+    @property
+    def winners(self) -> tuple[int, ...]:
+        """Every data set that some pair of limits chooses."""
+        return tuple(int(one) for one in np.unique(self.choices) if one >= 0)
+
+
+def sweep_limits(risk: GlobalRisk, utility: GlobalUtility) -> LimitSweep:
+    """How the choice changes as both limits go from minus infinity to 0.  par. 29"""
+    iek, rdh = (np.atleast_1d(one) for one in _checked(risk, 0.0, 0.0))
+    return LimitSweep(*kernel.by_limits(iek, rdh, _distances(utility, iek)))
+
+
+def _checked(risk: GlobalRisk, agency_limit: float, intruder_limit: float) -> tuple[Any, Any]:
+    for name, limit in (("agency_limit", agency_limit), ("intruder_limit", intruder_limit)):
+        if not math.isfinite(limit) or limit > 0:
+            raise PlanError(
+                f"{name} must be a finite number of at most 0: knowledge is never above 0, so it would hold nothing back."
+            )
+    iek, rdh = np.broadcast_arrays(unwrap(risk.iek), unwrap(risk.rdh))
+    if np.isnan(iek).any() or np.isnan(rdh).any():
+        raise Undefined("a data set without a global risk has no region.")
+    return iek, rdh
+
+
+def _distances(utility: GlobalUtility, like: Any) -> Any:
+    distances = np.broadcast_to(np.atleast_1d(utility.distance), like.shape)
+    if np.isnan(distances).any():
+        raise Undefined("a data set without a global utility cannot be compared.")
+    return distances

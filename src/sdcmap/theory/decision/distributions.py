@@ -1,0 +1,289 @@
+"""Distributions as values: what a person believes about an unknown number.
+
+One value may hold the beliefs about many records at once: parameters that are arrays have one entry a record, atoms and
+draws lie on the last axis. Everything asked of it then has one entry a record too. A repr or an error shows no number of
+such a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from sdcmap.errors import PlanError, Undefined
+from sdcmap.theory.checks import Array
+
+NODES = 0.05 * np.arange(-800, 801)  # of `expected`; sinh(40) is 1e17 scales away
+
+
+def unwrap(values: Any) -> Any:
+    """A number for a number, an array for an array."""
+    return np.asarray(values, dtype=float)[()]
+
+
+class Distribution:
+    """What losses and divergences ask of a distribution; `action` and `x` are numbers, or one a record."""
+
+    if TYPE_CHECKING:  # a field of one distribution is a property of another
+
+        @property
+        def shape(self) -> tuple[int, ...]:
+            """() for one belief, (n,) for the beliefs about n records."""
+
+        @property
+        def mean(self) -> Any:
+            """E theta."""
+
+        @property
+        def variance(self) -> Any:
+            """Var theta."""
+
+        @property
+        def entropy(self) -> Any:
+            """-E log p(theta), nats; of a density it may be negative."""
+
+    def cdf(self, x: ArrayLike) -> Any:
+        """P(theta <= x)."""
+        raise NotImplementedError
+
+    def quantile(self, p: ArrayLike) -> Any:
+        """The smallest x with P(theta <= x) >= p."""
+        raise NotImplementedError
+
+    def log_density(self, x: ArrayLike) -> Any:
+        """log p(x): of a density, or of the mass at x."""
+        raise NotImplementedError
+
+    def mean_distance(self, action: ArrayLike) -> Any:
+        """E |theta - action|."""
+        raise NotImplementedError
+
+    def mass_within(self, action: ArrayLike, width: float) -> Any:
+        """P(|theta - action| <= width)."""
+        raise NotImplementedError
+
+    def capped_square(self, action: ArrayLike, cap: float) -> Any:
+        """E min((theta - action)^2, cap)."""
+        raise NotImplementedError
+
+    def centre_of_mass(self, width: float) -> Any:
+        """The action with the largest `mass_within` it."""
+        raise NotImplementedError
+
+    def centre_of_capped(self, cap: float) -> Any:
+        """The action with the least `capped_square`."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))  # type: ignore[arg-type]
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(np.asarray(getattr(self, f.name)).tobytes() for f in fields(self))))  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        if self.shape:
+            return f"{type(self).__name__}({' x '.join(map(str, self.shape))} records)"
+        held = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        shown = [f"{k}={v:g}" if np.ndim(v) == 0 else f"{np.size(v)} {k}" for k, v in held.items()]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def parameters(of: object, above_0: tuple[str, ...]) -> None:
+    """Hold the fields of a distribution as arrays of one shape; finite, and some of them above 0."""
+    names = [f.name for f in fields(of)]  # type: ignore[arg-type]
+    kind, problems = type(of).__name__, []
+    try:
+        given = np.broadcast_arrays(*(np.asarray(getattr(of, name), dtype=float) for name in names))
+    except (TypeError, ValueError):
+        raise PlanError(f"{kind}: {', '.join(names)} must be numbers, or arrays of one shape.") from None
+    for name, values in zip(names, given, strict=True):
+        low = 0.0 if name in above_0 else -np.inf
+        endless = (values == np.inf) & (name == "df")
+        bad = int((~((np.isfinite(values) & (values > low)) | endless)).sum())
+        if bad:
+            what = "finite and above 0" if name in above_0 else "finite"
+            problems.append(f"{kind}.{name} must be {what}; {bad} of {values.size} is not.")
+        object.__setattr__(of, name, unwrap(values))
+    if problems:
+        raise PlanError(problems)
+
+
+class LocationScale(Distribution):
+    """A symmetric density with one mode: mean + scale * Z, Z standard."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def scale(self) -> Any:
+            """What Z is multiplied by."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return np.shape(self.mean)
+
+    def expected(self, g: Callable[[Any], Any], dimensions: int = 0) -> Any:
+        """E g(theta) by the trapezoid rule in y, theta = mean + scale sinh y, with 1,601 values of theta a record.
+
+        g : a smooth function of arrays whose last axes are records; `dimensions` of them, where g has more than p.
+        """
+        y = NODES.reshape(-1, *[1] * max(dimensions, len(self.shape)))
+        x = self.mean + self.scale * np.sinh(y)
+        mass = np.exp(self.log_density(x)) * self.scale * np.cosh(y)
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = np.where(mass > 0, g(x) * mass, 0.0)
+        return unwrap(terms.sum(axis=0) * (NODES[1] - NODES[0]))
+
+    def mass_within(self, action: ArrayLike, width: float) -> Any:
+        away = np.abs(unwrap(action) - self.mean)  # of the two tails none is a difference of near numbers
+        return unwrap(1 - self.cdf(self.mean - (width - away)) - self.cdf(self.mean - (width + away)))
+
+    def centre_of_mass(self, width: float) -> Any:
+        if width == 0:
+            raise Undefined("a density gives every point probability 0: a 0-1 loss on it needs a width above 0.")
+        return self.mean
+
+    def centre_of_capped(self, cap: float) -> Any:
+        return self.mean
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Normal(LocationScale):
+    """N(mean, variance); the second argument is a variance, above 0.
+
+    An agency that knows the value has no density: give a measurement variance, or `Discrete([value], [1])`.
+
+    >>> Normal(4.9, 0.001)
+    Normal(mean=4.9, variance=0.001)
+    """
+
+    mean: Any
+    variance: Any
+
+    def __post_init__(self) -> None:
+        parameters(self, ("variance",))
+
+    @property
+    def scale(self) -> Any:
+        """The standard deviation."""
+        return np.sqrt(self.variance)
+
+    @property
+    def entropy(self) -> Any:
+        return 0.5 * (1 + np.log(2 * np.pi * self.variance))
+
+    def cdf(self, x: ArrayLike) -> Any:
+        return special.ndtr((unwrap(x) - self.mean) / self.scale)
+
+    def quantile(self, p: ArrayLike) -> Any:
+        return self.mean + self.scale * special.ndtri(unwrap(p))
+
+    def log_density(self, x: ArrayLike) -> Any:
+        return -0.5 * np.log(2 * np.pi * self.variance) - 0.5 * (unwrap(x) - self.mean) ** 2 / self.variance
+
+    def mean_distance(self, action: ArrayLike) -> Any:
+        z = (unwrap(action) - self.mean) / self.scale
+        return self.scale * (2 * _phi(z) + z * special.erf(z / np.sqrt(2)))
+
+    def capped_square(self, action: ArrayLike, cap: float) -> Any:
+        width, off = np.sqrt(cap), self.mean - unwrap(action)
+        low, high = (-width - off) / self.scale, (width - off) / self.scale
+        inside = special.ndtr(high) - special.ndtr(low)
+        first = self.scale * (_phi(low) - _phi(high))  # E of scale Z between low and high
+        second = self.variance * (inside + low * _phi(low) - high * _phi(high))
+        return off**2 * inside + 2 * off * first + second + cap * (special.ndtr(low) + special.ndtr(-high))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Student(LocationScale):
+    """mean + scale * t_df; its variance is scale^2 df/(df - 2), infinite for df from 1 to 2.
+
+    >>> float(Student(0, 1, 4).variance)
+    2.0
+    """
+
+    mean: Any
+    scale: Any
+    df: Any
+
+    def __post_init__(self) -> None:
+        parameters(self, ("scale", "df"))
+
+    @property
+    def variance(self) -> Any:
+        if np.any(np.asarray(self.df) <= 1):
+            raise Undefined("a Student distribution with df of at most 1 has no mean and no variance.")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inflated = np.where(np.asarray(self.df) > 2, 1 / (1 - 2 / np.asarray(self.df)), np.inf)
+        return unwrap(np.square(self.scale) * inflated)
+
+    @property
+    def entropy(self) -> Any:
+        half, v = (self.df + 1) / 2, self.df
+        return half * (special.psi(half) - special.psi(v / 2)) + special.betaln(v / 2, 0.5) + np.log(v) / 2 + np.log(
+            self.scale
+        )  # fmt: skip
+
+    def cdf(self, x: ArrayLike) -> Any:
+        return special.stdtr(self.df, (unwrap(x) - self.mean) / self.scale)
+
+    def quantile(self, p: ArrayLike) -> Any:
+        return self.mean + self.scale * special.stdtrit(self.df, unwrap(p))
+
+    def log_density(self, x: ArrayLike) -> Any:
+        z, v = (unwrap(x) - self.mean) / self.scale, self.df
+        constant = -special.betaln(v / 2, 0.5) - np.log(v) / 2
+        return constant - np.log(self.scale) - (v + 1) / 2 * np.log1p(z * z / v)
+
+    def mean_distance(self, action: ArrayLike) -> Any:
+        z, v = (unwrap(action) - self.mean) / self.scale, np.asarray(self.df, dtype=float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = 2 * (v + z * z) / (v - 1) * self._standard(z) + z * (2 * special.stdtr(v, z) - 1)
+        return unwrap(self.scale * np.where(v > 1, found, np.inf))
+
+    def capped_square(self, action: ArrayLike, cap: float) -> Any:
+        width, off = np.sqrt(cap), self.mean - unwrap(action)
+        low, high = (-width - off) / self.scale, (width - off) / self.scale
+        inside = special.stdtr(self.df, high) - special.stdtr(self.df, low)
+        second = self._square_below(high) - self._square_below(low)
+        first = self._first_below(high) - self._first_below(low)
+        square = off**2 * inside + 2 * off * self.scale * first + np.square(self.scale) * second
+        return unwrap(square + cap * (special.stdtr(self.df, low) + special.stdtr(self.df, -high)))
+
+    def _standard(self, z: Any) -> Any:
+        return np.exp(Student(0.0, 1.0, self.df).log_density(z))
+
+    def _first_below(self, z: Any) -> Any:
+        """int t f(t) dt from 0 to z: c (1 - (1 + z^2/v)^((1-v)/2)) v/(v-1), or its limit at v = 1."""
+        v = np.asarray(self.df, dtype=float)
+        at_0, grown = self._standard(0.0), np.log1p(z * z / v)
+        away = (1 - v) / 2 * grown
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return at_0 * np.where(v == 1, grown / 2, -np.expm1(away) * v / (v - 1))
+
+    def _square_below(self, z: Any) -> Any:
+        """int t^2 f(t) dt from 0 to z: an incomplete beta integral, continued to v of at most 2."""
+        v = np.asarray(self.df, dtype=float)
+        x = z * z / (v + z * z)
+        many = 0.5 * v / np.where(v > 2, v - 2, 1) * special.betainc(1.5, np.where(v > 2, v / 2 - 1, 1), x)
+        u = np.where(v > 2, 2.0, v)
+        few = u / 2 / special.beta(0.5, u / 2) * x**1.5 / 1.5 * special.hyp2f1(1.5, 2 - u / 2, 2.5, x)
+        return np.sign(z) * np.where(v > 2, many, few)
+
+
+def _phi(z: Any) -> Any:
+    return np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
+
+
+def density_of(p: Distribution) -> bool:
+    """Whether the distribution has a density."""
+    return isinstance(p, LocationScale)
+
+
+__all__ = ["Array", "Distribution", "LocationScale", "Normal", "Student", "density_of", "unwrap"]

@@ -1,0 +1,173 @@
+"""Losses, and the uncertainty that each makes of a distribution: the expected loss of the best action.
+
+Duncan and Lambert (1986); Trottini (2001), par. 8. L(theta, a) is what estimating theta by a costs; U(p) = min_a E_p L.
+A loss that is non-negative makes U non-negative; the logarithmic one makes the entropy, which a density may have below 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sdcmap.errors import Undefined
+from sdcmap.theory.decision.atoms import Discrete, Samples
+from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, unwrap
+from sdcmap.value import Positive, Range, Value
+
+
+@dataclass(frozen=True)
+class Loss(Value):
+    """The base of every loss: its best action under a belief, and what an action costs on average."""
+
+    unit: ClassVar[str]
+
+    def best(self, p: Distribution) -> Any:
+        """The action with the least expected loss."""
+        raise NotImplementedError
+
+    def expected(self, p: Distribution, action: Any) -> Any:
+        """E_p L(theta, action)."""
+        raise NotImplementedError
+
+    def uncertainty(self, p: Distribution) -> Any:
+        """U(p) = min_a E_p L(theta, a)."""
+        return self.expected(p, self.best(p))
+
+
+@dataclass(frozen=True)
+class Quadratic(Loss):
+    """(theta - a)^2: the best action is the mean, U the variance.
+
+    >>> float(Quadratic().uncertainty(Normal(0, 4)))
+    4.0
+    """
+
+    unit: ClassVar[str] = "unit²"
+
+    def best(self, p: Distribution) -> Any:
+        return p.mean
+
+    def expected(self, p: Distribution, action: ArrayLike) -> Any:
+        return p.variance + (p.mean - unwrap(action)) ** 2
+
+
+@dataclass(frozen=True)
+class Absolute(Loss):
+    """|theta - a|: the best action is the median, U the mean distance from it.
+
+    >>> round(float(Absolute().uncertainty(Normal(0, 4))), 6)
+    1.595769
+    """
+
+    unit: ClassVar[str] = "unit"
+
+    def best(self, p: Distribution) -> Any:
+        return p.quantile(0.5)
+
+    def expected(self, p: Distribution, action: ArrayLike) -> Any:
+        return p.mean_distance(action)
+
+
+@dataclass(frozen=True)
+class ZeroOne(Loss):
+    """1 where |theta - a| > width, else 0: U is the probability that the best guess misses.
+
+    width : in the variable's unit, at least 0; with width 0, for categories, U = 1 - the largest probability. A density
+        needs a width above 0.
+
+    >>> round(float(ZeroOne(width=1).uncertainty(Normal(0, 4))), 6)
+    0.617075
+    >>> round(float(ZeroOne().uncertainty(Discrete([0, 1, 2, 3], [0.7, 0.1, 0.1, 0.1]))), 6)
+    0.3
+    """
+
+    unit: ClassVar[str] = "probability"
+    width: Annotated[float, Range(0)] = 0.0
+
+    def best(self, p: Distribution) -> Any:
+        return p.centre_of_mass(self.width)
+
+    def expected(self, p: Distribution, action: ArrayLike) -> Any:
+        return np.maximum(1 - p.mass_within(action, self.width), 0.0)  # below 0 is rounding
+
+
+@dataclass(frozen=True)
+class Bounded(Loss):
+    """min((theta - a)^2, cap): a miss costs no more than `cap` (unit^2), however far.
+
+    >>> round(float(Bounded(cap=4).uncertainty(Normal(0, 4))), 6)
+    2.064234
+    """
+
+    unit: ClassVar[str] = "unit²"
+    cap: Positive = 1.0
+
+    def best(self, p: Distribution) -> Any:
+        return p.centre_of_capped(self.cap)
+
+    def expected(self, p: Distribution, action: ArrayLike) -> Any:
+        return p.capped_square(action, self.cap)
+
+
+@dataclass(frozen=True)
+class Log(Loss):
+    """-log a(theta): the action is a distribution; the best is one's own, and U its entropy in nats.
+
+    >>> round(float(Log().uncertainty(Normal(0, 4))), 6)
+    2.112086
+    """
+
+    unit: ClassVar[str] = "nats"
+
+    def best(self, p: Distribution) -> Distribution:
+        return p
+
+    def uncertainty(self, p: Distribution) -> Any:
+        return p.entropy
+
+    def expected(self, p: Distribution, action: Any) -> Any:
+        """-E_p log a(theta), infinite where p has mass that `action` has not."""
+        if isinstance(action, Samples):
+            raise Undefined("draws have no density, so a log loss cannot score them: fit a Normal.")
+        if isinstance(action, Normal):
+            spread = p.variance + (p.mean - action.mean) ** 2
+            return 0.5 * np.log(2 * np.pi * action.variance) + 0.5 * spread / action.variance
+        if isinstance(action, Discrete):
+            return _cross_entropy(p, action)
+        if isinstance(p, LocationScale):
+            return -p.expected(action.log_density, len(action.shape))
+        values, weights = (np.moveaxis(one, -1, 0) for one in p.atoms)  # type: ignore[attr-defined]
+        more = [1] * max(len(action.shape) - len(p.shape), 0)  # records of the action that p has not
+        values, weights = (one.reshape(len(one), *more, *p.shape) for one in (values, weights))
+        return unwrap(-(weights * action.log_density(values)).sum(axis=0))
+
+
+def _cross_entropy(p: Distribution, q: Discrete) -> Any:
+    """-sum p log q over the values of p; a density has no mass on the values of q."""
+    if not isinstance(p, Discrete):
+        return unwrap(np.full(np.broadcast_shapes(p.shape, q.shape), np.inf))
+    if p.values.shape == q.values.shape and np.array_equal(p.values, q.values):
+        return unwrap(_products(p.weights, q.weights))
+    shape = np.broadcast_shapes(p.shape, q.shape)
+    rows = [np.broadcast_to(one, (*shape, one.shape[-1])) for one in (p.values, p.weights, q.values, q.weights)]
+    found = np.empty(shape)
+    for at in np.ndindex(*shape):
+        values, weights, support, mass = (row[at] for row in rows)
+        place = np.minimum(np.searchsorted(support, values, side="right") - 1, len(support) - 1)
+        found[at] = _products(weights, np.where(support[place] == values, mass[place], 0.0))
+    return unwrap(found)
+
+
+def _products(weights: Any, mass: Any) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(weights > 0, -weights * np.log(mass), 0.0).sum(axis=-1)
+
+
+LOSSES: Mapping[str, type[Loss]] = MappingProxyType(
+    {"quadratic": Quadratic, "absolute": Absolute, "zero-one": ZeroOne, "bounded": Bounded, "log": Log}
+)
