@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sdcmap.errors import SdcmapError
+from sdcmap.errors import MissingExtra, SdcmapError
 
 # The export menu keeps SVG and PNG; the entries that would open an editor on the network are left out.
 EMBED = {"actions": {"export": True, "source": False, "compiled": False, "editor": False}, "renderer": "canvas"}
@@ -46,6 +46,17 @@ class Chart:
     def to_dict(self) -> dict[str, Any]:
         """The Vega-Lite spec, data included; `altair.Chart.from_dict` reads it."""
         return copy.deepcopy(self.spec)
+
+    def altair(self) -> Any:
+        """The same chart as an altair chart, to change or to join with others; needs altair."""
+        try:
+            import altair
+        except ImportError:
+            raise MissingExtra("an altair chart needs: pip install altair") from None
+        tables: dict[str, Any] = {}
+        chart = altair.Chart.from_dict(_named(self.to_dict(), tables))  # row by row, altair would check for minutes
+        chart.datasets = {**tables, **self.spec.get("datasets", {})}
+        return chart
 
     def save(self, path: str | Path, *, scale: float = 2.0) -> Path:
         """Write the chart in the format that the ending names: .html, .svg or .png (`scale` times its size)."""
@@ -83,6 +94,19 @@ class Chart:
     @property
     def _json(self) -> str:
         return json.dumps(self.spec, allow_nan=False)
+
+
+def _named(spec: Any, tables: dict[str, Any]) -> Any:
+    """The spec with every table of data replaced by its name; the tables go to `tables`."""
+    if isinstance(spec, list):
+        return [_named(part, tables) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    if "values" in spec.get("data", {}):
+        name = f"table{len(tables) + 1}"
+        tables[name] = spec["data"]["values"]
+        spec = {**spec, "data": {**{key: v for key, v in spec["data"].items() if key != "values"}, "name": name}}
+    return {key: part if key == "data" else _named(part, tables) for key, part in spec.items() if key != "datasets"}
 
 
 @cache

@@ -61,9 +61,13 @@ def key_rows(info: MapInfo) -> list[tuple[str, dict[str, Any], str]]:
 
 
 def key(info: MapInfo) -> dict[str, Any]:
-    """The key as a small view beside the picture."""
+    """The key of the map as a small view beside the picture."""
+    return key_view(key_rows(info))
+
+
+def key_view(rows: list[tuple[str, dict[str, Any], str]]) -> dict[str, Any]:
+    """A key as a small view: (symbol or line, style, words) each."""
     layers: list[dict[str, Any]] = []
-    rows = key_rows(info)
     for number, (kind, style, words) in enumerate(rows):
         y = {"value": number * ROW + ROW / 2}
         if kind == "point":

@@ -71,14 +71,16 @@ class _Ink:
         return float(sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left])
 
 
-def place(wishes: Sequence[Wish], dots: Iterable[Dot], width: int, height: int) -> list[Place]:
-    """Grant wishes in their order, each at the candidate place that covers the least ink.
+def place(
+    wishes: Sequence[Wish], dots: Iterable[Dot], width: int, height: int, occupied: Iterable[Box] = ()
+) -> list[Place]:
+    """Grant wishes in their order, each at the candidate place that covers the least ink, none on an occupied box.
 
     No label leaves the picture or touches another, no leader line crosses a label. A label that would cover too much is
     dropped, unless it `must` stand.
     """
     ink = _Ink(dots, width, height)
-    taken: list[Box] = []
+    taken: list[Box] = list(occupied)
     granted = []
     for number, wish in enumerate(wishes):
         best: tuple[float, Place, Box] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -35,6 +36,7 @@ def draw_map(
     width: int | None = None,
     height: int | None = None,
     title: str = "",
+    links: Mapping[str, str] | None = None,
 ) -> Chart:
     """The R-U confidentiality map, ready to save or to look at.
 
@@ -51,6 +53,7 @@ def draw_map(
     names : what to call a method instead, by its text: such as the letters of its variables.
     width, height : of one panel, in pixels.
     title : above the picture, and of its HTML page.
+    links : candidate id -> the page that a click on its point opens, such as its confidentiality plot.
 
     Anchors that would stretch an axis beyond 1.5 times the range of the points, and infinite values, are drawn at the
     edge with an arrow; their values are written out.
@@ -59,6 +62,8 @@ def draw_map(
     info = map_info(
         ru, mark=mark, by=by, facet=facet, colour=colour, label=label, names=names, width=width, height=height
     )
+    if links:
+        info = replace(info, points=info.points.with_columns(href=pl.col("id").replace_strict(links, default=None)))
     return Chart(map_spec(info, width, height, title), title or TITLE)
 
 
@@ -154,7 +159,9 @@ def _dots(info: MapInfo, table: pl.DataFrame, *, frontier: bool) -> Iterator[Spe
     ):
         shape = f"triangle-{edge}" if edge else shape_of(info.groups, str(group))
         fill = {"color": colour_of(info.groups, str(group)), "shape": shape, "filled": True, "opacity": 1}
-        yield _layer(_rows(part), {"type": "point", **fill, **_size(info, frontier)}, {"tooltip": _tooltip(part)})
+        open_page = {"href": {"field": "href"}} if "href" in part.columns else {}
+        encoding = {"tooltip": _tooltip(part), **open_page}
+        yield _layer(_rows(part), {"type": "point", **fill, **_size(info, frontier)}, encoding)
 
 
 def _size(info: MapInfo, frontier: bool) -> Spec:
@@ -170,7 +177,9 @@ def _size(info: MapInfo, frontier: bool) -> Spec:
 
 def _rows(table: pl.DataFrame) -> list[dict[str, Any]]:
     """What the spec holds of a point: its names and numbers, nothing of the data; infinity as a word."""
-    columns = [name for name in ("id", "method", "draw", "count", "membership", "x", "y") if name in table.columns]
+    columns = [
+        name for name in ("id", "method", "draw", "count", "membership", "x", "y", "href") if name in table.columns
+    ]
     rows = table.select(columns)
     if any(table["edge"] != ""):
         words = {name: [_word(value) for value in table[name]] for name in ("risk", "utility")}

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from functools import cache
+from itertools import groupby
 from typing import Any
 
 from sdcmap.errors import PlanError
 from sdcmap.method import Method
-from sdcmap.study import ELSEWHERE
+from sdcmap.scores import ELSEWHERE
 from sdcmap.value import parse
 
 LONGEST = 34  # characters of a label
@@ -27,7 +28,7 @@ def method_of(text: str) -> Method | None:
 
 
 def class_of(text: str) -> str:
-    """The class of a method; of a chain, the classes of its steps.
+    """The class of a method; of a chain, the classes of its steps, steps of one class in a row once.
 
     >>> class_of("Chain(methods=[Swap(on='sex'), Noise(on='income')])")
     'Swap then Noise'
@@ -37,7 +38,7 @@ def class_of(text: str) -> str:
     method = method_of(text)
     if method is None:
         return text.partition("(")[0].rpartition(":")[2] or text
-    return " then ".join(type(step).__name__ for step in _steps(method))
+    return " then ".join(name for name, _ in groupby(type(step).__name__ for step in _steps(method)))
 
 
 def groups_of(texts: Iterable[str], by: str) -> dict[str, str]:

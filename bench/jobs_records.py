@@ -1,0 +1,73 @@
+"""Jobs of the confidentiality plot: classification, exact delta and exact counts, each beside the plain way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+from scipy.spatial import cKDTree
+
+import sdcmap as sm
+from jobs import seconds
+from sdcmap.kernels.neighbours import Pairs, rank_of
+
+KEYS = ("turnover", "employees")
+
+
+def firms(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Log turnover and log employees like those of the paper, with noise of a tenth."""
+    rng = np.random.default_rng(1)
+    x = rng.multivariate_normal([3.6, 9.8], [[0.64, 0.528], [0.528, 1.21]], n)
+    return x, x + 0.1 * rng.standard_normal(x.shape)
+
+
+def classify(n: int) -> tuple[float, float]:
+    """Every record safe or unsafe at a given delta (15 neighbours on average); peer: scipy's 15 nearest neighbours."""
+    x, y = firms(n)
+    frames = [pl.DataFrame(part, schema=list(KEYS)) for part in (x, y)]
+    data = sm.read(frames[0])
+    masked = data.change(None, {name: frames[1][name].to_numpy() for name in KEYS})
+    delta = 0.62 / n**0.5
+    sm.records(*(frame.head(100) for frame in frames), on=KEYS, delta=0.1)  # kernels compiled
+    ours = seconds(lambda: sm.records(data, masked, KEYS, delta=delta, count_to=15))
+    return ours, seconds(lambda: cKDTree(x).query(y, k=15, workers=2))
+
+
+def critical_distance(n: int) -> tuple[float, float]:
+    """delta at alpha = 0.05, exact; peer: the partition of all n^2 distances, on at most 4,000 records, scaled by n^2."""
+    x, y = firms(n)
+    pairs = _pairs(x, y)
+    pairs.critical_distance(1)
+    rank = rank_of(0.05, pairs.nonlinks)
+    part = min(n, 4000)
+    x, y = x[:part], y[:part]
+
+    def plain() -> None:
+        z = np.sqrt(((y[:, None] - x[None]) ** 2).sum(axis=2)) / np.sqrt((y**2).sum(axis=1))[:, None]
+        np.partition(z[~np.eye(part, dtype=bool)], rank_of(0.05, part * (part - 1)))
+
+    return seconds(lambda: pairs.critical_distance(rank)), seconds(plain) * (n / part) ** 2
+
+
+def count_all(n: int) -> tuple[float, float]:
+    """All neighbours of every record at 5 % of the file on average; peer: scipy's range count, on 2,000 records, scaled."""
+    x, y = firms(n)
+    pairs = _pairs(x, y)
+    delta = 0.0364
+    pairs.count(delta)
+    tree, some = cKDTree(x), y[:2000]
+    radius = delta * np.sqrt((some**2).sum(axis=1))
+    peer = seconds(lambda: tree.query_ball_point(some, radius, return_length=True, workers=2))
+    return seconds(lambda: pairs.count(delta)), peer * n / len(some)
+
+
+def _pairs(x: np.ndarray, y: np.ndarray) -> Pairs:
+    return Pairs.of(y, x, np.sqrt((y**2).sum(axis=1)), np.arange(len(x)), threads=2)
+
+
+JOBS: list[tuple[str, Callable[[int], tuple[float, float]], tuple[int, ...], str]] = [
+    ("records: safe or not", classify, (100_000, 1_000_000), "scipy, 15 nearest"),
+    ("records: exact delta, alpha 0.05", critical_distance, (2_000, 20_000), "numpy, all pairs"),
+    ("records: all neighbours, 5 %", count_all, (20_000, 100_000), "scipy, range count"),
+]

@@ -1,0 +1,156 @@
+"""Released records in the cloud of originals, whole and zoomed in.  Seri (2005), figure 1"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sdcmap.charts.chart import Chart
+from sdcmap.charts.key import key_view
+from sdcmap.charts.look import COLOURS, CONFIG, GREY, INK
+from sdcmap.errors import PlanError
+from sdcmap.kernels.neighbours import Pairs
+from sdcmap.microdata import Array
+
+if TYPE_CHECKING:
+    from sdcmap.records import RecordTable
+
+TITLE = "Released records among the originals"
+MOST_POINTS = 5000
+SIDE = 250  # pixels
+NEIGHBOUR, LINK = COLOURS[0], COLOURS[1]
+RELEASED = {"shape": "triangle-up", "filled": True, "size": 90, "color": INK, "opacity": 1}
+ORIGINAL = {"shape": "circle", "filled": True, "size": 12, "color": GREY, "opacity": 0.55}
+
+Spec = dict[str, Any]
+
+
+def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") -> Chart:
+    """Panel (a) shows all originals and the released records as triangles; each further panel one of these, with the
+    circle of its neighbourhood. The axes are the rule's first two variables on its scale."""
+    pairs = table.found.pairs
+    if pairs is None or pairs.x.shape[1] < 2 or table.delta is None:
+        raise PlanError("the zoom needs at least two numeric variables in `on`.")
+    chosen = [_place(table, row) for row in rows] if rows else _typical(table)
+    panels = [_whole(table, pairs, chosen)]
+    panels += [_near(table, pairs, place, f"({chr(98 + number % 25)})") for number, place in enumerate(chosen)]
+    head = {"text": title or TITLE, "anchor": "start", "fontSize": 13, "offset": 12}
+    picture = {"concat": [*panels, key_view(_key(pairs))], "columns": 3 if len(panels) > 3 else len(panels) + 1}
+    spec = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", **picture, "spacing": 24, "background": "white",
+            "padding": 12, "config": CONFIG, "title": head}  # fmt: skip
+    return Chart(spec, title or TITLE)
+
+
+def _place(table: RecordTable, row: int) -> int:
+    found = np.flatnonzero(table.found.rows == row)
+    if len(found) == 0:
+        raise PlanError("the zoom shows judged rows of the masked file; one of those given is none.")
+    return int(found[0])
+
+
+def _typical(table: RecordTable) -> list[int]:
+    """The largest unit, and of the tenth with the most neighbours the one perturbed as much."""
+    largest = _place(table, table.largest)
+    crowded = np.argsort(-table.neighbours, kind="stable")[: max(1, len(table) // 10)]
+    alike = crowded[np.argmin(np.abs(table.perturbation[crowded] - table.perturbation[largest]))]
+    return list(dict.fromkeys([largest, int(alike)]))
+
+
+def _whole(table: RecordTable, pairs: Pairs, chosen: list[int]) -> Spec:
+    shown = np.linspace(0, len(pairs.x) - 1, min(len(pairs.x), MOST_POINTS)).astype(np.int64)
+    points = [{"x": float(a), "y": float(b)} for a, b in pairs.x[shown, :2]]
+    triangles = [_released(table, pairs, place, f"({chr(98 + n % 25)})") for n, place in enumerate(chosen)]
+    label = {"type": "text", "dx": 9, "align": "left", "fontSize": 10, "color": INK}
+    halo = {**label, "color": "white", "stroke": "white", "strokeWidth": 4, "strokeJoin": "round"}
+    name: Spec = {"text": {"field": "name"}}
+    layers: list[Spec] = [
+        {"data": {"values": points}, "mark": {"type": "point", **ORIGINAL}},
+        {"data": {"values": triangles}, "mark": {"type": "point", **RELEASED}, "encoding": {"tooltip": _tips(table)}},
+        {"data": {"values": triangles}, "mark": halo, "encoding": name},
+        {"data": {"values": triangles}, "mark": label, "encoding": name},
+    ]
+    said = "" if len(shown) == len(pairs.x) else f"; {len(shown):,} of {len(pairs.x):,} drawn"
+    return _panel(table, layers, f"(a) all {len(pairs.x):,} originals{said}", [_domain(pairs.x[:, a]) for a in (0, 1)])
+
+
+def _near(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
+    """One released record; the window is three radii of its neighbourhood wide, or as wide as its link needs."""
+    y, link = pairs.y[place], int(pairs.link[place])
+    radius = float((table.delta or 0.0) * pairs.unit[place])
+    reach = 1.1 * max(3 * radius, float(np.abs(y[:2] - pairs.x[link, :2]).max()))
+    reach = reach or 1.0
+    inside = np.flatnonzero((np.abs(pairs.x[:, :2] - y[:2]) <= reach).all(axis=1))
+    shown = inside[np.linspace(0, len(inside) - 1, min(len(inside), MOST_POINTS)).astype(np.int64)]
+    z = np.sqrt(((pairs.x[shown] - y) ** 2).sum(axis=1)) / pairs.unit[place]
+    near = np.logical_or.reduce([(start <= z) & (z < stop) for start, stop in table.found.region] or [z < 0])
+
+    def points(which: Array) -> Spec:
+        return {"values": [{"x": float(a), "y": float(b)} for a, b in pairs.x[shown[which], :2]]}
+
+    turn = np.linspace(0, 2 * np.pi, 91)
+    circle = [
+        {"x": float(y[0] + radius * np.cos(t)), "y": float(y[1] + radius * np.sin(t)), "turn": float(t)} for t in turn
+    ]
+    own = {"x": float(pairs.x[link, 0]), "y": float(pairs.x[link, 1])}
+    order = {"order": {"field": "turn", "type": "quantitative"}}
+    layers: list[Spec] = [
+        {"data": {"values": circle}, "mark": {"type": "line", "color": NEIGHBOUR, "strokeWidth": 1.1}, "encoding": order},
+        {"data": points(~near), "mark": {"type": "point", **ORIGINAL, "size": 22}},
+        {"data": points(near), "mark": {"type": "point", **ORIGINAL, "size": 28, "color": NEIGHBOUR, "opacity": 0.8}},
+        {"data": {"values": [own]}, "mark": {"type": "point", **_LINK}},
+        {"data": {"values": [_released(table, pairs, place, name)]}, "mark": {"type": "point", **RELEASED},
+         "encoding": {"tooltip": _tips(table)}},
+    ]  # fmt: skip
+    count = int(table.neighbours[place])
+    words = f"{name} {count:,} neighbour{'s' * (count != 1)}, perturbation {table.perturbation[place]:.2g}"
+    return _panel(table, layers, words, [(float(y[a]) - reach, float(y[a]) + reach) for a in (0, 1)])
+
+
+_LINK = {"shape": "circle", "filled": False, "size": 110, "color": LINK, "strokeWidth": 1.8, "opacity": 1}
+
+
+def _released(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
+    y = pairs.y[place]
+    return {"x": float(y[0]), "y": float(y[1]), "name": name, "row": int(table.found.rows[place])}
+
+
+def _tips(table: RecordTable) -> list[Spec]:
+    number = {"type": "quantitative", "format": ".5~g"}
+    names = zip(("x", "y"), table.rule.on, strict=False)
+    return [
+        {"field": "row", "title": "row of the masked file"},
+        *({"field": f, "title": n, **number} for f, n in names),
+    ]
+
+
+def _domain(values: Array) -> tuple[float, float]:
+    low, high = float(values.min()), float(values.max())
+    margin = 0.05 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def _panel(table: RecordTable, layers: list[Spec], title: str, domains: list[tuple[float, float]]) -> Spec:
+    words = {"raw": "", "log": " (log)", "standardised": " (standardised)"}[table.rule.scale]
+    encoding = {
+        axis: {
+            "field": axis, "type": "quantitative", "title": name + words, "axis": {"tickCount": 5},
+            "scale": {"domain": list(domain), "nice": False, "zero": False},
+        }
+        for axis, name, domain in zip(("x", "y"), table.rule.on, domains, strict=False)
+    }  # fmt: skip
+    clipped = [{**layer, "mark": {**layer["mark"], "clip": layer["mark"]["type"] != "text"}} for layer in layers]
+    head = {"text": title, "anchor": "start", "fontSize": 11, "fontWeight": "normal", "offset": 6}
+    return {"width": SIDE, "height": SIDE, "layer": clipped, "encoding": encoding, "title": head}
+
+
+def _key(pairs: Pairs) -> list[tuple[str, dict[str, Any], str]]:
+    circle = "neighbourhood: z < δ" if pairs.x.shape[1] == 2 else "neighbourhood, cut through y"
+    return [
+        ("point", {**RELEASED, "size": 70}, "released record"),
+        ("point", {**_LINK, "size": 80}, "its own original"),
+        ("point", {**ORIGINAL, "size": 30}, "other original"),
+        ("point", {**ORIGINAL, "size": 34, "color": NEIGHBOUR, "opacity": 0.8}, "original in the neighbourhood"),
+        ("rule", {"color": NEIGHBOUR, "strokeWidth": 1.1}, circle),
+    ]

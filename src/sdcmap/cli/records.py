@@ -1,0 +1,114 @@
+"""`sdcmap records`: the confidentiality plot of a candidate, or of a file made elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from sdcmap.cli.app import Json, Names, app, note, print_json, read
+
+if TYPE_CHECKING:
+    from sdcmap.records import RecordTable
+
+Scale = Literal["raw", "log", "standardised"]
+Distance = Literal["relative", "absolute"]
+Neighbourhood = Literal["distance", "fellegi-sunter", "frequency"]
+
+
+@app.command()
+def records(
+    original: Annotated[Path, typer.Argument(help="A study folder, or the original file.")],
+    masked: Annotated[str, typer.Argument(help="A candidate's id (default: the rule's choice), or the masked file.")] = "",
+    out: Annotated[Path, typer.Option("-o", "--out", help=".html, .svg, .png; .csv: the table.")] = Path("records.html"),
+    on: Annotated[str, typer.Option(help="Comma-separated variables to compare; default: the keys.")] = "",
+    alpha: Annotated[float | None, typer.Option(help="Share of wrong pairs in a neighbourhood (0.05).")] = None,
+    delta: Annotated[float | None, typer.Option(help="The critical distance, instead of alpha.")] = None,
+    k: Annotated[int | None, typer.Option(help="So many neighbours are safe (15).")] = None,
+    r: Annotated[float | None, typer.Option(help="So much perturbation is safe (0.15).")] = None,
+    q: Annotated[float | None, typer.Option(help="Shape of the safety line (1: straight).")] = None,
+    scale: Annotated[Scale | None, typer.Option(help="Of the variables.")] = None,
+    distance: Annotated[Distance | None, typer.Option(help="Relative to the record's size, or absolute.")] = None,
+    neighbourhood: Annotated[Neighbourhood | None, typer.Option(help="Who is a neighbour.")] = None,
+    population: Annotated[bool, typer.Option("--population", help="Frequencies of the population, by weights.")] = False,
+    leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out records without a place on the scale.")] = False,
+    by: Annotated[str, typer.Option(help="An id column in both files that says which record is which.")] = "",
+    figure: Annotated[Literal["plot", "zoom", "densities"], typer.Option(help="What to draw.")] = "plot",
+    unsafe: Annotated[Path | None, typer.Option(help="Write the rows of unsafe records to this CSV file.")] = None,
+    frontier: Annotated[bool, typer.Option("--frontier", help="The map, linked to plots, in a folder.")] = False,
+    external: Annotated[bool, typer.Option("--external", help="Binned counts alone, none under 10.")] = False,
+    keys: Names = "", numeric: Names = "", weight: Names = "", as_json: Json = False,
+) -> None:  # fmt: skip
+    """Draw the confidentiality plot: each record by its neighbours and its perturbation.
+
+    Example: sdcmap records cps-study 3f2a91 -o records.html
+
+    Example: sdcmap records original.csv masked.csv --on turnover,employees --scale log -o records.html
+    """
+    import sdcmap as sm
+
+    given = {"alpha": alpha, "delta": delta, "k": k, "r": r, "q": q, "scale": scale, "distance": distance,
+             "neighbourhood": neighbourhood, "frequency": "population" if population else None,
+             "on": on.split(",") if on else None, "leave_out": leave_out or None}  # fmt: skip
+    rule = sm.Unsafe(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    if original.is_dir():
+        data, plan, ru = _study(original)
+        if frontier:
+            _write_linked(data, plan, ru, rule, out if not out.suffix else out.with_suffix(""))
+            return
+        chosen = masked or ru.choose(plan.rule) if masked or plan.rule else None
+        if chosen is None:
+            raise sm.PlanError("the plan has no rule: name the candidate.")
+        table = sm.records(data, plan.make(data, chosen), rule=rule)
+    else:
+        if not masked or frontier:
+            raise sm.PlanError(f"{original} is no study folder: name the masked file beside it.")
+        table = sm.records(read(original, keys=keys, numeric=numeric, weight=weight), masked, rule=rule, by=by or None)
+    _show(table, out, unsafe, figure, external, as_json)
+
+
+def _study(folder: Path) -> tuple[Any, Any, Any]:
+    import sdcmap as sm
+
+    opened = sm.Study.open(folder)
+    plan = opened.plan
+    return opened.data, plan, sm.RUMap(opened.scores(plan), plan.risk, plan.utility, plan.limits)
+
+
+def _write_linked(data: Any, plan: Any, ru: Any, rule: Any, folder: Path) -> None:
+    import sdcmap as sm
+    from sdcmap.charts.linked import draw_linked
+
+    tables = {name: sm.records(data, plan.make(data, name), rule=rule) for name in ru.frontier["id"]}
+    folder.mkdir(parents=True, exist_ok=True)
+    charts = draw_linked(ru, tables, mark=ru.choose(plan.rule) if plan.rule else None)
+    for name, chart in charts.items():
+        chart.save(folder / name)
+    print(f"{folder}: {', '.join(charts)}")
+
+
+def _show(table: RecordTable, out: Path, unsafe: Path | None, figure: str, external: bool, as_json: bool) -> None:
+    import polars as pl
+
+    from sdcmap.errors import PlanError
+
+    if external and (figure != "plot" or out.suffix == ".csv" or unsafe is not None or as_json):
+        raise PlanError("outside there is the binned plot alone: no table, list, zoom or density.")
+    if out.suffix == ".csv":
+        table.frame().write_csv(out)
+    elif figure == "plot":
+        table.draw(audience="external" if external else "internal").save(out)
+    else:
+        (table.draw_zoom() if figure == "zoom" else table.draw_densities()).save(out)
+    if unsafe is not None:
+        pl.DataFrame({"row": table.unsafe}).write_csv(unsafe)
+        note(f"{unsafe}: {len(table.unsafe):,} rows of the masked file, counted from 0. Not to leave the room.")
+    if as_json:
+        print_json({"out": str(out), "rule": table.rule.text, **table.summary()})
+    elif external:
+        print(out)
+    else:
+        facts = table.summary()
+        print(f"{out}: {len(table):,} records, {facts['unsafe']:,} unsafe, {facts['crosses']:,} linked in their "
+              f"neighbourhood, {facts['squares']:,} nearest to their own original.")  # fmt: skip

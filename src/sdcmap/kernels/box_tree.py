@@ -1,0 +1,211 @@
+"""A KD-tree of boxes over the archive: what compiled loops walk through to count and to write out distances.
+
+The distance of a pair is z_ij = ||y_i - x_j|| / unit_i, in floating point exactly as this formula reads. A box of points
+is counted or skipped whole where its corners decide, so every result equals that of the plain loop over all pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sdcmap.kernels.jit import jit
+
+Array = npt.NDArray[Any]
+LEAF = 16  # points in a box at the bottom of the tree, at most twice as many
+SLACK = 1e-12  # relative; far more than the rounding of a distance
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree:
+    """The archive x in the order of a balanced KD-tree; node i has the children 2i and 2i + 1, node 1 is the root."""
+
+    points: Array  # in tree order
+    rows: Array  # the archive's row of each
+    low: Array  # box of each node
+    high: Array
+    start: Array  # points of each node: start to stop
+    stop: Array
+    leaves: int
+
+    @staticmethod
+    def of(x: Array) -> Tree:
+        """The tree of the points x, n x m."""
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        leaves = 1 << max(0, math.ceil(math.log2(max(1, len(x)) / (2 * LEAF))))
+        edges = np.arange(leaves + 1) * len(x) // leaves
+        rows = _tree_order(x, edges)
+        points = x[rows]
+        start, stop = np.zeros((2, 2 * leaves), dtype=np.int64)
+        low, high = np.empty((2, 2 * leaves, x.shape[1]))
+        start[leaves:], stop[leaves:] = edges[:-1], edges[1:]
+        low[leaves:] = np.minimum.reduceat(points, edges[:-1], axis=0)
+        high[leaves:] = np.maximum.reduceat(points, edges[:-1], axis=0)
+        for node in _levels(leaves):
+            start[node], stop[node] = start[2 * node], stop[2 * node + 1]
+            low[node] = np.minimum(low[2 * node], low[2 * node + 1])
+            high[node] = np.maximum(high[2 * node], high[2 * node + 1])
+        return Tree(points, rows, low, high, start, stop, leaves)
+
+
+def _levels(leaves: int) -> list[Array]:
+    """The nodes above the leaves, level by level, from the bottom."""
+    depth = leaves.bit_length() - 1
+    return [np.arange(1 << level, 2 << level) for level in range(depth - 1, -1, -1)]
+
+
+@jit
+def _tree_order(x: Array, edges: Array) -> Array:
+    """The rows so that each half of each half ... lies on its side of the widest axis."""
+    order = np.arange(len(x))
+    width = len(edges) - 1
+    while width > 1:
+        for first in range(0, len(edges) - 1, width):
+            start, middle, stop = edges[first], edges[first + width // 2], edges[first + width]
+            axis, widest = 0, -1.0
+            for a in range(x.shape[1]):
+                low, high = np.inf, -np.inf
+                for place in range(start, stop):
+                    low, high = min(low, x[order[place], a]), max(high, x[order[place], a])
+                if high - low > widest:
+                    axis, widest = a, high - low
+            _split(x, order, axis, start, middle, stop)
+        width //= 2
+    return order
+
+
+@jit
+def _split(x: Array, order: Array, axis: int, start: int, middle: int, stop: int) -> None:
+    """Reorder start to stop so that nothing before `middle` is above anything from it on.  Hoare (1961), Find"""
+    left, right = start, stop - 1
+    while left < right:
+        pivot = x[order[(left + right) // 2], axis]
+        i, j = left, right
+        while i <= j:
+            while x[order[i], axis] < pivot:
+                i += 1
+            while x[order[j], axis] > pivot:
+                j -= 1
+            if i <= j:
+                order[i], order[j] = order[j], order[i]
+                i += 1
+                j -= 1
+        if middle <= j:
+            right = j
+        elif middle >= i:
+            left = i
+        else:
+            break
+
+
+@jit
+def _square(y: Array, i: int, points: Array, j: int) -> float:
+    total = 0.0
+    for a in range(y.shape[1]):
+        step = y[i, a] - points[j, a]
+        total += step * step
+    return total
+
+
+@jit
+def _reach(y: Array, i: int, low: Array, high: Array, node: int) -> tuple[float, float]:
+    """The squared distances of y_i to the nearest and the furthest corner of a box."""
+    least, largest = 0.0, 0.0
+    for a in range(y.shape[1]):
+        up, down = low[node, a] - y[i, a], y[i, a] - high[node, a]
+        outside, across = max(up, down, 0.0), max(-up, -down)
+        least += outside * outside
+        largest += across * across
+    return least, largest
+
+
+@jit
+def _middle(y: Array, i: int, low: Array, high: Array, node: int) -> float:
+    total = 0.0
+    for a in range(y.shape[1]):
+        step = y[i, a] - 0.5 * (low[node, a] + high[node, a])
+        total += step * step
+    return total
+
+
+@jit
+def _band(bound: float, unit: float) -> tuple[float, float]:
+    """Squared distances surely below and surely beyond a bound on z; between them z itself decides."""
+    square = (bound * unit) * (bound * unit)
+    return square * (1 - SLACK), square * (1 + SLACK)
+
+
+@jit
+def count_within(
+    y: Array, unit: Array, visit: Array, tree: tuple[Any, ...], near: Array, far: Array, most: int,
+    below: Array, between: Array,
+) -> None:  # fmt: skip
+    """#{j: z_ij < near_i} and #{j: near_i <= z_ij < far_i} of each row i; stops where both together reach `most`."""
+    points, low, high, start, stop, leaves = tree
+    waiting = np.empty(128, dtype=np.int64)
+    for i in visit:
+        near_least, near_most = _band(near[i], unit[i])
+        far_least, far_most = _band(far[i], unit[i])
+        inner, outer, depth = 0, 0, 1
+        waiting[0] = 1
+        while depth > 0 and inner + outer < most:
+            depth -= 1
+            node = waiting[depth]
+            least, largest = _reach(y, i, low, high, node)
+            if least > far_most:
+                continue
+            if largest < near_least:
+                inner += stop[node] - start[node]
+            elif least > near_most and largest < far_least:
+                outer += stop[node] - start[node]
+            elif node >= leaves:
+                for j in range(start[node], stop[node]):
+                    square = _square(y, i, points, j)
+                    if square < near_least:
+                        inner += 1
+                    elif square <= far_most:
+                        z = np.sqrt(square) / unit[i]
+                        if z < near[i]:
+                            inner += 1
+                        elif z < far[i]:
+                            outer += 1
+            else:
+                first = _middle(y, i, low, high, 2 * node) <= _middle(y, i, low, high, 2 * node + 1)
+                waiting[depth] = 2 * node + first  # the nearer child is looked at first
+                waiting[depth + 1] = 2 * node + 1 - first
+                depth += 2
+        below[i], between[i] = inner, outer
+
+
+@jit
+def write_between(
+    y: Array, unit: Array, visit: Array, tree: tuple[Any, ...], rows: Array, link: Array, near: float, far: float,
+    place: Array, out: Array,
+) -> None:  # fmt: skip
+    """The distances of row i in [near, far), its link left out, from out[place_i] on."""
+    points, low, high, start, stop, leaves = tree
+    waiting = np.empty(128, dtype=np.int64)
+    for i in visit:
+        near_least, _ = _band(near, unit[i])
+        _, far_most = _band(far, unit[i])
+        at, depth = place[i], 1
+        waiting[0] = 1
+        while depth > 0:
+            depth -= 1
+            node = waiting[depth]
+            least, largest = _reach(y, i, low, high, node)
+            if least > far_most or largest < near_least:
+                continue
+            if node < leaves:
+                waiting[depth], waiting[depth + 1] = 2 * node, 2 * node + 1
+                depth += 2
+                continue
+            for j in range(start[node], stop[node]):
+                z = np.sqrt(_square(y, i, points, j)) / unit[i]
+                if near <= z < far and rows[j] != link[i]:
+                    out[at] = z
+                    at += 1

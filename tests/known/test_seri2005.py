@@ -1,0 +1,134 @@
+"""Seri (2005): the confidentiality plot on known data.
+
+Golden values: an independent prototype, unless marked [paper]. The tiny file is worked by hand in the notes on the paper.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from sdcmap.papers.reference import reference_file
+from sdcmap.papers.seri2005 import FACTS, like_the_paper, run
+
+KEYS = ("turnover", "employees")
+needs_files = pytest.mark.skipif(reference_file("firms157_X.csv") is None, reason="reference files are not here")
+
+
+def frame(values: object, names: tuple[str, ...] = KEYS) -> pl.DataFrame:
+    return pl.DataFrame(np.asarray(values, dtype=float), schema=list(names))
+
+
+def firms() -> sm.RecordTable:
+    x, y = (np.loadtxt(str(reference_file(f"firms157_{which}.csv")), delimiter=",") for which in "XY")
+    return sm.records(frame(x), frame(y), KEYS)
+
+
+def test_the_tiny_file() -> None:
+    x = [(3, 4), (6, 8), (0, 5), (1, 1)]
+    y = [(3, 4.5), (6, 7), (0.5, 5), (4, 4)]
+    table = sm.records(frame(x), frame(y), KEYS, alpha=0.25)
+    assert table.delta == pytest.approx(0.5358439259, abs=1e-10)
+    assert table.neighbours.tolist() == [1, 2, 1, 1]
+    assert table.perturbation == pytest.approx([0.1, 0.1, 0.1, 3])
+    assert (table.crosses, table.squares, table.ties) == (3, 3, 0)
+
+
+@needs_files
+def test_157_firms() -> None:
+    table = firms()
+    assert table.delta == pytest.approx(0.045018599514, abs=1e-12)
+    assert int(table.neighbours.sum()) == 1263
+    assert (table.crosses, table.squares, table.empty) == (39, 9, 18)
+    assert table.mean_perturbation == pytest.approx(0.0705586393, abs=1e-10)
+    assert (table.unsafe_at(1.0), table.unsafe_at(0.5), len(table.unsafe)) == (83, 29, 83)
+    n, rank = 157, 1225  # delta is the 1,225th of 24,492 nonlinks, and as many lie strictly below it as its rank less 1
+    assert int(table.neighbours.sum()) == rank - 1 + table.crosses
+    assert table.neighbours.mean() == pytest.approx(0.05 * (n - 1) + table.crosses / n, abs=1 / n)
+
+
+@needs_files
+def test_the_quantile_is_the_inverted_distribution_function() -> None:
+    """Linear interpolation gives .045041 and all pairs pooled .044360: neither is delta."""
+    pairs = firms().found.pairs
+    assert pairs is not None
+    distances = pairs.distances()
+    assert np.quantile(distances, 0.05, method="linear") == pytest.approx(0.045041, abs=1e-6)
+    pooled = np.concatenate([distances, pairs.link_distances()])
+    assert np.quantile(pooled, 0.05, method="linear") == pytest.approx(0.044360, abs=1e-6)
+    assert np.quantile(distances, 0.05, method="inverted_cdf") == firms().delta
+
+
+def test_firms_like_the_papers_fit_its_delta_and_crosses() -> None:
+    """[paper] delta .040838 and 33 crosses. Simulated: .0419 (sd .0019) and 34.3 (5.9); squares 10.4 (2.9), where the
+    paper's model-based masking gave 5. Bands: 4 standard errors of 60 draws."""
+    found = []
+    for seed in range(60):
+        x, y = like_the_paper(np.random.default_rng(seed))
+        table = sm.records(frame(x), frame(y), KEYS)
+        found.append((table.delta, table.crosses, table.squares))
+    delta, crosses, squares = np.mean(found, axis=0)
+    assert delta == pytest.approx(0.0419, abs=4 * 0.0019 / 60**0.5)
+    assert crosses == pytest.approx(34.3, abs=4 * 5.9 / 60**0.5)
+    assert squares == pytest.approx(10.4, abs=4 * 2.9 / 60**0.5)
+    assert abs(delta - 0.040838) < 0.0019 and abs(crosses - 33) < 5.9
+
+
+@needs_files
+def test_tarragona_and_innovation() -> None:
+    """Squares under noise .1: 199 where the first of two equal companies counts, 200 where a tied link does, as here."""
+    found = run().document
+    by_noise = found["casc_tarragona"]["by_noise"]
+    assert [by_noise[s]["delta"] for s in ("0.1", "0.3", "0.6")] == pytest.approx(
+        [0.024053, 0.024972, 0.027678], abs=5e-7
+    )
+    assert [by_noise[s]["crosses"] for s in by_noise] == [822, 507, 192]
+    assert [by_noise[s]["squares"] - by_noise[s]["ties"] for s in by_noise] == [199, 55, 27]
+    assert [by_noise[s]["ties"] for s in by_noise] == [1, 0, 0]
+    assert [by_noise[s]["unsafe_line"] for s in by_noise] == [170, 185, 218]
+    innovation = found["firm_innovation"]
+    assert innovation["records"] == 171
+    assert [innovation["delta"], innovation["other_units"]["delta"]] == pytest.approx([0.0681, 0.0297], abs=5e-5)
+    assert [innovation["unsafe_line"], innovation["other_units"]["unsafe_line"]] == [81, 122]
+
+
+@needs_files
+def test_zeros_have_no_logarithm() -> None:
+    """12 of the 834 companies have a value of 0 or below."""
+    data = sm.read(reference_file("casc_tarragona.parquet"))
+    same = data.change(None, {})
+    with pytest.raises(sm.SchemaError, match="12 records have values of 0 or below"):
+        sm.records(data, same, ("SALES", "LABOR_COSTS"), scale="log")
+    table = sm.records(data, same, ("SALES", "LABOR_COSTS"), scale="log", leave_out=True)
+    assert (len(table), len(table.left_out)) == (822, 12)
+
+
+@pytest.mark.skipif(reference_file("cps8d.parquet") is None, reason="reference files are not here")
+def test_frequencies_of_cps8d() -> None:
+    data = sm.read(reference_file("cps8d.parquet"), keys="all")
+    tables = {k: sm.records(data, data.change(None, {}), k=k) for k in (2, 3, 5, 10)}
+    assert [len(table.unsafe) for table in tables.values()] == [354, 730, 1453, 3404]
+    assert (1 / tables[2].neighbours).sum() == pytest.approx(1675, abs=1e-6)  # the number of cells that occur
+    assert tables[2].delta is None and tables[2].perturbation.max() == 0
+
+
+def test_the_command_prints_the_facts() -> None:
+    command = [sys.executable, "-m", "sdcmap.cli", "paper", "seri2005", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
+    document = json.loads(done.stdout)
+    for part in ("firms157", "casc_tarragona", "firm_innovation"):
+        assert set(FACTS) <= set(document[part])
+
+
+def test_without_reference_files_a_stand_in_says_so(tmp_path: Path) -> None:
+    result = run(data=tmp_path)
+    assert result.document["sample"] == "a generated stand-in"
+    assert set(result.figures) >= {"figure1", "figure3", "densities"}
