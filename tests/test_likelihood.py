@@ -8,7 +8,7 @@ from scipy import stats
 
 from sdcmap.errors import Undefined
 from sdcmap.likelihood import Density, Field, Mixture, Normal, Same, Transition, Window, block
-from sdcmap.methods import Identity
+from sdcmap.method import Method
 
 KNOWN, RELEASED = np.array([0.0, 1.0, 2.0]), np.array([0.5, 2.0])
 
@@ -47,4 +47,4 @@ def test_a_block_adds_its_fields() -> None:
 
 def test_a_method_without_a_likelihood_says_so() -> None:
     with pytest.raises(Undefined, match="states no likelihood"):
-        Identity().log_likelihood(None, None)  # type: ignore[arg-type]
+        Method().pair_fields(None, None)  # type: ignore[arg-type]

@@ -6,12 +6,14 @@ log P(released j | known i) is a sum over fields, and a field is two arrays and 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from sdcmap.kernels.mixtures import log_mixture
 from sdcmap.microdata import Array
 
 IMPOSSIBLE = -np.inf
@@ -42,13 +44,8 @@ class Mixture:
     sds: tuple[float, ...]
 
     def __call__(self, known: Array, released: Array) -> Array:
-        error = released - known
-        parts = [
-            np.log(weight / sd) - 0.5 * ((error - centre) / sd) ** 2
-            for weight, centre, sd in zip(self.weights, self.centres, self.sds, strict=True)
-        ]
-        total: Array = np.logaddexp.reduce(parts)
-        return total
+        parts = (np.array(numbers) for numbers in (self.weights, self.centres, self.sds))
+        return log_mixture(released - known, *parts)
 
 
 @dataclass(frozen=True)
@@ -59,6 +56,16 @@ class Window:
 
     def __call__(self, known: Array, released: Array) -> Array:
         return np.where(np.abs(released - known) < self.width, 0.0, IMPOSSIBLE)
+
+
+@dataclass(frozen=True)
+class Below:
+    """released - known < width, all such pairs equally likely: one side of a window."""
+
+    width: float
+
+    def __call__(self, known: Array, released: Array) -> Array:
+        return np.where(released - known < self.width, 0.0, IMPOSSIBLE)
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,13 @@ class Field:
 
     def block(self, rows: Array | slice) -> Array:
         """log p of every released record (columns) for these known records (rows)."""
-        known, released = self.known[rows][:, np.newaxis], self.released[np.newaxis, :]
+        return self._of(self.known[rows][:, np.newaxis], self.released[np.newaxis, :])
+
+    def pairs(self, rows: Array, others: Array) -> Array:
+        """log p of the released records `others` for the known records `rows`; the two broadcast."""
+        return self._of(self.known[rows], self.released[others])
+
+    def _of(self, known: Array, released: Array) -> Array:
         lost, gone = np.isnan(known), np.isnan(released)
         if not (lost.any() or gone.any()):
             return self.density(known, released)
@@ -109,3 +122,26 @@ def block(fields: Sequence[Field], rows: Array | slice) -> Array:
     for one in fields[1:]:
         total += one.block(rows)
     return total
+
+
+Part = tuple[Array, Array, tuple[Field, ...]]
+
+
+def joined(known: Array, released: Array, parts: Sequence[Part]) -> tuple[Field, ...]:
+    """The fields of a file that comes in parts, such as strata: a pair of records of two parts is impossible.
+
+    known, released : the number of the part of each record. parts : the rows of each part in the known and in the
+    released file, and its own fields. Fields of several parts with one density are one field.
+    """
+    if len(parts) == 1 and len(parts[0][0]) == len(known) and len(parts[0][1]) == len(released):
+        return parts[0][2]
+    found: dict[tuple[Density, int], tuple[Array, Array]] = {}
+    for rows, others, fields in parts:
+        met: Counter[Density] = Counter()
+        for one in fields:
+            place = (one.density, met[one.density])
+            met[one.density] += 1
+            both = found.setdefault(place, (np.full(len(known), np.nan), np.full(len(released), np.nan)))
+            both[0][rows], both[1][others] = one.known, one.released
+    same = Field(known.astype(float), released.astype(float), Same())
+    return (same, *(Field(*both, density) for (density, _), both in found.items()))

@@ -23,13 +23,31 @@ def rank_swap(x: Array, p: float, rng: Generator) -> Array:
     """
     order = np.argsort(x, kind="stable")
     partner = np.arange(len(x))
-    width = int(np.ceil(p * len(x))) - 1  # the largest k - i that is strictly below p n
+    width = largest_step(p, len(x))
     start = 0
     while width > 0 and start < len(x):
         start = _swap_from(partner, start, width, rng.random(4 * len(x) + TRIES + 1), TRIES)
     swapped = np.empty_like(x)
     swapped[order] = x[order][partner]
     return swapped
+
+
+def largest_step(p: float, n: int) -> int:
+    """The largest distance of two ranks that is strictly below p n."""
+    return int(np.ceil(p * n)) - 1
+
+
+def rank_spans(values: Array, x: Array) -> tuple[Array, Array]:
+    """The first and the last rank that each x has, or would have, among the rising `values`; NaN where x is missing.
+
+    A value that is not there could stand at the rank before or after its place.
+    """
+    first = np.searchsorted(values, x, side="left").astype(float)
+    last = np.searchsorted(values, x, side="right") - 1.0
+    absent = last < first
+    first[absent], last[absent] = first[absent] - 1, last[absent] + 1
+    first[np.isnan(x)] = last[np.isnan(x)] = np.nan
+    return first, last
 
 
 @jit

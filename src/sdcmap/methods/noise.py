@@ -4,39 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from numpy.random import Generator
 
-from sdcmap.errors import Infeasible
-from sdcmap.kernels.noise import complete_covariance_root, spreads
+from sdcmap.added_noise import AddedNoise
+from sdcmap.likelihood import Field
 from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
+from sdcmap.microdata import Microdata
+from sdcmap.noise_likelihood import by_variable, covariance_before, together, together_inside
+from sdcmap.noising import Added, noise_shape, noise_spread
 from sdcmap.value import Range
-
-
-def bounded(y: Array, lower: float | None, upper: float | None) -> Array:
-    """Y = max(lower, min(upper, x + e)).  Duncan et al. (2001), section 4: Y = max(0, x + e)"""
-    y = y if lower is None else np.maximum(y, lower)
-    return y if upper is None else np.minimum(y, upper)
-
-
-def _noise_spread(data: Microdata, names: tuple[str, ...]) -> Array:
-    x = data.matrix(names)
-    if ((~np.isnan(x)).sum(axis=0) < 2).any():
-        raise Infeasible(TOO_FEW)
-    return spreads(x)
-
-
-def _noise_shape(data: Microdata, names: tuple[str, ...]) -> Array:
-    x = data.matrix(names)
-    if (~np.isnan(x).any(axis=1)).sum() < 2:
-        raise Infeasible(TOO_FEW)
-    return complete_covariance_root(x)
-
-
-TOO_FEW = "noise needs at least 2 records without missing values to know a variance."
 
 
 @dataclass(frozen=True)
@@ -46,16 +24,31 @@ class Noise(Method):
     Parameters
     ----------
     on : numeric variables to mask.
-    variance : Var e as a share of the variable's variance, at least 0 (0 is the identity).
+    variance : Var e as a share d of the variable's variance, at least 0 (0 is the identity).
     correlated : draw e with the covariance shape of X, so that correlations are kept in expectation.
     lower, upper : bounds, in the variable's unit; a masked value beyond is set to the bound, as in Y = max(0, x + e).
         Bounds bias the mean.
     above, variance_above : above the value `above` (variable's unit) the share is `variance_above` instead.
+    root : the root L of the covariance matrix that correlated noise e = sqrt(d) L w is drawn with: eigenvectors times
+        square roots of eigenvalues, the triangular Cholesky root, or the symmetric one. All give the same distribution.
+    rescale : release c Y + (1 - c) mu, c = 1/sqrt(1 + d), mu the means of Y, so that variances are restored in
+        expectation, and covariances too when correlated.
+    keep_zeros : a value that is exactly 0 stays 0.
+    integers : round to whole numbers, halves to the even one.
 
     Formula: e ~ N(0, variance s^2), or e ~ N(0, variance Cov X) when correlated.
+    The options work in this order: noise, rescaling, rounding, bounds (whole ones when rounding), zeros. So bounds hold
+    for every value but a kept zero, and after `rescale` bounds and kept zeros disturb what it restores.
+    A singular covariance matrix is no obstacle: relations such as total = a + b hold for correlated noise too, until
+    bounds, zeros or rounding disturb them.
     Missing values stay missing; variances and covariances leave them out. Weights are not used: every record counts
     once. Households are not used: persons are masked one by one.
-    Reference: Duncan, Keller-McNulty, Stokes (2001), sections 2 and 4; Kim (1986).
+
+    Likelihood: a reader of the note who knows the records undoes the rescaling and looks at the noise along the
+    directions of the covariance matrix; a bound says "beyond", a kept zero is a zero, rounding adds to the noise
+    variance. With `above` the variables are looked at one by one, which for correlated noise is less than could be done.
+    Reference: Duncan, Keller-McNulty, Stokes (2001), sections 2 and 4; Kim (1986); Yancey, Winkler, Creecy (2002),
+    eq. (1), where the sign must be +.
 
     Examples
     --------
@@ -64,10 +57,8 @@ class Noise(Method):
     """
 
     at_zero: ClassVar[Mapping[str, Any] | None] = {
-        "variance": 0.0, "lower": None, "upper": None, "above": None, "variance_above": None,
+        "variance": 0.0, "lower": None, "upper": None, "above": None, "variance_above": None, "integers": False,
     }  # fmt: skip
-    kept: ClassVar[str] = "the mean in expectation, unless bounds are set; with correlated noise, correlations"
-    distorted: ClassVar[str] = "every value; variances grow by the noise share"
 
     on: tuple[str, ...]
     variance: Annotated[float, Range(0)] = 0.1
@@ -76,27 +67,50 @@ class Noise(Method):
     upper: float | None = None
     above: float | None = None
     variance_above: Annotated[float | None, Range(0)] = None
+    root: Literal["eigen", "cholesky", "symmetric"] = "eigen"
+    rescale: bool = False
+    keep_zeros: bool = False
+    integers: bool = False
 
     def problems(self) -> Iterator[str]:
         if not self.on:
             yield ".on must name at least one variable."
-        if self.lower is not None and self.upper is not None and self.lower >= self.upper:
-            yield ".lower must be below .upper."
+        yield from self._added.problems()
         if (self.above is None) != (self.variance_above is None):
             yield ".above and .variance_above go together."
+        if self.rescale and self.above is not None:
+            yield ".rescale needs one noise variance, and .above states another."
+
+    @property
+    def kept(self) -> str:  # type: ignore[override]
+        return self._added.kept(self.correlated)
+
+    @property
+    def distorted(self) -> str:  # type: ignore[override]
+        return self._added.distorted(self.correlated)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        x = data.matrix(self.on)
-        shape = data.view(_noise_shape if self.correlated else _noise_spread, self.on)
-        e = rng.standard_normal(x.shape)
-        e = e @ shape.T if self.correlated else e * shape  # e ~ N(0, Cov X), or N(0, s_j^2) in each column j
-        e *= np.sqrt(self._shares(x))
-        e += x
-        y = np.ascontiguousarray(bounded(e, self.lower, self.upper).T)
-        return data.change(None, dict(zip(self.on, y, strict=True)))
+        e = rng.standard_normal((len(data), len(self.on)))
+        if self.correlated:
+            e = e @ data.view(noise_shape(self.root), self.on).T  # e ~ N(0, Cov X)
+        else:
+            e *= data.view(noise_spread, self.on)  # e ~ N(0, s_j^2) in each column j
+        return self._added.masked(data, self.on, e)
 
-    def _shares(self, x: Array) -> Array | float:
-        """The noise variance of each value, as a share of its variable's."""
-        if self.above is None or self.variance_above is None:
-            return self.variance
-        return np.where(x > self.above, self.variance_above, self.variance)
+    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+        names = self.known_names(known)
+        x, y = known.matrix(names), released.matrix(names)
+        if not self.correlated or self.above is not None or len(names) == 1:
+            return by_variable(self._added, x, y)
+        likelihood = together if self._added.plain else together_inside
+        return likelihood(self._added, x, y, covariance_before(self._added, x, y))
+
+    def added_noise(self) -> AddedNoise:
+        return self._added.to_take_off(self.on, self.within, correlated=self.correlated)
+
+    @property
+    def _added(self) -> Added:
+        return Added(
+            self.variance, self.rescale, self.keep_zeros, self.lower, self.upper, self.integers,
+            self.above, self.variance_above or 0.0,
+        )  # fmt: skip

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.errors import Infeasible
-from sdcmap.kernels.ranks import rank_swap
+from sdcmap.kernels.ranks import largest_step, rank_spans, rank_swap
+from sdcmap.likelihood import Below, Field, Window
 from sdcmap.method import Method
 from sdcmap.microdata import Array, Microdata
 from sdcmap.value import Range
@@ -23,11 +24,16 @@ class RankSwap(Method):
     Parameters
     ----------
     on : numeric variables to mask, each on its own.
-    p : width of the window as a share of the records, in (0, 1]. A share, never a percent.
+    p : width of the window as a share of the records, in (0, 1]; one for all variables, or one for each, in the order
+        of `on`. A share, never a percent.
 
     Formula: strict window, 0 < |rank(i) - rank(l)| < p n; each value is exchanged at most once.
     Missing values stay where they are and are not ranked; n counts the others. Weights and households are not used, so
     weighted margins change. Equal values are ranked in file order.
+
+    Likelihood: the released column holds the original's values, so the rank of a known value can be looked up in it, and
+    a released value lies within the window of its true rank in every variable. Equal values share all their ranks, so
+    that the widest reading of the window holds and the truth is never ruled out. Within the window all ranks count alike.
     Reference: Yancey, Winkler, Creecy (2002), section 3.1.
 
     Examples
@@ -40,19 +46,43 @@ class RankSwap(Method):
     distorted: ClassVar[str] = "relations between variables; weighted totals"
 
     on: tuple[str, ...]
-    p: Annotated[float, Range(0, 1, "(]")] = 0.05
+    p: Annotated[float | tuple[float, ...], Range(0, 1, "(]")] = 0.05
 
     def problems(self) -> Iterator[str]:
         if not self.on:
             yield ".on must name at least one variable."
+        if isinstance(self.p, tuple) and len(self.p) != len(self.on):
+            yield f".p must be one share or {len(self.on)}, one for each variable of .on. Got {len(self.p)}."
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        return data.change(None, {name: self._swapped(data.numbers(name), name, rng) for name in self.on})
+        return data.change(None, {name: _swapped(data.numbers(name), p, name, rng) for name, p in self._windows()})
 
-    def _swapped(self, x: Array, name: str, rng: Generator) -> Array:
-        present = np.flatnonzero(~np.isnan(x))
-        if self.p * len(present) <= 1:
-            raise Infeasible(f"a window of p = {self.p:g} of {len(present)} values of {name!r} holds no other value.")
-        swapped = x.copy()
-        swapped[present] = rank_swap(x[present], self.p, rng)
-        return swapped
+    def _windows(self) -> Iterator[tuple[str, float]]:
+        shares = self.p if isinstance(self.p, tuple) else (self.p,) * len(self.on)
+        return zip(self.on, shares, strict=True)
+
+    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+        found: list[Field] = []
+        for name, p in ((name, p) for name, p in self._windows() if name in known.names):
+            found += _window_fields(known.numbers(name), released.numbers(name), p)
+        return tuple(found)
+
+
+def _swapped(x: Array, p: float, name: str, rng: Generator) -> Array:
+    present = np.flatnonzero(~np.isnan(x))
+    if p * len(present) <= 1:
+        raise Infeasible(f"a window of p = {p:g} of {len(present)} values of {name!r} holds no other value.")
+    swapped = x.copy()
+    swapped[present] = rank_swap(x[present], p, rng)
+    return swapped
+
+
+def _window_fields(known: Array, released: Array, p: float) -> list[Field]:
+    """|rank - rank| < p n in units of the window; two one-sided fields where equal values share ranks."""
+    values = np.sort(released[~np.isnan(released)])
+    unit = largest_step(p, len(values)) + 0.5  # ranks are whole numbers: at most the largest step is below 1 unit
+    first, last = (ranks / unit for ranks in rank_spans(values, known))
+    other_first, other_last = (ranks / unit for ranks in rank_spans(values, released))
+    if np.array_equal(first, last, equal_nan=True) and np.array_equal(other_first, other_last, equal_nan=True):
+        return [Field(first, other_first, Window(1.0))]
+    return [Field(last, other_first, Below(1.0)), Field(-first, -other_last, Below(1.0))]

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-import polars as pl
 from numpy.random import Generator
 
+from sdcmap.archive import digest_problems, read_archive, stated_digest
 from sdcmap.cells import common_codes, moves
-from sdcmap.errors import PlanError, SchemaError, Undefined
-from sdcmap.io import read
+from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.cells import compress, count_cells
 from sdcmap.measure import Estimate, Measure
-from sdcmap.microdata import Array, Column, Microdata
+from sdcmap.microdata import Array, Microdata
 from sdcmap.value import Range
-
-SHOWN = 16  # hexadecimal digits of the digest that a value holds
 
 
 def archive_matches(data: Microdata, archive: Microdata, names: tuple[str, ...]) -> Array:
@@ -29,12 +24,6 @@ def archive_matches(data: Microdata, archive: Microdata, names: tuple[str, ...])
     ours, theirs = np.split(code, [len(data)])
     matches: Array = count_cells(theirs, len(met))[ours]
     return matches
-
-
-def file_digest(path: str) -> str:
-    """The first digits of the SHA-256 of a file."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:SHOWN]
 
 
 @dataclass(frozen=True)
@@ -75,15 +64,10 @@ class ExternalLink(Measure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.sha256:
-            try:
-                object.__setattr__(self, "sha256", file_digest(self.archive))
-            except OSError:
-                raise PlanError(f"ExternalLink.archive: there is no file {self.archive} to read.") from None
+        object.__setattr__(self, "sha256", stated_digest(type(self).__name__, self.archive, self.sha256))
 
     def problems(self) -> Iterator[str]:
-        if self.sha256 and (len(self.sha256) != SHOWN or set(self.sha256) - set("0123456789abcdef")):
-            yield f".sha256 must be the first {SHOWN} hexadecimal digits of the archive's SHA-256, in small letters."
+        yield from digest_problems(self.sha256)
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or data.keys
@@ -122,33 +106,6 @@ class ExternalLink(Measure):
 
     def _read_links(self, original: Microdata) -> tuple[Array, int]:
         names = self.variables(original)
-        matches = archive_matches(original, self._read_archive(original, names), names)
+        matches = archive_matches(original, read_archive(self.archive, self.sha256, original, names), names)
         links: Array = (matches >= 1) & (matches <= self.near)
         return links, int(links.sum())
-
-    def _read_archive(self, original: Microdata, names: tuple[str, ...]) -> Microdata:
-        """The archive, its categories in the types of the original's."""
-        try:
-            digest = file_digest(self.archive)
-        except OSError:
-            raise SchemaError(f"there is no file {self.archive} to read.") from None
-        if digest != self.sha256:
-            raise SchemaError(f"{self.archive} is not the file that was named: its SHA-256 does not begin as stated.")
-        found = read(self.archive)
-        lacking = [name for name in names if name not in found.names]
-        if lacking:
-            raise SchemaError(f"{self.archive} has no column {', '.join(map(repr, lacking))}.")
-        found = read(found.only(names), kinds={name: original.schema[name].kind for name in names})
-        return Microdata(found.schema, {name: _in_type_of(original, found, name) for name in names})
-
-
-def _in_type_of(original: Microdata, archive: Microdata, name: str) -> Column:
-    """One column of the archive, its categories cast to the type of the original's, so that 1 and "1" match."""
-    ours, theirs = original.column(name).levels, archive.column(name).levels
-    if ours is None or theirs is None or ours.dtype == theirs.dtype:
-        return archive.column(name)
-    try:
-        return Column(archive.column(name).values, theirs.cast(ours.dtype))
-    except pl.exceptions.PolarsError:
-        kinds = f"{theirs.dtype.base_type()} in the archive and {ours.dtype.base_type()} in the data"
-        raise SchemaError(f"column {name!r} is {kinds}, so its values cannot match.") from None

@@ -1,0 +1,78 @@
+"""Jobs of the benchmark: numeric methods beside the plain formula and beside the times of sdcMicro.
+
+sdcMicro's time is in CPU seconds, measured once at 200,000 rows on two ARM cores (Neoverse-N1) and scaled by n; ours beside
+it is in CPU seconds too.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import polars as pl
+
+import sdcmap as sm
+from jobs import seconds
+from sdcmap.methods.swap_reidentified import own_is_nearest
+from sdcmap.microdata import Microdata
+from sdcmap.randomness import Stream
+
+SDCMICRO_NOISE = 0.37 / 200_000  # CPU seconds a row of addNoise(additive), 8 variables
+
+
+def amounts(n: int) -> tuple[np.ndarray, Microdata]:
+    """Eight skewed variables."""
+    x = np.random.default_rng(1).lognormal(8, 1, (n, 8))
+    return x, sm.read(pl.DataFrame(x, schema=[f"v{j}" for j in range(8)]), numeric="all")
+
+
+def noise_beside_sdcmicro(n: int) -> tuple[float, float]:
+    """Independent noise on 8 variables, the variances counted anew; the peer is the time of sdcMicro's addNoise."""
+    _, data = amounts(n)
+    method, found = sm.Noise(on=data.numeric), []
+    for _ in range(5):
+        fresh = Microdata(data.schema, data.columns)
+        start = time.process_time()
+        method.apply(fresh, Stream.of_seed(1))
+        found.append(time.process_time() - start)
+    return min(found), n * SDCMICRO_NOISE
+
+
+def noise(n: int) -> tuple[float, float]:
+    """Independent noise on 8 variables of a file at hand; the peer is the plain formula in numpy."""
+    x, data = amounts(n)
+    method, rng = sm.Noise(on=data.numeric), np.random.default_rng(1)
+    ours = seconds(lambda: method.apply(data, Stream.of_seed(1)), 3)
+    return ours, seconds(lambda: x + rng.normal(0, np.sqrt(0.1) * x.std(axis=0, ddof=1), x.shape), 3)
+
+
+def mixture(n: int) -> tuple[float, float]:
+    """Mixture noise on 8 variables; the peer is the plain formula in numpy."""
+    x, data = amounts(n)
+    method, rng = sm.MixtureNoise(on=data.numeric), np.random.default_rng(1)
+    ours = seconds(lambda: method.apply(data, Stream.of_seed(1)), 3)
+
+    def plain() -> np.ndarray:
+        w = rng.choice([-1, 1], x.shape) * np.sqrt(0.975) + rng.normal(0, np.sqrt(0.025), x.shape)
+        values, vectors = np.linalg.eigh(np.cov(x, rowvar=False))
+        return x + np.sqrt(0.1) * w @ (vectors * np.sqrt(values)).T
+
+    return ours, seconds(plain, 3)
+
+
+def still_found(n: int) -> tuple[float, float]:
+    """Which of n noisy records are nearest to their own; the peer compares 500 of them with all, scaled."""
+    x, data = amounts(n)
+    z = sm.Noise(on=data.numeric, variance=0.01).apply(data, Stream.of_seed(1)).matrix(data.numeric)
+    ours = seconds(lambda: own_is_nearest(x, z))
+    some = min(n, 500)
+    plain = seconds(lambda: [((z[i] - x) ** 2).sum(axis=1).argmin() for i in range(some)])
+    return ours, plain * n / some
+
+
+JOBS = [
+    ("noise, 8 variables, beside sdcMicro", noise_beside_sdcmicro, (10_000, 60_000, 200_000), "sdcMicro, CPU s"),
+    ("noise, 8 variables", noise, (10_000, 60_000, 200_000), "plain numpy"),
+    ("mixture noise, 8 variables", mixture, (10_000, 60_000, 200_000), "plain numpy"),
+    ("records still found after noise", still_found, (10_000, 60_000), "all pairs in numpy, scaled"),
+]

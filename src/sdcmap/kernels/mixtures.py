@@ -1,0 +1,94 @@
+"""Mixtures of normal distributions with mean 0 and variance 1: their centres, and draws from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.random import Generator
+
+from sdcmap.kernels.jit import jit
+
+Array = npt.NDArray[Any]
+NO_SHARE = -40.0  # a part this far below the largest, on the log scale, is lost in rounding
+
+
+def centres(relative: Array, weights: Array, variances: Array) -> Array:
+    """The centres theta_1 ... theta_K of a mixture with mean 0 and variance 1.
+
+    relative : psi_1 ... psi_(K-1). YWC (2002), appendix: psi_K = -(1/w_K) sum_(k<K) w_k psi_k; S = sum w_k psi_k^2;
+    theta_k = sqrt((1 - sigma^2)/S) psi_k, where sigma^2 = sum w_k sigma_k^2.
+    """
+    psi = np.append(relative, -(weights[:-1] @ relative) / weights[-1])
+    theta: Array = np.sqrt((1 - weights @ variances) / (weights @ psi**2)) * psi
+    return theta
+
+
+def vector_centres(weights: Array, variances: Array, dimensions: int) -> Array:
+    """The centres theta_k, one row each, of a mixture of N(theta_k, sigma_k I) with mean 0 and covariance I.
+
+    Roque (2000) solves sum w_k theta_k = 0 and sum w_k theta_k theta_k' = (1 - sum w_k sigma_k) I for K > m by non-linear
+    optimisation. With rows b_k = sqrt(w_k) theta_k these say: the m columns of B are orthogonal to sqrt(w) and to one
+    another, with one length. So the singular vectors of any start, made orthogonal to sqrt(w), are a solution, and the
+    one nearest to the start. The start is the cosine basis cos(pi j (k + 1/2)/K), j = 1 ... m: a fixed choice, so that
+    one method has one set of centres.
+    """
+    count = len(weights)
+    start = np.cos(np.pi * np.outer(np.arange(count) + 0.5, np.arange(1, dimensions + 1)) / count)
+    unit = np.sqrt(weights)
+    start = start * unit[:, np.newaxis]
+    left, _, right = np.linalg.svd(start - np.outer(unit, unit @ start), full_matrices=False)
+    found: Array = np.sqrt(1 - weights @ variances) * (left @ right) / unit[:, np.newaxis]
+    return found
+
+
+def log_mixture(error: Array, weights: Array, theta: Array, sds: Array) -> Array:
+    """log sum_k w_k N(error; theta_k, sd_k^2), up to a constant."""
+    found = np.empty(np.size(error))
+    _log_mixture(np.ravel(error), np.log(weights / sds), theta, 1 / sds, NO_SHARE, found)
+    return found.reshape(np.shape(error))
+
+
+@jit
+def _log_mixture(error: Array, tops: Array, theta: Array, scales: Array, no_share: float, found: Array) -> None:
+    for i in range(len(error)):
+        best, first = -np.inf, 0
+        for k in range(len(tops)):
+            away = (error[i] - theta[k]) * scales[k]
+            height = tops[k] - 0.5 * away * away
+            if height > best:
+                best, first = height, k
+        others = 0.0
+        for k in range(len(tops)):
+            away = (error[i] - theta[k]) * scales[k]
+            below = tops[k] - 0.5 * away * away - best
+            if below > no_share and k != first:
+                others += np.exp(below)
+        found[i] = best + np.log1p(others) if others > 0.0 else best
+
+
+def draw_components(shape: int | tuple[int, ...], weights: Array, rng: Generator) -> Array:
+    """The number of the component that each draw comes from."""
+    place = rng.random(shape)
+    found = np.zeros(place.shape, dtype=np.int16)
+    for end in np.cumsum(weights)[:-1]:
+        found += place >= end
+    return found
+
+
+def draw_mixture(shape: tuple[int, int], weights: Array, theta: Array, variances: Array, rng: Generator) -> Array:
+    """Independent draws from sum_k w_k N(theta_k, sigma_k^2)."""
+    component = draw_components(shape, weights, rng)
+    found = rng.standard_normal(shape)
+    found *= np.sqrt(variances).take(component)
+    found += theta.take(component)
+    return found
+
+
+def draw_vectors(n: int, weights: Array, theta: Array, variances: Array, rng: Generator) -> Array:
+    """n independent draws from sum_k w_k N(theta_k, sigma_k I), one row each."""
+    component = draw_components(n, weights, rng)
+    noise = rng.standard_normal((n, theta.shape[1]))
+    found: Array = theta[component] + np.sqrt(variances)[component][:, np.newaxis] * noise
+    return found

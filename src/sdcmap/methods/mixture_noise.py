@@ -1,0 +1,184 @@
+"""Additive noise from a mixture of normal distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.added_noise import AddedNoise
+from sdcmap.kernels.mixtures import centres, draw_mixture, draw_vectors, vector_centres
+from sdcmap.kernels.noise import covariance_root, unmixing
+from sdcmap.likelihood import Field, Mixture
+from sdcmap.method import Method
+from sdcmap.microdata import Array, Microdata
+from sdcmap.noise_likelihood import LEAST, covariance_before, together, together_inside
+from sdcmap.noising import Added, noise_shape
+from sdcmap.value import Positive, Range
+
+
+@dataclass(frozen=True, eq=False)
+class VectorMixture:
+    """released - known ~ sum_k shares_k N(centres_k, diag variances_k) as vectors; known, released are row numbers."""
+
+    shares: Array
+    centres: Array
+    variances: Array
+    known: Array
+    released: Array
+
+    def __call__(self, known: Array, released: Array) -> Array:
+        a, b = self.known[known.astype(np.intp)], self.released[released.astype(np.intp)]
+        parts = []
+        for share, centre, variance in zip(self.shares, self.centres, self.variances, strict=True):
+            distance = _square_distance((a + centre) / np.sqrt(variance), b / np.sqrt(variance))
+            parts.append(np.log(share) - 0.5 * np.log(variance).sum() - 0.5 * distance)
+        found: Array = np.logaddexp.reduce(parts)
+        return found
+
+
+def _square_distance(a: Array, b: Array) -> Array:
+    """|a - b|^2 along the last axis; of all rows against all without an array of their differences."""
+    if a.ndim == 3 and a.shape[1] == 1 and b.shape[0] == 1:
+        rows, columns = a[:, 0], b[0]
+        found: Array = (rows**2).sum(axis=1)[:, np.newaxis] + (columns**2).sum(axis=1) - 2 * rows @ columns.T
+    else:
+        found = ((a - b) ** 2).sum(axis=-1)
+    return found
+
+
+@dataclass(frozen=True)
+class MixtureNoise(Method):
+    """Additive noise Z = X + sqrt(d) L w with the covariance shape of X, where w is drawn from a mixture of normals.
+
+    A mixture with two narrow components pushes nearly every value away from the truth, where most normal noise is small.
+
+    Parameters
+    ----------
+    on : numeric variables to mask.
+    variance : d, the noise covariance as a share of Cov X, at least 0 (0 is the identity).
+    components : K, the number of normal distributions in the mixture; at least 2.
+    shares : their weights w_1 ... w_K, which add up to 1; by default equal.
+    centres : relative centres psi_1 ... psi_(K-1), in any unit; psi_K and the scale follow, so that w has mean 0 and
+        variance 1. By default equally spaced; for K = 2 the centres are +sqrt(1 - sigma2) and -sqrt(1 - sigma2).
+    sigma2 : the variance of each component as a share of the whole, in (0, 1); one for all, or one for each.
+    root : the root L of Cov X. Other than for normal noise the root matters, since a mixture is not the same in all
+        directions.
+    joint : False: each coordinate of w is a draw of its own from the mixture (Yancey et al.). True: Roque's mixture, one
+        draw of a component for the whole record, N(theta_k, sigma2_k Cov X) with a centre for each component in as many
+        dimensions as there are variables; it needs K above their number, and no `centres`.
+    rescale, keep_zeros, integers, lower, upper : as for Noise, in the same order.
+
+    Formula: w_j ~ sum_k w_k N(theta_k, sigma2), psi_K = -(1/w_K) sum_(k<K) w_k psi_k, S = sum_k w_k psi_k^2,
+    theta_k = sqrt((1 - sigma2)/S) psi_k. With unequal sigma2 their weighted mean stands in the last formula. Joint:
+    sum_k w_k theta_k = 0 and sum_k w_k theta_k theta_k' = (1 - sum_k w_k sigma2_k) I, which have many solutions; the one
+    nearest to the cosine basis is taken.
+    Missing values stay missing; the covariance leaves records with some out. Weights are not used: every record counts
+    once. Households are not used: persons are masked one by one.
+
+    Likelihood: a reader of the note undoes L and sees the mixture itself, which gives nearly every record away. Where he
+    cannot (records with missing values or unknown variables, a singular symmetric root, bounds or kept zeros), normal
+    noise of the same covariance stands for it.
+    Reference: Yancey, Winkler, Creecy (2002), section 3.3 and appendix, with Z = X + sqrt(d) Y; Roque (2000).
+
+    Examples
+    --------
+    >>> MixtureNoise(on=["income", "tax"], variance=0.05).text
+    "MixtureNoise(on=['income', 'tax'], variance=0.05)"
+    """
+
+    at_zero: ClassVar[Mapping[str, Any] | None] = {"variance": 0.0, "lower": None, "upper": None, "integers": False}
+
+    on: tuple[str, ...]
+    variance: Annotated[float, Range(0)] = 0.1
+    components: Annotated[int, Range(2)] = 2
+    shares: tuple[Positive, ...] = ()
+    centres: tuple[float, ...] = ()
+    sigma2: Annotated[float | tuple[float, ...], Range(0, 1, "()")] = 0.025
+    root: Literal["eigen", "cholesky", "symmetric"] = "eigen"
+    joint: bool = False
+    rescale: bool = False
+    keep_zeros: bool = False
+    integers: bool = False
+    lower: float | None = None
+    upper: float | None = None
+
+    def problems(self) -> Iterator[str]:
+        count = self.components
+        if not self.on:
+            yield ".on must name at least one variable."
+        yield from self._added.problems()
+        if self.shares and (len(self.shares) != count or abs(sum(self.shares) - 1) > 1e-9):
+            yield f".shares must be {count} numbers, one a component, that add up to 1."
+        if isinstance(self.sigma2, tuple) and len(self.sigma2) != count:
+            yield f".sigma2 must be one number or {count}, one a component."
+        if self.joint and self.centres:
+            yield ".centres belong to a mixture that is not joint; the centres of a joint one are solved for."
+        elif self.joint and count <= len(self.on):
+            yield f".joint needs more components than variables: {len(self.on) + 1} or more. Got {count}."
+        elif self.centres and len(self.centres) != count - 1:
+            yield f".centres must be {count - 1} numbers: the last centre follows from the others."
+        elif self.centres and not any(self.centres):
+            yield ".centres must not all be 0."
+
+    @property
+    def kept(self) -> str:  # type: ignore[override]
+        return self._added.kept(correlated=True)
+
+    @property
+    def distorted(self) -> str:  # type: ignore[override]
+        return self._added.distorted(correlated=True)
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        weights, theta, variances = self._mixture()
+        if self.joint:
+            w = draw_vectors(len(data), weights, theta, variances, rng)
+        else:
+            w = draw_mixture((len(data), len(self.on)), weights, theta, variances, rng)
+        root = data.view(noise_shape(self.root), self.on)
+        return self._added.masked(data, self.on, w @ root.T)  # YWC appendix, Z = X + sqrt(d) Y, y = Sigma^(1/2) w
+
+    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+        names = self.known_names(known)
+        x, y = known.matrix(names), released.matrix(names)
+        covariance = covariance_before(self._added, x, y)
+        if not self._added.plain:
+            return together_inside(self._added, x, y, covariance)
+        undo, live = unmixing(covariance_root(covariance, self.root))
+        if len(live) == 0 or names != self.on:
+            return together(self._added, x, y, covariance)
+        weights, theta, variances = self._mixture()
+
+        def complete(own: Array, seen: Array, c: float, rounding: Array) -> tuple[Field, ...]:
+            change = undo / (c * np.sqrt(max(self.variance, LEAST)))
+            blur = change**2 @ rounding  # what rounding adds to the variance of each coordinate of w
+            a, b = own @ change.T, seen @ change.T
+            if self.joint:
+                rows = np.arange(len(a), dtype=float), np.arange(len(b), dtype=float)
+                density = VectorMixture(weights, theta[:, live], variances[:, np.newaxis] + blur, a, b)
+                return (Field(*rows, density),)
+            sds = np.sqrt(variances + blur[:, np.newaxis])
+            mixtures = (Mixture(tuple(weights.tolist()), tuple(theta.tolist()), tuple(sd)) for sd in sds.tolist())
+            return tuple(Field(own, seen, density) for own, seen, density in zip(a.T, b.T, mixtures, strict=True))
+
+        return together(self._added, x, y, covariance, complete)
+
+    def _mixture(self) -> tuple[Array, Array, Array]:
+        """Weights, centres (a number each, or a row when joint) and variances of the components of w."""
+        count = self.components
+        weights = np.array(self.shares) if self.shares else np.full(count, 1 / count)
+        variances = np.broadcast_to(np.array(self.sigma2, dtype=float), (count,))
+        if self.joint:
+            return weights, vector_centres(weights, variances, len(self.on)), variances
+        relative = np.array(self.centres) if self.centres else np.arange(count - 1, 1 - count, -2, dtype=float)
+        return weights, centres(relative, weights, variances), variances
+
+    def added_noise(self) -> AddedNoise:
+        return self._added.to_take_off(self.on, self.within, correlated=True, normal=False)
+
+    @property
+    def _added(self) -> Added:
+        return Added(self.variance, self.rescale, self.keep_zeros, self.lower, self.upper, self.integers)

@@ -1,0 +1,283 @@
+"""The large file of Yancey, Winkler, Creecy (2002): the structure of Tables 4 to 9 on a stand-in, with the link files
+behind them, and figure 1 of Duncan, Keller-McNulty, Stokes (2001).
+
+The paper's matched tax file is not public, so its cells stand beside ours for their shape alone.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sdcmap.attack import Attack
+from sdcmap.charts.chart import Chart
+from sdcmap.charts.curves import draw_curves
+from sdcmap.io import read
+from sdcmap.map import overall_score
+from sdcmap.method import Method
+from sdcmap.methods import Chain, Noise, SwapReidentified
+from sdcmap.microdata import Array, Microdata
+from sdcmap.pairing import LinkTable
+from sdcmap.papers.reference import Result, reference_file
+from sdcmap.papers.yancey2002_tables import (
+    LOSSES,
+    TABLE_4,
+    TABLE_5,
+    TABLE_6,
+    TABLE_7,
+    TABLE_8,
+    TABLE_9,
+    Table,
+    beside,
+    method_of,
+)  # fmt: skip
+from sdcmap.plan import Plan
+from sdcmap.progress import bar
+from sdcmap.risk import Informed, Linkage
+from sdcmap.scores import Scores
+from sdcmap.sweep import sweep
+from sdcmap.utility import S1, S2
+
+EIGHT = ("TOTINC", "AGI", "WAGES", "TAXINT", "DIVID", "BUSFARM", "NTXINT", "SOCSEC")
+ELEVEN = (*EIGHT, "PENSION", "IRADIST", "CAPGAIN")
+CATEGORIES = ("RETTYPE", "NCHILD", "NEXEMPT", "AGED", "SCHC", "SCHF")
+PARTS = {"heads": ("RETTYPE", 4), "schedule_c": ("SCHC", 1)}  # the subpopulations of Tables 8 and 9
+UNUSUAL = 771 / 64_998  # share of records with unusual combinations, Duncan et al. (2001), figure 1
+NOISE = (0.0049, 0.01, 0.02, 0.05, 0.1, 0.2333, 1.0, 9.0)  # lambda2; printed: .0049 to .2333, then 9
+DRAWS = 3  # of each lambda2
+TOP = (10, 20, 50, 100, 500, 1000)
+Cells = dict[str, dict[str, dict[str, Any]]]
+
+
+def row_method(row: str, on: tuple[str, ...]) -> Method:
+    """A row as a method; add01_sw swaps within return types what linkage still finds."""
+    if row == "add01_sw":
+        return Chain((method_of("add01", on), SwapReidentified(on=on, within=("RETTYPE",))))
+    return method_of(row, on)
+
+
+def tax_units(data: Path | None, every: int) -> tuple[Microdata, str]:
+    """Every so many-th record of the stand-in for the tax file, or a generated one; and which it is.
+
+    A subpopulation is a column that holds its name, and elsewhere a name for each record: too few to be measured.
+    """
+    file = reference_file("cps_tax_income.parquet", data)
+    frame = pl.read_parquet(file) if file is not None else _generated()
+    frame = frame.gather_every(every).select(*ELEVEN, *CATEGORIES)
+    apart = pl.int_range(pl.len()).cast(pl.String)
+    frame = frame.with_columns(
+        pl.when(pl.col(name) == value).then(pl.lit(part)).otherwise(apart).alias(part)
+        for part, (name, value) in PARTS.items()
+    )
+    where = "generated stand-in" if file is None else f"reference file {file.name}, itself a stand-in"
+    said = f"{where}; {frame.height:,} records" + (f", 1 in {every} (--large: all)" if every > 1 else "")
+    return read(frame, numeric=list(ELEVEN), other=[*CATEGORIES, *PARTS]), said
+
+
+def _generated(n: int = 6_000) -> pl.DataFrame:
+    """Skewed incomes, most of them zero, of tax units with a few categories."""
+    rng = np.random.default_rng(2)
+    common = rng.normal(size=(n, 1))
+    x = np.exp(8 + common + rng.normal(size=(n, 11))).round() * (rng.random((n, 11)) < np.linspace(1, 0.1, 11))
+    x[:, 0] = x[:, 1:].sum(axis=1) + 1
+    categories = {name: rng.geometric(0.5, n) for name in CATEGORIES}
+    return pl.DataFrame(x, schema=list(ELEVEN)).with_columns(**categories)
+
+
+def large_file(data: Path | None, every: int, seed: int, workers: int | None) -> Result:
+    """Tables 4 to 9, the link files and figure 1."""
+    units, which = tax_units(data, every)
+    eleven = Plan([row_method(row, ELEVEN) for row in TABLE_4], _sums(ELEVEN), seed=seed)
+    ways = [("", False), *((part, corrected) for part in PARTS for corrected in (True, False))]
+    losses = [loss for part, corrected in ways for loss in _sums(EIGHT, part, corrected)]
+    eight = Plan([row_method(row, EIGHT) for row in TABLE_5], losses, seed=seed)
+    scores = sweep(units, eight, workers=workers)
+    tables = {
+        "table4": _losses(sweep(units, eleven, workers=workers), ELEVEN, TABLE_4),
+        "table5": _losses(scores, EIGHT, TABLE_5),
+        "table8": _losses(scores, EIGHT, TABLE_8, "heads"),
+        "table9": _losses(scores, EIGHT, TABLE_9, "schedule_c"),
+    }
+    links = link_files(units, eight)
+    tables["table6"] = {
+        row: {
+            name: {"mean": value, "sd": None, "paper": TABLE_6[row][name]}
+            for name, value in (("total", float(found.found.mean())), ("zone", _in_zone(found)))
+        }
+        for row, found in links.items()
+    }
+    tables["table7"] = {row: _scores(tables, row) for row in links}
+    files = {row: _precision(found) for row, found in links.items()}
+    survivors = _survivors(units, links)
+    curve = unusual_records(units, seed, workers)
+    document = {**tables, "link_files": files, "survivors": survivors, "duncan_figure1": curve, "large_data": which}
+    return Result(document, tuple(_lines(document, which)), {"duncan_figure1": _figure(curve)})
+
+
+def _sums(on: tuple[str, ...], part: str = "", corrected: bool = False) -> tuple[S1, S2]:
+    """s1 and s2, whose parts are all losses; of a subpopulation."""
+    by = (part,) if part else ()
+    return S1(on=on, by=by, corrected=corrected), S2(on=on, by=by, corrected=corrected)
+
+
+def _losses(scores: Scores, on: tuple[str, ...], printed: Table, part: str = "") -> Cells:
+    """IL1 to s2 of each row, from the parts of s1 and s2; noise corrected by Kim's method in a subpopulation."""
+    found: Cells = {}
+    for row in printed:
+        method = row_method(row, on).text
+        parts: dict[str, float] = {}
+        for corrected in (True, False) if part else (False,):
+            for loss in _sums(on, part, corrected):
+                mine = scores.column(loss.text).filter(pl.col("method") == method)
+                if len(mine):
+                    parts = {**json.loads(mine["parts"][0]), **parts}
+        values: dict[str, float | None] = {name: parts.get(name) for name in LOSSES[:6]}
+        if "IL1" in parts and "IL1s" in parts:
+            four = [parts[name] for name in ("IL2", "IL3", "IL4", "IL5")]
+            values |= {"s0": sum(four) / 4, "s1": (parts["IL1"] + sum(four)) / 5}
+            values["s2"] = (parts["IL1s"] + parts["IL2"] + parts["IL4"] + parts["IL5"]) / 4
+        found[row] = {
+            name: {"mean": values.get(name), "sd": None, "paper": printed[row][name]} for name in LOSSES
+        }  # fmt: skip
+    return found
+
+
+def link_files(units: Microdata, plan: Plan) -> dict[str, LinkTable]:
+    """The links of the l metric on the first release of each row; record by record, which no sweep keeps."""
+    attack, found = Linkage("l", on=EIGHT), {}
+    rows = {row_method(row, EIGHT).text: row for row in TABLE_5}
+    with bar() as report:
+        for done, candidate in enumerate(plan.candidates):
+            report(done, plan.count)
+            if candidate.method.text in rows:
+                masked = candidate.method.apply(units, candidate.stream(plan.seed))
+                found[rows[candidate.method.text]] = attack.links(units, masked)
+    return found
+
+
+def _in_zone(links: LinkTable) -> float:
+    return float(links.found[links.zone()].sum()) / len(links.found)
+
+
+def _scores(tables: dict[str, Cells], row: str) -> dict[str, dict[str, Any]]:
+    found = {}
+    for zone, share in (("", "total"), ("zone ", "zone")):
+        for name, loss in (("A", "s0"), ("D", "s1"), ("S", "s2")):
+            parts = tables["table5"][row][loss]["mean"], tables["table6"][row][share]["mean"]
+            value = None if None in parts else overall_score(*parts)
+            found[zone + name] = {"mean": value, "sd": None, "paper": TABLE_7[row][zone + name]}
+    return found
+
+
+def _precision(links: LinkTable) -> dict[str, Any]:
+    """The share of true links among the best so many, by weight; how many links there are, and how many are believed."""
+    rows, precision = links.ranked()
+    shares = {str(top): float(precision[top - 1]) for top in TOP if top <= len(rows)}
+    return {"links": len(rows), "linked": links.facts["linked"], "zone": len(links.zone()), "precision": shares}
+
+
+def _survivors(units: Microdata, links: dict[str, LinkTable]) -> dict[str, float]:
+    """Records that are truly linked, and believed, in every file with mixture noise, and how far out they lie."""
+    held = np.ones(len(units), dtype=bool)
+    for row, found in links.items():
+        if "mixadd" in row:
+            believed = np.zeros(len(units), dtype=bool)
+            believed[found.zone()] = True
+            held &= believed & (found.found == 1)
+    out = farthest(units.matrix(EIGHT))
+    return {
+        "records": int(held.sum()),
+        "median_sds_from_mean": float(np.median(out[held])) if held.any() else float("nan"),
+        "median_sds_of_all": float(np.median(out)),
+    }
+
+
+def farthest(x: Array) -> Array:
+    """The largest distance of a record's values from their means, in standard deviations."""
+    found: Array = (np.abs(x - x.mean(axis=0)) / x.std(axis=0, ddof=1)).max(axis=1)
+    return found
+
+
+def unusual_records(units: Microdata, seed: int, workers: int | None) -> list[dict[str, float]]:
+    """The share of records with unusual categories that are found again among all noisy ones, by amounts alone.
+
+    As Duncan et al. (2001), section 2, tell it: noise with covariance lambda2 Cov X, the snooper holds the original amounts
+    of the unusual records, and U = 1/(1 + lambda2).
+    """
+    combination = units.frame().with_row_index("row").with_columns(count=pl.len().over(CATEGORIES))
+    targets = combination.sort("count", "row").head(max(1, round(UNUSUAL * len(units))))
+    with tempfile.TemporaryDirectory(prefix="sdcmap-") as folder:
+        path = Path(folder) / "targets.parquet"
+        targets.select(*EIGHT, "row").write_parquet(path)
+        attacks: dict[str, Attack] = {
+            "informed": Informed(archive=str(path), row="row", on=EIGHT),
+            "l": Linkage("l", archive=str(path), row="row", on=EIGHT),
+        }
+        plan = Plan(
+            [Noise(on=EIGHT, variance=noise, correlated=True) for noise in NOISE],
+            list(attacks.values()),
+            replicates=DRAWS,
+            seed=seed,
+        )
+        scores = sweep(units, plan, workers=workers)
+    rows = []
+    for noise in NOISE:
+        text = Noise(on=EIGHT, variance=noise, correlated=True).text
+        row = {"lambda2": noise, "U": 1 / (1 + noise), "targets": targets.height}
+        for name, attack in attacks.items():
+            found = scores.pooled(attack.text).filter(pl.col("method") == text)
+            scale = len(units) / targets.height
+            row |= {name: found["value"][0] * scale, f"{name}_se": found["se"][0] * scale}
+        rows.append(row)
+    return rows
+
+
+def _figure(curve: list[dict[str, float]]) -> Chart:
+    series = {"informed": "reader of the method note", "l": "linkage, l metric"}
+    rows = [
+        {"series": said, "x": row["U"], "y": row[name], "se": row[f"{name}_se"], "lambda2": row["lambda2"]}
+        for name, said in series.items()
+        for row in curve
+    ]
+    return draw_curves(
+        pl.DataFrame(rows), x="Utility of the mean: 1/(1 + λ²), higher is better",
+        y="Share of unusual records re-identified, lower is better", log=False,
+    )  # fmt: skip
+
+
+def _lines(document: dict[str, Any], which: str) -> Iterator[str]:
+    titles = {
+        "table4": "Table 4, information loss, 11 variables",
+        "table5": "Table 5, information loss, 8 variables",
+        "table6": "Table 6, re-identified shares, l metric; zone: the best links, down to where a fifth of them is true",
+        "table7": "Table 7, overall scores 50 (loss + share)",
+        "table8": "Table 8, subpopulation of return type 4, moments corrected for noise",
+        "table9": "Table 9, subpopulation with schedule C, moments corrected for noise",
+    }
+    yield ""
+    yield f"The large file: {which}. The printed cells are of the tax file, which is not public: for the shape alone."
+    for name, title in titles.items():
+        yield ""
+        yield from beside(title, document[name], 2 if name == "table7" else 4)
+    yield ""
+    yield "Link files by weight, best first: share of true links down to"
+    yield f"{'':<14}{'links':>8}{'linked':>8}{'zone':>8}" + "".join(f"{top:>8}" for top in TOP)
+    for row, file in document["link_files"].items():
+        shares = "".join(f"{file['precision'].get(str(top), float('nan')):>8.3f}" for top in TOP)
+        yield f"{row:<14}{file['links']:>8,}{file['linked']:>8.2f}{file['zone']:>8,}{shares}"
+    held = document["survivors"]
+    yield (
+        f"Truly linked and believed under every mixture noise: {held['records']} records; their farthest value lies "
+        f"{held['median_sds_from_mean']:.1f} standard deviations out (median; all: {held['median_sds_of_all']:.1f})."
+    )
+    yield ""
+    curve = document["duncan_figure1"]
+    yield f"Duncan et al. (2001), figure 1: {curve[0]['targets']} records of unusual categories, found again by amounts"
+    yield f"{'lambda2':>10}{'U':>8}{'informed':>10}{'l':>8}"
+    yield from (f"{row['lambda2']:>10g}{row['U']:>8.3f}{row['informed']:>10.3f}{row['l']:>8.3f}" for row in curve)

@@ -1,0 +1,182 @@
+"""Yancey, Winkler, Creecy (2002), Disclosure risk assessment in perturbative microdata protection.
+
+Tables 1 to 3 on the paper's small file, over many seeds, beside the printed cells; the structure of Tables 4 to 9 on a
+stand-in for its large one; and figure 1 of Duncan, Keller-McNulty, Stokes (2001), which came from the same hands.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sdcmap.io import read
+from sdcmap.kernels.losses import il2_losses, il5_losses
+from sdcmap.kernels.mixtures import centres, draw_mixture
+from sdcmap.kernels.moments import moments
+from sdcmap.kernels.noise import complete_covariance_root, rescaled
+from sdcmap.map import overall_score
+from sdcmap.microdata import Array, Microdata
+from sdcmap.papers.reference import Result, reference_file
+from sdcmap.papers.tax_incomes import large_file
+from sdcmap.papers.yancey2002_tables import (
+    ERRATA,
+    LOSSES,
+    OTHER_ERRATA,
+    TABLE_1,
+    TABLE_2,
+    TABLE_3,
+    Table,
+    beside,
+    method_of,
+)  # fmt: skip
+from sdcmap.plan import Plan
+from sdcmap.risk import WorstLinkage
+from sdcmap.scores import Scores
+from sdcmap.sweep import sweep
+from sdcmap.utility import S0, S1, S2
+
+ROWS = tuple(TABLE_1)
+SHARES = (0.01, 0.05, 0.10, 0.20)  # d of the mixtures
+ATTACKS = ("d", "l", "nearest", "nearest one-to-one", "mahalanobis", "mahalanobis one-to-one", "informed", "worst")
+Cells = dict[str, dict[str, dict[str, Any]]]
+
+
+def census(data: Path | None) -> tuple[Microdata, str]:
+    """The paper's small file where the reference file is at hand, else a generated one of its size; and which it is."""
+    file = reference_file("casc_census.parquet", data) or reference_file("casc_census.csv", data)
+    if file is not None:
+        return read(file, numeric="all"), f"reference file {file.name}"
+    rng = np.random.default_rng(1)
+    common = rng.normal(size=(1080, 1))
+    x = np.exp(8 + common + 0.7 * rng.normal(size=(1080, 12))).round() + 1
+    frame = pl.DataFrame(np.column_stack([x, x[:, 0] + x[:, 1]]), schema=[f"v{j}" for j in range(1, 14)])
+    return read(frame, numeric="all"), "generated stand-in; the printed cells are of another file"
+
+
+def run(
+    *, seeds: int = 20, large: bool = False, data: Path | None = None, seed: int | None = None,
+    workers: int | None = None,
+) -> Result:  # fmt: skip
+    """The experiment.
+
+    seeds : random draws of each row of Tables 1 to 3. large : take all 59,315 records of the large file, not a sixth.
+    data : folder of reference files. seed : of the whole run; by default a fresh one.
+    """
+    key = secrets.randbits(256) if seed is None else seed
+    small, which = census(data)
+    measures = [S0(), S1(), S2(), WorstLinkage()]
+    plan = Plan([method_of(row, small.numeric) for row in ROWS], measures, replicates=seeds, seed=key)
+    tables = Draws.of(sweep(small, plan, workers=workers), small.numeric)
+    document: dict[str, Any] = {"table1": tables.table1(), "table2": tables.table2(), "table3": tables.table3()}
+    exact = exact_statements(small.matrix(small.numeric), np.random.default_rng(key))
+    part = large_file(data, every=1 if large else 6, seed=key, workers=workers)
+    lines = [*_lines(document, exact, which, seeds), *part.lines, "Other errata of the paper:"]
+    lines += [f"  {number}. {text}" for number, text in enumerate(OTHER_ERRATA, 1)]
+    document |= {"exact": exact, **part.document, "data": which, "seeds": seeds}
+    return Result(document, tuple(lines), part.figures)
+
+
+class Draws:
+    """What the sweep found, a list of values over the seeds for each row: losses, re-identified shares, scores."""
+
+    def __init__(self, values: Mapping[str, Mapping[str, list[float]]]) -> None:
+        self.values = values
+
+    @staticmethod
+    def of(scores: Scores, on: tuple[str, ...]) -> Draws:
+        rows = {method_of(row, on).text: row for row in ROWS}
+        values: dict[str, dict[str, list[float]]] = {row: {} for row in ROWS}
+        names = {"S0": "s0", "S1": "s1", "S2": "s2", "WorstLinkage": "worst"}
+        for measure in scores.measure["name"].to_list():
+            for found in scores.column(measure).sort("method", "replicate").iter_rows(named=True):
+                if found["method"] in rows:
+                    mine = values[rows[found["method"]]]
+                    parts = {names[measure]: found["value"], **json.loads(found["parts"])}
+                    wanted = {"S0": ("s0",), "S1": ("s1", "IL1", "IL2", "IL3", "IL4", "IL5"), "S2": ("s2", "IL1s")}
+                    for part in wanted.get(measure, ATTACKS):
+                        mine.setdefault(part, []).append(parts[part])
+        return Draws(values)
+
+    def table1(self) -> Cells:
+        """Information loss."""
+        return {row: _cells("table1", row, {name: self.values[row][name] for name in LOSSES}, TABLE_1) for row in ROWS}
+
+    def table2(self) -> Cells:
+        """Re-identified shares: the paper's attacks d and l, and what other snoopers can do."""
+        return {row: _cells("table2", row, {name: self.values[row][name] for name in ATTACKS}, TABLE_2) for row in ROWS}
+
+    def table3(self) -> Cells:
+        """Overall scores 50 (loss + re-identified share)."""
+        found = {}
+        for row, values in self.values.items():
+            scores = {
+                f"{metric} {name}": [overall_score(*pair) for pair in zip(values[loss], values[metric], strict=True)]
+                for metric in "dl"
+                for name, loss in (("A", "s0"), ("D", "s1"), ("S", "s2"))
+            }
+            found[row] = _cells("table3", row, scores, TABLE_3)
+        return found
+
+
+def _cells(table: str, row: str, draws: Mapping[str, list[float]], printed: Table) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for name, values in draws.items():
+        sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        found[name] = {"mean": float(np.mean(values)), "sd": sd, "paper": printed[row].get(name)}
+        if (row, name) in ERRATA[table]:
+            found[name]["erratum"] = ERRATA[table][row, name]
+    return found
+
+
+def exact_statements(x: Array, rng: np.random.Generator) -> dict[str, float]:
+    """The statements of the tables that need one W for all d, as their largest relative error: no plan shares a stream.
+
+    IL2 grows as sqrt(d) (printed .002 .004 .006 .008), and rescaling changes neither IL2 nor IL5.
+    """
+    half, s2 = np.full(2, 0.5), np.full(2, 0.025)
+    w = draw_mixture(x.shape, half, centres(np.array([1.0]), half, s2), s2, rng)
+    noise = w @ complete_covariance_root(x).T
+    before, ratio, mean_change, correlation_change = moments(x), [], [], []
+    for d in SHARES:
+        z = x + np.sqrt(d) * noise
+        scaled = np.column_stack([rescaled(column, d) for column in z.T])
+        after, drawn_in = moments(z), moments(scaled)
+        loss = il2_losses(before, after).mean()
+        ratio.append(loss / np.sqrt(d))
+        mean_change.append(abs(il2_losses(before, drawn_in).mean() / loss - 1))
+        correlation_change.append(
+            abs(np.nanmean(il5_losses(before, drawn_in)) / np.nanmean(il5_losses(before, after)) - 1)
+        )
+    return {
+        "IL2 grows as sqrt(d)": float(max(ratio) / min(ratio) - 1),
+        "IL2 of scaled equals unscaled": float(max(mean_change)),
+        "IL5 of scaled equals unscaled": float(max(correlation_change)),
+    }
+
+
+def _lines(document: Mapping[str, Any], exact: Mapping[str, float], which: str, seeds: int) -> Iterator[str]:
+    yield "Yancey, Winkler, Creecy (2002)"
+    yield f"{which}; {seeds} seeds. sd: of one run. * / **: the printed cell is over 2 / 3 sd from our mean; e: erratum."
+    titles = {
+        "table1": "Table 1, information loss",
+        "table2": 'Table 2, re-identified shares (weights "freq", tolerance .2); beyond d and l: attacks the paper has not',
+        "table3": "Table 3, overall scores 50 (loss + share)",
+    }
+    for name, title in titles.items():
+        yield ""
+        yield from beside(title, document[name], 2 if name == "table3" else 4)
+    yield ""
+    yield "Errata among these cells:"
+    for name in titles:
+        cells: dict[str, list[str]] = {}
+        for (row, column), reason in ERRATA[name].items():
+            cells.setdefault(reason, []).append(f"{row} {column}")
+        yield from (f"  Table {name[-1]}, {', '.join(places)}: {reason}." for reason, places in cells.items())
+    yield "With one draw of W for all d (largest relative error):"
+    yield from (f"  {statement}: {error:.1e}" for statement, error in exact.items())

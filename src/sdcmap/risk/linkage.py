@@ -1,0 +1,180 @@
+"""Probabilistic record linkage of numeric and categorical fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import numpy as np
+
+from sdcmap.attack import Attack
+from sdcmap.errors import Undefined
+from sdcmap.kernels.agreement import agreement_matrix
+from sdcmap.kernels.fellegi_sunter import MOST_FIELDS, FellegiSunter, count_patterns, em
+from sdcmap.kernels.links import agreement_links
+from sdcmap.microdata import Array, Microdata
+from sdcmap.pairing import LinkTable, Pair, Scoring, link_one_to_one
+from sdcmap.value import Range
+
+AGREES = 0.9  # m of weights "freq"
+NEAR_ZERO = 0.1  # max(|a|, 0.1) in the denominator
+LEAST_REACH = 1e-100  # a denominator that never overflows
+Weights = tuple[Array, Array, Mapping[str, float]]  # wD, wA - wD, and what is to be said of them
+
+
+def signed_log(x: Array) -> Array:
+    """sign(x) log max(|x|, 1): log x from 1 on, and defined for zero and below."""
+    logged: Array = np.sign(x) * np.log(np.maximum(np.abs(x), 1.0))
+    return logged
+
+
+def coincidence(x: Array) -> float:
+    """P(two values drawn from a column are equal), missing ones left out."""
+    count = np.unique(x[~np.isnan(x)], return_counts=True)[1]
+    return float(((count / max(count.sum(), 1)) ** 2).sum())
+
+
+def weigh(m: Array, u: Array) -> tuple[Array, Array]:
+    """(wD, wA - wD) with wA = log m/u, wD = log (1 - m)/(1 - u); agreement never counts against a link."""
+    low = np.log((1 - m) / (1 - u))
+    return low, np.maximum(np.log(m / u) - low, 0.0)
+
+
+def frequency_weights(known: Array) -> tuple[Array, Array]:
+    """m = .9 and u = how often two values coincide; a field with u >= m says nothing.  YWC notes: best fit to Table 2"""
+    u = np.array([coincidence(column) for column in known.T])
+    telling = (u < AGREES) & (u > 0)
+    low, gain = weigh(np.full(len(u), AGREES), np.where(telling, u, 0.5))
+    return np.where(telling, low, 0.0), np.where(telling, gain, 0.0)
+
+
+@dataclass(frozen=True)
+class Linkage(Attack):
+    """The share of records that probabilistic record linkage, one to one, gives back to their owners.
+
+    The snooper holds records of people he can name, and compares each with each released record, field by field: a
+    field that is near counts for the pair, one that is far against it. He takes the one-to-one links with the largest sum
+    of weights. He succeeds when a released record is linked to the record it was made from.
+
+    Parameters
+    ----------
+    metric : "d", the difference relative to his value; "l", the difference of logarithms relative to the logarithm of
+        his value (of zero and negative values: the signed log, sign(x) log max(|x|, 1)).
+    tolerance : the relative difference t from which on a field disagrees wholly, in (0, 1].
+    weights : "freq", m = .9 and u = the probability that two of his values coincide; "equal"; "em", m and u by EM over
+        agreement patterns (agreement: a relative difference of at most t); "known", m and u counted on the true pairs,
+        which no snooper can; or a number for each variable, how much its agreement counts, at least 0.
+    on : the variables he knows; by default the numeric variables and the keys. Categories agree when they are equal.
+    archive : path of his own file, with its own rows and errors; by default he holds the original records.
+    row : the archive's column that says which row of the data, from 0, each record is; by default row i is row i.
+    sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
+    inclusion : the probability that his target is in the file, in (0, 1]; the share found is multiplied by it, and
+        stands without it in `parts` as "prosecutor".
+
+    Formula: weight of a pair = sum over fields of max(wA - (wA - wD) r/t, wD), r = |a - b| / max(|a|, 0.1), a his value,
+    b the released one; wA = log m/u, wD = log (1-m)/(1-u). Value: expected hits / released records; records with equal
+    values are exchanged at random. Up to 25 million pairs the assignment is optimal; beyond, it is made on the best
+    candidates (50 a record, more where needed), with the share "linked" (below .99 the value is low by what is not linked)
+    and the "gap", a bound on how far the optimum lies above, in `parts`. "zone": the hits among the best links, down to
+    where a fifth of them are true. With "em", "em_links" (links a record) and "em_doubts": not 0 where the class found is
+    not the matches (over 3 links a record, a field with m <= u, or no convergence).
+    Missing: a field that is missing in one of two records weighs 0. Weights and households are not used. A constant
+    column says nothing.
+    Releasing nothing leaves a guess: 1/n.
+    Reference: Yancey, Winkler, Creecy (2002), section 4; Fellegi, Sunter (1969).
+
+    Examples
+    --------
+    >>> Linkage("l", tolerance=0.1).text
+    "Linkage(metric='l', tolerance=0.1)"
+    """
+
+    metric: Literal["d", "l"] = "d"
+    tolerance: Annotated[float, Range(0, 1, "(]")] = 0.2
+    weights: Literal["freq", "equal", "em", "known"] | tuple[float, ...] = field(  # type: ignore[misc, assignment]
+        default="freq", kw_only=True
+    )
+
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        if isinstance(self.weights, tuple) and (not self.weights or min(self.weights) < 0 or not any(self.weights)):
+            yield ".weights must be numbers of at least 0, not all 0."
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        problems = list(super().misfits(data))
+        yield from problems
+        if not problems and isinstance(self.weights, tuple) and len(self.weights) != len(self.variables(data)):
+            variables = len(self.variables(data))
+            yield f"Linkage.weights has {len(self.weights)} numbers for {variables} variables."
+
+    def link(self, pair: Pair) -> LinkTable:
+        known, released, reach = self._comparable(pair)
+        low, gain, said = self._weights(pair, known, released, reach)
+        table = link_one_to_one(
+            pair,
+            Scoring(
+                lambda rows: agreement_matrix(known[rows], released, reach[rows], low, gain),
+                lambda rows, keep: agreement_links(known[rows], released, reach[rows], low, gain, keep),
+            ),
+        )
+        return table._replace(facts={**table.facts, **said})
+
+    def classes(self, original: Microdata, masked: Microdata) -> FellegiSunter:
+        """What EM finds in the agreement patterns of this file: m and u, its trace, doubts and thresholds."""
+        return agreement_classes(*self._comparable(self.pair(original, masked, self.checked(original))))
+
+    def _comparable(self, pair: Pair) -> tuple[Array, Array, Array]:
+        """Both files as the metric sees them, and the difference t max(|a|, 0.1) from which on a field disagrees."""
+        known, released = pair.known, pair.released
+        if self.metric == "l":
+            known, released = (np.where(pair.categorical, x, signed_log(x)) for x in (known, released))
+        reach = np.maximum(self.tolerance * np.maximum(np.abs(known), NEAR_ZERO), LEAST_REACH)
+        reach = np.where(np.isnan(reach), 1.0, reach)
+        return known, released, np.where(pair.categorical, 0.5, reach)  # codes differ by 1 at least
+
+    def _weights(self, pair: Pair, known: Array, released: Array, reach: Array) -> Weights:
+        fields = known.shape[1]
+        if isinstance(self.weights, tuple):
+            gain = np.array(self.weights)
+            return -gain / 2, gain, {}
+        if self.weights == "equal":
+            return np.full(fields, -0.5), np.ones(fields), {}
+        if self.weights == "freq":
+            return *frequency_weights(pair.known), {}
+        if self.weights == "known":
+            return *weigh(*_true_rates(pair, known, released, reach)), {}
+        found = agreement_classes(known, released, reach)
+        low, gain = weigh(found.m, found.u)
+        return low, gain, {"em_links": found.links, "em_doubts": float(len(found.doubts))}
+
+
+def agreements(known: Array, released: Array, reach: Array) -> Array:
+    """known x released x fields: 1 where the difference is at most `reach`, 0 where it is more, -1 where one is missing."""
+    apart = np.abs(known[:, np.newaxis, :] - released[np.newaxis, :, :])
+    found: Array = np.where(np.isnan(apart), -1, apart <= reach[:, np.newaxis, :]).astype(np.int8)
+    return found
+
+
+def agreement_classes(known: Array, released: Array, reach: Array) -> FellegiSunter:
+    """EM over the agreement patterns of all pairs."""
+    n, m = len(known), len(released)
+    if known.shape[1] > MOST_FIELDS:
+        raise Undefined(f'weights "em" take at most {MOST_FIELDS} variables; there are {known.shape[1]}.')
+    patterns = count_patterns(lambda rows: agreements(known[rows], released, reach[rows]), n, m, known.shape[1])
+    return em(patterns, n)
+
+
+def _true_rates(pair: Pair, known: Array, released: Array, reach: Array) -> tuple[Array, Array]:
+    """(m, u): how often fields agree among true pairs, and among all pairs."""
+    n, m = len(known), len(released)
+    held = np.flatnonzero(pair.truth >= 0)
+    if len(held) == 0:
+        raise Undefined('weights "known" need true pairs, and the snooper knows none of the released records.')
+    own = pair.truth[held]
+    apart = np.abs(known[own] - released[held])
+    rates = [((apart <= reach[own]).sum(axis=0), (~np.isnan(apart)).sum(axis=0))]
+    patterns = count_patterns(lambda rows: agreements(known[rows], released, reach[rows]), n, m, known.shape[1])
+    rates.append((patterns.pairs @ (patterns.field == 1), patterns.pairs @ (patterns.field >= 0)))
+    true, every = ((yes + 0.5) / (total + 1) for yes, total in rates)  # never 0 or 1
+    return true, every

@@ -1,0 +1,42 @@
+"""Information loss of means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sdcmap.information_loss import MomentsMeasure, mean_of
+from sdcmap.kernels.losses import il2_losses
+from sdcmap.microdata import Microdata
+
+
+@dataclass(frozen=True)
+class IL2(MomentsMeasure):
+    """The mean relative change of the means.
+
+    Parameters
+    ----------
+    on : numeric variables; by default all numeric variables of the file.
+    weighted : use the survey weights; needs a weight.
+    by : variables that divide the records into subpopulations; the loss is then the mean over the subpopulations, each
+        measured as a file of its own, and the worst one is in the parts.
+    least : records a subpopulation needs in the original to be measured, at least 2.
+    corrected : take the noise off first, as a data user can who has read the method note (Kim 1990): subpopulation means
+        are undone of any rescaling, and d Cov X, told by the whole released file, is taken off subpopulation
+        covariances. For additive noise alone; other methods have no corrected value.
+    made_by : the method, where neither a sweep nor a release tells it.
+
+    Formula: IL2 = mean over variables j of |mean x_j - mean z_j| / |mean x_j|; 0/0 = 0.
+    Missing: means over the values present, covariances and correlations over complete pairs, in each file on its own.
+    Weights: used when `weighted`, else every record counts once. Households are not used.
+    A mean of 0 that masking changed leaves the measure undefined; a mean near 0 makes it large.
+    Reference: Yancey, Winkler, Creecy (2002), section 3.5.
+
+    Examples
+    --------
+    >>> IL2(by="sex").text
+    "IL2(by='sex')"
+    """
+
+    def losses(self, original: Microdata, masked: Microdata) -> list[dict[str, float]]:
+        pairs = self.compared(original, masked)
+        return [{"IL2": mean_of(il2_losses(before, after), "mean")} for before, after in pairs]
