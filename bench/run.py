@@ -1,33 +1,71 @@
 """Run the benchmark: a table on the screen, bench/results.json beside this file.
 
-    python bench/run.py            every job
+    python bench/run.py            every job of every jobs*.py
     python bench/run.py swap png   the jobs whose name holds one of these words; the others keep their rows
 
 Each (job, n) runs in a process of its own, so that its peak memory is its own. `ratio` is the peer's time over ours, in
-the same run; `growth` is the exponent of n fitted over the job's sizes (1 is linear).
+the same run; `growth` is the exponent of n fitted over the job's sizes (1 is linear). A job that cannot run here says why
+and is left out.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import resource
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from unittest import SkipTest
 
 from rich.console import Console
 from rich.table import Table
 
-from jobs import JOBS
+HERE = Path(__file__).parent
+MOST_SECONDS = 300  # for one job at one size
+COLUMNS = ("job", "n", "seconds", "peak_mb", "peer", "peer_seconds", "peer_peak_mb", "ratio", "growth")
 
 
-def one(name: str, n: int) -> None:
-    """Run one job and print its figures as JSON."""
-    run = next(function for job, function, _, _ in JOBS if job == name)
-    ours, peer = run(n)
-    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
-    print(json.dumps({"seconds": ours, "peak_mb": peak, "peer_seconds": peer}))
+def modules() -> list[str]:
+    """The modules of jobs: jobs.py first, then jobs_*.py in the order of their names."""
+    return ["jobs", *sorted(path.stem for path in HERE.glob("jobs_*.py"))]
+
+
+def jobs() -> Iterator[tuple[str, str, tuple[int, ...], str]]:
+    """(module, job, sizes, peer) of every job."""
+    for module in modules():
+        for name, _, sizes, peer in importlib.import_module(module).JOBS:
+            yield module, name, sizes, peer
+
+
+def one(module: str, name: str, n: int) -> None:
+    """Run one job and print its figures as JSON; a peer that ran elsewhere gives its peak memory too."""
+    run = next(function for job, function, _, _ in importlib.import_module(module).JOBS if job == name)
+    try:
+        ours, peer, *peak_of_peer = run(n)
+    except SkipTest as reason:
+        print(json.dumps({"skipped": str(reason)}))
+        return
+    who = (resource.RUSAGE_SELF,) if peak_of_peer else (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    peak = max(resource.getrusage(one).ru_maxrss for one in who) / 1024
+    found = {"seconds": ours, "peak_mb": peak, "peer_seconds": peer, "peer_peak_mb": next(iter(peak_of_peer), None)}
+    print(json.dumps(found))
+
+
+def run_apart(module: str, name: str, n: int) -> dict[str, Any]:
+    """Run one job in a process of its own."""
+    command = [sys.executable, __file__, "--one", module, name, str(n)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS)
+    except subprocess.TimeoutExpired:
+        return {"skipped": f"it took more than {MOST_SECONDS} s"}
+    if done.returncode:
+        return {"skipped": (done.stderr.strip().splitlines() or ["it failed"])[-1]}
+    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def growth(points: list[tuple[int, float]]) -> float | None:
@@ -39,45 +77,56 @@ def growth(points: list[tuple[int, float]]) -> float | None:
     return sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / sum((x - mean_x) ** 2 for x in xs)
 
 
-def main(words: list[str]) -> None:
-    rows = []
-    for name, _, sizes, peer in JOBS:
+def main(words: list[str]) -> int:
+    known = list(jobs())
+    rows, skipped, start = [], [], time.monotonic()
+    for module, name, sizes, peer in known:
         if words and not any(word in name for word in words):
             continue
         made = []
         for n in sizes:
-            command = [sys.executable, __file__, "--one", name, str(n)]
-            found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            made.append({"job": name, "n": n, **found, "peer": peer, "ratio": found["peer_seconds"] / found["seconds"]})
+            found = run_apart(module, name, n)
+            if "skipped" in found:
+                skipped.append(f"{name}, n = {n:,}: {found['skipped']}")
+                continue
+            ratio = found["peer_seconds"] / found["seconds"]
+            made.append({"job": name, "n": n, **found, "peer": peer, "ratio": ratio})
         exponent = growth([(row["n"], row["seconds"]) for row in made])
         rows += [{**row, "growth": exponent} for row in made]
-    table = Table("job", "n", "seconds", "peak MB", "peer", "peer seconds", "ratio", "growth")
+        print(f"{time.monotonic() - start:6.0f} s  {name}", file=sys.stderr)
+    show(rows)
+    for reason in skipped:
+        print(f"left out: {reason}")
+    print(f"{len(rows)} rows in {(time.monotonic() - start) / 60:.1f} min.")
+    store(rows, {name: place for place, (_, name, _, _) in enumerate(known)}, keep=bool(words))
+    return 0
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    table = Table("job", "n", "seconds", "peak MB", "peer", "peer seconds", "peer MB", "ratio", "growth")
     for row in rows:
-        figures = [f"{row[key]:.3g}" for key in ("peer_seconds", "ratio")]
+        memory = "" if row["peer_peak_mb"] is None else f"{row['peer_peak_mb']:.0f}"
         exponent = "" if row["growth"] is None else f"{row['growth']:.2f}"
         table.add_row(
-            row["job"],
-            f"{row['n']:,}",
-            f"{row['seconds']:.3g}",
-            f"{row['peak_mb']:.0f}",
-            row["peer"],
-            *figures,
-            exponent,
-        )
-    Console(width=150).print(table)
-    order = ("job", "n", "seconds", "peak_mb", "peer", "peer_seconds", "ratio", "growth")
-    results = [{key: row[key] for key in order} for row in rows]
-    file = Path(__file__).parent / "results.json"
-    kept = json.loads(file.read_text()) if words and file.exists() else []  # of the jobs that did not run now
-    ran = {row["job"] for row in results}
-    places = {name: place for place, (name, *_) in enumerate(JOBS)}
-    results += [row for row in kept if row["job"] not in ran and row["job"] in places]
+            row["job"], f"{row['n']:,}", f"{row['seconds']:.3g}", f"{row['peak_mb']:.0f}", row["peer"],
+            f"{row['peer_seconds']:.3g}", memory, f"{row['ratio']:.3g}", exponent,
+        )  # fmt: skip
+    Console(width=160).print(table)
+
+
+def store(rows: list[dict[str, Any]], places: dict[str, int], *, keep: bool) -> None:
+    """Write results.json; `keep` the rows of jobs that did not run now."""
+    file = HERE / "results.json"
+    ran = {row["job"] for row in rows}
+    kept = json.loads(file.read_text()) if keep and file.exists() else []
+    rows = rows + [row for row in kept if row["job"] not in ran and row["job"] in places]
+    results = [{key: row.get(key) for key in COLUMNS} for row in rows]
     results.sort(key=lambda row: (places[row["job"]], row["n"]))
     file.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
-        one(sys.argv[2], int(sys.argv[3]))
+        one(sys.argv[2], sys.argv[3], int(sys.argv[4]))
     else:
-        main(sys.argv[1:])
+        sys.exit(main(sys.argv[1:]))

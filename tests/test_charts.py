@@ -12,6 +12,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 import pytest
+import vl_convert
 
 import sdcmap as sm
 from sdcmap.charts import Chart, MapInfo, draw_map, map_info
@@ -20,7 +21,7 @@ from sdcmap.charts.key import key_rows
 from sdcmap.charts.labels import NEAR, Wish, _box, place
 from sdcmap.charts.names import class_of, groups_of, short_names
 from sdcmap.map import RUMap
-from sdcmap.study import Scores
+from sdcmap.scores import Scores
 from sdcmap.sweep import sweep
 
 HOSTILE = "<script>alert(1)</script>"
@@ -265,6 +266,17 @@ def test_spec_is_valid_and_holds_names_and_scores_alone(swaps: RUMap) -> None:
     fields = {name for values in _values(spec) for row in values for name in row}
     assert fields <= {"id", "method", "draw", "x", "y", "x2", "y2", "text", "what", "risk", "utility"}
     assert alt.data_transformers.active == before
+
+
+def test_a_chart_goes_on_in_altair(swaps: RUMap) -> None:
+    """The altair chart draws the same picture, its row limit untouched: the tables go by name."""
+    before = alt.data_transformers.active
+    chart = draw_map(swaps, mark=swaps.choose(sm.Linear(slope=0.05)))
+    made = chart.altair()
+    assert isinstance(made, alt.HConcatChart) and alt.data_transformers.active == before
+    ours, theirs = chart.svg(), vl_convert.vegalite_to_svg(made.to_dict(), allowed_base_urls=[])
+    assert ours.count("<path") == theirs.count("<path") > 400
+    assert ours.count("<text") == theirs.count("<text")
 
 
 def _values(node: Any) -> list[list[dict[str, Any]]]:

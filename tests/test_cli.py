@@ -15,7 +15,10 @@ import pytest
 import sdcmap as sm
 from sdcmap.cli import app
 
-COMMANDS = ["look", "check", "sweep", "score", "mask", "map", "choose", "release", "report", "demo"]
+COMMANDS = [
+    "look", "check", "sweep", "score", "mask", "map", "choose", "records", "release", "report", "correct", "compare",
+    "demo",
+]  # fmt: skip
 
 
 def sdcmap(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:

@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 from numpy.random import Generator
 
 import sdcmap as sm
+from sdcmap.attack import Attack
 from sdcmap.measure import Estimate, Measure
 from sdcmap.method import Method
 from sdcmap.methods import METHODS
 from sdcmap.microdata import Microdata
+from sdcmap.numeric import NumericMeasure, WeightedMeasure
 from sdcmap.risk import RISKS
 from sdcmap.testing import LawBroken, check_measure, check_method
 from sdcmap.utility import UTILITIES
@@ -47,7 +49,13 @@ def files(draw: st.DrawFn) -> Microdata:
 
 
 def of_kind(cls: type[Method] | type[Measure]) -> tuple[str, ...]:
-    return NUMBERS if cls.kinds == ("numeric",) else CATEGORIES
+    if issubclass(cls, Attack):
+        return (*CATEGORIES, *NUMBERS)
+    if cls.kinds == ("numeric",) or issubclass(cls, sm.SocietyKnowledge | NumericMeasure):
+        return NUMBERS
+    if issubclass(cls, Method | WeightedMeasure) and "numeric" in cls.kinds and len(cls.kinds) > 1:
+        return (*NUMBERS, *CATEGORIES)
+    return CATEGORIES
 
 
 @cache
@@ -71,20 +79,46 @@ def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(of_kind(cls))
     if name == "on":
         return st.lists(st.sampled_from(of_kind(cls)), min_size=1, max_size=2, unique=True)
+    if name == "secret":
+        return st.sampled_from((*CATEGORIES, *NUMBERS))
     if name == "target":
         return st.sampled_from(["maximum", "minimum", 0.5, 0.9])
     if hint is bool:
         return st.booleans()
     if hint is str:
-        return st.just(archive() if name == "archive" else "")
+        return st.just(archive() if name == "archive" and cls is sm.ExternalLink else "")
+    if hint is Method:
+        return st.sampled_from([sm.Noise(on="wage"), sm.RankSwap(on=NUMBERS, p=0.5), sm.Swap(on="sex", rate=0.2)])
+    if hint is sm.Unsafe:
+        rules = [
+            sm.Unsafe(on="wage", k=3), sm.Unsafe(on=NUMBERS, k=2, scale="standardised"), sm.Unsafe(on=["sex", "age"], k=4),
+            sm.Unsafe(on=NUMBERS, k=3, alpha=0.3, neighbourhood="fellegi-sunter", distance="absolute"),
+        ]  # fmt: skip
+        return st.sampled_from(rules)
     if hint == tuple[Method, ...]:
         return st.lists(
-            st.sampled_from([sm.Swap(on="sex", rate=0.1), sm.Noise(on="wage"), sm.Identity()]), min_size=1, max_size=3
+            st.sampled_from(
+                [sm.Swap(on="sex", rate=0.1), sm.Noise(on="wage"), sm.SwapReidentified(on="wage"), sm.Identity()]
+            ),
+            min_size=1,
+            max_size=3,
         )
+    if name == "made_by":  # a correction for noise that was not added is a loss of the identity too
+        return st.none()
+    if hint is Attack:
+        return st.sampled_from([sm.NearestRecord("gower", inclusion=0.7), sm.Linkage(on="age"), sm.WorstLinkage()])
+    if name == "targets":
+        return st.sampled_from([(), ("maximum",), (0.5, "minimum")])
+    if hint == Method | None:
+        return st.none() | st.just(sm.Noise(on=NUMBERS))
+    if name == "by":
+        return st.sampled_from([(), ("region",)])
+    if name == "weights":
+        return st.sampled_from(["freq", "equal", "em", "known", (1.0, 2.0)])
     if hint == float | None:
         return st.none() | st.floats(-100, 100)
     if name == "within":
-        return st.sampled_from([(), ("region",)]) if cls is not sm.Chain else st.just(())
+        return st.sampled_from([(), ("region",)]) if cls not in (sm.Chain, sm.Protect) else st.just(())
     return st.just(())
 
 
@@ -100,15 +134,27 @@ def numbers(kind: Any, limits: Range) -> st.SearchStrategy[Any]:
     return st.none() | found if type(None) in typing.get_args(kind) else found
 
 
+ALTERNATIVES: dict[str, tuple[dict[str, Any], ...]] = {  # classes that need one of several fields
+    "IntervalOverlap": ({}, {"models": ["wage ~ rent + sex"]}, {"models": ["wage ~ age:rent"], "on": ["sex"]}),
+    "IntervalWidth": ({}, {"models": ["rent ~ age"]}),
+    "Recode": ({"bins": 3}, {"width": 2.5}, {"breaks": [0, 5]}, {"prefix": 1}, {"merge": [["0", "1"], ["2"]]}),
+    "Sample": ({"rate": 0.4}, {"size": 2}),
+    "TopCode": ({"top": 5}, {"bottom": 0, "top": 20}, {"top_share": 0.2}, {"bottom_share": 0.3}),
+}
+
+
 @st.composite
 def values(draw: st.DrawFn, cls: Any) -> Any:
     """Any value of a class that its own checks accept."""
     given = {name: draw(parameter(cls, name, hint)) for name, hint in hints(cls).items()}
+    needed = {f.name: given[f.name] for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING}
+    ways = ALTERNATIVES.get(cls.__name__, ({},))
+    chosen = draw(st.sampled_from(ways))
+    given = {name: value for name, value in given.items() if not any(name in way for way in ways)}
     try:
-        return cls(**given)
+        return cls(**given | chosen)
     except sm.PlanError:
-        needed = {f.name: given[f.name] for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING}
-        return cls(**needed)
+        return cls(**needed | chosen)
 
 
 @pytest.mark.parametrize("cls", METHODS, ids=lambda cls: cls.__name__)
@@ -267,6 +313,10 @@ class RowOrder(BrokenMeasure):
         return Estimate(float((change * np.arange(len(change))).sum()))
 
 
+class NotPaired(BrokenMeasure):
+    paired: ClassVar[bool] = False
+
+
 class MovingTarget(BrokenMeasure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         return Estimate(super().score(original, masked, rng).value * np.random.default_rng().random())
@@ -300,6 +350,7 @@ class MeasureCrashes(BrokenMeasure):
         (NotZero(), "The identity has a loss that is not 0."),
         (OutOfBounds(), "outside its bounds"),
         (RowOrder(), "A permutation of the rows"),
+        (NotPaired(), "It is not `paired`"),
         (MovingTarget(), "The same rng gives another value."),
         (MeasureMutates(), "It changes the files it measures."),
         (BadPool(), "Pooling one estimate changes it."),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import sdcmap as sm
 from sdcmap.kernels.pareto import linear_optima, undominated
-from sdcmap.study import Scores
+from sdcmap.scores import Scores
 
 FEW = st.integers(0, 5).map(float) | st.sampled_from([math.inf, -math.inf, math.nan])
 

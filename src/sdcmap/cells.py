@@ -7,6 +7,7 @@ touches the table are looked at again.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -16,7 +17,8 @@ import polars as pl
 
 from sdcmap.errors import SchemaError
 from sdcmap.kernels.cells import LARGEST_KEY, compress, count_cells, mixed_radix, move_cells, recount
-from sdcmap.microdata import Array, Microdata
+from sdcmap.kernels.wildcards import MISSING
+from sdcmap.microdata import Array, Column, Microdata, smallest_unsigned
 
 DENSE_CELLS = 1 << 22  # tables with more possible cells than this (and than twice the records) hold met cells only
 
@@ -68,6 +70,47 @@ def cells(data: Microdata, names: tuple[str, ...]) -> Cells:
         met, code, met_count = np.unique(code, return_inverse=True, return_counts=True)
         return Cells(code, met_count, shape, strides, met.astype(np.int64))
     return Cells(code, count_cells(code, space), shape, strides)
+
+
+@dataclass(frozen=True)
+class DistinctCells:
+    """The combinations of values that occur: which one each record has, and the records that have it.
+
+    codes : a row of category codes for each combination, MISSING where the value is missing, of whatever reason.
+    """
+
+    code: Array
+    codes: Array
+    count: Array
+
+
+def distinct_cells(data: Microdata, names: tuple[str, ...]) -> DistinctCells:
+    """The combinations of `names` that occur, as a view; work on these costs what they are, not what the file is."""
+    table = data.view(cells, names)
+    first = np.empty(len(table.count), dtype=np.int64)
+    first[table.code[::-1]] = np.arange(len(data) - 1, -1, -1)
+    met = np.flatnonzero(table.count)
+    place = np.zeros(len(table.count), dtype=np.int64)
+    place[met] = np.arange(len(met))
+    rows = first[met]
+    codes = np.column_stack([_known_codes(data, name, rows) for name in names])
+    count, code = table.count[met], place[table.code]
+    if any(_reasons(data, name) > 1 for name in names):  # these are one
+        codes, merged = np.unique(codes, axis=0, return_inverse=True)
+        code, count = merged.ravel()[code], np.bincount(merged.ravel(), count).astype(np.int64)
+    return DistinctCells(code, codes, count)
+
+
+def _known_codes(data: Microdata, name: str, rows: Array) -> Array:
+    column, codes = data.column(name), data.codes(name)[rows].astype(np.int32)
+    gone = np.isnan(column.values[rows]) if column.levels is None else column.levels.is_null().to_numpy()[codes]
+    return np.where(gone, MISSING, codes)
+
+
+def _reasons(data: Microdata, name: str) -> int:
+    """How many kinds of missing a variable has."""
+    levels = data.column(name).levels
+    return 1 if levels is None else levels.null_count()
 
 
 def moves(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Moves:
@@ -127,17 +170,83 @@ def _moves_between(original: Microdata, masked: Microdata, names: tuple[str, ...
 def common_codes(original: Microdata, masked: Microdata, name: str) -> Array:
     """One variable of both files, the original's rows first, coded so that equal values have equal codes."""
     first, second = original.column(name), masked.column(name)
+    if (first.levels is None) != (second.levels is None):
+        return _recoded_codes(original, masked, name)
     if first.levels is None or second.levels is None:
         both = np.concatenate([first.values, second.values])
         return np.unique(both, return_inverse=True)[1]
     if first.levels is second.levels or first.levels.equals(second.levels):
         return np.concatenate([first.values, second.values])
-    alphabet = {level: code for code, level in enumerate(_named(first.levels))}
-    renamed = [alphabet.setdefault(level, len(alphabet)) for level in _named(second.levels)]
+    ours, theirs = first.levels, second.levels
+    if ours.dtype != theirs.dtype:
+        ours, theirs = ours.cast(pl.String), theirs.cast(pl.String)
+    alphabet = {level: code for code, level in enumerate(_named(ours))}
+    renamed = [alphabet.setdefault(level, len(alphabet)) for level in _named(theirs)]
     return np.concatenate([first.values.astype(np.int64), np.array(renamed)[second.values]])
+
+
+def _recoded_codes(original: Microdata, masked: Microdata, name: str) -> Array:
+    """The same where numbers became categories, or the reverse: only missing is equal in both."""
+    before = np.where(original.missing(name), -1, original.codes(name).astype(np.int64))
+    after = np.where(masked.missing(name), -1, masked.codes(name).astype(np.int64) + original.level_count(name))
+    return np.concatenate([before, after]) + 1
+
+
+def in_released_categories(original: Microdata, masked: Microdata, names: Sequence[str]) -> Microdata:
+    """The original in the categories that masking made, where each value became one of them; else as it is.
+
+    It is what a snooper does who knows an age and reads "20 to 29" in the release. A value that has no released record
+    is missing.
+    """
+    found = {name: _in_new_categories(original, masked, name) for name in names} if masked.paired else {}
+    made = {name: column for name, column in found.items() if column is not None}
+    levels = {name: column.levels for name, column in made.items() if column.levels is not None}
+    return original.change(None, {name: column.values for name, column in made.items()}, levels) if made else original
+
+
+def _in_new_categories(original: Microdata, masked: Microdata, name: str) -> Column | None:
+    """One column of these; None where there are no new categories, or one value became several."""
+    before, levels = original.column(name).levels, masked.column(name).levels
+    if levels is None:
+        return None
+    if before is not None and set(levels.drop_nulls().cast(pl.String)) <= set(before.drop_nulls().cast(pl.String)):
+        return None
+    code = original.codes(name)
+    known = ~masked.missing(name)
+    came = (code if masked.origin is None else code[masked.origin])[known]
+    released = masked.column(name).values[known]
+    became = np.full(original.level_count(name), -1, dtype=np.int64)
+    became[came] = released
+    if (became[came] != released).any():
+        return None
+    null = levels.is_null().arg_true()
+    levels = levels if len(null) else levels.clone().extend_constant(None, 1)
+    became[became < 0] = null[0] if len(null) else len(levels) - 1
+    return Column(became.astype(smallest_unsigned(len(levels)))[code], levels)
 
 
 def _named(levels: pl.Series) -> list[Any]:
     """The levels, with a name of its own for each kind of missing."""
     nulls = count()
     return [("missing", next(nulls)) if level is None else level for level in levels.to_list()]
+
+
+def stacked(columns: Sequence[Column]) -> Column:
+    """Columns one below the other; their categories are those of any of them, those of missing values last."""
+    first = columns[0].levels
+    if first is None or all(c.levels is first for c in columns):
+        return Column(np.concatenate([c.values for c in columns]), first)
+    levels = [c.levels for c in columns if c.levels is not None]
+    types = {one.dtype for one in levels}
+    known = [one.drop_nulls() if len(types) == 1 else one.drop_nulls().cast(pl.String) for one in levels]
+    union = pl.concat(known).unique(maintain_order=True)
+    place = {level: code for code, level in enumerate(union.to_list())}
+    values = []
+    for column, own, mine in zip(columns, levels, known, strict=True):
+        recode = np.empty(len(own), dtype=np.int64)
+        null = own.is_null().to_numpy()
+        recode[~null] = [place[level] for level in mine.to_list()]
+        recode[null] = len(union) + np.arange(int(null.sum()))
+        values.append(recode[column.values])
+    union = union.extend_constant(None, max(one.null_count() for one in levels))
+    return Column(np.concatenate(values).astype(smallest_unsigned(len(union))), union)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.value import Value, decode, find, hints, plain, type_name
+
+MOST = 1_000_000  # members of one grid
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,10 @@ class Subsets:
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return sum(math.comb(len(self.names), size) for size in self.sizes)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         return (subset for size in self.sizes for subset in itertools.combinations(self.names, size))
@@ -72,6 +79,9 @@ def grid(of: type[Value], **parameters: Any) -> Grid:
         raise PlanError(problems)
     axes = {name: parameters[name] for name in known if isinstance(parameters.get(name), list | Subsets)}
     folded = {name: value if isinstance(value, Subsets) else tuple(value) for name, value in axes.items()}
+    members = math.prod(axis.count if isinstance(axis, Subsets) else len(axis) for axis in folded.values())
+    if members > MOST:
+        raise PlanError(f"a grid holds at most {MOST:,} members, and this one of {of.__name__} has {members:,}.")
     fixed = {name: parameters[name] for name in known if name in parameters and name not in axes}
     return Grid(of, tuple(fixed.items()), tuple(folded.items()))
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.errors import MissingExtra, PlanError, SchemaError, did_you_mean
+from sdcmap.errors import MissingExtra, PlanError, SchemaError, SdcmapError, did_you_mean
 from sdcmap.microdata import Array, Column, Microdata, smallest_unsigned
-from sdcmap.schema import KINDS, Schema, Variable
-from sdcmap.statfiles import coded_frame, read_statfile, split_missing, write_statfile
+from sdcmap.schema import KINDS, Schema, Variable, in_calendar
+from sdcmap.statfiles import coded_frame, read_apart, split_missing, write_statfile
 from sdcmap.value import Value
 
 STAT_FORMATS = ("sav", "dta", "sas7bdat", "xpt")
@@ -43,35 +43,25 @@ class Source(Value):
     def read(self, folder: Path = Path()) -> Microdata:
         """Read the file; a relative path is looked up below `folder`."""
         roles = {name: getattr(self, name) for name in (*_ROLE_OF, "numeric", "missing")}
-        kinds = {name: kind for kind in ("nominal", "ordinal") for name in getattr(self, kind)}
-        return read(folder / self.path, **roles, kinds=kinds)
+        return read(folder / self.path, **roles, kinds=self.kinds)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Kinds as stated, by column."""
+        return {name: kind for kind in ("nominal", "ordinal") for name in getattr(self, kind)}
 
 
 _ROLE_OF = {
-    "keys": "key",
-    "sensitive": "sensitive",
-    "identifiers": "identifier",
-    "weight": "weight",
-    "household": "household",
-    "stratum": "stratum",
-    "other": "other",
-}
+    "keys": "key", "sensitive": "sensitive", "identifiers": "identifier", "weight": "weight", "household": "household",
+    "stratum": "stratum", "other": "other",
+}  # fmt: skip
 
 
 def read(
-    source: Any,
-    *,
-    keys: Names = (),
-    numeric: Names = (),
-    sensitive: Names = (),
-    identifiers: Names = (),
-    weight: Names | None = None,
-    household: Names | None = None,
-    stratum: Names | None = None,
-    other: Names = (),
-    kinds: Mapping[str, str] | None = None,
-    missing: Names = (),
-) -> Microdata:
+    source: Any, *, keys: Names = (), numeric: Names = (), sensitive: Names = (), identifiers: Names = (),
+    weight: Names | None = None, household: Names | None = None, stratum: Names | None = None, other: Names = (),
+    kinds: Mapping[str, str] | None = None, missing: Names = (),
+) -> Microdata:  # fmt: skip
     """Microdata from a file (CSV, Parquet, SPSS, Stata, SAS) or from any Arrow-capable frame.
 
     Parameters
@@ -97,20 +87,10 @@ def read(
         "household": household or (), "stratum": stratum or (), "other": other,
     }  # fmt: skip
     frame, facts, form = _frame_of(source, _names(missing))
-    roles, amounts = _roles(frame.columns, stated, numeric)
-    if frame.height == 0:
-        raise SchemaError("the data have no rows.")
-    stated_kinds = dict(kinds or {}) | dict.fromkeys(amounts, "numeric")
-    for name, kind in stated_kinds.items():
-        if name not in frame.columns:
-            raise SchemaError(f"no column {name!r}.{did_you_mean(name, frame.columns)}")
-        if kind not in KINDS:
-            raise SchemaError(f"the kind of column {name!r} must be one of {', '.join(KINDS)}.")
+    wanted = _wanted(frame.columns, frame.height, stated, numeric, kinds or {}, facts)
     variables, columns = [], {}
-    for column in frame.columns:
-        role = roles.get(column, "other" if column in amounts else None)
-        fact = facts.get(column, Variable(column, ""))
-        variable, columns[column] = encode(frame[column], replace(fact, role=role), stated_kinds.get(column))
+    for fact, kind in wanted:
+        variable, columns[fact.name] = encode(frame[fact.name], fact, kind)
         variables.append(variable)
     data = Microdata(Schema(tuple(variables), form), columns)
     if data.weight is not None:
@@ -121,19 +101,49 @@ def read(
     return data
 
 
+def plan_columns(source: Source, columns: Sequence[str], rows: int) -> list[tuple[Variable, str | None]]:
+    """What is stated of each column of a file: its variable with the role, and its kind where one is stated."""
+    stated = {name: getattr(source, name) for name in _ROLE_OF}
+    return _wanted(columns, rows, stated, source.numeric, source.kinds, {})
+
+
+def _wanted(
+    columns: Sequence[str], rows: int, stated: Mapping[str, Names], numeric: Names, kinds: Mapping[str, str],
+    facts: Mapping[str, Variable],
+) -> list[tuple[Variable, str | None]]:  # fmt: skip
+    roles, amounts = _roles(columns, stated, numeric)
+    if rows == 0:
+        raise SchemaError("the data have no rows.")
+    stated_kinds = dict(kinds) | dict.fromkeys(amounts, "numeric")
+    for name, kind in stated_kinds.items():
+        if name not in columns:
+            raise SchemaError(f"no column {name!r}.{did_you_mean(name, columns)}")
+        if kind not in KINDS:
+            raise SchemaError(f"the kind of column {name!r} must be one of {', '.join(KINDS)}.")
+    role_of = {name: roles.get(name, "other" if name in amounts else None) for name in columns}
+    return [
+        (replace(facts.get(name, Variable(name, "")), name=name, role=role_of[name]), stated_kinds.get(name))
+        for name in columns
+    ]
+
+
 def write(data: Microdata, path: str | Path) -> Path:
     """Write microdata as they stand, in the format that the file name's ending names."""
     path = Path(path)
     form = _format_of(path)
     if not path.parent.is_dir():
         raise SchemaError(f"there is no folder {path.parent} to write in.")
-    if form in STAT_FORMATS:
-        return write_statfile(data, path)
-    frame = data.frame()
-    if form == "csv":
-        frame.write_csv(path)
-    else:
-        frame.write_parquet(path)
+    try:
+        if form in STAT_FORMATS:
+            return write_statfile(data, path)
+        frame = data.frame()
+        if form == "csv":
+            frame.write_csv(path)
+        else:
+            frame.write_parquet(path)
+    except OSError as error:  # polars gives no strerror, and its text repeats the path
+        reason = error.strerror or str(error).partition("(")[0].rpartition(":")[2].strip() or "an error of the disk"
+        raise SdcmapError(f"{path} cannot be written ({reason}).") from None
     return path
 
 
@@ -143,6 +153,8 @@ def encode(raw: pl.Series, fact: Variable, kind: str | None) -> tuple[Variable, 
     dtype = clean.dtype
     if not (dtype.is_numeric() or dtype.is_temporal() or dtype in _NAMED):
         raise SchemaError(f"column {raw.name!r} is {dtype.base_type()}; text, numbers, dates and booleans are read.")
+    if dtype.is_temporal() and not in_calendar(clean):
+        raise SchemaError(f"column {raw.name!r} holds dates or times that no calendar has; make them missing first.")
     clean = clean.fill_nan(None) if dtype.is_float() else clean
     kind = kind or _kind_of(clean, fact)
     storage = f"Decimal({dtype.precision}, {dtype.scale})" if isinstance(dtype, pl.Decimal) else str(dtype.base_type())
@@ -250,8 +262,7 @@ def _frame_of_file(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, 
         raise SchemaError(f"{path.name} is empty (0 bytes).")
     try:
         if form in STAT_FORMATS:
-            frame, facts = read_statfile(path)
-            return frame, facts, "xpt" if form == "sas7bdat" else form
+            return *read_apart(path), "xpt" if form == "sas7bdat" else form
         return (pl.read_parquet(path) if form == "parquet" else _read_csv(path, missing)), {}, form
     except SchemaError:
         raise

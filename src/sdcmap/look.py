@@ -15,7 +15,7 @@ from sdcmap.method import Method
 from sdcmap.methods import Noise, RankSwap, Swap
 from sdcmap.microdata import Microdata
 from sdcmap.plan import Plan
-from sdcmap.risk import KnownIndex, SmallCells
+from sdcmap.risk import SmallCells, WorstLinkage
 from sdcmap.utility import Hellinger, IL1s
 
 NAME_TELLS = (
@@ -102,7 +102,7 @@ def starting_plan(path: str, seen: Look) -> Plan:
     if numeric:
         methods.append(grid(Noise, on=numeric, variance=[0.05, 0.1, 0.2, 0.5]))
         methods.append(grid(RankSwap, on=numeric, p=[0.05, 0.1, 0.15]))
-        measures += [*([] if keys else [KnownIndex(on=numeric[0])]), IL1s()]
+        measures += [*([] if keys else [WorstLinkage()]), IL1s()]
     roles = {
         "keys": keys, "numeric": numeric, "sensitive": seen.named("sensitive"), "identifiers": seen.named("identifier"),
         "weight": seen.named("weight")[:1], "household": seen.named("household")[:1],

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -15,9 +16,11 @@ from sdcmap.errors import PlanError
 from sdcmap.kernels.pareto import linear_optima, undominated
 from sdcmap.measure import Measure
 from sdcmap.rule import Rule
-from sdcmap.study import BAND_REPLICATES, Scores
+from sdcmap.scores import BAND_REPLICATES, Scores
 
 IDENTITY = "Identity"  # the anchor where everything is released
+SCORE_NAMES = {"S0": "A-score", "S1": "D-score", "S2": "S-score"}  # Yancey, Winkler, Creecy (2002), section 3.5
+Number = TypeVar("Number", float, pl.Expr)
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,9 @@ class RUMap:
     @cached_property
     def labels(self) -> tuple[str, str]:
         """What the two axes show, with their units."""
-        name = self.risk[0] if len(self.risk) == 1 else f"worst of {', '.join(self.risk)}"
+        name = _shown(self.risk[0] if len(self.risk) == 1 else f"worst of {', '.join(self.risk)}")
         unit = "share of its limit" if self.limits else self._fact(self.risk[0], "unit")
-        return f"{name} ({unit})", f"{self.utility} ({self._fact(self.utility, 'unit')})"
+        return f"{name} ({unit})", f"{_shown(self.utility)} ({self._fact(self.utility, 'unit')})"
 
     @cached_property
     def is_expectation(self) -> bool:
@@ -185,6 +188,22 @@ class RUMap:
         names = ("membership", "membership_low", "membership_high")
         return pl.DataFrame(rows, schema={"method": pl.String, **dict.fromkeys(names, pl.Float64)}, orient="row")
 
+    # ---- scores of scores -------------------------------------------------------------------------------------
+    def overall(self, *, by: str = "mean") -> pl.DataFrame:
+        """The overall score 50 (loss + risk) of each method, best first; with `by="release"`, of each candidate.
+
+        With a re-identified share as risk it is the A-score where the utility is S0, the D-score for S1 and the S-score
+        for S2; the column is named so. Risk must be a share, and utility a loss.
+        """
+        low, high = (self._fact(self.risk[0], end) for end in ("low", "high"))
+        if self.signs != (1.0, 1.0) or self.limits or (low, high) != (0.0, 1.0):
+            raise PlanError("an overall score adds a loss (better when lower) to a risk that is a share from 0 to 1.")
+        table = self.means if by == "mean" else self.points
+        name = SCORE_NAMES.get(self.utility.partition("(")[0], "score")
+        kept = ["method", *(["count"] if by == "mean" else ["id", "replicate"]), "risk", "utility"]
+        score = overall_score(pl.col("utility"), pl.col("risk")).alias(name)
+        return table.select(*kept, score).sort(name, "method")
+
     # ---- choosing and drawing ---------------------------------------------------------------------------------
     def linear_path(self, *, by: str = "mean") -> pl.DataFrame:
         """Every optimum of risk + slope * loss as the slope goes from 0 to infinity: from, to, method, risk, utility.
@@ -208,6 +227,24 @@ class RUMap:
         import sdcmap  # a door upstairs: charts know the map, the map does not know charts
 
         return sdcmap.draw_map(self, **options)
+
+
+def overall_score(loss: Number, reidentified: Number) -> Number:
+    """50 (loss + share re-identified): 0 is best, 100 a file that is all lost and all found.  YWC (2002), section 3.5
+
+    >>> round(overall_score(0.036, 0.8861), 2)
+    46.11
+    """
+    return (loss + reidentified) * 50
+
+
+def _shown(measure: str) -> str:
+    """A measure as readers see it: a file by its own name alone, without digest.
+
+    >>> _shown("ClosestRecord(control_file='/home/me/outside.csv', sha256='680191575f68ed89')")
+    "ClosestRecord(control_file='outside.csv')"
+    """
+    return re.sub(r"(archive|control_file)='[^']*/", r"\1='", re.sub(r", sha256='[0-9a-f]+'", "", measure))
 
 
 def _wilson(hits: int, count: int, z: float = 1.959964) -> tuple[float, float, float]:

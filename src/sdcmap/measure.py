@@ -31,7 +31,8 @@ class Measure(Value):
     Class data: `axis` "risk" or "utility"; `unit`; `direction` "lower" or "higher" (which is better); `bounds` of the
     value (None: none); `at_nothing`, the value when nothing is released (None: it has none); `expectation`: the value is
     a function of an expectation, so replicates are pooled by their parts, never averaged; `sampled`: it draws random
-    numbers.
+    numbers; `paired`: it compares each released record with the one it came from, so that a fully synthetic file, which
+    has none, leaves it undefined.
     """
 
     axis: ClassVar[Literal["risk", "utility"]]
@@ -41,6 +42,7 @@ class Measure(Value):
     at_nothing: ClassVar[float | None] = None
     expectation: ClassVar[bool] = False
     sampled: ClassVar[bool] = False
+    paired: ClassVar[bool] = True
     kinds: ClassVar[tuple[str, ...]] = KINDS  # of the variables it measures
     missing: ClassVar[str] = "missing is a category of its own"
     weights: ClassVar[str] = "not used; every record counts once"
@@ -49,6 +51,12 @@ class Measure(Value):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         """The measure's value for this masked file."""
         raise TypeError(f"{type(self).__name__} has no score.")
+
+    def apply(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        """`score`, after the check that the two files can be compared by this measure."""
+        if self.paired and not masked.paired:
+            raise Undefined(f"{type(self).__name__} compares records with their originals; a synthetic file has none.")
+        return self.score(original, masked, rng)
 
     def knowing(self, method: Method) -> Measure:
         """The measure of a snooper (or data user) who has read in the method note that the file was made by `method`;

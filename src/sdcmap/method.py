@@ -7,17 +7,20 @@ cannot take them, and strata masked apart, each with a random stream of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.cells import cells
+from sdcmap.added_noise import AddedNoise
+from sdcmap.cells import cells, common_codes, stacked
 from sdcmap.errors import Infeasible, SchemaError, Undefined, did_you_mean
-from sdcmap.likelihood import Field
+from sdcmap.kernels.cells import compress
+from sdcmap.likelihood import Field, joined
 from sdcmap.microdata import Array, Microdata
 from sdcmap.randomness import Stream
+from sdcmap.schema import Schema
 from sdcmap.value import Value
 
 
@@ -26,7 +29,8 @@ class Method(Value):
     """The base of every masking method.
 
     Class data: `kinds` it masks; `missing` "kept" (missing values stay as they are), "category" (missing is a category
-    like any other) or "refused"; `weights` and `households`: a sentence on what it does with them; `random`: whether
+    like any other), "added" (it makes values missing) or "refused"; `reweights`: whether it adjusts the file's weight
+    because it releases other rows; `weights` and `households`: a sentence on what it does with them; `random`: whether
     replicates differ; `at_zero`: the parameters at which it is the identity; `kept` and `distorted`: for the method
     note, what it keeps exactly and what it distorts.
     """
@@ -36,6 +40,7 @@ class Method(Value):
     weights: ClassVar[str] = "not used; every record counts once"
     households: ClassVar[str] = "not used; persons are masked one by one"
     random: ClassVar[bool] = True
+    reweights: ClassVar[bool] = False
     at_zero: ClassVar[Mapping[str, Any] | None] = None
     kept: ClassVar[str] = ""
     distorted: ClassVar[str] = ""
@@ -49,21 +54,52 @@ class Method(Value):
     def log_likelihood(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
         """log P(released record j | known record i) as fields to add up: what a reader of the method note can compute.
 
-        It speaks of the masked variables alone. `known` is the snooper's file and may have other rows than `released`.
+        It speaks of the masked variables alone. `known` is the snooper's file: it may have other rows than `released`, and
+        of the masked variables only those he knows.
+        Each stratum of `within` is looked at apart, as it was masked.
         """
+        if not self.known_names(known):
+            return ()
+        if not self.within:
+            return self.pair_fields(known, released)
+        codes, _ = compress([common_codes(known, released, name) for name in self.within])
+        mine, theirs = codes[: len(known)], codes[len(known) :]
+        parts = []
+        for code in np.intersect1d(mine, theirs):
+            rows, others = np.flatnonzero(mine == code), np.flatnonzero(theirs == code)
+            parts.append((rows, others, self.pair_fields(_alone(known, rows), _alone(released, others))))
+        return joined(mine, theirs, parts)
+
+    def known_names(self, known: Microdata) -> tuple[str, ...]:
+        """The masked variables that the snooper's file has."""
+        return tuple(name for name in self.masked_names if name in known.names)
+
+    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+        """`log_likelihood` of one stratum; a method that states a likelihood says it here."""
         raise Undefined(f"{type(self).__name__} states no likelihood of its released values.")
+
+    def added_noise(self) -> AddedNoise:
+        """The noise that a reader of the method note can take off means and covariances; Undefined, with the reason, where
+        the masked file does not tell it."""
+        raise Undefined(
+            f"{type(self).__name__} is not plain additive noise, so it cannot be taken off the released file."
+        )
 
     @property
     def masked_names(self) -> tuple[str, ...]:
         """Names of the variables this method may change."""
         return tuple(getattr(self, "on", ()))
 
+    def masks(self, data: Microdata) -> tuple[str, ...]:
+        """The same for these data, where a method masks the keys of the file by default."""
+        return self.masked_names
+
     def misfits(self, data: Microdata) -> Iterator[str]:
         """Every reason why this method does not fit these data, a sentence each."""
         for name in self._columns():
             if name not in data.names:
                 yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
-        for name in self.masked_names:
+        for name in self.masks(data):
             if name not in data.names:
                 continue
             variable = data.schema[name]
@@ -73,6 +109,10 @@ class Method(Value):
                 yield f"{type(self).__name__} cannot mask {name!r}: it is the file's {variable.role}."
             if self.missing == "refused" and data.missing(name).any():
                 yield f"{type(self).__name__} needs a variable without missing values; {name!r} has some."
+
+    def schema_after(self, schema: Schema) -> Schema:
+        """The schema of the released file; a method that makes categories of numbers says so here."""
+        return schema
 
     def _columns(self) -> tuple[str, ...]:
         return (*self.masked_names, *self.within)
@@ -90,19 +130,31 @@ class Method(Value):
         return _join(data, [(rows, self._mask_stratum(data, rows, stream, len(parts))) for rows in parts])
 
     def _mask_stratum(self, data: Microdata, rows: Array, stream: Stream, count: int) -> Microdata:
-        part = data.take(rows)
+        part = _alone(data, rows)
         label = "|".join(str(part[name][0]) for name in self.within)  # a hash takes it in; it is never shown
         try:
-            return self.mask(Microdata(part.schema, part.columns), stream.child(f"stratum {label}").rng())
+            return self.mask(part, stream.child(f"stratum {label}").rng())
         except Infeasible as reason:
             raise Infeasible(f"in one of {count} strata: {reason}") from None
 
 
+def _alone(data: Microdata, rows: Array) -> Microdata:
+    """These rows as a file of their own, with no memory of where they came from."""
+    part = data.take(rows)
+    return Microdata(part.schema, part.columns)
+
+
 def _join(data: Microdata, parts: list[tuple[Array, Microdata]]) -> Microdata:
-    """The strata put back together, row by row."""
+    """The strata put back together, in the order of the file."""
+    rows = np.concatenate([own if part.origin is None else own[part.origin] for own, part in parts])
+    order = np.argsort(rows, kind="stable")
+    same_rows = all(part.origin is None for _, part in parts)
     names = dict.fromkeys(name for _, part in parts for name in part.changes)
-    values = {name: data.column(name).values.copy() for name in names}
-    for rows, part in parts:
-        for name in part.changes:
-            values[name][rows] = part.column(name).values
-    return data.change(None, values) if names else data
+    joined = {name: stacked([part.column(name) for _, part in parts]) for name in names}
+    whole = data if same_rows else data.take(rows[order])
+    masked = whole.change(
+        None,
+        {name: column.values[order] for name, column in joined.items()},
+        {n: c.levels for n, c in joined.items() if c.levels is not None and c.levels is not data.column(n).levels},
+    )
+    return replace(masked, paired=all(part.paired for _, part in parts))

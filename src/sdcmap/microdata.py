@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -51,7 +51,8 @@ class Microdata:
     """A file of records: columns, their schema, and the secret row `origin`.
 
     A masked file is its base plus changes, so what did not change is the base's own. `origin` holds, for each
-    row, the row of the original it came from; it is None while row i is row i, and never leaves the program.
+    row, the row of the original it came from; it is None while row i is row i, and never leaves the program. A fully
+    synthetic file is not `paired`: none of its rows came from a row of the original.
     """
 
     schema: Schema
@@ -60,6 +61,7 @@ class Microdata:
     base: Microdata | None = None
     changes: Mapping[str, Change] = field(default_factory=dict)
     _views: dict[Any, Any] = field(default_factory=dict)
+    paired: bool = True
 
     # ---- facts ------------------------------------------------------------------------------------------------
     def __len__(self) -> int:
@@ -116,7 +118,9 @@ class Microdata:
         if change.rows is not None:
             values = before.values.astype(np.result_type(before.values, change.values))
             values[change.rows] = change.values
-        return Column(values, before.levels if change.levels is None else change.levels, before.reasons)
+        if change.levels is None:
+            return Column(values, before.levels, before.reasons)
+        return Column(values, change.levels)
 
     def __getitem__(self, name: str) -> Array:
         """The values as an array: numbers with NaN for missing, or the categories themselves."""
@@ -187,7 +191,7 @@ class Microdata:
     def change(
         self, rows: Array | None, values: Mapping[str, Array], levels: Mapping[str, pl.Series] | None = None
     ) -> Microdata:
-        """This file with new `values` of some columns in some `rows` (None: the whole columns)."""
+        """This file with new `values` of some columns in some `rows` (None: all); numbers given `levels` are ordinal."""
         changes = dict(self.changes)
         for name, new in values.items():
             before = changes.get(name)
@@ -202,7 +206,8 @@ class Microdata:
             both = None if before.rows is None else np.union1d(before.rows, rows)
             changes[name] = Change(both, merged if both is None else merged[both], new_levels)
         base = self if self.base is None else self.base
-        return Microdata(self.schema, self.columns, self.origin, base, changes)
+        schema = self.schema.recoded({n: str(new.dtype.base_type()) for n, new in (levels or {}).items()})
+        return Microdata(schema, self.columns, self.origin, base, changes, paired=self.paired)
 
     def changed_rows(self, names: Iterable[str]) -> Array | None:
         """Rows where one of these columns may differ from the base; None: any row."""
@@ -218,16 +223,16 @@ class Microdata:
         """These rows, in this order, as a file of their own with its `origin`."""
         columns = {name: self.column(name).take(rows) for name in self.names}
         origin = rows if self.origin is None else self.origin[rows]
-        return Microdata(self.schema, columns, origin)
+        return Microdata(self.schema, columns, origin, paired=self.paired)
 
     def only(self, names: Iterable[str]) -> Microdata:
         """The same records with these columns alone."""
         schema = self.schema.only(names)
-        return Microdata(schema, {name: self.column(name) for name in schema.names}, self.origin)
+        return Microdata(schema, {name: self.column(name) for name in schema.names}, self.origin, paired=self.paired)
 
     def with_roles(self, **roles: str) -> Microdata:
         """The same file with other roles: `data.with_roles(income="sensitive")`."""
-        return Microdata(self.schema.with_roles(roles), self.columns, self.origin, self.base, self.changes)
+        return replace(self, schema=self.schema.with_roles(roles), _views={})
 
     @property
     def digest(self) -> str:
@@ -289,7 +294,7 @@ def _digest(data: Microdata, _names: tuple[str, ...]) -> str:
 
 def _size(kept: object) -> int:
     if isinstance(kept, np.ndarray):
-        return kept.nbytes
+        return 0 if isinstance(kept, np.memmap) else kept.nbytes
     if isinstance(kept, tuple):
         return sum(_size(part) for part in kept)
     return sum(_size(part) for part in vars(kept).values()) if hasattr(kept, "__dict__") else 64

@@ -122,6 +122,9 @@ class Plan:
         for name in (*self.risk, *([self.utility] if self.utility else [])):
             if name not in names:
                 yield f"the axis {name!r} is none of the plan's measures.{did_you_mean(name, names)}"
+        for name in self.rule.measures if self.rule else ():
+            if name not in names:
+                yield f"the rule reads {name!r}, which is none of the plan's measures.{did_you_mean(name, names)}"
         if self.limits and len(self.limits) != len(self.risk):
             yield f"Plan.limits must hold one limit for each of {len(self.risk)} risk measures. Got {len(self.limits)}."
 
@@ -214,7 +217,7 @@ class Plan:
         """The plan in a TOML text; PlanError with every problem at once."""
         try:
             table = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise PlanError(f"the plan is not TOML: {error}.") from None
         problems = [f"a plan has no part {name!r}.{did_you_mean(name, _PARTS)}" for name in table if name not in _PARTS]
         given: dict[str, Any] = {name: table[name] for name in table if name in _PARTS}

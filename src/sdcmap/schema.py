@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+
+import polars as pl
 
 from sdcmap.errors import SchemaError, did_you_mean
 
@@ -39,6 +41,14 @@ class Variable:
     measure: str = ""
     format: str = ""
     storage: str = ""
+
+    def recoded(self, storage: str) -> Variable:
+        """The same variable with categories of this polars type: what the file said of the old values goes."""
+        if self.kind != "numeric" and self.storage in ("", "Enum", "Categorical", storage):
+            return self
+        return Variable(
+            self.name, "ordinal" if self.kind == "numeric" else self.kind, self.role, self.label, storage=storage
+        )
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,23 @@ class Schema:
         changed = (replace(v, role=roles[v.name]) if v.name in roles else v for v in self.variables)
         return replace(self, variables=tuple(changed))
 
+    def recoded(self, types: Mapping[str, str]) -> Schema:
+        """The same schema after these variables were given categories of these polars types; numeric become ordinal."""
+        changed = {name: self[name].recoded(storage) for name, storage in types.items()}
+        if all(variable is self[name] for name, variable in changed.items()):
+            return self
+        return replace(self, variables=tuple(changed.get(v.name, v) for v in self.variables))
+
     def only(self, names: Iterable[str]) -> Schema:
         """The same schema with these variables alone, in file order."""
         kept = set(names)
         return replace(self, variables=tuple(v for v in self.variables if v.name in kept))
+
+
+def in_calendar(clean: pl.Series) -> bool:
+    """Whether dates lie in the years 1 to 9999, times in a day and durations below 10^9 days, as Python's do."""
+    if clean.dtype == pl.Time:
+        return bool(clean.to_physical().is_between(0, 86_400 * 10**9 - 1).all())
+    units = {"ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+    days = clean.to_physical() // units.get(getattr(clean.dtype, "time_unit", ""), 1)
+    return bool((days.abs() < 10**9 if clean.dtype == pl.Duration else days.is_between(-719_161, 2_932_895)).all())

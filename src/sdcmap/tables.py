@@ -12,7 +12,7 @@ import numpy as np
 
 from sdcmap.cells import cells, common_codes, moves
 from sdcmap.errors import Undefined
-from sdcmap.kernels.cells import compress
+from sdcmap.kernels.cells import compress, count_cells
 from sdcmap.measure import Estimate, Measure
 from sdcmap.microdata import Array, Microdata
 
@@ -39,18 +39,27 @@ class Table:
 
 def table(original: Microdata, masked: Microdata, names: tuple[str, ...], *, weighted: bool = False) -> Table:
     """The table of `names` before and after masking."""
+    if not masked.paired and len(masked) != len(original):
+        return _table_of_other_rows(original, masked, names, weighted=weighted)
     moved = moves(original, masked, names)
     if not weighted:
         return Table(moved.before, moved.after, moved.shape)
     if moved.shape is None:
-        code, met = compress([common_codes(original, masked, name) for name in names])
-        before, after = np.split(code, [len(original)])
-        return Table(_sums(before, original.weights, len(met)), _sums(after, masked.weights, len(met)), None)
+        return _table_of_other_rows(original, masked, names, weighted=True)
     code = original.view(cells, names).code
     changed = code.copy()
     changed[moved.rows] = moved.new
     size = len(moved.before)
     return Table(_sums(code, original.weights, size), _sums(changed, masked.weights, size), moved.shape)
+
+
+def _table_of_other_rows(original: Microdata, masked: Microdata, names: tuple[str, ...], *, weighted: bool) -> Table:
+    """The same by counting each file on its own."""
+    code, met = compress([common_codes(original, masked, name) for name in names])
+    before, after = np.split(code, [len(original)])
+    if not weighted:
+        return Table(count_cells(before, len(met)), count_cells(after, len(met)), None)
+    return Table(_sums(before, original.weights, len(met)), _sums(after, masked.weights, len(met)), None)
 
 
 def _sums(code: Array, weights: Array, size: int) -> Array:
@@ -118,6 +127,7 @@ class TableMeasure(Measure):
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     weights: ClassVar[str] = "used when `weighted`, else every record counts once"
+    paired: ClassVar[bool] = False
     fewest: ClassVar[int] = 1  # variables it needs
 
     on: tuple[str, ...] = ()

@@ -213,6 +213,8 @@ def _example(base: type) -> str:
 
 def decode(spec: Mapping[str, Any], base: type[V]) -> V:
     """The value that a spec stands for; every problem of the spec at once."""
+    if not isinstance(spec, Mapping):
+        raise PlanError(f"a {base.__name__.lower()} is written as a table with a type, such as {_example(base)!r}.")
     cls = find(spec.get("type"), base)
     given = {name: value for name, value in spec.items() if name not in ("type", "revision")}
     known = hints(cls)
@@ -244,7 +246,7 @@ def parse(text: str, base: type[V]) -> V:
     """
     try:
         return decode(_spec_of(ast.parse(text.strip(), mode="eval").body), base)
-    except (SyntaxError, ValueError, TypeError):
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # the last: too many brackets
         example = f"{_example(base)} or {_example(base)}(name=value)"
         raise PlanError(f"{text!r} cannot be read as a {base.__name__.lower()}: write {example}.") from None
 

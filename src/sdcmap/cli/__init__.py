@@ -5,18 +5,26 @@ Exit codes: 0 done; 1 a fault of sdcmap; 2 bad input, said in one sentence; 3 no
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
-from sdcmap.cli import decide, files, paper_duncan, paper_gomatam, prepare
 from sdcmap.cli.app import app, note
 
-_ORDER = ["look", "check", "sweep", "score", "mask", "map", "choose", "release", "report", "demo"]
+_ORDER = [
+    "look", "check", "sweep", "score", "mask", "map", "choose", "records", "release", "report", "correct", "compare",
+    "serve", "demo",
+]  # fmt: skip
+for _module in iter_modules(__path__):  # each adds its commands to the app
+    if _module.name not in ("__main__", "app"):
+        import_module(f"{__name__}.{_module.name}")
 app.registered_commands.sort(key=lambda command: _ORDER.index(command.name or str(command.callback.__name__)))  # type: ignore[union-attr]
 
-__all__ = ["app", "decide", "files", "main", "paper_duncan", "paper_gomatam", "prepare"]
+DISK = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EIO)  # the disk's fault, not ours
 
 
 def main() -> None:
@@ -31,10 +39,13 @@ def main() -> None:
     except SdcmapError as error:
         note(f"error: {error}")
         sys.exit(2)
-    except Exception as error:  # its text may hold a data value, so only type and place are told
+    except Exception as error:
         if "SDCMAP_TRACEBACK" in os.environ:
             raise
-        place = traceback.extract_tb(error.__traceback__)[-1]
+        if isinstance(error, OSError) and error.errno in DISK:
+            note(f"error: {error.filename or 'a file'} cannot be written ({error.strerror}).")
+            sys.exit(2)
+        place = traceback.extract_tb(error.__traceback__)[-1]  # the text may hold a data value: type and place are told
         where = f"{Path(place.filename).name}, line {place.lineno}"
         note(f"sdcmap failed: {type(error).__name__} in {where}. SDCMAP_TRACEBACK=1 shows more, and may show data.")
         sys.exit(1)

@@ -128,12 +128,17 @@ def report(
     study: StudyFolder,
     out: Annotated[Path, typer.Option("-o", "--out", help="One HTML file.")] = Path("report.html"),
     external: Annotated[bool, typer.Option("--external", help="Only what may leave the room.")] = False,
+    records: Annotated[
+        str, typer.Option("--records", help="A rule of safety, such as \"Unsafe(on='wage', k=5)\".")
+    ] = "",
 ) -> None:
     """Write the report for the board.
 
     Example: sdcmap report cps-study -o report.html
     """
     import sdcmap as sm
+    from sdcmap.value import parse
 
-    sm.report(study, audience="external" if external else "internal").save(out)
+    rule = parse(records, sm.Unsafe) if records else None
+    sm.report(study, audience="external" if external else "internal", records=rule).save(out)
     print(out)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sdcmap.kernels.jit import jit
+from sdcmap.kernels.room import empty
 
 Array = npt.NDArray[Any]
 LARGEST_KEY = 1 << 62  # tables with more possible cells have no cell numbers, only numbers of the cells that occur
@@ -25,7 +26,8 @@ def strides_of(sizes: Sequence[int]) -> tuple[int, ...]:
 def mixed_radix(codes: Sequence[Array], sizes: Sequence[int]) -> tuple[Array, tuple[int, ...]]:
     """Cell number of each record, sum_j stride_j * code_j, in the narrowest type, and the strides."""
     strides = strides_of(sizes)
-    cell = np.zeros(len(codes[0]), dtype=_holding(strides[0] * sizes[0]))
+    cell = empty(len(codes[0]), _holding(strides[0] * sizes[0]))
+    cell[:] = 0
     for code, stride in zip(codes, strides, strict=True):
         _add_scaled(cell, code, stride)
     return cell, strides

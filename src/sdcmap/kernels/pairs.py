@@ -15,6 +15,7 @@ from numpy.random import Generator
 
 from sdcmap.kernels.cells import compress
 from sdcmap.kernels.jit import jit
+from sdcmap.kernels.room import empty
 
 Array = npt.NDArray[Any]
 SPARE = 8  # draws beyond two a pair, for the few that are drawn again
@@ -49,8 +50,15 @@ def _borrowed(n: int) -> Array:
     """0, 1, ..., n - 1, kept by each thread from one matching to the next, so that none of them costs n steps."""
     kept: Array | None = _OWN.__dict__.pop("order", None)  # while it is out, an interrupted matching cannot spoil it
     if kept is None or len(kept) < n:
-        kept = np.arange(n, dtype=np.int64 if n > np.iinfo(np.int32).max else np.int32)
+        kept = empty(n, np.int64 if n > np.iinfo(np.int32).max else np.int32)
+        _count_up(kept)
     return kept[:n]
+
+
+@jit
+def _count_up(order: Array) -> None:
+    for here in range(len(order)):
+        order[here] = here
 
 
 @jit

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import permutations
 
+from sdcmap.errors import Undefined
+from sdcmap.likelihood import Field
 from sdcmap.method import Method
 from sdcmap.microdata import Microdata
 from sdcmap.randomness import Stream
+from sdcmap.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,7 @@ class Chain(Method):
     ----------
     methods : the steps, at least one; each works on what the step before has left.
 
+    Likelihood: that of all steps together, where no step masks a variable that another one masks or depends on.
     Missing values, weights, households and strata: as each step says.
 
     Examples
@@ -41,6 +46,11 @@ class Chain(Method):
         return any(step.random for step in self.methods)
 
     @property
+    def reweights(self) -> bool:  # type: ignore[override]
+        """A chain adjusts the weight when a step does."""
+        return any(step.reweights for step in self.methods)
+
+    @property
     def missing(self) -> str:  # type: ignore[override]
         """Missing values are kept when every step keeps them."""
         return next((step.missing for step in self.methods if step.missing != "kept"), "kept")
@@ -57,11 +67,33 @@ class Chain(Method):
     def masked_names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for step in self.methods for name in step.masked_names))
 
+    def _columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for step in self.methods for name in step._columns()))
+
+    def masks(self, data: Microdata) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for step in self.methods for name in step.masks(data)))
+
     def misfits(self, data: Microdata) -> Iterator[str]:
         for step in self.methods:
             yield from step.misfits(data)
+            after = step.schema_after(data.schema)
+            if after is not data.schema:
+                data = Microdata(after, data.columns, data.origin, data.base, data.changes, paired=data.paired)
+
+    def schema_after(self, schema: Schema) -> Schema:
+        for step in self.methods:
+            schema = step.schema_after(schema)
+        return schema
 
     def apply(self, data: Microdata, stream: Stream) -> Microdata:
         for number, step in enumerate(self.methods):
             data = step.apply(data, stream.child(f"step {number}"))
         return data
+
+    def log_likelihood(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+        for step, other in permutations(self.methods, 2):
+            shared = sorted(set(step._columns()) & set(other.masked_names))
+            if shared:
+                what = f"{type(other).__name__} masks what {type(step).__name__} looks at ({', '.join(shared)})"
+                raise Undefined(f"{what}: a chain states a likelihood where its steps work on different variables.")
+        return tuple(field for step in self.methods for field in step.log_likelihood(known, released))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.cells import cells
+from sdcmap.cells import cells, common_codes
 from sdcmap.errors import Infeasible
 from sdcmap.kernels.cells import compress
 from sdcmap.kernels.pairs import greedy_pairs, matching_pairs, pairs_in_turn
+from sdcmap.kernels.room import empty
+from sdcmap.likelihood import Field
 from sdcmap.method import Method
 from sdcmap.microdata import Array, Microdata
 from sdcmap.value import Range
@@ -23,7 +26,10 @@ NO_ONE = np.empty(0, dtype=np.int32)
 def stacked_codes(data: Microdata, names: tuple[str, ...]) -> Array:
     """The codes of `names` side by side, one row a record: what a pair must differ in."""
     codes = [data.codes(name) for name in names]
-    return np.column_stack(codes) if codes else np.empty((len(data), 0), dtype=np.uint8)
+    stacked = empty((len(data), len(codes)), np.result_type(np.uint8, *codes))
+    for place, code in enumerate(codes):
+        stacked[:, place] = code
+    return stacked
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,51 @@ def visiting_order(cell_count: Array, target: str, n: int, rng: Generator) -> Ar
     return np.concatenate([visit[small], visit[~small]])
 
 
+def joint_codes(known: Microdata, released: Microdata, names: tuple[str, ...]) -> Array:
+    """The cell of each record of both files, the known ones first, in the table of `names`; one cell without names."""
+    if not names:
+        return np.zeros(len(known) + len(released), dtype=np.int64)
+    return compress([common_codes(known, released, name) for name in names])[0]
+
+
+def partner_counts(table: Array, count: Array) -> Array:
+    """For each cell, the records of its group (first column of `table`) that differ from it in every other column.
+
+    Inclusion and exclusion over the sets of columns S: sum over S of (-1)^|S| (records that agree with it in S).
+    """
+    found = np.zeros(len(table))
+    columns = range(1, table.shape[1])
+    for size in range(table.shape[1]):
+        for chosen in combinations(columns, size):
+            place, _ = compress([table[:, 0], *(table[:, column] for column in chosen)])
+            found += (-1) ** size * np.bincount(place, weights=count)[place]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class SwapDensity:
+    """A record keeps its cell, or has the values of a partner that differs in every swapped variable.
+
+    table : the group of each cell, which nobody leaves, and its swapped variables. moved : the share of records with a
+    partner. count : the records in each cell. partners : those a record of this cell could be swapped with.
+    """
+
+    table: Array
+    moved: float
+    count: Array
+    partners: Array
+
+    def __call__(self, known: Array, released: Array) -> Array:
+        own, seen = known.astype(np.intp), released.astype(np.intp)
+        differs = self.table[own, 0] == self.table[seen, 0]
+        for column in range(1, self.table.shape[1]):
+            differs = differs & (self.table[own, column] != self.table[seen, column])
+        chance = self.moved * self.count[seen] / np.maximum(self.partners[own], 1)
+        with np.errstate(divide="ignore"):
+            found: Array = np.log(np.where(own == seen, 1 - self.moved, np.where(differs, chance, 0.0)))
+        return found
+
+
 @dataclass(frozen=True)
 class Swap(Method):
     """Exchange the values of some variables between random pairs of records that differ in all of them.
@@ -94,6 +145,10 @@ class Swap(Method):
     Missing is a category like any other, in all of these variables. Weights are not used: unweighted margins, the joint
     distribution of the swapped and that of the unswapped variables are kept exactly, weighted ones are not; each record
     keeps its own weight. Households are swapped whole with `whole_households`, else persons are swapped one by one.
+
+    Likelihood: a record keeps its values with the probability 1 - 2 pairs/records, else it has those of a partner, in
+    proportion to the records that differ in every swapped variable and agree in `same` and `within`. What `differ`, a
+    target and household sizes say about partners is left out.
     Reference: Gomatam, Karr, Sanil (2003), section 3; targets and households as in census swapping.
 
     Examples
@@ -176,7 +231,7 @@ class Swap(Method):
             must_differ = must_differ[heads]
             must_agree = compress([must_agree[heads], sizes])[0] if self.same else sizes
         units, noun = len(must_differ), "records" if households is None else "households"
-        wanted = int(np.floor(self.rate * units + 0.5))
+        wanted = self._wanted(units)
         if wanted == 0:
             raise Infeasible(f"a rate of {self.rate:g} of {units} {noun} is no pair at all.")
         if self.target != "none":
@@ -194,6 +249,25 @@ class Swap(Method):
                 f"greedy pairing found {asked}: no two of the {units - 2 * found} {noun} left can be swapped."
             )
         return first, second
+
+    def _wanted(self, units: int) -> int:
+        """The number of pairs that the rate asks for."""
+        return int(np.floor(self.rate * units + 0.5))
+
+    def log_likelihood(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+        split, names = len(known), self.known_names(known)
+        if not names:
+            return ()
+        codes = [common_codes(known, released, name) for name in names]
+        group = joint_codes(known, released, (*self.same, *self.within))
+        cell, _ = compress([group, *codes])
+        _, first = np.unique(cell, return_index=True)
+        strata = np.bincount(joint_codes(known, released, self.within)[split:])
+        moved = 2 * sum(self._wanted(int(records)) for records in strata) / max(len(released), 1)
+        table = np.column_stack([group, *codes])[first].astype(np.int64)
+        count = np.bincount(cell[split:], minlength=len(first))
+        density = SwapDensity(table, min(moved, 1.0), count, partner_counts(table, count))
+        return (Field(cell[:split].astype(float), cell[split:].astype(float), density),)
 
     def _cell_counts(self, data: Microdata, households: Households | None) -> Array:
         table = data.view(cells, self.risk_on or data.keys)

@@ -26,7 +26,7 @@ from sdcmap.microdata import Microdata
 from sdcmap.papers.reference import Result, reference_file
 from sdcmap.plan import Plan
 from sdcmap.risk import SmallCells
-from sdcmap.study import Scores
+from sdcmap.scores import Scores
 from sdcmap.sweep import sweep
 from sdcmap.utility import Hellinger
 

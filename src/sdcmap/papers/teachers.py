@@ -18,7 +18,7 @@ from sdcmap.microdata import Array, Microdata
 from sdcmap.papers.reference import reference_file
 from sdcmap.plan import Plan
 from sdcmap.risk import Index, Position
-from sdcmap.study import Scores
+from sdcmap.scores import Scores
 from sdcmap.sweep import sweep
 from sdcmap.utility import MeanPrecision
 

@@ -95,8 +95,8 @@ def check_joint(
     made = [rounded(data, c.method.apply(data, c.stream(plan.seed))) for c in found.remade]
     if not made:
         return []
-    if any(file.origin is not None for file in (*made, released)):
-        return [Check("joint risk", False, "the joint risk of files with other rows cannot be computed.")]
+    if any(file.origin is not None or not file.paired for file in (*made, released)):
+        return [Check("joint risk", False, "the joint risk of files with other rows, or synthetic ones, is unknown.")]
     view = joint_view(data, [*made, released])
     measures: list[Measure] = [line.measure for line in lines]
     scores = scored(measures, data, view, stream.child("joint"), note)

@@ -7,43 +7,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from sdcmap.kernels.granularity import granularity, in_steps
 from sdcmap.microdata import Array
 from sdcmap.schema import Variable
 
-COARSEST, FINEST = 6, -9  # powers of ten that are tried
 WHOLE = 2.0**53  # beyond this a float64 no longer tells neighbouring whole numbers apart
-
-
-def granularity(values: Array, storage: str = "Float64") -> int | None:
-    """The largest k in 6 .. -9 for which every value is a multiple of 10^k; None: there is none.
-
-    >>> granularity(np.array([1.5, 20.0, 3.25]))
-    -2
-    >>> granularity(np.array([3000.0, 12000.0]))
-    3
-    """
-    known = values[~np.isnan(values)]
-    if not known.any():
-        return 0 if len(known) else None
-    precision = 4 * np.finfo(np.float32 if storage == "Float32" else np.float64).eps
-    for k in range(COARSEST, FINEST - 1, -1):
-        scaled = _in_steps(known, k)
-        if np.all(np.abs(scaled - np.rint(scaled)) <= precision * np.abs(scaled)):
-            return k
-    return None
 
 
 def like_the_original(masked: Array, original: Array, variable: Variable) -> Array:
     """Masked numbers rounded to the original's granularity, inside its type and off its user-missing codes."""
     k = granularity(original, variable.storage)
-    rounded = masked if k is None else _from_steps(np.rint(_in_steps(masked, k)), k)
+    rounded = masked if k is None else _from_steps(np.rint(in_steps(masked, k)), k)
     rounded = _inside_type(rounded, variable.storage, k)
     rounded = _off_missing_codes(rounded, masked, variable, None if k is None else 10.0**k)
     return rounded.astype(np.float32).astype(np.float64) if variable.storage == "Float32" else rounded
-
-
-def _in_steps(values: Array, k: int) -> Array:
-    return values / 10.0**k if k >= 0 else values * 10.0**-k
 
 
 def _from_steps(steps: Array, k: int) -> Array:

@@ -94,9 +94,12 @@ class Ledger:
         """Every release so far, oldest first."""
         if not (self.folder / "ledger.sqlite").exists():
             return []
-        with self._connected() as connection:
-            rows = connection.execute(f"select {COLUMNS} from release order by rowid").fetchall()
-        return [_earlier(row) for row in rows]
+        try:
+            with self._connected() as connection:
+                rows = connection.execute(f"select {COLUMNS} from release order by rowid").fetchall()
+            return [_earlier(row) for row in rows]
+        except (TypeError, ValueError):
+            raise SdcmapError(f"the ledger {self.folder} is damaged: restore it from a backup.") from None
 
     @contextmanager
     def entered(self, data: Microdata, plan: Plan, candidate: Candidate, profile: str, folder: Path) -> Iterator[None]:

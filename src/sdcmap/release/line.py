@@ -36,21 +36,22 @@ class Line:
         return value <= self.limit if self.measure.direction == "lower" else value >= self.limit
 
 
-def lines_of(plan: Plan, rules: Iterable[Rule | None], max_risk: float | None) -> list[Line]:
+def lines_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) -> list[Line]:
     """A line for each measure on the risk axis: the strictest of the limits stated by the plan, its rule, the choice's
-    rule and `max_risk`; none where nothing was stated. With `plan.limits` these speak of value/limit, at most 1."""
+    rule and `max_risk`, none where nothing was stated; with `plan.limits` these speak of value/limit, at most 1. And one
+    for each measure that a rule limits by name."""
+    by_name = {measure.text: measure for measure in plan.measures}
+    named = [(by_name[name], limit) for rule in rules if rule for name, limit in rule.limits.items() if name in by_name]
     stated = [rule.risk for rule in rules if isinstance(rule, Threshold)]
     stated += [] if max_risk is None else [float(max_risk)]
     stated += [1.0] if plan.limits else []
-    if not stated:
-        return []
-    by_name = {measure.text: measure for measure in plan.measures}
     units = plan.limits or (1.0,) * len(plan.risk)
+    axis = zip((by_name[name] for name in plan.risk), units, strict=True)
+    found: dict[Measure, list[float]] = {}
+    for measure, limit in [*named, *((measure, unit * one) for measure, unit in axis for one in stated)]:
+        found.setdefault(measure, []).append(limit)
     strictest: dict[str, Callable[[Iterable[float]], float]] = {"lower": min, "higher": max}
-    return [
-        Line(measure, unit * strictest[measure.direction](stated))
-        for measure, unit in zip((by_name[name] for name in plan.risk), units, strict=True)
-    ]
+    return [Line(measure, strictest[measure.direction](limits)) for measure, limits in found.items()]
 
 
 def scored(
@@ -68,7 +69,7 @@ def expected(measures: Sequence[Measure], original: Microdata, draws: Iterable[M
     for masked in draws:
         for found, measure in zip(estimates, measures, strict=True):
             try:
-                found.append(measure.score(original, masked, UNUSED))
+                found.append(measure.apply(original, masked, UNUSED))
             except (Undefined, SchemaError) as reason:
                 return [ScoreRow(m.text, None, None, "{}", "undefined", str(reason)) for m in measures]
     return [row_of(m, m.pool(found)) for m, found in zip(measures, estimates, strict=True)]
@@ -79,7 +80,7 @@ def check_line(plan: Plan, lines: Sequence[Line]) -> Check:
     if not plan.risk:
         return Check("line", False, "the plan has no risk measure, so no risk was measured.")
     if not lines:
-        advice = "give the plan limits or a Threshold rule, or state max_risk"
+        advice = "give the plan limits or a Threshold or GlobalCriterion rule, or state max_risk"
         return Check("line", False, f"no risk line was stated: {advice}.")
     return Check("line", True, "a risk line was stated.")
 

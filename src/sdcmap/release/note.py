@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import sdcmap
+from sdcmap.correct import correct
+from sdcmap.errors import SdcmapError
 from sdcmap.measure import Measure
 from sdcmap.method import Method
 from sdcmap.microdata import Microdata
@@ -67,6 +69,7 @@ def method_note(
         "draws_searched": searched,
         "may_not": [*MAY_NOT, CAUTION],
         "example": example(prepared.data),
+        "correction": correction(prepared.data, method),
     }
 
 
@@ -99,6 +102,19 @@ def example(data: Microdata) -> str:
     return "\n".join([*lines, f"print(data[{name!r}].value_counts(sort=True))", ""])
 
 
+def correction(data: Microdata, method: Method) -> str:
+    """Lines of Python that take the noise off, with standard errors; empty where that cannot be done."""
+    try:
+        correct(data, method, weighted=data.weight is not None)
+    except SdcmapError:
+        return ""
+    file = f"data.{data.schema.format}"
+    if data.weight is None:
+        return f'import sdcmap as sm\n\nprint(sm.correct("{file}", "note.json"))\n'
+    lines = ["import sdcmap as sm", "", f'data = sm.read("{file}", weight={data.weight!r})']
+    return "\n".join([*lines, 'print(sm.correct(data, "note.json", weighted=True))', ""])
+
+
 def note_text(note: dict[str, Any]) -> str:
     """The note as a page to read."""
     searched = note["draws_searched"]
@@ -124,6 +140,12 @@ def note_text(note: dict[str, Any]) -> str:
     lines += [f"| {a['measure']} | {_shown(a)} | {a['unit']} | {a['reading']} |" for a in note["distorted_by"]]
     lines += ["", "## What may not be done with it", "", *(f"- {sentence}" for sentence in note["may_not"])]
     lines += ["", "## How to use it", "", "```python", note["example"].rstrip("\n"), "```", ""]
+    if note["correction"]:
+        lines += [
+            "Means, covariances and regressions with the noise taken off, by the method and its parameters alone:",
+            "",
+        ]
+        lines += ["```python", note["correction"].rstrip("\n"), "```", ""]
     return "\n".join(lines)
 
 

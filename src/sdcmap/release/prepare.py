@@ -35,13 +35,14 @@ class Prepared:
 
 def masked_names(data: Microdata, method: Method, masked: Microdata) -> tuple[str, ...]:
     """The released variables that the method may have changed, in file order."""
-    touched = {*method.masked_names, *masked.changes}
+    touched = {*method.masks(data), *masked.changes} - ({data.weight} if method.reweights else set())
     return tuple(name for name in data.names if name in touched and name not in data.identifiers)
 
 
 def rounded(data: Microdata, masked: Microdata) -> Microdata:
-    """The masked file with its changed numbers at the original's granularity."""
-    numeric = [name for name in masked.changes if data.column(name).levels is None]
+    """The masked file with its changed numbers at the original's granularity; adjusted weights stay as they are."""
+    changed = [name for name in masked.changes if name != data.weight]
+    numeric = [n for n in changed if data.column(n).levels is None and masked.column(n).levels is None]
     return masked.change(
         None,
         {n: like_the_original(masked.numbers(n), data.numbers(n), data.schema[n]) for n in numeric},
@@ -52,7 +53,7 @@ def prepare(data: Microdata, method: Method, masked: Microdata, stream: Stream) 
     """The file as it will be written; `masked` is the candidate, rounded."""
     order = stream.child("release rows").rng().permutation(len(masked))
     variables, columns = [], {}
-    for variable in data.schema.variables:
+    for variable in masked.schema.variables:
         if variable.role == "identifier":
             continue
         column = masked.column(variable.name).take(order)
@@ -61,7 +62,7 @@ def prepare(data: Microdata, method: Method, masked: Microdata, stream: Stream) 
             variable, column = renumbered(variable, column, rng)
         variable, columns[variable.name] = rebuilt(variable, column)
         variables.append(variable)
-    released = Microdata(Schema(tuple(variables), data.schema.format), columns)
+    released = Microdata(Schema(tuple(variables), data.schema.format), columns, paired=masked.paired)
     origin = order if masked.origin is None else masked.origin[order]
     return Prepared(released, origin, masked_names(data, method, masked), released.schema.of_role(*RENUMBERED_ROLES))
 

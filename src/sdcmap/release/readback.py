@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,8 @@ def aligned(original: Microdata, back: Microdata, prepared: Prepared) -> Microda
     measured = [name for name in back.names if name not in prepared.renumbered]
     rows = np.argsort(prepared.origin, kind="stable")
     if not np.array_equal(prepared.origin[rows], np.arange(len(original))):
-        return _other_rows(original, back, measured, prepared.origin)
+        other = _other_rows(original, back, measured, prepared.origin)
+        return replace(other, paired=prepared.data.paired)
     changed = original.change(None, {})
     for name in measured:
         before, variable = original.column(name), original.schema[name]
@@ -61,7 +63,7 @@ def aligned(original: Microdata, back: Microdata, prepared: Prepared) -> Microda
         if len(moved):
             new = {name: levels} if len(levels) > len(before.levels) else None
             changed = changed.change(moved, {name: codes[moved]}, new)
-    return changed
+    return replace(changed, paired=prepared.data.paired)
 
 
 def _other_rows(original: Microdata, back: Microdata, measured: list[str], origin: Array) -> Microdata:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from sdcmap.errors import PlanError
-from sdcmap.study import Scores
+from sdcmap.scores import Scores
 
 SMALL = 10  # a cell or subpopulation below this is not shown outside
 RECORD_SHARE = "share of records"  # the unit of measures whose value times the rows is a count

@@ -29,7 +29,10 @@ class Table:
 
 def changes(original: Microdata, masked: Microdata, names: tuple[str, ...], to: Audience) -> list[Table]:
     """Each masked variable before and after, then the relations that changed most. Every record counts once."""
-    tables = [_amounts(original, masked, name, to) for name in names if original.column(name).levels is None]
+    numbers = [name for name in names if original.column(name).levels is None]
+    recoded = [name for name in numbers if masked.column(name).levels is not None]
+    tables = [_amounts(original, masked, name, to) for name in numbers if name not in recoded]
+    tables += [_intervals(masked, name, to) for name in recoded]
     tables += [_shares(original, masked, name, to) for name in names if original.column(name).levels is not None]
     relations = sorted(_relations(original, masked, names), key=lambda found: -abs(found[2] - found[1]))
     digits = 2 if to.external else 3
@@ -60,6 +63,13 @@ def _shares(original: Microdata, masked: Microdata, name: str, to: Audience) -> 
     merged = merge_small({level: (before[level], after[level]) for level in before | after})
     rows = tuple((level, to.percent(a), to.percent(b)) for level, (a, b) in merged.items())
     return Table(name, ("category", "before", "after"), rows or (("categories too small to show", "", ""),))
+
+
+def _intervals(masked: Microdata, name: str, to: Audience) -> Table:
+    """The share of each category that numbers were recoded to; small ones are merged and not named."""
+    merged = merge_small({level: (count, count) for level, count in _counts(masked, name).items()})
+    rows = tuple((level, to.percent(count)) for level, (count, _) in merged.items())
+    return Table(name, ("category", "after"), rows or (("categories too small to show", ""),))
 
 
 def merge_small(counts: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:

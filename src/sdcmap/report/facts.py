@@ -10,12 +10,14 @@ import numpy as np
 import polars as pl
 
 from sdcmap import __version__
+from sdcmap.errors import StudyDamaged
 from sdcmap.look import look
 from sdcmap.measure import Measure
 from sdcmap.microdata import Microdata
 from sdcmap.plan import Plan
 from sdcmap.report.audience import Audience
-from sdcmap.study import Scores, Study
+from sdcmap.scores import Scores
+from sdcmap.study import Study
 
 Facts = dict[str, Any]
 
@@ -109,6 +111,13 @@ def _by_reason(table: pl.DataFrame, name: str) -> list[tuple[str, int, str]]:
 
 def history(study: Study, to: Audience) -> Facts:
     """When the rule was fixed, what was overridden, what was released; times and reasons are told inside alone."""
+    try:
+        return _history(study, to)
+    except (TypeError, KeyError, IndexError, AttributeError):
+        raise StudyDamaged("manifest.json does not hold what a study writes there; restore it from a backup.") from None
+
+
+def _history(study: Study, to: Audience) -> Facts:
     manifest = study.manifest
     overrides, releases = manifest.get("overrides", []), manifest.get("releases", [])
     facts: Facts = {

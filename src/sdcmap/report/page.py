@@ -11,11 +11,13 @@ from sdcmap.choose import Choice
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.map import RUMap
 from sdcmap.microdata import Microdata
+from sdcmap.neighbourhood import Unsafe
 from sdcmap.plan import Plan
 from sdcmap.report import facts, results
 from sdcmap.report.audience import Audience, public_scores
 from sdcmap.report.change import Table, changes
-from sdcmap.study import ELSEWHERE, Study
+from sdcmap.scores import ELSEWHERE
+from sdcmap.study import Study
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
@@ -37,7 +39,13 @@ class Report:
         return path
 
 
-def report(study: Study | str | Path, choice: Choice | None = None, *, audience: str = "internal") -> Report:
+def report(
+    study: Study | str | Path,
+    choice: Choice | None = None,
+    *,
+    audience: str = "internal",
+    records: Unsafe | None = None,
+) -> Report:
     """The report of a study: data, plan, map, frontier, choice and its reason, risk and utility before and after.
 
     Parameters
@@ -46,6 +54,7 @@ def report(study: Study | str | Path, choice: Choice | None = None, *, audience:
     choice : what was chosen; by default what the plan's rule chooses, and nothing where the plan has no rule.
     audience : "internal" for the board; "external" for anybody: scores of methods to two significant digits, no single
         release, no count of 1 to 9 records, no quantile of the data, no reason why a candidate was infeasible.
+    records : a rule of safety; the confidentiality plot of the chosen release is added (outside, its binned counts alone).
 
     The seed, the data's digest and the origin of records are in neither.
     """
@@ -74,6 +83,7 @@ def report(study: Study | str | Path, choice: Choice | None = None, *, audience:
         "risks": results.score_table(scores, choice, "risk", to),
         "utilities": results.score_table(scores, choice, "utility", to),
         "changes": _changes(data, plan, choice, to),
+        "records": _records(data, plan, choice, to, records),
         "missing": facts.missing_candidates(scores, to),
         "history": facts.history(study, to),
         "versions": facts.versions(),
@@ -91,8 +101,17 @@ def _changes(data: Microdata, plan: Plan, choice: Choice | None, to: Audience) -
     """The chosen candidate made again, beside the original; nothing where there is no candidate of ours."""
     if choice is None or choice.candidate is None or choice.candidate.startswith(ELSEWHERE):
         return []
-    names = plan.find(choice.candidate).method.masked_names
+    names = plan.find(choice.candidate).method.masks(data)
     return changes(data, plan.make(data, choice), names, to)
+
+
+def _records(data: Microdata, plan: Plan, choice: Choice | None, to: Audience, rule: Unsafe | None) -> str:
+    """The confidentiality plot of the chosen candidate; nothing where no rule or no candidate of ours is given."""
+    if rule is None or choice is None or choice.candidate is None or choice.candidate.startswith(ELSEWHERE):
+        return ""
+    from sdcmap.records import records
+
+    return records(data, plan.make(data, choice), rule=rule).draw(audience=to.name, title="Every record").svg()
 
 
 def _rendered(page: dict[str, Any]) -> str:

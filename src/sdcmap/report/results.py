@@ -10,7 +10,7 @@ import polars as pl
 from sdcmap.choose import Choice
 from sdcmap.map import IDENTITY, RUMap
 from sdcmap.report.audience import Audience, significant
-from sdcmap.study import Scores
+from sdcmap.scores import Scores
 
 Facts = dict[str, Any]
 

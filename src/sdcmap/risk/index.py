@@ -37,6 +37,7 @@ class Index(Position):
     "Index(on='income', target='minimum')"
     """
 
+    paired: ClassVar[bool] = True
     missing: ClassVar[str] = "left out in the original; undefined where masking made the target missing"
 
     def squared_error(self, original: Microdata, masked: Microdata) -> float:

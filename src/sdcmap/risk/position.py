@@ -49,6 +49,7 @@ class Position(Measure):
     """
 
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    paired: ClassVar[bool] = False
     unit: ClassVar[str] = "1/(variable's unit)^2"
     expectation: ClassVar[bool] = True
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)

@@ -46,6 +46,7 @@ class MeanPrecision(Measure):
     """
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
+    paired: ClassVar[bool] = False
     unit: ClassVar[str] = "1/(variable's unit)^2"
     direction: ClassVar[Literal["lower", "higher"]] = "higher"
     at_nothing: ClassVar[float | None] = 0.0

@@ -1,0 +1,84 @@
+"""Values of a sensitive variable within groups of records: how many there are, and how far they are from the whole file.
+
+Groups lie one after the other: the values of group g, rising, and their counts are value[start[g]:start[g + 1]] and
+count[start[g]:start[g + 1]].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sdcmap.kernels.jit import jit
+
+Array = npt.NDArray[Any]
+
+
+@jit
+def entropy_diversity(start: Array, count: Array) -> Array:
+    """exp(H) of each group, H the entropy of its values; 0 of an empty one.  Machanavajjhala et al. (2007), def. 4.1"""
+    found = np.zeros(len(start) - 1)
+    for g in range(len(found)):
+        inside = count[start[g] : start[g + 1]]
+        if len(inside):
+            total = inside.sum()
+            h = 0.0
+            for one in inside:
+                h -= one / total * np.log(one / total)
+            found[g] = np.exp(h)
+    return found
+
+
+@jit
+def recursive_diversity(start: Array, count: Array, c: float) -> Array:
+    """The largest l of each group with r_1 < c (r_l + ... + r_m), r the falling counts.  Ibid., def. 4.2"""
+    found = np.zeros(len(start) - 1)
+    for g in range(len(found)):
+        falling = np.sort(count[start[g] : start[g + 1]])[::-1]
+        tail = 0.0
+        for place in range(len(falling) - 1, -1, -1):
+            tail += falling[place]
+            if falling[0] < c * tail:
+                found[g] = place + 1
+                break
+    return found
+
+
+@jit
+def equal_distances(start: Array, value: Array, count: Array, whole: Array) -> Array:
+    """1/2 sum |p - q| of each group, q the shares of the whole file; 0 of an empty group.  Li et al. (2007)"""
+    found = np.zeros(len(start) - 1)
+    for g in range(len(found)):
+        total = count[start[g] : start[g + 1]].sum()
+        for e in range(start[g], start[g + 1]):
+            found[g] += max(count[e] / total - whole[value[e]], 0.0)
+    return found
+
+
+@jit
+def ordered_distances(start: Array, value: Array, count: Array, whole: Array) -> Array:
+    """sum_j |P_j - Q_j| / (m - 1) of each group, P and Q running sums over the m ordered values.  Li et al. (2007)
+
+    Between two values of the group P stands still and Q rises: the sum of |P - Q| there comes from running sums of Q.
+    """
+    m = len(whole)
+    q = np.cumsum(whole)
+    below = np.zeros(m + 1)  # below[j]: sum of q over the first j values
+    below[1:] = np.cumsum(q)
+    found = np.zeros(len(start) - 1)
+    for g in range(len(found)):
+        first, last = start[g], start[g + 1]
+        if first == last or m < 2:
+            continue
+        total = count[first:last].sum()
+        distance, p = below[value[first]], 0.0
+        for e in range(first, last):
+            p += count[e] / total
+            low, high = value[e], value[e + 1] if e + 1 < last else m
+            turn = min(max(np.searchsorted(q, p), low), high)
+            distance += (turn - low) * p - (below[turn] - below[low])
+            distance += (below[high] - below[turn]) - (high - turn) * p
+        found[g] = max(distance, 0.0) / (m - 1)
+    return found

@@ -1,0 +1,65 @@
+"""Answers of counting queries, each a range in some variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.random import Generator
+
+from sdcmap.kernels.jit import jit
+
+Array = npt.NDArray[Any]
+BLOCK = 4096  # records that stay in the cache while all queries look at them
+
+
+def ranges_around(known: Array, values: Array, width: float, rng: Generator) -> tuple[Array, Array]:
+    """Ranges around each of `values`, anywhere, with a share `width` of the rising numbers `known` in them."""
+    place = np.searchsorted(known, values)
+    reach = int(width * len(known))
+    below = (rng.random(len(values)) * (reach + 1)).astype(np.int64)
+    low = known[np.maximum(place - below, 0)]
+    high = known[np.minimum(place + reach - below, len(known) - 1)]
+    return low, high
+
+
+@jit
+def range_sums(columns: Array, weights: Array, low: Array, high: Array) -> Array:
+    """For each query q the weights of the records i with low[q, v] <= columns[v, i] <= high[q, v] in every variable v
+    that the query asks about (where low is not NaN); without weights (none given) their number. A missing value is in no
+    range."""
+    found = np.zeros(len(low))
+    count = columns.shape[1]
+    for start in range(0, count, BLOCK):
+        stop = min(start + BLOCK, count)
+        inside = np.empty(stop - start, dtype=np.uint8)
+        for q in range(len(low)):
+            inside[:] = 1
+            for v in range(len(columns)):
+                if not np.isnan(low[q, v]):
+                    _narrow(inside, columns[v, start:stop], low[q, v], high[q, v])
+            found[q] += _number(inside) if len(weights) == 0 else _weight(inside, weights[start:stop])
+    return found
+
+
+@jit
+def _narrow(inside: Array, x: Array, low: float, high: float) -> None:
+    for i in range(len(inside)):
+        inside[i] &= (x[i] >= low) & (x[i] <= high)
+
+
+@jit
+def _number(inside: Array) -> float:
+    total = 0
+    for i in range(len(inside)):
+        total += inside[i]
+    return float(total)
+
+
+@jit
+def _weight(inside: Array, weights: Array) -> float:
+    total = 0.0
+    for i in range(len(inside)):
+        total += weights[i] * inside[i]
+    return total

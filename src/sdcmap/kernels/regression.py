@@ -1,0 +1,143 @@
+"""Linear and logistic regression by rows in blocks: memory is that of the columns, never of the whole design."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+BLOCK = 1 << 14  # rows of the design at once
+RIDGE = 1e-6  # records; it keeps the slopes of a logit finite where a term tells the two groups apart for certain
+MOST_STEPS = 60
+
+
+class Design(NamedTuple):
+    """A regression's `columns` as they are, and its `terms`, each a product of some columns; () is the intercept."""
+
+    columns: tuple[Array, ...]
+    terms: tuple[tuple[int, ...], ...]
+    rows: int
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """The rows of the design, some at a time."""
+        for start in range(0, self.rows, BLOCK):
+            at = slice(start, min(start + BLOCK, self.rows))
+            yield at, self.block(at)
+
+    def block(self, at: slice) -> Array:
+        base = [column[at].astype(np.float64) for column in self.columns]
+        x = np.empty((len(self.terms), at.stop - at.start))
+        for row, term in zip(x, self.terms, strict=True):
+            row[:] = base[term[0]] if term else 1.0
+            for factor in term[1:]:
+                row *= base[factor]
+        return x.T
+
+
+class Fit(NamedTuple):
+    """Coefficients and their covariance matrix."""
+
+    slopes: Array
+    covariance: Array
+
+
+def least_squares(design: Design, y: Array, weights: Array | None) -> Fit | None:
+    """Ordinary least squares with s^2 (X'X)^-1; with weights, weighted least squares with the sandwich of White (1980).
+
+    None where the columns depend on each other, or there are no more rows than columns.
+    """
+    k = len(design.terms)
+    if design.rows <= k:
+        return None
+    w = np.ones(design.rows) if weights is None else weights
+    gram, moment = np.zeros((k, k)), np.zeros(k)
+    for at, x in design.blocks():
+        gram += products(x, w[at])
+        moment += x.T @ (w[at] * y[at])
+    inverse = inverse_of(gram)
+    if inverse is None:
+        return None
+    slopes = inverse @ moment
+    error, meat = 0.0, np.zeros((k, k))
+    for at, x in design.blocks():
+        residual = y[at] - x @ slopes
+        error += float(residual @ residual)
+        if weights is not None:
+            meat += products(x, (w[at] * residual) ** 2)
+    if weights is None:
+        return Fit(slopes, inverse * error / (design.rows - k))
+    return Fit(slopes, inverse @ meat @ inverse * design.rows / (design.rows - k))
+
+
+def products(x: Array, weights: Array) -> Array:
+    """X'WX; the root of the weights makes it symmetric, for which BLAS needs half the work."""
+    z = x.T * np.sqrt(weights)
+    found: Array = z @ z.T
+    return found
+
+
+def inverse_of(gram: Array) -> Array | None:
+    """The inverse of a matrix of sums of squares and products; None where it has none to ten digits."""
+    scale = np.sqrt(np.diag(gram))
+    if not (scale > 0).all():
+        return None
+    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    if values[0] <= 1e-10 * len(values):
+        return None
+    found: Array = (vectors / values) @ vectors.T / np.outer(scale, scale)
+    return found
+
+
+def logit(design: Design, ones: Array, zeros: Array, ridge: float = RIDGE) -> tuple[Fit, Array]:
+    """Logistic regression of units that hold `ones` records of one group and `zeros` of the other, by Newton's method
+    (iteratively reweighted least squares), and the probability of the first group in each unit.
+
+    The first term must be the intercept. `ridge`/2 times the squared slopes, but for the intercept's, is taken from the
+    log-likelihood; the covariance is the inverse of the information.
+    """
+    k = len(design.terms)
+    penalty = np.full(k, ridge)
+    penalty[0] = 0.0
+    total, first = float(ones.sum() + zeros.sum()), float(ones.sum())
+    slopes = np.zeros(k)
+    slopes[0] = np.log(first / (total - first))
+    reached, gradient, information, p = _likelihood(design, ones, zeros, slopes, penalty)
+    for _ in range(MOST_STEPS):
+        step = np.linalg.solve(information, gradient)
+        decrement = float(gradient @ step)
+        if decrement <= 1e-22 * total:
+            break
+        share = 1.0
+        while True:
+            tried = _likelihood(design, ones, zeros, slopes + share * step, penalty)
+            if tried[0] >= reached - 1e-13 * abs(reached) or share < 1e-4:
+                break
+            share /= 2
+        slopes = slopes + share * step
+        reached, gradient, information, p = tried
+        if decrement <= 1e-14 * total:  # this step squared the error: what is left is rounding
+            break
+    return Fit(slopes, np.linalg.inv(information)), p
+
+
+def _likelihood(
+    design: Design, ones: Array, zeros: Array, slopes: Array, penalty: Array
+) -> tuple[float, Array, Array, Array]:
+    """The penalised log-likelihood, its gradient, the information, and the probabilities."""
+    k = len(slopes)
+    value = -0.5 * float(penalty @ slopes**2)
+    gradient, information = -penalty * slopes, np.diag(penalty)
+    p = np.empty(design.rows)
+    for at, x in design.blocks():
+        eta = x @ slopes
+        size = ones[at] + zeros[at]
+        p[at] = chance = 0.5 * (1 + np.tanh(0.5 * eta))
+        value += float(ones[at] @ eta - size @ np.logaddexp(0.0, eta))
+        gradient += x.T @ (ones[at] - size * chance)
+        information += products(x, size * chance * (1 - chance))
+    if information[0, 0] <= 0:
+        information[0, 0] = 1e-12
+    return value, gradient, information.reshape(k, k), p

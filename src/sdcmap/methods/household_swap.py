@@ -1,0 +1,177 @@
+"""Targeted record swapping of households."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.errors import Infeasible
+from sdcmap.kernels.households import met_cells, moving_pairs
+from sdcmap.method import Method
+from sdcmap.methods.swap import Households, households_of, varies_within
+from sdcmap.microdata import Array, Microdata
+from sdcmap.schema import KINDS
+from sdcmap.value import Range
+
+
+def household_counts(data: Microdata, names: tuple[str, ...]) -> Array:
+    """The fewest records in the cell of a member of each household; names: the household, then the table. A view."""
+    units = data.view(households_of, names[0])
+    cell, count = met_cells([data.codes(name) for name in names[1:]])
+    fewest: Array = np.minimum.reduceat(count[cell][units.members], units.start[:-1])
+    return fewest
+
+
+def household_codes(data: Microdata, names: tuple[str, ...]) -> Array:
+    """The cell of each household in the table of some variables that are constant within it; names as above. A view."""
+    units = data.view(households_of, names[0])
+    heads = units.members[units.start[:-1]]
+    return met_cells([data.codes(name)[heads] for name in names[1:]])[0]
+
+
+@dataclass(frozen=True)
+class HouseholdSwap(Method):
+    """Exchange the places of pairs of similar households in different areas, those that stand out in their area first.
+
+    Parameters
+    ----------
+    on : the geography, from the coarsest variable to the finest (region, district, ward); these values are exchanged.
+    rate : share of the households that move, in [0, 1]: round(rate * households / 2) pairs, and more where more
+        households are at risk.
+    similar : profiles, lists of variables in which the two households must agree, in order of preference: the second is
+        tried where the first finds no partner. Empty: any household will do.
+    k : a household is at risk at a level of the geography if a member shares the variables `risk_on` with fewer than k
+        persons of its area, itself included; it must then move to another area of that level. 0: none is at risk.
+    risk_on : the variables of that table; by default the keys of the file that are not exchanged.
+    carry : further variables, constant within households, that are exchanged along (a postcode, a coordinate).
+    same_size : the two households have equally many persons, so that counts of persons per area are kept too.
+    partial : where a household at risk has no partner, or the rate cannot be filled, swap those that can be; by default
+        this is infeasible.
+
+    Formula: level by level, from the coarsest: all unused households at risk there, in random order, each take a partner
+    in another area of that level; where possible in the same area of the level above. Then, up to the rate, unused
+    households in a random order in which each comes next with probability proportional to 1/(fewest persons in the cell
+    of a member), at the finest level. Partners are drawn uniformly among the unused households that may be one.
+    Missing is a category like any other. Weights are not used: each record keeps its own. Households are moved whole;
+    variables named here, but for `risk_on`, must be constant within them.
+    Reference: ONS and ESSnet census methods, targeted record swapping; counts as in sdcMicro's recordSwap.
+
+    Examples
+    --------
+    >>> HouseholdSwap(on=["region", "district"], rate=0.1, similar=[["hsize", "tenure"], ["hsize"]]).text
+    "HouseholdSwap(on=['region', 'district'], rate=0.1, similar=[['hsize', 'tenure'], 'hsize'])"
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    missing: ClassVar[str] = "category"
+    weights: ClassVar[str] = "not used to draw pairs; each record keeps its own weight"
+    households: ClassVar[str] = "moved whole"
+    at_zero: ClassVar[Mapping[str, Any] | None] = {"rate": 0.0, "k": 0}
+    kept: ClassVar[str] = (
+        "the number of households per area, and of persons with equal sizes; all variables but the exchanged ones"
+    )
+    distorted: ClassVar[str] = "relations between the geography and variables that are not in the profiles"
+
+    on: tuple[str, ...]
+    rate: Annotated[float, Range(0, 1)] = 0.05
+    similar: tuple[tuple[str, ...], ...] = ()
+    k: Annotated[int, Range(0)] = 3
+    risk_on: tuple[str, ...] = ()
+    carry: tuple[str, ...] = ()
+    same_size: bool = True
+    partial: bool = False
+
+    def problems(self) -> Iterator[str]:
+        if not self.on:
+            yield ".on must name at least one variable."
+        if len(set(self.masked_names)) < len(self.masked_names):
+            yield ".on and .carry must name each variable once."
+        for field in ("risk_on", "similar"):
+            named = self.risk_on if field == "risk_on" else [name for profile in self.similar for name in profile]
+            both = sorted(set(self.masked_names) & set(named))
+            if both:
+                yield f".{field} must not name an exchanged variable: {', '.join(both)}."
+
+    @property
+    def masked_names(self) -> tuple[str, ...]:
+        return (*self.on, *self.carry)
+
+    def _columns(self) -> tuple[str, ...]:
+        return (*super()._columns(), *self.risk_on, *(name for profile in self.similar for name in profile))
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        if self.k and not self._risk_table(data):
+            yield "HouseholdSwap.k needs a table: state keys, name variables in `risk_on`, or set k = 0."
+        household = data.household
+        if household is None:
+            yield "HouseholdSwap needs a file with a household."
+            return
+        lost = int(data.missing(household).sum())
+        if lost:
+            yield f"HouseholdSwap: {lost} records have no household in {household!r}."
+        constant = (*self.masked_names, *(name for profile in self.similar for name in profile), *self.within)
+        for name in dict.fromkeys(constant):
+            if name in data.names and data.view(varies_within, (household, name)):
+                yield f"HouseholdSwap: {name!r} is not constant within households."
+
+    def _risk_table(self, data: Microdata) -> tuple[str, ...]:
+        return self.risk_on or tuple(name for name in data.keys if name not in self.masked_names)
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        household = str(data.household)
+        units = data.view(households_of, household)
+        first, second = self._pairs(data, household, units, rng)
+        moved, partners = np.concatenate([first, second]), np.concatenate([second, first])
+        rows = units.rows(moved)
+        heads = units.members[units.start[partners]]
+        source = np.repeat(heads, units.start[moved + 1] - units.start[moved])
+        return data.change(rows, {name: data.column(name).values.take(source) for name in self.masked_names})
+
+    def _pairs(self, data: Microdata, household: str, units: Households, rng: Generator) -> tuple[Array, Array]:
+        count = len(units.start) - 1
+        wanted = int(np.floor(self.rate * count / 2 + 0.5))
+        if self.rate and wanted == 0:
+            raise Infeasible(f"a rate of {self.rate:g} of {count} households is no pair at all.")
+        used, stuck = np.zeros((2, count), dtype=np.bool_)
+        found: list[tuple[Array, Array]] = []
+        for level in range(len(self.on) if self.k else 0):
+            fewest = data.view(household_counts, (household, *self.on[: level + 1], *self._risk_table(data)))
+            visit = rng.permutation(np.flatnonzero((fewest < self.k) & ~used))
+            found += self._at_level(data, level, units, visit, len(visit), used, rng)
+            stuck[visit] |= ~used[visit]
+        missing = wanted - sum(len(pair[0]) for pair in found)
+        if missing > 0:
+            table = (household, *self.on, *self._risk_table(data))
+            visit = np.argsort(rng.standard_exponential(count) * data.view(household_counts, table))
+            found += self._at_level(data, len(self.on) - 1, units, visit[~used[visit]], missing, used, rng)
+            missing = wanted - sum(len(pair[0]) for pair in found)
+        if stuck.any() and not self.partial:
+            alone = f"{int(stuck.sum())} households at risk have no partner in another area"
+            raise Infeasible(f"{alone}; widen `similar`, or set partial = true.")
+        if missing > 0 and not self.partial:
+            raise Infeasible(f"{wanted - missing} pairs of the {wanted} that the rate asks for can be made.")
+        nobody = np.empty(0, dtype=np.int64)
+        pairs = [*found, (nobody, nobody)]
+        return np.concatenate([first for first, _ in pairs]), np.concatenate([second for _, second in pairs])
+
+    def _at_level(
+        self, data: Microdata, level: int, units: Households, visit: Array, wanted: int, used: Array, rng: Generator
+    ) -> list[tuple[Array, Array]]:
+        """Pairs across the areas of one level: profile after profile, near partners before far ones."""
+        household = str(data.household)
+        area = data.view(household_codes, (household, *self.on[: level + 1]))
+        found: list[tuple[Array, Array]] = []
+        for profile in self.similar or ((),):
+            alike = [np.diff(units.start)] if self.same_size else []
+            alike += [data.view(household_codes, (household, *profile))] if profile else []
+            near = [data.view(household_codes, (household, *self.on[:level]))] if level else []
+            for scope in [near, []] if near else [[]]:
+                left = wanted - sum(len(pair[0]) for pair in found)
+                visit = visit[~used[visit]]
+                found.append(moving_pairs(visit, [*alike, *scope], area, used, left, rng))
+        return found

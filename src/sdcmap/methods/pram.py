@@ -1,0 +1,128 @@
+"""The post-randomisation method."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from sdcmap.digests import SHOWN, check_digest, digest_of, is_digest
+from sdcmap.errors import SchemaError
+from sdcmap.kernels.transitions import invariant_matrix
+from sdcmap.microdata import Array
+from sdcmap.transition import TransitionMethod
+from sdcmap.value import Range
+
+SUM_ERROR = 1e-6  # a row of a given matrix may miss 1 by this; it is divided by its sum
+
+
+def matrix_problems(matrix: Array) -> Iterator[str]:
+    """What keeps a matrix from being one of transitions, as the second half of a sentence."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        yield "must have as many columns as rows."
+    elif not ((matrix >= 0) & (matrix <= 1)).all():
+        yield "must hold probabilities in [0, 1]."
+    else:
+        bad = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > SUM_ERROR)
+        if len(bad):
+            yield f"must have rows that sum to 1; row {bad[0] + 1} sums to {matrix[bad[0]].sum():g}."
+
+
+def read_matrix(path: str) -> tuple[list[str], Array]:
+    """The categories and the transition matrix of a CSV file: a header with the categories, and one row for each."""
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            header, *rows = [row for row in csv.reader(file) if row]
+        matrix = np.array([[float(cell) for cell in row[1:]] for row in rows])
+    except (OSError, ValueError, UnicodeDecodeError):
+        raise SchemaError(f"{path} cannot be read as a matrix: a header and rows of a category and numbers.") from None
+    if [row[0] for row in rows] != header[1:]:
+        raise SchemaError(f"{path} must name the same categories, in one order, in its header and its first column.")
+    for problem in matrix_problems(matrix):
+        raise SchemaError(f"the matrix in {path} {problem}")
+    return header[1:], matrix
+
+
+@dataclass(frozen=True)
+class Pram(TransitionMethod):
+    """Replace categories at random by a published transition matrix, record by record (PRAM).
+
+    Parameters
+    ----------
+    on : categorical variables to mask, each on its own.
+    stay : without a matrix: the least probability that a category stays as it is, in [0, 1]; sdcMicro's pd.
+    alpha : without a matrix: how strongly to mask, in [0, 1]; 0 is the identity. sdcMicro's alpha.
+    matrix : a matrix for every variable of `on`: rows of probabilities in the order of the file's categories, or the path
+        of a CSV file with a header of categories and one row for each (category, probabilities). A probability of 0 is a
+        transition that never happens.
+    sha256 : the first 16 digits of the matrix file's SHA-256, filled in when left out; another content is refused.
+
+    Formula: P(released = b | original = a) = matrix[a, b]. Without a matrix, one for which the expected counts of each
+    category are the file's own ("invariant"): P Q with P_aa = stay, Q its way back, mixed with the identity as
+    a P Q + (1 - a) I, a = alpha or less where the diagonal would fall below `stay`; in each stratum of `within` its own.
+    Missing values stay missing. Weights and households are not used. `corrected(released, names)` estimates the tables of
+    the original without bias; a likelihood of released categories is stated for attacks.
+    Reference: Gouweleeuw, Kooiman, Willenborg, de Wolf (1998); Templ, Kowarik, Meindl (2015) for pd and alpha.
+
+    Examples
+    --------
+    >>> Pram(on="marital", stay=0.9).text
+    "Pram(on='marital', stay=0.9)"
+    """
+
+    at_zero: ClassVar[Mapping[str, Any] | None] = {"alpha": 0.0, "matrix": (), "sha256": ""}
+    kept: ClassVar[str] = "without a given matrix, the counts of each variable in expectation"
+    distorted: ClassVar[str] = "relations between variables; tables can be corrected without bias, see the matrix"
+
+    stay: Annotated[float, Range(0, 1)] = 0.8
+    alpha: Annotated[float, Range(0, 1)] = 0.5
+    matrix: str | tuple[tuple[float, ...], ...] = ()
+    sha256: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.matrix, str) and not self.sha256:
+            object.__setattr__(self, "sha256", digest_of(self.matrix, "Pram.matrix"))
+
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        if isinstance(self.matrix, tuple):
+            if self.sha256:
+                yield ".sha256 belongs to a matrix in a file."
+            if len({len(row) for row in self.matrix}) > 1:
+                yield ".matrix must have as many columns as rows."
+            elif self.matrix:
+                yield from (f".matrix {problem}" for problem in matrix_problems(np.array(self.matrix)))
+        elif self.sha256 and not is_digest(self.sha256):
+            yield f".sha256 must be the first {SHOWN} hexadecimal digits of the matrix file's SHA-256, in small letters."
+
+    def transitions(self, name: str, categories: list[Any], counts: Array) -> Array:
+        if not self.matrix:
+            return invariant_matrix(counts, self.stay, self.alpha)
+        if isinstance(self.matrix, tuple):
+            found = np.array(self.matrix)
+            if len(found) != len(categories):
+                raise SchemaError(f"the matrix has {len(found)} rows and {name!r} has {len(categories)} categories.")
+        else:
+            check_digest(self.matrix, self.sha256)
+            found = _in_order(self.matrix, [str(one) for one in categories], name)
+        shares: Array = found / found.sum(axis=1, keepdims=True)
+        return shares
+
+
+def _in_order(path: str, categories: list[str], name: str) -> Array:
+    """The matrix of a file for these categories, in this order; none may lead to a category that is not among them."""
+    listed, matrix = read_matrix(path)
+    lacking = [one for one in categories if one not in listed]
+    if lacking:
+        raise SchemaError(f"{path} lacks {len(lacking)} of the {len(categories)} categories of {name!r}.")
+    places = [listed.index(one) for one in categories]
+    others = [place for place in range(len(listed)) if place not in places]
+    if (matrix[np.ix_(places, others)] > 0).any():
+        raise SchemaError(f"{path} leads to categories that {name!r} does not have.")
+    found: Array = matrix[np.ix_(places, places)]
+    return found

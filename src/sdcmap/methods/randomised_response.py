@@ -1,0 +1,43 @@
+"""Randomised response."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sdcmap.kernels.transitions import response_matrix
+from sdcmap.microdata import Array
+from sdcmap.transition import TransitionMethod
+from sdcmap.value import Positive
+
+
+@dataclass(frozen=True)
+class RandomisedResponse(TransitionMethod):
+    """Keep a category with probability e^epsilon/(e^epsilon + K - 1), else take any other one, all alike.
+
+    Parameters
+    ----------
+    on : categorical variables to mask, each on its own.
+    epsilon : the privacy loss of each variable, above 0: no released category is more than e^epsilon times as likely from
+        one original category as from another. Over m variables the loss of a record is m epsilon.
+
+    Formula: P(b | a) = e^epsilon/(e^epsilon + K - 1) if a = b, else 1/(e^epsilon + K - 1), K the number of categories.
+    Which categories there are is taken as public. Missing is a category like any other, so that the bound holds for who has
+    answered at all. Weights and households are not used. `corrected(released, names)` estimates the tables of the original
+    without bias.
+    Reference: Warner (1965); Kairouz, Oh, Viswanath (2016), k-ary randomised response.
+
+    Examples
+    --------
+    >>> RandomisedResponse(on="religion", epsilon=2).text
+    "RandomisedResponse(on='religion', epsilon=2.0)"
+    """
+
+    missing: ClassVar[str] = "category"
+    kept: ClassVar[str] = "nothing exactly; tables can be corrected without bias, see the matrix"
+    distorted: ClassVar[str] = "every table of the masked variables, towards equal shares"
+
+    epsilon: Positive = 1.0
+
+    def transitions(self, name: str, categories: list[Any], counts: Array) -> Array:
+        return response_matrix(len(categories), self.epsilon)

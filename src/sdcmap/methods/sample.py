@@ -1,0 +1,101 @@
+"""Sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.cells import distinct_cells
+from sdcmap.errors import Infeasible
+from sdcmap.method import Method
+from sdcmap.microdata import Array, Microdata
+from sdcmap.value import Range
+
+
+@dataclass(frozen=True)
+class Sample(Method):
+    """Release a simple random sample of the records, or of the households, with their weights adjusted.
+
+    Parameters
+    ----------
+    rate : the share of the records that is released, in (0, 1]; 1 is the identity. round(rate * records) are drawn.
+    size : in its place, how many are released, at least 1; from each stratum, where strata are named in `within`.
+    whole_households : draw households with all their members; rate and size are of households.
+
+    Formula: every set of `size` records is equally likely; weights are multiplied by units/(units drawn) of the stratum.
+    A file without a weight gets none: every released record then stands for units/(units drawn).
+    The released rows keep their order in the file and their secret origin. Missing values stay. Households are drawn
+    whole when asked, else persons are drawn one by one.
+    Reference: Hundepool et al. (2012), section 3.3.1; Cochran (1977), chapters 2 and 5.
+
+    Examples
+    --------
+    >>> Sample(rate=0.05).text
+    'Sample(rate=0.05)'
+    """
+
+    weights: ClassVar[str] = "multiplied by the inverse of the sampling rate"
+    households: ClassVar[str] = "drawn whole with `whole_households`, else persons are drawn one by one"
+    reweights: ClassVar[bool] = True
+    at_zero: ClassVar[Mapping[str, Any] | None] = {"rate": 1.0, "size": None}
+    kept: ClassVar[str] = "every released record as it is; weighted totals in expectation"
+    distorted: ClassVar[str] = "nothing but by chance: fewer records, and so wider intervals"
+
+    rate: Annotated[float | None, Range(0, 1, "(]")] = None
+    size: Annotated[int | None, Range(1)] = None
+    whole_households: bool = False
+
+    def problems(self) -> Iterator[str]:
+        if (self.rate is None) == (self.size is None):
+            yield " needs a rate in (0, 1] or a size of at least 1, one of them."
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        if data.weight is not None:
+            bad = int((~(data.weights >= 0)).sum())
+            if bad:
+                yield f"Sample adjusts the weight {data.weight!r}, which is missing or negative in {bad} records."
+        if self.whole_households:
+            yield from self._household_misfits(data)
+
+    def _household_misfits(self, data: Microdata) -> Iterator[str]:
+        household = data.household
+        if household is None:
+            yield "Sample.whole_households needs a file with a household."
+            return
+        lost = int(data.missing(household).sum())
+        if lost:
+            yield f"Sample.whole_households: {lost} records have no household in {household!r}."
+        for name in self.within:
+            pairs = len(data.view(distinct_cells, (household, name)).count) if name in data.names else 0
+            if pairs > len(data.view(distinct_cells, (household,)).count):
+                yield f"Sample.whole_households: {name!r} is not constant within households."
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        units = np.arange(len(data))
+        if self.whole_households and data.household is not None:
+            units = data.view(distinct_cells, (data.household,)).code
+        count = int(units.max()) + 1
+        drawn = self._drawn(count)
+        chosen = np.zeros(count, dtype=bool)
+        chosen[rng.permutation(count)[:drawn]] = True
+        sample = data.take(np.flatnonzero(chosen[units]))
+        if data.weight is None:
+            return sample
+        weights: Array = sample.numbers(data.weight) * (count / drawn)
+        return sample.change(None, {data.weight: weights})
+
+    def _drawn(self, count: int) -> int:
+        noun = "households" if self.whole_households else "records"
+        if self.size is not None:
+            if self.size > count:
+                raise Infeasible(f"a sample of {self.size} {noun} cannot be drawn from {count}.")
+            return self.size
+        drawn = int(np.floor((self.rate or 0.0) * count + 0.5))
+        if drawn == 0:
+            raise Infeasible(f"a rate of {self.rate:g} of {count} {noun} is none at all.")
+        return drawn

@@ -1,0 +1,109 @@
+"""Data shuffling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.errors import Infeasible
+from sdcmap.kernels.copula import drawn_given, dummies, normal_scores, rank_mapped
+from sdcmap.method import Method
+from sdcmap.microdata import Array, Microdata
+
+MOST_CATEGORIES = 200  # of a nominal predictor: each is a column of the regression
+
+
+def present_scores(data: Microdata, name: str) -> Array:
+    """The normal scores of a numeric or ordinal variable, NaN where it is missing. A view."""
+    scores = np.full(len(data), np.nan)
+    rows = np.flatnonzero(~data.missing(name))
+    if len(rows):
+        scores[rows] = normal_scores(data.column(name).values[rows].astype(float))
+    return scores
+
+
+def predictor_columns(data: Microdata, names: tuple[str, ...]) -> Array:
+    """The columns a regression on `names` has: normal scores of numeric and ordinal variables, 0 where missing, with a
+    column that says where; of a nominal one a column for each category but the first, missing a category. A view."""
+    columns = [np.empty((len(data), 0))]
+    for name in names:
+        if data.schema[name].kind == "nominal":
+            columns.append(dummies(data.codes(name), data.level_count(name)))
+            continue
+        scores, missing = data.view(present_scores, name), data.missing(name)
+        columns.append(np.column_stack([np.where(missing, 0, scores), *([missing] if missing.any() else [])]))
+    return np.concatenate(columns, axis=1)
+
+
+def predictor_problems(data: Microdata, method: Method, names: tuple[str, ...]) -> Iterator[str]:
+    """Why these variables cannot be predictors of a regression, a sentence each."""
+    for name in names:
+        if name in data.names and data.schema[name].kind == "nominal" and data.level_count(name) > MOST_CATEGORIES:
+            yield (
+                f"{type(method).__name__}: the nominal predictor {name!r} has {data.level_count(name)} categories, more "
+                f"than {MOST_CATEGORIES}: group them, or name it in `within`."
+            )
+
+
+@dataclass(frozen=True)
+class Shuffle(Method):
+    """Deal the values of some variables out again, so that who has which depends on the other variables as before.
+
+    Parameters
+    ----------
+    on : numeric variables to shuffle; each keeps its values, in other records.
+    given : variables, not shuffled, of any kind, whose rank correlation with the shuffled ones is to be kept. Empty: the
+        values are dealt out at random, together.
+
+    Formula: X* and S* are the normal scores of the ranks of `on` and `given` (nominal ones as 0-1 columns);
+    Y* = S* b + e, e ~ N(0, C), b and C by least squares of X* on S*; the record with the r-th largest Y*_j has the r-th
+    largest value of X_j. Given S, the shuffled values do not depend on the original ones.
+    Missing values stay missing and are not ranked; a missing predictor takes the middle score and a column of its own
+    that says so. Weights and households are not used, so weighted margins change. Equal values are ranked alike.
+    Reference: Muralidhar, Sarathy (2006).
+
+    Examples
+    --------
+    >>> Shuffle(on="income", given=["age", "sex"]).text
+    "Shuffle(on='income', given=['age', 'sex'])"
+    """
+
+    weights: ClassVar[str] = "not used; each record keeps its own weight"
+    kept: ClassVar[str] = "the unweighted distribution of each variable, value for value; rank correlations, nearly"
+    distorted: ClassVar[str] = "relations to variables not named in `given`; relations that ranks do not show"
+
+    on: tuple[str, ...]
+    given: tuple[str, ...] = ()
+
+    def problems(self) -> Iterator[str]:
+        if not self.on:
+            yield ".on must name at least one variable."
+        if len(set(self.on)) < len(self.on):
+            yield ".on must name each variable once."
+        both = sorted(set(self.on) & set(self.given))
+        if both:
+            yield f".given must not name a shuffled variable: {', '.join(both)}."
+
+    def _columns(self) -> tuple[str, ...]:
+        return (*super()._columns(), *self.given)
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        yield from predictor_problems(data, self, self.given)
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        scores = np.column_stack([data.view(present_scores, name) for name in self.on])
+        for name, known in zip(self.on, (~np.isnan(scores)).sum(axis=0), strict=True):
+            if known < 2:
+                raise Infeasible(f"a shuffle needs at least 2 values of each variable, and {name!r} has {known}.")
+        drawn = drawn_given(scores, data.view(predictor_columns, self.given), rng)
+        values = {}
+        for j, name in enumerate(self.on):
+            rows = np.flatnonzero(~np.isnan(scores[:, j]))
+            values[name] = data.numbers(name).copy()
+            values[name][rows] = rank_mapped(values[name][rows], drawn[rows, j])
+        return data.change(None, values)

@@ -1,0 +1,207 @@
+"""Local suppression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import polars as pl
+from numpy.random import Generator
+
+from sdcmap.cells import DistinctCells, distinct_cells
+from sdcmap.errors import Infeasible
+from sdcmap.kernels.suppression import (
+    Rule,
+    blanked,
+    matching_sums,
+    released_cells,
+    same_cells,
+    suppress,
+    suppress_to_cells,
+)
+from sdcmap.method import Method
+from sdcmap.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.schema import KINDS
+from sdcmap.value import Range
+
+MOST_KEYS = 60  # bits of a number
+ROUNDS = 20  # with missing as a category, blanking for one set of variables may undo another
+
+
+def without_values(column: Column, rows: Array) -> tuple[Array, pl.Series | None]:
+    """The column with the values of `rows` missing, and its categories where it had none for missing."""
+    if column.levels is None:
+        values = column.values.copy()
+        values[rows] = np.nan
+        return values, None
+    null = column.levels.is_null().arg_true()
+    levels = column.levels if len(null) else column.levels.clone().extend_constant(None, 1)
+    values = column.values.astype(smallest_unsigned(len(levels)))
+    values[rows] = null[0] if len(null) else len(levels) - 1
+    return values, None if len(null) else levels
+
+
+@dataclass(frozen=True)
+class Suppress(Method):
+    """Blank single values of the keys until every record shares its combination with enough others.
+
+    Parameters
+    ----------
+    on : the variables a snooper may know, of any kind; by default the keys of the file.
+    k : every combination needs at least k records, at least 2.
+    risk : in place of k: the largest individual risk a record may have, in (0, 1); weights are used.
+    importance : variables from the most to the least important; the less important are blanked first. Those not named
+        come after them, fewest categories first.
+    blank : the variables that may be blanked; by default all of `on`.
+    up_to : the rule holds for each set of so many variables (and so for smaller sets), in place of all together.
+    missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
+    alpha : with "any value": how much a record counts, in [0, 1], that is missing where the looking record has a value.
+    linked : lists of variables, a key and those blanked along with it, such as [["region", "district"]].
+    unmet : what to do where the rule cannot be met: "refuse" (infeasible), or "leave": blank all that may be blanked
+        in the records above the line, and release them so.
+
+    Formula: record i matches record j when they agree on every variable that neither misses; with f the matching records
+    and F the sum of their weights, f >= k, or E(1/F | f) <= risk. Sets of variables are tried from small to large, the
+    less important first, and blanked where that meets the rule and what is blanked already does not.
+    The result is counted anew before it is returned: where the rule does not hold the candidate is infeasible.
+    Missing values stay missing and are treated as `missing_is` says. Weights: used with `risk` alone; they must be
+    positive. Households are not used: persons are masked one by one.
+    Reference: Templ, Kowarik, Meindl (2015), sdcMicro's localSuppression; Benedetti and Franconi (1998) for the risk.
+
+    Examples
+    --------
+    >>> Suppress(k=3, importance=["sex"]).text
+    "Suppress(importance='sex')"
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    missing: ClassVar[str] = "added"
+    weights: ClassVar[str] = "used with `risk`, else every record counts once"
+    random: ClassVar[bool] = False
+    kept: ClassVar[str] = "every value that is not blanked"
+    distorted: ClassVar[str] = "counts of categories, because blanked values are not blanked at random"
+
+    on: tuple[str, ...] = ()
+    k: Annotated[int, Range(2)] = 3
+    risk: Annotated[float | None, Range(0, 1, "()")] = None
+    importance: tuple[str, ...] = ()
+    blank: tuple[str, ...] = ()
+    up_to: Annotated[int | None, Range(1)] = None
+    missing_is: Literal["any value", "a category"] = "any value"
+    alpha: Annotated[float, Range(0, 1)] = 1.0
+    linked: tuple[tuple[str, ...], ...] = ()
+    unmet: Literal["refuse", "leave"] = "refuse"
+
+    def problems(self) -> Iterator[str]:
+        if self.missing_is == "a category" and self.risk is not None:
+            yield ".risk needs missing_is = 'any value'."
+        if any(len(names) < 2 for names in self.linked):
+            yield ".linked must hold lists of a key and at least one variable that is blanked along with it."
+        if len(self.on) > MOST_KEYS:
+            yield f".on must name at most {MOST_KEYS} variables."
+        for parameter in ("importance", "blank"):
+            others = [n for n in getattr(self, parameter) if self.on and n not in self.on]
+            if others:
+                yield f".{parameter} must name variables of .on: {', '.join(others)}."
+
+    @property
+    def masked_names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.on, *(name for names in self.linked for name in names))))
+
+    def masks(self, data: Microdata) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*(self.on or data.keys), *self.masked_names)))
+
+    def _columns(self) -> tuple[str, ...]:
+        return (*super()._columns(), *self.importance, *self.blank)
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        keys = self.on or data.keys
+        if not keys:
+            yield "Suppress has no variables to protect: state keys, or name variables in `on`."
+        for names in self.linked:
+            if names[0] not in keys:
+                yield f"Suppress.linked must begin with a key; {names[0]!r} is none."
+        if self.risk is not None and data.weight is not None:
+            bad = int((~(data.weights > 0)).sum())
+            if bad:
+                yield f"Suppress.risk needs positive weights; {bad} records have none in {data.weight!r}."
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        names = self.on or data.keys
+        met = data.view(distinct_cells, names)
+        weights = data.weights if self.risk is not None else np.ones(len(data))
+        sums = np.column_stack([met.count, np.bincount(met.code, weights)])
+        mask = self._masks(met, sums, self._cheapest_first(data, names))
+        self._verify(met, sums, mask, len(data))
+        return self._blanked(data, names, mask[met.code])
+
+    def _cheapest_first(self, data: Microdata, names: tuple[str, ...]) -> list[int]:
+        rank = {name: place for place, name in enumerate(self.importance)}
+        last = len(rank)
+        order = sorted(range(len(names)), key=lambda j: (-rank.get(names[j], last), -data.level_count(names[j])))
+        return [j for j in order if not self.blank or names[j] in self.blank]
+
+    @property
+    def _rule(self) -> Rule:
+        return Rule(self.k, -1.0 if self.risk is None else self.risk, self.alpha)
+
+    def _sets(self, width: int) -> list[tuple[int, ...]]:
+        """The sets of variables for which the rule is to hold; a smaller set follows from a larger."""
+        return list(combinations(range(width), min(self.up_to or width, width)))
+
+    def _masks(self, met: DistinctCells, sums: Array, cheapest_first: Sequence[int]) -> Array:
+        """The variables to blank in each combination, as bits."""
+        mask = np.zeros(len(met.codes), dtype=np.int64)
+        steady = self.missing_is == "any value" and self.alpha == 1  # a blanked value then never takes a match away
+        for _ in range(1 if steady else ROUNDS):
+            before = mask.copy()
+            for chosen in self._sets(met.codes.shape[1]):
+                cheap = [chosen.index(j) for j in cheapest_first if j in chosen]
+                mask |= self._masks_of(blanked(met.codes, mask), sums, chosen, cheap)
+            if (mask == before).all():
+                break
+        return mask
+
+    def _masks_of(self, codes: Array, sums: Array, chosen: tuple[int, ...], cheap: Sequence[int]) -> Array:
+        """The same for the table of the `chosen` variables."""
+        cells, totals, place = released_cells(codes[:, chosen], sums)
+        if self.missing_is == "a category":
+            found, safe = suppress_to_cells(cells, totals[:, 0].astype(np.int64), cheap, self.k)
+        else:
+            found, safe = suppress(cells, totals, cheap, self._rule)
+        if self.unmet == "leave" and self.missing_is == "a category":
+            found[~safe] |= sum(1 << j for j in cheap)
+        bits = sum((found >> own & 1) << j for own, j in enumerate(chosen))
+        return np.asarray(bits)[place]
+
+    def _verify(self, met: DistinctCells, sums: Array, mask: Array, records: int) -> None:
+        """Count the result anew, and refuse it where the rule does not hold."""
+        if self.unmet == "leave":
+            return
+        released = blanked(met.codes, mask)
+        exposed = 0
+        for chosen in self._sets(met.codes.shape[1]):
+            table = released[:, chosen]
+            if self.missing_is == "a category":
+                place = same_cells(table)[1]
+                safe = np.bincount(place, sums[:, 0])[place] >= self.k
+            else:
+                safe = self._rule.safe(matching_sums(table, sums, self._rule))
+            exposed = max(exposed, int(sums[~safe, 0].sum()))
+        if exposed:
+            rule = f"k = {self.k}" if self.risk is None else f"a risk of {self.risk:g}"
+            raise Infeasible(f"blanking cannot bring {exposed} of {records} records to {rule}.")
+
+    def _blanked(self, data: Microdata, names: tuple[str, ...], mask: Array) -> Microdata:
+        bits = {name: 1 << place for place, name in enumerate(names)}
+        for key, *others in self.linked:
+            for name in others:
+                bits[name] = bits.get(name, 0) | bits[key]
+        rows = {name: np.flatnonzero(mask & own) for name, own in bits.items()}
+        columns = {name: without_values(data.column(name), gone) for name, gone in rows.items() if len(gone)}
+        levels = {name: made for name, (_, made) in columns.items() if made is not None}
+        return data.change(None, {name: values for name, (values, _) in columns.items()}, levels)

@@ -1,0 +1,93 @@
+"""Top and bottom coding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.amounts import amounts, changed_amounts
+from sdcmap.method import Method
+from sdcmap.microdata import Array, Microdata
+from sdcmap.value import Range
+
+
+def coded(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Array:
+    """The values with those `beyond` the bound replaced by it, by their mean or median, or by a number."""
+    if not beyond.any():
+        return x
+    if replaced_by == "mean":
+        new = float(x[beyond].mean())
+    elif replaced_by == "median":
+        new = float(np.median(x[beyond]))
+    else:
+        new = bound if isinstance(replaced_by, str) else replaced_by
+    return np.where(beyond, new, x)
+
+
+@dataclass(frozen=True)
+class TopCode(Method):
+    """Replace values above a top, and below a bottom, by one value each.
+
+    Parameters
+    ----------
+    on : variables to mask: numeric, or ordinal with numbers as categories.
+    top, bottom : the bounds, in the variable's unit; values strictly beyond are coded.
+    top_share, bottom_share : in their place, the share of the values that is coded, in (0, 1): the bound is a quantile.
+    replaced_by : "bound", "mean" or "median" of the coded values of the file, or a number in the variable's unit. The mean
+        keeps totals.
+
+    Formula: x > top becomes the replacement, x < bottom likewise; a bound by share is the quantile of the known values (R's
+    type 7). Equal values are coded together, so that fewer than the share may be coded.
+    Missing values stay missing. Weights are not used: quantiles and means count every record once. Households are not used.
+    Reference: Hundepool et al. (2012), section 3.2.3; sdcMicro's topBotCoding.
+
+    Examples
+    --------
+    >>> TopCode(on="age", top=85).text
+    "TopCode(on='age', top=85.0)"
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ("numeric", "ordinal")
+    random: ClassVar[bool] = False
+    kept: ClassVar[str] = "every value between the bounds; with means as replacements, unweighted totals"
+    distorted: ClassVar[str] = "the tails, and so variances and quantiles beyond the bounds"
+
+    on: tuple[str, ...]
+    top: float | None = None
+    bottom: float | None = None
+    top_share: Annotated[float | None, Range(0, 1, "()")] = None
+    bottom_share: Annotated[float | None, Range(0, 1, "()")] = None
+    replaced_by: Literal["bound", "mean", "median"] | float = "bound"
+
+    def problems(self) -> Iterator[str]:
+        if not self.on:
+            yield ".on must name at least one variable."
+        for end, share in (("top", self.top_share), ("bottom", self.bottom_share)):
+            if getattr(self, end) is not None and share is not None:
+                yield f" takes {end} or {end}_share, not both."
+        if self.top is None and self.bottom is None and self.top_share is None and self.bottom_share is None:
+            yield " needs a top, a bottom, or the share of values to code."
+        if self.top is not None and self.bottom is not None and self.bottom >= self.top:
+            yield ".bottom must be below .top."
+        if (self.top_share or 0) + (self.bottom_share or 0) >= 1:
+            yield ".top_share and .bottom_share must sum to less than 1."
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        return changed_amounts(data, {name: self._coded(amounts(data, name)) for name in self.on})
+
+    def _coded(self, x: Array) -> Array:
+        known = x[~np.isnan(x)]
+        if len(known) == 0:
+            return x
+        top = self.top if self.top_share is None else float(np.quantile(known, 1 - self.top_share))
+        bottom = self.bottom if self.bottom_share is None else float(np.quantile(known, self.bottom_share))
+        released = x if top is None else coded(x, x > top, top, self.replaced_by)
+        return (
+            released
+            if bottom is None
+            else np.where(x < bottom, coded(x, x < bottom, bottom, self.replaced_by), released)
+        )

@@ -1,0 +1,109 @@
+"""Sensitive values that a snooper reads off records with the same keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.cells import common_codes, in_released_categories
+from sdcmap.errors import Undefined
+from sdcmap.kernels.attribution import attribution_probabilities
+from sdcmap.kernels.cells import compress
+from sdcmap.measure import Estimate, Measure
+from sdcmap.microdata import Array, Microdata
+from sdcmap.risk.l_diversity import secret_misfits, secret_of
+
+
+@dataclass(frozen=True)
+class CorrectAttribution(Measure):
+    """The chance that a sensitive value read off the released records with somebody's keys is right: DCAP and TCAP.
+
+    The snooper knows the keys of people of the original file. He takes the released records that have these keys, of
+    whomever they are, and attributes to the person the sensitive value of one of them at random (DCAP), or only where
+    they all agree (TCAP). He succeeds when it is the person's own. No record needs to be anybody's, so synthetic files
+    can be measured.
+
+    Parameters
+    ----------
+    secret : the sensitive variable; by default the first sensitive variable of the file. Numbers count as right only
+        when they are equal: recode them first.
+    on : the variables he knows, of any kind; by default the keys of the file.
+    form : "DCAP": over the original records; "TCAP": over the released records whose group agrees on one value and whose
+        keys occur in the original.
+    unmatched : for "DCAP": original records without a released one of their keys count as "zero", or are "left out".
+
+    Formula: CAP_j = #{released with the keys and the value of j} / #{released with the keys of j}; DCAP its mean.
+        TCAP: mean over released r whose group has one value of #{original with keys and value of r} / #{with its keys}.
+    `parts`: "matched", the share of records with a match, and "naive", the chance without the file: sum of squared
+    shares of the values (DCAP), or the largest share (TCAP).
+    A recoded variable is compared in the categories of the release, where each value became one of them.
+    Releasing nothing leaves the naive chance. Missing is a category of its own. Weights and households are not used.
+    Reference: Elliot (2014); Taub, Elliot, Pampaka, Smith (2018); Taub and Elliot (2019) for TCAP.
+
+    Examples
+    --------
+    >>> CorrectAttribution("Income", form="TCAP").text
+    "CorrectAttribution(secret='Income', form='TCAP')"
+    """
+
+    axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    unit: ClassVar[str] = "probability"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    paired: ClassVar[bool] = False
+
+    secret: str = ""
+    on: tuple[str, ...] = ()
+    form: Literal["DCAP", "TCAP"] = "DCAP"
+    unmatched: Literal["zero", "left out"] = "zero"
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        return self.on or tuple(name for name in data.keys if name != secret_of(data, self.secret))
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        yield from secret_misfits(self, data, self.variables(data), secret_of(data, self.secret))
+
+    def nothing(self, original: Microdata) -> float:
+        self.checked(original)
+        return self._naive(original.codes(secret_of(original, self.secret)))
+
+    def _naive(self, codes: Array) -> float:
+        shares = np.bincount(codes) / len(codes)
+        return float((shares**2).sum() if self.form == "DCAP" else shares.max())
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        names, secret = self.checked(original), secret_of(original, self.secret)
+        known = in_released_categories(original, masked, (*names, secret))
+        each = self._probabilities(known, masked, names, secret)
+        matched = ~np.isnan(each)
+        parts = {"matched": float(matched.mean()), "naive": self._naive(known.codes(secret))}
+        if self.form == "DCAP" and self.unmatched == "zero":
+            return Estimate(float(np.where(matched, each, 0.0).mean()), None, parts)
+        if not matched.any():
+            raise Undefined(f"{self.form}: no record has a match to attribute a value from.")
+        return Estimate(float(each[matched].mean()), None, parts)
+
+    def records(self, original: Microdata, masked: Microdata) -> Array:
+        """The chance of each released record, or of the original one it came from (DCAP); NaN without a match."""
+        names, secret = self.checked(original), secret_of(original, self.secret)
+        if self.form == "DCAP" and not masked.paired:
+            raise Undefined("DCAP is of the original records; a synthetic file has none for each of its own.")
+        known = in_released_categories(original, masked, (*names, secret))
+        each = self._probabilities(known, masked, names, secret)
+        if self.form == "TCAP":
+            return each
+        each = np.where(np.isnan(each), 0.0, each) if self.unmatched == "zero" else each
+        return each if masked.origin is None else each[masked.origin]
+
+    def _probabilities(self, original: Microdata, masked: Microdata, names: tuple[str, ...], secret: str) -> Array:
+        key = compress([common_codes(original, masked, name) for name in names])[0]
+        pair = compress([key, common_codes(original, masked, secret)])[0]
+        (key_of, key_in), (pair_of, pair_in) = (np.split(code, [len(original)]) for code in (key, pair))
+        if self.form == "DCAP":
+            return attribution_probabilities(key_of, pair_of, key_in, pair_in)
+        agreed = attribution_probabilities(key_in, pair_in, key_in, pair_in) == 1
+        return np.where(agreed, attribution_probabilities(key_in, pair_in, key_of, pair_of), np.nan)

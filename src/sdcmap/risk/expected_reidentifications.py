@@ -1,0 +1,48 @@
+"""How many records a snooper links rightly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from numpy.random import Generator
+
+from sdcmap.frequencies import LinkMeasure
+from sdcmap.measure import Estimate
+from sdcmap.microdata import Microdata
+
+
+@dataclass(frozen=True)
+class ExpectedReidentifications(LinkMeasure):
+    """The number of records that a snooper links rightly, on average.
+
+    The snooper links every released record to one of the persons of a population register who have its keys, at random,
+    as for IndividualRisk. He succeeds with each link that is right; counted are those of the whole file.
+
+    Parameters
+    ----------
+    on : the variables he knows, of any kind; by default the keys of the file.
+    missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
+    alpha : with "any value": how much a record counts, in [0, 1], that is missing where the looking record has a value.
+    form : "approximate" (as sdcMicro and mu-Argus), or "exact": of the individual risk.
+
+    Formula: sum of the individual risks over the records; `parts`: "share", the same per record.
+    It grows with the file: files of different size are compared by IndividualRisk.
+    Missing values as `missing_is` says. Weights must be positive; without any the file is the population. Households are
+    not used.
+    Reference: Templ, Kowarik, Meindl (2015); SDC Practice Guide, global risk.
+
+    Examples
+    --------
+    >>> ExpectedReidentifications().text
+    'ExpectedReidentifications'
+    """
+
+    unit: ClassVar[str] = "records"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        self.checked(original)
+        met, risk = self.risks(masked)
+        expected = float(met.count @ risk)
+        return Estimate(expected, None, {"share": expected / len(masked)})

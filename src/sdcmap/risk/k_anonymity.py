@@ -1,0 +1,57 @@
+"""Records that share their keys with too few others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from numpy.random import Generator
+
+from sdcmap.frequencies import FrequencyMeasure
+from sdcmap.measure import Estimate
+from sdcmap.microdata import Array, Microdata
+from sdcmap.value import Range
+
+ROUNDING = 1e-9  # sums of alpha
+
+
+@dataclass(frozen=True)
+class KAnonymity(FrequencyMeasure):
+    """The share of records whose combination of keys fewer than k records have.
+
+    The snooper knows the keys of somebody and that the person is in the file. He looks the combination up in the released
+    file and succeeds when fewer than k records can be the person's. What masking changed counts as if it were true, so
+    for perturbed keys this is an upper bound; SmallCells counts the unchanged records alone.
+
+    Parameters
+    ----------
+    on : the variables he knows, of any kind; by default the keys of the file.
+    missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
+    alpha : with "any value": how much a record counts, in [0, 1], that is missing where the looking record has a value.
+    k : a record is exposed when fewer than k records match it, itself included; at least 2.
+
+    Formula: #{i: f_i < k} / n, f_i the records that agree with i on every variable that neither misses. `parts`: the
+    exposed "records" (sdcMicro's count) and "cells" (mu-Argus's: distinct combinations, so that a pair counts once).
+    Missing values as `missing_is` says. Weights and households are not used: the file is counted.
+    Reference: Samarati and Sweeney (1998); Templ, Kowarik, Meindl (2015) for missing values.
+
+    Examples
+    --------
+    >>> KAnonymity(k=5).text
+    'KAnonymity(k=5)'
+    """
+
+    k: Annotated[int, Range(2)] = 3
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        self.checked(original)
+        found = self.frequencies(masked)
+        few = found.records < self.k - ROUNDING
+        exposed = int(found.met.count[few].sum())
+        return Estimate(exposed / len(masked), None, {"records": exposed, "cells": int(few.sum())})
+
+    def records(self, original: Microdata, masked: Microdata) -> Array:
+        """1 where fewer than k records match, 0 elsewhere."""
+        self.checked(original)
+        found = self.frequencies(masked)
+        return (found.records < self.k - ROUNDING).astype(float)[found.met.code]

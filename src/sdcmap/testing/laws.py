@@ -1,0 +1,120 @@
+"""What the laws of methods and of measures share: files to try, and the laws of a value."""
+
+from __future__ import annotations
+
+import pickle
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sdcmap.errors import Infeasible, SchemaError, Undefined
+from sdcmap.method import Method
+from sdcmap.microdata import Array, Column, Microdata
+from sdcmap.plan import Candidate
+from sdcmap.schema import Schema, Variable
+from sdcmap.value import Value, decode, parse
+
+OWN_ERRORS = (Infeasible, Undefined, SchemaError)
+ROW_NUMBER = "row number of sdcmap.testing"
+
+
+class LawBroken(AssertionError):  # noqa: N818
+    """A method or measure breaks one or more laws; `laws` holds a sentence each."""
+
+    def __init__(self, what: str, laws: Sequence[str]) -> None:
+        self.laws = tuple(laws)
+        super().__init__(f"{what} breaks {len(self.laws)} law(s): " + " ".join(self.laws))
+
+
+# ---- what both share ------------------------------------------------------------------------------------------
+def value_laws(value: Value, base: type[Value]) -> Iterator[str]:
+    import tomli_w
+
+    try:
+        if pickle.loads(pickle.dumps(value)) != value:
+            yield "It comes back from pickle as another value."
+    except Exception as error:
+        yield f"It cannot be pickled ({type(error).__name__}), so no worker process can run it."
+    try:
+        if decode(tomllib.loads(tomli_w.dumps(value.spec())), base) != value:
+            yield "It comes back from TOML as another value."
+        if ":" not in value.text.partition("(")[0] and parse(value.text, base) != value:
+            yield "It comes back from its own text as another value."
+    except Exception as error:
+        yield f"It cannot be written to TOML and read back ({type(error).__name__})."
+
+
+def fingerprint(data: Microdata) -> str:
+    """A digest of every value, computed anew."""
+    return Microdata(data.schema, data.columns, None, data.base, data.changes).digest
+
+
+def permuted(data: Microdata, order: Array) -> Microdata:
+    """The same file with its rows in another order, and no memory of it."""
+    moved = data.take(order)
+    return Microdata(moved.schema, moved.columns)
+
+
+def writable(data: Microdata) -> Microdata:
+    """The same file in memory of its own that can be written to, so that whoever does so is caught."""
+    columns = {n: replace(data.column(n), values=data.column(n).values.copy()) for n in data.names}
+    return Microdata(data.schema, columns)
+
+
+def with_row_number(data: Microdata) -> Microdata:
+    """The same file with one more column that nothing masks."""
+    schema = Schema((*data.schema.variables, Variable(ROW_NUMBER, "numeric", "other")), data.schema.format)
+    return Microdata(schema, {**data.columns, ROW_NUMBER: Column(np.arange(float(len(data))))})
+
+
+def edge_cases(data: Microdata) -> Iterator[tuple[str, Microdata]]:
+    """Files with the same columns that go wrong easily: one row, two equal rows, constant columns, missing values."""
+    yield "one row", permuted(data, np.array([0]))
+    yield "two equal rows", permuted(data, np.array([0, 0]))
+    yield "constant columns", permuted(data, np.zeros(len(data), dtype=np.int64))
+    plain = [v.name for v in data.schema.variables if v.role not in ("weight", "household", "identifier")]
+    some = np.arange(len(data)) % 3 == 0
+    for words, gone in (("missing values", some), ("all values missing", np.ones(len(data), dtype=bool))):
+        columns = dict(data.columns)
+        for name in plain:
+            columns[name] = with_missing(data.column(name), gone)
+        yield words, Microdata(data.schema, columns)
+
+
+def with_missing(column: Column, gone: Array) -> Column:
+    """The column with these values made missing."""
+    if column.levels is None:
+        return Column(np.where(gone, np.nan, column.values), None, column.reasons)
+    levels = column.levels
+    null = levels.is_null().arg_true()
+    if len(null) == 0:
+        levels = levels.clone().extend(levels.clear(1))
+    code = null[0] if len(null) else len(levels) - 1
+    return Column(np.where(gone, code, column.values).astype(np.uint32), levels)
+
+
+def edge_laws(data: Microdata, run: Callable[[Microdata], Iterator[str]]) -> Iterator[str]:
+    for words, edge in edge_cases(data):
+        before = fingerprint(edge)
+        try:
+            for law in run(edge):
+                yield f"With {words}: {law}"
+        except OWN_ERRORS:
+            pass
+        except Exception as error:
+            yield f"With {words} it raises {type(error).__name__} and not one of our errors."
+        if fingerprint(edge) != before:
+            yield f"With {words} it changes its input."
+
+
+def made(method: Method, data: Microdata, replicate: int) -> Microdata:
+    return method.apply(data, Candidate(method, replicate).stream(2**200 + 1))
+
+
+_NOTHING = Method()
+
+
+def rng_of(number: int) -> np.random.Generator:
+    return Candidate(_NOTHING, number).rng(1)

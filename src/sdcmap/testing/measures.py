@@ -1,0 +1,115 @@
+"""The laws of measures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sdcmap.errors import Undefined
+from sdcmap.measure import Estimate, Measure
+from sdcmap.method import Method
+from sdcmap.microdata import Array, Microdata
+from sdcmap.testing.laws import (
+    OWN_ERRORS,
+    LawBroken,
+    edge_laws,
+    fingerprint,
+    made,
+    permuted,
+    rng_of,
+    value_laws,
+    writable,
+)  # fmt: skip
+
+
+# ---- measures -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Files:
+    original: Microdata
+    masked: Microdata
+
+
+def check_measure(measure: Measure, data: Microdata, methods: Sequence[Method] = ()) -> None:
+    """Raise LawBroken with every law of measuring that `measure` breaks on `data`, masked by each of `methods`.
+
+    The laws: it pickles and survives TOML; the identity has loss 0; values lie in the bounds; the same rng gives the same
+    value; a permutation of the rows of both files changes nothing (a sampled measure: within 5 standard errors), nor of
+    the masked rows alone if it is not `paired`; files stay untouched; pooling one estimate changes nothing; records have
+    a number each that moves with them; one row, constant columns and missing values work, or raise our own errors.
+    """
+    laws = list(value_laws(measure, Measure))
+    data = writable(data)
+    same = data.change(None, {})
+    try:
+        identity = measure.score(data, same, rng_of(0))
+        if measure.axis == "utility" and measure.direction == "lower" and identity.value != 0:
+            laws.append("The identity has a loss that is not 0.")
+    except OWN_ERRORS:
+        pass
+    except Exception as error:
+        raise LawBroken(measure.text, [*laws, f"It raises {type(error).__name__} on good data."]) from error
+    for masked in [same, *_masked_by(methods, data)]:
+        laws += _score_laws(measure, _Files(data, masked))
+    laws += edge_laws(data, lambda edge: _bounds_law(measure, measure.score(edge, edge.change(None, {}), rng_of(0))))
+    if laws:
+        raise LawBroken(measure.text, list(dict.fromkeys(laws)))
+
+
+def _masked_by(methods: Sequence[Method], data: Microdata) -> Iterator[Microdata]:
+    for method in methods:
+        try:
+            yield made(method, data, 0)
+        except OWN_ERRORS:
+            continue
+
+
+def _score_laws(measure: Measure, files: _Files) -> Iterator[str]:
+    before = fingerprint(files.original), fingerprint(files.masked)
+    try:
+        found = measure.score(files.original, files.masked, rng_of(0))
+    except OWN_ERRORS:
+        return
+    yield from _bounds_law(measure, found)
+    if not _close(measure.score(files.original, files.masked, rng_of(0)).value, found.value, 0):
+        yield "The same rng gives another value."
+    order = np.random.default_rng(5).permutation(len(files.original))
+    moved = _Files(permuted(files.original, order), permuted(files.masked, order))
+    shifted = measure.score(moved.original, moved.masked, rng_of(1 if measure.sampled else 0))
+    slack = 5 * math.hypot(found.se or 0, shifted.se or 0) if measure.sampled else 0.0
+    if not _close(shifted.value, found.value, slack):
+        yield "A permutation of the rows of both files changes the value."
+    if not (measure.paired or _close(measure.score(files.original, moved.masked, rng_of(0)).value, found.value, slack)):
+        yield "It is not `paired`, yet a permutation of the masked rows alone changes the value."
+    if measure.pool([found]).value != found.value:
+        yield "Pooling one estimate changes it."
+    yield from _bounds_law(measure, measure.pool([found, found, found]))
+    yield from _records_laws(measure, files, moved, order)
+    if (fingerprint(files.original), fingerprint(files.masked)) != before:
+        yield "It changes the files it measures."
+
+
+def _records_laws(measure: Measure, files: _Files, moved: _Files, order: Array) -> Iterator[str]:
+    try:
+        each = measure.records(files.original, files.masked)
+    except Undefined:
+        return
+    if each.shape != (len(files.masked),):
+        yield "Its record-level form has not one number a record."
+    elif not np.allclose(measure.records(moved.original, moved.masked), each[order], equal_nan=True):
+        yield "Its record-level form does not move with the records."
+
+
+def _bounds_law(measure: Measure, found: Estimate) -> Iterator[str]:
+    low, high = measure.bounds
+    outside = (low is not None and found.value < low - 1e-12) or (high is not None and found.value > high + 1e-12)
+    if outside or math.isnan(found.value):
+        yield "Its value lies outside its bounds."
+    if found.se is not None and not found.se >= 0:
+        yield "Its standard error is not a number of at least 0."
+
+
+def _close(first: float, second: float, slack: float) -> bool:
+    return first == second or math.isclose(first, second, rel_tol=1e-9, abs_tol=max(slack, 1e-12))

@@ -1,0 +1,115 @@
+"""How much detail merged categories lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.amounts import amounts, holds_numbers
+from sdcmap.cells import common_codes
+from sdcmap.errors import Undefined
+from sdcmap.measure import Estimate
+from sdcmap.microdata import Array, Microdata
+from sdcmap.numeric import WeightedMeasure, keys_and_numbers
+
+
+def covered_categories(before: Array, after: Array) -> Array:
+    """For each record the number of original categories that its released one stands for; codes of equal values are equal.
+
+    Where each original category has one released category (a global recoding) that one stands for all that became it.
+    Elsewhere (local recoding, swapping, PRAM) a category of the original stands for itself, and a new one for all that it
+    was put in place of.
+    """
+    size = int(max(before.max(), after.max())) + 1
+    pairs = np.unique(before.astype(np.int64) * size + after)
+    old, new = np.divmod(pairs, size)
+    covered = np.bincount(new, minlength=size)
+    if len(np.unique(old)) < len(pairs):
+        covered[np.unique(before)] = 1
+    found: Array = covered[after]
+    return found
+
+
+def covered_range(x: Array, after: Array) -> Array:
+    """For each record the span of the original numbers that its released category stands for."""
+    size = int(after.max()) + 1
+    low, high = np.full(size, np.inf), np.full(size, -np.inf)
+    np.minimum.at(low, after, x)
+    np.maximum.at(high, after, x)
+    found: Array = (high - low)[after]
+    return found
+
+
+@dataclass(frozen=True)
+class CategoryLoss(WeightedMeasure):
+    """The detail that recoding and suppression took: 0 none, 1 every value became "anything".
+
+    Parameters
+    ----------
+    on : variables of any kind; by default the keys and the numeric variables.
+    weighted : count each record with its survey weight; needs a weight.
+
+    Formula: the mean over released records and variables of (c - 1)/(C - 1), C the categories the variable has in the
+    original and c those that the released category stands for; of a number that became an interval, the span of the
+    numbers in it over the span of all; of a suppressed value, 1. It is ARX's loss metric, the NCP of k-anonymity.
+    Which categories a released one stands for is read off the records: no hierarchy is needed. `parts`: each variable.
+    Missing in the original is left out. Weights: used when `weighted`. Households are not used. Values that changed into
+    other values of the same detail (noise, swapping, rounding, top coding) lose nothing here: see IL1s and tables.
+    Undefined for synthetic files. Of a sample, the released records are looked at.
+    Reference: Iyengar (2002), section 3; Xu et al. (2006), section 3.
+
+    Examples
+    --------
+    >>> CategoryLoss(on=["age", "region"]).text
+    "CategoryLoss(on=['age', 'region'])"
+    """
+
+    unit: ClassVar[str] = "share of detail"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    at_nothing: ClassVar[float | None] = 1.0
+    missing: ClassVar[str] = "a suppressed value lost all detail; left out where the original has it missing"
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        return self.on or keys_and_numbers(data)
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        losses = {name: self._losses(original, masked, name) for name in self.checked(original)}
+        rows = slice(None) if masked.origin is None else masked.origin
+        weights = self.weights_of(original)[rows]
+        known = {name: float(weights @ ~np.isnan(loss)) for name, loss in losses.items()}
+        lost = {name: float(weights @ np.nan_to_num(loss)) for name, loss in losses.items()}
+        if not sum(known.values()) > 0:
+            raise Undefined("no measured value is known in the original.")
+        parts = {f"on {name}": lost[name] / known[name] for name in losses if known[name] > 0}
+        return Estimate(sum(lost.values()) / sum(known.values()), None, parts)
+
+    def records(self, original: Microdata, masked: Microdata) -> Array:
+        """The mean loss of each record; NaN where all its values are missing in the original."""
+        losses = np.column_stack([self._losses(original, masked, name) for name in self.checked(original)])
+        known = (~np.isnan(losses)).sum(axis=1)
+        return np.where(known > 0, np.nansum(losses, axis=1) / np.maximum(known, 1), np.nan)
+
+    def _losses(self, original: Microdata, masked: Microdata, name: str) -> Array:
+        """The loss of each released value; NaN where the original is missing."""
+        rows = np.arange(len(masked)) if masked.origin is None else masked.origin
+        there, gone = ~original.missing(name)[rows], masked.missing(name)
+        loss = np.where(there, gone.astype(np.float64), np.nan)
+        both = np.flatnonzero(there & ~gone)
+        if (masked.base is original and name not in masked.changes) or len(both) == 0:
+            return loss
+        if original.column(name).levels is None:
+            if holds_numbers(masked.column(name)):
+                return loss
+            x = amounts(original, name)
+            span = covered_range(x[rows[both]], masked.codes(name)[both])
+            whole = np.nanmax(x) - np.nanmin(x)
+        else:
+            codes = common_codes(original, masked, name)
+            before, after = codes[: len(original)], codes[len(original) :]
+            span = covered_categories(before[rows[both]], after[both]) - 1.0
+            whole = len(np.unique(before[~original.missing(name)])) - 1
+        loss[both] = np.minimum(span / whole, 1.0) if whole > 0 else 0.0
+        return loss
