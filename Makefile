@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
+PEERS := bench/.venv-peers/.installed
 
 .PHONY: install demo test bench docs clean
 .DEFAULT_GOAL := install
@@ -25,9 +26,17 @@ test: install  ## everything that must hold before a commit
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2
 
-bench: install  ## a table, and bench/results.json
+bench: install $(PEERS)  ## a table, and bench/results.json
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@$(BIN)/python bench/run.py
+
+$(PEERS):  # packages of the field, apart from ours; a job whose package is missing says so and is left out
+	@test -x bench/.venv-peers/bin/python || $(PYTHON) -m venv bench/.venv-peers
+	@for name in splink recordlinkage pycanon; do \
+		bench/.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check $$name || \
+			echo "$$name cannot be installed: its jobs are left out"; \
+	done
+	@touch $@
 
 docs: install  ## one reference page for each method and measure
 	@$(BIN)/python docs/make_reference.py

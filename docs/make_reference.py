@@ -128,6 +128,13 @@ def fact_words(fact: object) -> str:
     return str(fact) if fact not in ("", None) else "none"
 
 
+def note_words(cls: type[Method], name: str) -> str:
+    """What the method note says; where that depends on the parameters, what it says with their defaults."""
+    if isinstance(getattr(cls, name), property) and "on" in hints(cls):
+        return f"with the defaults: {getattr(cls(on=('x',)), name)}"  # type: ignore[call-arg]
+    return fact_words(getattr(cls, name))
+
+
 def bounds_words(bounds: tuple[float | None, float | None]) -> str:
     low, high = bounds
     return f"{'minus infinity' if low is None else f'{low:g}'} to {'infinity' if high is None else f'{high:g}'}"
@@ -143,8 +150,8 @@ def method_facts(cls: type[Method]) -> dict[str, str]:
     found = {
         "kinds": fact_words(cls.kinds) if "on" in hints(cls) else "masks no variable",
         "random": fact_words(cls.random),
-        "keeps": fact_words(cls.kept),
-        "distorts": fact_words(cls.distorted),
+        "keeps": note_words(cls, "kept"),
+        "distorts": note_words(cls, "distorted"),
         "missing values": missing.get(cls.missing, cls.missing),
         "weights": cls.weights,
         "households": cls.households,
@@ -163,14 +170,14 @@ def measure_facts(cls: type[Measure]) -> dict[str, str]:
         "replicates": "pooled by their parts" if cls.expectation else "averaged",
         "random": fact_words(cls.sampled),
         "missing values": cls.missing,
-        "weights": cls.weights,
+        "weights": Measure.weights if "weights" in hints(cls) else cls.weights,
         "households": cls.households,
     }
 
 
 def has_steps(cls: type[Value]) -> bool:
     """Whether the class is made of other methods, and so declares nothing of its own."""
-    return tuple[Method, ...] in hints(cls).values()
+    return any(kind in (Method, tuple[Method, ...]) for kind in hints(cls).values())
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
