@@ -38,7 +38,7 @@ JOBS = [
     (
         "interval disclosure, 8 variables, beside sdcMicro",
         intervals_beside_sdcmicro,
-        (60_000, 200_000),
+        (20_000, 60_000, 200_000),
         "sdcMicro, CPU s",
     ),
 ]

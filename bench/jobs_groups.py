@@ -155,7 +155,7 @@ JOBS: list[tuple[str, Callable[[int], tuple[float, float]], tuple[int, ...], str
     ("MDAV, groups of 3, 8 variables", mdav, (10_000, 60_000, 200_000), "plain scans in numpy, scaled"),
     ("optimal groups of 3, one variable", optimal, (10_000, 100_000, 1_000_000), "individual ranking in numpy"),
     ("shuffle of 2 variables given 4", shuffle, (10_000, 200_000, 1_000_000), "plain formula, scipy ranks"),
-    ("targeted household swap, 5 %", household_swap, (50_000, 1_000_000), "counts and joins in polars"),
-    ("partners of a tenth of the households", partners, (20_000, 200_000), "plain lists, scaled"),
-    ("full synthesis by trees, 8 variables", synthetic, (10_000, 100_000), "copula of the same file"),
+    ("targeted household swap, 5 %", household_swap, (50_000, 200_000, 1_000_000), "counts and joins in polars"),
+    ("partners of a tenth of the households", partners, (20_000, 60_000, 200_000), "plain lists, scaled"),
+    ("full synthesis by trees, 8 variables", synthetic, (10_000, 30_000, 100_000), "copula of the same file"),
 ]

@@ -67,7 +67,7 @@ def _pairs(x: np.ndarray, y: np.ndarray) -> Pairs:
 
 
 JOBS: list[tuple[str, Callable[[int], tuple[float, float]], tuple[int, ...], str]] = [
-    ("records: safe or not", classify, (100_000, 1_000_000), "scipy, 15 nearest"),
-    ("records: exact delta, alpha 0.05", critical_distance, (2_000, 20_000), "numpy, all pairs"),
-    ("records: all neighbours, 5 %", count_all, (20_000, 100_000), "scipy, range count"),
+    ("records: safe or not", classify, (100_000, 300_000, 1_000_000), "scipy, 15 nearest"),
+    ("records: exact delta, alpha 0.05", critical_distance, (2_000, 6_000, 20_000), "numpy, all pairs"),
+    ("records: all neighbours, 5 %", count_all, (20_000, 45_000, 100_000), "scipy, range count"),
 ]

@@ -135,9 +135,14 @@ def queries(n: int) -> tuple[float, float]:
 
 
 JOBS: list[tuple[str, Callable[[int], tuple[float, float]], tuple[int, ...], str]] = [
-    ("Kolmogorov-Smirnov, 2 amounts", margins, (1_000_000,), "searchsorted in numpy"),
-    ("error of all tables up to 3 of 8 keys", tables, (48_842, 1_000_000), "numpy, table by table"),
-    ("pMSE of 4 keys, two-way terms", propensity, (48_842, 1_000_000), "numpy, all rows"),
-    ("pMSE of 2 keys and 2 amounts, two-way terms", propensity_of_amounts, (48_842, 1_000_000), "numpy, all rows"),
-    ("1,000 range queries", queries, (1_000_000,), "numpy, query by query"),
+    ("Kolmogorov-Smirnov, 2 amounts", margins, (10_000, 100_000, 1_000_000), "searchsorted in numpy"),
+    ("error of all tables up to 3 of 8 keys", tables, (48_842, 200_000, 1_000_000), "numpy, table by table"),
+    ("pMSE of 4 keys, two-way terms", propensity, (48_842, 200_000, 1_000_000), "numpy, all rows"),
+    (
+        "pMSE of 2 keys and 2 amounts, two-way terms",
+        propensity_of_amounts,
+        (48_842, 200_000, 1_000_000),
+        "numpy, all rows",
+    ),
+    ("1,000 range queries", queries, (10_000, 100_000, 1_000_000), "numpy, query by query"),
 ]

@@ -1,4 +1,4 @@
-"""Run the benchmark: a table on the screen, bench/results.json beside this file.
+"""Run the benchmark: a table on the screen and in docs/benchmarks.md, and bench/results.json beside this file.
 
     python bench/run.py            every job of every jobs*.py
     python bench/run.py swap png   the jobs whose name holds one of these words; the others keep their rows
@@ -13,11 +13,14 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import os
+import platform
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 from unittest import SkipTest
@@ -26,6 +29,8 @@ from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+MARK = "<!-- table -->"  # what stands between two of these is written here
 MOST_SECONDS = 300  # for one job at one size
 COLUMNS = ("job", "n", "seconds", "peak_mb", "peer", "peer_seconds", "peer_peak_mb", "ratio", "growth")
 
@@ -91,9 +96,10 @@ def main(words: list[str]) -> int:
                 continue
             ratio = found["peer_seconds"] / found["seconds"]
             made.append({"job": name, "n": n, **found, "peer": peer, "ratio": ratio})
+            said = f"{name}, n = {n:,}: {found['seconds']:.3g} s, {ratio:.3g} times {peer}"
+            print(f"{time.monotonic() - start:6.0f} s  {said}", file=sys.stderr)
         exponent = growth([(row["n"], row["seconds"]) for row in made])
         rows += [{**row, "growth": exponent} for row in made]
-        print(f"{time.monotonic() - start:6.0f} s  {name}", file=sys.stderr)
     show(rows)
     for reason in skipped:
         print(f"left out: {reason}")
@@ -123,6 +129,38 @@ def store(rows: list[dict[str, Any]], places: dict[str, int], *, keep: bool) -> 
     results = [{key: row.get(key) for key in COLUMNS} for row in rows]
     results.sort(key=lambda row: (places[row["job"]], row["n"]))
     file.write_text(json.dumps(results, indent=1) + "\n")
+    if not keep:
+        write_page(results)
+
+
+def write_page(rows: list[dict[str, Any]]) -> None:
+    """The table of a whole run, with machine and date, in docs/benchmarks.md."""
+    shown = ("job", "n", "seconds", "peak MB", "peer", "peer seconds", "peer MB", "ratio", "growth")
+    lines = [f"| {' | '.join(shown)} |", "|" + "---|" * len(shown)]
+    for row in rows:
+        figures = [row[key] for key in COLUMNS]
+        figures[1] = f"{row['n']:,}"
+        figures[3], figures[6] = (
+            f"{row['peak_mb']:.0f}",
+            "" if row["peer_peak_mb"] is None else f"{row['peer_peak_mb']:.0f}",
+        )
+        for place in (2, 5, 7):
+            figures[place] = f"{figures[place]:.3g}"
+        figures[8] = "" if row["growth"] is None else f"{row['growth']:.2f}"
+        lines.append(f"| {' | '.join(map(str, figures))} |")
+    said = f"{machine()}, {date.today():%d %B %Y}, {len(rows)} rows."
+    before, _, after = PAGE.read_text(encoding="utf-8").split(MARK)
+    PAGE.write_text(f"{before}{MARK}\n{said}\n\n" + "\n".join(lines) + f"\n{MARK}{after}", encoding="utf-8")
+
+
+def machine() -> str:
+    """What the figures were measured on, without naming the machine."""
+    try:
+        told = subprocess.run(["lscpu"], capture_output=True, text=True, check=True).stdout
+        model = next(line.partition(":")[2].strip() for line in told.splitlines() if line.startswith("Model name"))
+    except (OSError, subprocess.CalledProcessError, StopIteration):
+        model = platform.processor() or "unknown processor"
+    return f"{os.cpu_count()} cores of {platform.machine()} ({model}), Python {platform.python_version()}"
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from sdcmap.cli import app
 
 COMMANDS = [
     "look", "check", "sweep", "score", "mask", "map", "choose", "records", "release", "report", "correct", "compare",
-    "demo",
+    "serve", "demo",
 ]  # fmt: skip
 
 

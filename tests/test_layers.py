@@ -77,9 +77,10 @@ FLOORS = (
         "database",
         "comparison",
         "strengths",
+        "weighing",
     },
     {"map", "choose"},
-    {"records", "release", "charts", "report", "papers", "tour"},
+    {"records", "release", "charts", "report", "papers", "tour", "forms"},
     {"cli", "web"},
 )
 FLOOR_OF = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}

@@ -138,3 +138,16 @@ def test_a_study_without_its_manifest_cannot_be_repaired(study: Path) -> None:
     (study / "manifest.json").write_text("{")
     with pytest.raises(StudyDamaged, match="needs it for its seed"):
         repair(study)
+
+
+def test_a_changed_fact_of_a_measure_is_put_right(study: Path) -> None:
+    """A direction that is turned round would turn the choice round."""
+    whole = rows(sm.Study.open(study).scores(PLAN))
+    connection = sqlite3.connect(study / "scores.sqlite")
+    with connection:
+        connection.execute("update measure set direction = 'higher' where axis = 'risk'")
+    connection.close()
+    assert repair(study).kept is not None
+    assert all(
+        after.equals(before) for after, before in zip(rows(sm.Study.open(study).scores(PLAN)), whole, strict=True)
+    )

@@ -18,7 +18,8 @@ TABLES = {
     "checksum integer",
     "score": "candidate text, measure text, value real, se real, parts text, status text, reason text, "
     "checksum integer, primary key (candidate, measure)",
-    "measure": "name text primary key, direction text, low real, high real, unit text, axis text, at_nothing real",
+    "measure": "name text primary key, direction text, low real, high real, unit text, axis text, at_nothing real, "
+    "checksum integer",
 }
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError, pl.exceptions.PolarsError)  # what a bad page gives
 
@@ -28,9 +29,15 @@ def columns_of(table: str) -> dict[str, str]:
     return {part.split()[0]: part.split()[1] for part in TABLES[table].split(", primary")[0].split(", ")}
 
 
-def checksum(row: Sequence[Any]) -> int:
-    """Tells a whole row from a damaged one; a number counts by its value, however it is stored."""
-    return zlib.crc32(repr([float(cell) + 0.0 if isinstance(cell, int | float) else cell for cell in row]).encode())
+def checksum(table: str, row: Sequence[Any]) -> int:
+    """Tells a whole row of a table from a damaged one, or another table's; the row as `typed` gives it."""
+    return zlib.crc32(repr((table, *row)).encode())
+
+
+def typed(table: str, row: Sequence[Any]) -> list[Any]:
+    """A row as it was before it was stored: SQLite keeps a whole number of a real column as an integer, and -0 as 0."""
+    kinds = columns_of(table).values()
+    return [float(c) + 0.0 if kind == "real" and c is not None else c for c, kind in zip(row, kinds, strict=False)]
 
 
 def connect(path: Path | None) -> sqlite3.Connection:

@@ -86,6 +86,23 @@ def grid(of: type[Value], **parameters: Any) -> Grid:
     return Grid(of, tuple(fixed.items()), tuple(folded.items()))
 
 
+def members_of(spec: Mapping[str, Any]) -> int:
+    """How many values a table with a `grid` part stands for, without making them.
+
+    >>> members_of({"grid": {"on": {"subsets": ["a", "b", "c"], "sizes": [1, 2]}, "rate": [0.1, 0.2]}})
+    12
+    """
+    axes = spec["grid"].values() if isinstance(spec.get("grid"), Mapping) else ()
+    count = 1
+    for axis in axes:
+        if isinstance(axis, Mapping):
+            names, sizes = axis.get("subsets", ()), axis.get("sizes", ())
+            count *= sum(math.comb(len(names), size) for size in sizes if isinstance(size, int) and size >= 0)
+        else:
+            count *= len(axis) if isinstance(axis, Sequence) else 1
+    return count
+
+
 def decode_grid(spec: Mapping[str, Any], base: type[Value]) -> Grid:
     """The grid that a table with a `grid` part stands for; every problem of its members at once."""
     cls = find(spec.get("type"), base)

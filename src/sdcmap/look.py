@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from sdcmap.cells import cells
+from sdcmap.errors import SchemaError
 from sdcmap.grid import Grid, grid, subsets
 from sdcmap.io import Source
 from sdcmap.measure import Measure
@@ -23,6 +26,8 @@ NAME_TELLS = (
     ("household", r"(^|_)(hid|hhid|household(_id)?|hh_id|famid)(_|$)"),
     ("identifier", r"(^|_)(id|name|ssn|phone|email|address|recid|pid|personid)(_|$)"),
 )
+SIZE_ENDS = (1, 2, 4, 9, 19, 49, 99)  # class sizes 1, 2, 3-4, 5-9, ... of the k-anonymity histogram
+MOST_SETS = 200  # sets of keys that are looked at for the telling ones
 KEY_LEVELS = 50  # a variable with at most so many categories is proposed as a key
 
 
@@ -109,3 +114,44 @@ def starting_plan(path: str, seen: Look) -> Plan:
         "stratum": seen.named("stratum")[:1], "other": seen.named("other"),
     }  # fmt: skip
     return Plan(methods, measures, replicates=10, data=Source(path, **roles))
+
+
+def class_sizes(data: Microdata) -> list[tuple[str, int]]:
+    """The k-anonymity histogram: records by how many records share their key combination; counts only."""
+    if not data.keys:
+        return []
+    sizes = data.view(cells, data.keys).count
+    sizes = sizes[sizes > 0]
+    bins = np.bincount(np.searchsorted(SIZE_ENDS, sizes), weights=sizes, minlength=len(SIZE_ENDS) + 1)
+    lows = (1, *(end + 1 for end in SIZE_ENDS))
+    words = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(lows, SIZE_ENDS, strict=False)]
+    return list(zip([*words, f"{lows[-1]} or more"], bins.astype(int).tolist(), strict=True))
+
+
+def telling_sets(data: Microdata, most: int = 8) -> list[tuple[tuple[str, ...], int]]:
+    """The sets of one to three keys that leave the most records alone, with that number; counts only."""
+    found = [(names, int((data.view(cells, names).count == 1).sum())) for names in _key_sets(data.keys)]
+    return sorted((one for one in found if one[1]), key=lambda one: (-one[1], len(one[0]), one[0]))[:most]
+
+
+def _key_sets(keys: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    sets = (names for size in (1, 2, 3) for names in combinations(keys, min(size, len(keys))))
+    yield from list(dict.fromkeys(names for names in sets if names))[:MOST_SETS]
+
+
+def source_of(path: str, roles: Mapping[str, str], kinds: Mapping[str, str]) -> Source:
+    """Where a file lies and what a person stated of each column: a role, or "numeric"; and kinds other than inferred."""
+    argument = {"key": "keys", "identifier": "identifiers"}
+    named: dict[str, list[str]] = {}
+    for name, role in roles.items():
+        named.setdefault(argument.get(role, role), []).append(name)
+    for name, kind in kinds.items():
+        named.setdefault(kind, []).append(name)
+    known = {*STATED, "nominal", "ordinal"}
+    strange = sorted(set(named) - known)
+    if strange:
+        raise SchemaError(f"a role must be one of {', '.join(STATED)}; {len(strange)} other word(s) came.")
+    return Source(path, **{name: tuple(columns) for name, columns in named.items()})
+
+
+STATED = ("keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum", "other")

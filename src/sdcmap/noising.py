@@ -90,13 +90,15 @@ class Added:
         shrunk = [] if correlated else ["correlations shrink"]
         return "; ".join([every, *grown, *shrunk])
 
-    def masked(self, data: Microdata, names: tuple[str, ...], noise: Array) -> Microdata:
-        """The file with `noise` (n x m, with the variances of the variables) at its share, and all that comes after it."""
-        values = np.ascontiguousarray(noise.T)
+    def masked(self, data: Microdata, names: tuple[str, ...], noise: Array, spread: Array | None = None) -> Microdata:
+        """The file with `noise` at its share, and all that comes after it.
+
+        noise : n x m, with the variances of the variables; or with variance 1 where their `spread` (m) is given.
+        """
         changed = {}
-        for name, y in zip(names, values, strict=True):
+        for j, name in enumerate(names):
             x = data.numbers(name)
-            y *= np.sqrt(self._shares(x))
+            y = noise[:, j] * (np.sqrt(self._shares(x)) * (1.0 if spread is None else spread[j]))
             y += x
             y = rescaled(y, self.variance) if self.rescale else y
             changed[name] = finished(x, y, self.keep_zeros, self.integers, self.lower, self.upper)

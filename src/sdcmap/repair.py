@@ -9,13 +9,13 @@ Reference: the database file format of SQLite, sections 1.6 (b-tree pages), 2.1 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sdcmap.database import DAMAGED, checksum, columns_of
+from sdcmap.database import DAMAGED, TABLES, checksum, columns_of, typed
 from sdcmap.errors import SdcmapError, StudyDamaged
 from sdcmap.study import Study
 
@@ -80,17 +80,24 @@ def _whole(path: Path) -> tuple[int, int] | None:
     except StudyDamaged:
         return None
     counts = []
-    for name in ("candidate", "score"):
+    for name in TABLES:
         try:
             rows = study.connection.execute(f"select * from {name}").fetchall()
         except DAMAGED:
             rows = [(0,)]  # no row has this checksum
-        if not all(row[-1] == checksum(row[:-1]) for row in rows):
+        if not all(_is_whole(name, row) for row in rows):
             study.connection.close()
             return None
         counts.append(len(rows))
     study.connection.close()
     return counts[0], counts[1]
+
+
+def _is_whole(table: str, row: Sequence[Any]) -> bool:
+    try:
+        return bool(row[-1] == checksum(table, typed(table, row[:-1])))
+    except (TypeError, ValueError):  # a text where a number belongs
+        return False
 
 
 def _aside(file: Path) -> Path:
@@ -104,13 +111,13 @@ def _aside(file: Path) -> Path:
 
 # ---- rows off pages -------------------------------------------------------------------------------------------
 def _rescued(file: Path, log: Path) -> dict[str, list[list[Any]]]:
-    """Every whole row of the tables candidate and score."""
-    rows: dict[str, list[list[Any]]] = {"candidate": [], "score": []}
+    """Every whole row of each table."""
+    rows: dict[str, list[list[Any]]] = {name: [] for name in TABLES}
     for pages in (_file_pages(file), _log_pages(log)):
         for page in pages.values():
             for record in _records(page, pages):
                 for name, found in rows.items():
-                    if len(record) == len(columns_of(name)) and record[-1] == checksum(record[:-1]):
+                    if len(record) == len(columns_of(name)) and _is_whole(name, record):
                         found.append(record)
     return rows
 

@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,7 +93,8 @@ def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:
     """An estimate as a row of the score table; infinity is a status."""
     parts = _json(estimate.parts)
     if math.isfinite(estimate.value):
-        return ScoreRow(measure.text, estimate.value, estimate.se, parts, "ok", "")
+        se = None if estimate.se is None else float(estimate.se)
+        return ScoreRow(measure.text, float(estimate.value) + 0.0, se, parts, "ok", "")  # 0 for -0
     if math.isinf(estimate.value):
         return ScoreRow(measure.text, None, None, parts, "infinite", "")
     return ScoreRow(measure.text, None, None, parts, "undefined", "the value is not a number.")
@@ -101,7 +103,10 @@ def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:
 def _json(parts: Mapping[str, float]) -> str:
     """Parts as JSON, the keys sorted; `repr` of a finite float is JSON's own, and this is a hot path."""
     names = sorted(parts) if len(parts) > 1 else parts
-    return "{" + ", ".join([f"{json.dumps(name)}: {float(parts[name])!r}" for name in names]) + "}"
+    return "{" + ", ".join([f"{_quoted(name)}: {float(parts[name])!r}" for name in names]) + "}"
+
+
+_quoted = cache(json.dumps)
 
 
 def _rng_of(measure: Measure, stream: Stream) -> Generator:

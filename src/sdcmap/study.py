@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from sdcmap import __version__
-from sdcmap.database import DAMAGED, TABLES, checksum, columns_of, connect, damaged
+from sdcmap.database import DAMAGED, TABLES, checksum, columns_of, connect, damaged, typed
 from sdcmap.errors import SdcmapError, StudyDamaged, StudyMismatch
 from sdcmap.io import write
 from sdcmap.measure import Measure
@@ -136,8 +136,9 @@ class Study:
         """Store candidates and their scores in one transaction; what is there already stays."""
         if rows and self.path is not None and "first_score" not in self.manifest:
             self.note(first_score=_now())
-        candidates = [(*row[:-1], checksum(row[:-1])) for row in rows]  # all but the scores
-        scores = [(row.id, *score, checksum((row.id, *score))) for row in rows for score in row.scores]
+        candidates = [(*row[:-1], checksum("candidate", row[:-1])) for row in rows]  # all but the scores
+        told = [(row.id, *score) for row in rows for score in row.scores]
+        scores = [(*row, checksum("score", row)) for row in told]
         try:
             with self.connection:
                 self.connection.executemany("insert or ignore into candidate values (?,?,?,?,?,?,?)", candidates)
@@ -158,9 +159,11 @@ class Study:
         return write(masked, self.path / "kept" / f"{candidate}.study.parquet")
 
     def add_measures(self, measures: Sequence[Measure], original: Microdata) -> None:
-        rows = [(m.text, m.direction, *m.bounds, m.unit, m.axis, m.nothing(original)) for m in measures]
+        facts = [(m.text, m.direction, *m.bounds, m.unit, m.axis, m.nothing(original)) for m in measures]
+        rows = [typed("measure", row) for row in facts]
+        checked = [(*row, checksum("measure", row)) for row in rows]
         with self.connection:
-            self.connection.executemany("insert or replace into measure values (?,?,?,?,?,?,?)", rows)
+            self.connection.executemany("insert or replace into measure values (?,?,?,?,?,?,?,?)", checked)
 
     def note(self, **facts: Any) -> None:
         """Keep facts in the manifest."""

@@ -7,7 +7,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -141,3 +142,27 @@ def cost_guess(data: Microdata, plan: Plan, limit: float = 2.0) -> float:
         if time.perf_counter() - started > limit:
             break
     return plan.count * sum(seconds) / len(seconds)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far the sweep of a study has come; `refused`: (method, candidates, reason) of those that could not be made."""
+
+    total: int
+    done: int
+    counts: dict[str, int]
+    refused: tuple[tuple[str, int, str], ...]
+
+
+def standing(study: Path, plan: Plan | None = None) -> Standing:
+    """How far a study has come with its plan, or with one that has grown; it may be read while a sweep writes."""
+    opened = Study.open(study)
+    plan = plan or opened.plan
+    with closing(opened.connection) as connection:
+        done = opened.done()
+        counts = dict(connection.execute("select status, count(*) from candidate group by status").fetchall())
+        refused = connection.execute(
+            "select method, count(*), min(reason) from candidate where status <> 'ok' group by method order by 1"
+        ).fetchall()
+    left = sum(1 for _ in _lacking(done, plan))
+    return Standing(plan.count, plan.count - left, counts, tuple(refused))

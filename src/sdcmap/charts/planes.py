@@ -47,11 +47,9 @@ def draw_criterion(ru: RUMap, choice: Choice, *, unit: str = "", names: Mapping[
     called = [(names or {}).get(method, method) for method in table["method"]]
     one = "id" if "id" in table.columns else "method"
     chosen = table[one] == (choice.candidate or "" if one == "id" else choice.method)
-    levels = {name: ru._fact(measure, "at_nothing") for name, measure in zip(TITLES, rule.measures, strict=True)}
-    prior = None if any(level is None for level in levels.values()) else levels
     return draw_planes(
         table.with_columns(pl.Series("name", called, pl.String), chosen=chosen), agency_limit=rule.agency_limit,
-        intruder_limit=rule.intruder_limit, prior=prior, units=(unit, unit),
+        intruder_limit=rule.intruder_limit, prior=rule.prior(ru), units=(unit, unit),
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from sdcmap.map import RUMap
 from sdcmap.value import Range
 
 FOUR = ("iek", "rdh", "sek", "dus")
+KINDS = ("IntruderKnowledge", "DiscreditHarm", "SocietyKnowledge", "SocietyUtility")  # the measures made for them
 AtMost0 = Annotated[float, Range(None, 0)]
 
 
@@ -63,6 +64,24 @@ class GlobalCriterion(ByRelease):
     @property
     def limits(self) -> Mapping[str, float]:
         return {self.iek: self.agency_limit, self.rdh: self.intruder_limit}
+
+    @classmethod
+    def proposed(cls, ru: RUMap) -> GlobalCriterion | None:
+        """On the first measure of each kind in the scores, with limits at half of what the intruder lacked before; None
+        where a kind is lacking."""
+        kinds: dict[str, str] = {}
+        for name, value in ru.scores.values.items():
+            kinds.setdefault(type(value).__name__, name)
+        if not all(kind in kinds for kind in KINDS):
+            return None
+        iek, rdh, sek, dus = (kinds[kind] for kind in KINDS)
+        agency, intruder = (0.5 * (ru._fact(name, "at_nothing") or 0.0) for name in (iek, rdh))
+        return cls(iek=iek, rdh=rdh, sek=sek, dus=dus, agency_limit=agency, intruder_limit=intruder)
+
+    def prior(self, ru: RUMap) -> dict[str, float] | None:
+        """The four numbers before any release; None where a measure cannot tell its own."""
+        found = {short: ru._fact(name, "at_nothing") for short, name in zip(FOUR, self.measures, strict=True)}
+        return None if None in found.values() else found
 
     def table(self, ru: RUMap) -> pl.DataFrame:
         """What the rule compares: a row a candidate or method, with iek, rdh, sek, dus, region and distance."""

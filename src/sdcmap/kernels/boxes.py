@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sdcmap.kernels.jit import lane_jit
-from sdcmap.kernels.tiles import INFINITE, box_costs, limit_from, lowest, offer, select, tile_costs, tiled
+from sdcmap.kernels.tiles import INFINITE, ROUNDING, box_costs, limit_from, lowest, offer, select, tile_costs, tiled
 
 Array = npt.NDArray[Any]
 LEAF = 64  # records in a leaf
@@ -73,7 +73,7 @@ def boxed(records: Array, order: Array) -> Boxes:
 
 @lane_jit
 def scan_boxes(
-    boxes: Boxes, a: Array, slope: Array, cap: Array, square: bool, keep: int, keys: Array
+    boxes: Boxes, a: Array, slope: Array, reach: Array, square: bool, keep: int, keys: Array
 ) -> int:  # fmt: skip
     """The `keep` cheapest of each record of `a`, first in its row of `keys`; returns the number of leaves looked at.
 
@@ -88,17 +88,17 @@ def scan_boxes(
     for i in range(len(a)):
         count, limit = 0, INFINITE
         if i > 0:
-            limit = limit_from(keys[i - 1, :keep], boxes.place, boxes.leaves, a[i], slope[i], cap, square)
-        box_costs(of_branch, boxes.branch_low, boxes.branch_high, a[i], slope[i], cap, square)
+            limit = limit_from(keys[i - 1, :keep], boxes.place, boxes.leaves, a[i], slope[i], reach[i], square)
+        box_costs(of_branch, boxes.branch_low, boxes.branch_high, a[i], slope[i], reach[i], square)
         for b in range(len(of_branch)):
-            if branch_bits[b] > limit:
+            if branch_bits[b] - ROUNDING > limit:
                 continue
-            box_costs(of_leaf, boxes.leaf_low[b], boxes.leaf_high[b], a[i], slope[i], cap, square)
+            box_costs(of_leaf, boxes.leaf_low[b], boxes.leaf_high[b], a[i], slope[i], reach[i], square)
             for t in range(b * BRANCH, min(len(boxes.leaves), (b + 1) * BRANCH)):
-                if leaf_bits[t - b * BRANCH] > limit:
+                if leaf_bits[t - b * BRANCH] - ROUNDING > limit:
                     continue
                 looked += 1
-                tile_costs(cost, boxes.leaves[t], a[i], slope[i], cap, square)
+                tile_costs(cost, boxes.leaves[t], a[i], slope[i], reach[i], square)
                 if lowest(bits) <= limit:
                     count = offer(keys[i], count, bits, limit, boxes.row[t * lanes : (t + 1) * lanes])
                     if count > room - lanes:

@@ -26,6 +26,11 @@ def lane_jit(function: Kernel) -> Kernel:
     return _compiled(function, fastmath={"nnan", "nsz"})
 
 
+def fused_jit(function: Kernel) -> Kernel:
+    """The same, and a product may be added in one rounding: sums may differ in their last bits between two loops."""
+    return _compiled(function, fastmath={"nnan", "nsz", "contract"})
+
+
 def own_threads() -> int:
     """Threads a task may use: one inside a worker (a thread, or a process told so by NUMBA_NUM_THREADS), else all."""
     alone = threading.current_thread() is threading.main_thread()

@@ -19,20 +19,25 @@ from sdcmap.kernels.tiles import LOW, TILE, scan_all, tiled
 
 Array = npt.NDArray[Any]
 CHUNK = 256  # known records in a task
-SAMPLED = 4  # chunks on which the two ways are compared
+SAMPLED, OF_EACH = 4, 64  # chunks on which the two ways are compared, and records of each
 BOXES_BELOW = 0.5  # share of leaves looked at below which boxes are the faster way
 FEW_PAIRS = 1 << 27  # pairs for which neither way is worth a sample
 ROOM = 100  # candidates that wait, beside a tile, before the worst go
 
 
 class Costs(NamedTuple):
-    """What `tiles` needs, float32: cost = sum over fields of min(cap, slope |a - b|), or of (a - b)^2."""
+    """A cost, float32: the sum over fields of min(cap, slope |a - b|), or of (a - b)^2."""
 
     a: Array  # n x F
     slope: Array  # n x F
     cap: Array  # F
     b: Array  # m x F
     square: bool
+
+    def reach(self, rows: Array) -> Array:
+        """The distance at which a field's cost is at its cap; 0 where it has none."""
+        slope = self.slope[rows]
+        return np.divide(self.cap, slope, out=np.zeros_like(slope), where=slope > 0)
 
 
 def cheapest(
@@ -74,7 +79,7 @@ def _way(costs: Costs, chunks: list[Array], enough: int) -> Scan:
     """All pairs, unless a sample of the known records shows that boxes need few of them."""
     if len(costs.a) * len(costs.b) > FEW_PAIRS:
         leaves, in_boxes = by_boxes(costs, enough)
-        sample = chunks[:: -(-len(chunks) // SAMPLED)]
+        sample = [rows[:OF_EACH] for rows in chunks[:: -(-len(chunks) // SAMPLED)]]
         looked = sum(in_boxes(rows)[1] for rows in sample)
         if looked < BOXES_BELOW * leaves * sum(map(len, sample)):
             return in_boxes
@@ -86,7 +91,7 @@ def by_all_pairs(costs: Costs, enough: int) -> Scan:
 
     def scan(rows: Array) -> tuple[Array, int]:
         keys = np.empty((len(rows), enough + TILE + ROOM), dtype=np.uint64)
-        scan_all(tiles, row, costs.a[rows], costs.slope[rows], costs.cap, costs.square, enough, keys)
+        scan_all(tiles, row, costs.a[rows], costs.slope[rows], costs.reach(rows), costs.square, enough, keys)
         return keys, len(rows) * len(tiles)
 
     return scan
@@ -97,7 +102,8 @@ def by_boxes(costs: Costs, enough: int) -> tuple[int, Scan]:
 
     def scan(rows: Array) -> tuple[Array, int]:
         keys = np.empty((len(rows), enough + boxes.leaves.shape[2] + ROOM), dtype=np.uint64)
-        return keys, scan_boxes(boxes, costs.a[rows], costs.slope[rows], costs.cap, costs.square, enough, keys)
+        known = costs.a[rows], costs.slope[rows], costs.reach(rows)
+        return keys, scan_boxes(boxes, *known, costs.square, enough, keys)
 
     return len(boxes.leaves), scan
 

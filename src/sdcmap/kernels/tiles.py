@@ -1,7 +1,8 @@
 """Costs of one record against many, laid out as (tile, field, lane), and the cheapest of them kept.
 
-A cost is a sum over fields of min(cap, slope |a - b|), or of (a - b)^2, in float32 and always in the order of the fields:
-so that it is the same number wherever it is computed, and the cost of a box is never above the cost of a record in it.
+A cost is a sum over fields of slope min(reach, |a - b|), or of (a - b)^2, in float32 and always in the order of the fields,
+each product added in one rounding where the processor can: so that it is the same number wherever it is computed, to
+the last bits (ROUNDING), and the cost of a box is never above the cost of a record in it by more.
 Costs are not negative, hence they sort as their bits do: a candidate is one 64-bit key, the cost's bits above its row.
 """
 
@@ -12,13 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sdcmap.kernels.jit import lane_jit
+from sdcmap.kernels.jit import fused_jit, lane_jit
 
 Array = npt.NDArray[Any]
 TILE = 512  # records in a tile
 CACHED = 1 << 18  # bytes of a block of tiles
 PART = 64  # lanes that are tested together
 HALF, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+ROUNDING = np.int32(16)  # last bits in which one cost may differ between two loops
 INFINITE = np.int32(0x7F800000)  # the bits of an infinite cost
 
 
@@ -30,14 +32,14 @@ def tiled(records: Array, lanes: int) -> Array:
 
 
 # ---- costs of a tile ------------------------------------------------------------------------------------------
-@lane_jit
-def tile_costs(cost: Array, tile: Array, a: Array, slope: Array, cap: Array, square: bool) -> None:
+@fused_jit
+def tile_costs(cost: Array, tile: Array, a: Array, slope: Array, reach: Array, square: bool) -> None:
     """Cost of each lane; four fields at a time, so that a lane loop has no index arithmetic and few loads."""
     fields = len(tile)
     fours = fields - fields % 4
     done = 0
     if fours and not square:
-        _set_four(cost, tile[:4], a[:4], slope[:4], cap[:4])
+        _set_four(cost, tile[:4], a[:4], slope[:4], reach[:4])
         done = 4
     else:
         cost[:] = 0
@@ -45,54 +47,54 @@ def tile_costs(cost: Array, tile: Array, a: Array, slope: Array, cap: Array, squ
         if square:
             _add_four_squares(cost, tile[f : f + 4], a[f : f + 4])
         else:
-            _add_four(cost, tile[f : f + 4], a[f : f + 4], slope[f : f + 4], cap[f : f + 4])
+            _add_four(cost, tile[f : f + 4], a[f : f + 4], slope[f : f + 4], reach[f : f + 4])
     for f in range(fours, fields):
         if square:
             _add_square(cost, tile[f], a[f])
         else:
-            _add(cost, tile[f], a[f], slope[f], cap[f])
+            _add(cost, tile[f], a[f], slope[f], reach[f])
 
 
-@lane_jit
-def _add(cost: Array, b: Array, a: float, slope: float, cap: float) -> None:
+@fused_jit
+def _add(cost: Array, b: Array, a: float, slope: float, reach: float) -> None:
     for lane in range(len(cost)):
-        cost[lane] += min(abs(b[lane] - a) * slope, cap)
+        cost[lane] += slope * min(abs(b[lane] - a), reach)
 
 
-@lane_jit
-def _set_four(cost: Array, tile: Array, a: Array, slope: Array, cap: Array) -> None:
+@fused_jit
+def _set_four(cost: Array, tile: Array, a: Array, slope: Array, reach: Array) -> None:
     """The first four fields, with nothing to add to."""
     b0, b1, b2, b3 = tile[0], tile[1], tile[2], tile[3]
     a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
     s0, s1, s2, s3 = slope[0], slope[1], slope[2], slope[3]
-    c0, c1, c2, c3 = cap[0], cap[1], cap[2], cap[3]
+    r0, r1, r2, r3 = reach[0], reach[1], reach[2], reach[3]
     for lane in range(len(cost)):
-        total = min(abs(b0[lane] - a0) * s0, c0)
-        total = total + min(abs(b1[lane] - a1) * s1, c1)
-        total = total + min(abs(b2[lane] - a2) * s2, c2)
-        cost[lane] = total + min(abs(b3[lane] - a3) * s3, c3)
+        total = s0 * min(abs(b0[lane] - a0), r0)
+        total = total + s1 * min(abs(b1[lane] - a1), r1)
+        total = total + s2 * min(abs(b2[lane] - a2), r2)
+        cost[lane] = total + s3 * min(abs(b3[lane] - a3), r3)
 
 
-@lane_jit
-def _add_four(cost: Array, tile: Array, a: Array, slope: Array, cap: Array) -> None:
+@fused_jit
+def _add_four(cost: Array, tile: Array, a: Array, slope: Array, reach: Array) -> None:
     b0, b1, b2, b3 = tile[0], tile[1], tile[2], tile[3]
     a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
     s0, s1, s2, s3 = slope[0], slope[1], slope[2], slope[3]
-    c0, c1, c2, c3 = cap[0], cap[1], cap[2], cap[3]
+    r0, r1, r2, r3 = reach[0], reach[1], reach[2], reach[3]
     for lane in range(len(cost)):
-        total = cost[lane] + min(abs(b0[lane] - a0) * s0, c0)
-        total = total + min(abs(b1[lane] - a1) * s1, c1)
-        total = total + min(abs(b2[lane] - a2) * s2, c2)
-        cost[lane] = total + min(abs(b3[lane] - a3) * s3, c3)
+        total = cost[lane] + s0 * min(abs(b0[lane] - a0), r0)
+        total = total + s1 * min(abs(b1[lane] - a1), r1)
+        total = total + s2 * min(abs(b2[lane] - a2), r2)
+        cost[lane] = total + s3 * min(abs(b3[lane] - a3), r3)
 
 
-@lane_jit
+@fused_jit
 def _add_square(cost: Array, b: Array, a: float) -> None:
     for lane in range(len(cost)):
         cost[lane] += (b[lane] - a) * (b[lane] - a)
 
 
-@lane_jit
+@fused_jit
 def _add_four_squares(cost: Array, tile: Array, a: Array) -> None:
     b0, b1, b2, b3 = tile[0], tile[1], tile[2], tile[3]
     a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
@@ -103,9 +105,9 @@ def _add_four_squares(cost: Array, tile: Array, a: Array) -> None:
         cost[lane] = total + (b3[lane] - a3) * (b3[lane] - a3)
 
 
-@lane_jit
+@fused_jit
 def box_costs(
-    cost: Array, low: Array, high: Array, a: Array, slope: Array, cap: Array, square: bool
+    cost: Array, low: Array, high: Array, a: Array, slope: Array, reach: Array, square: bool
 ) -> None:  # fmt: skip
     """A lower bound of the costs of the records in each box."""
     cost[:] = 0
@@ -113,17 +115,17 @@ def box_costs(
         if square:
             _add_box_square(cost, low[f], high[f], a[f])
         else:
-            _add_box(cost, low[f], high[f], a[f], slope[f], cap[f])
+            _add_box(cost, low[f], high[f], a[f], slope[f], reach[f])
 
 
-@lane_jit
-def _add_box(cost: Array, low: Array, high: Array, a: float, slope: float, cap: float) -> None:
+@fused_jit
+def _add_box(cost: Array, low: Array, high: Array, a: float, slope: float, reach: float) -> None:
     nil = np.float32(0)
     for lane in range(len(cost)):
-        cost[lane] += min(max(max(low[lane] - a, a - high[lane]), nil) * slope, cap)
+        cost[lane] += slope * min(max(max(low[lane] - a, a - high[lane]), nil), reach)
 
 
-@lane_jit
+@fused_jit
 def _add_box_square(cost: Array, low: Array, high: Array, a: float) -> None:
     nil = np.float32(0)
     for lane in range(len(cost)):
@@ -182,9 +184,9 @@ def select(keys: Array, count: int, keep: int) -> np.int32:
     return np.int32(keys[keep - 1] >> HALF)
 
 
-@lane_jit
+@fused_jit
 def limit_from(
-    keys: Array, place: Array, tiles: Array, a: Array, slope: Array, cap: Array, square: bool
+    keys: Array, place: Array, tiles: Array, a: Array, slope: Array, reach: Array, square: bool
 ) -> np.int32:  # fmt: skip
     """The bits of the largest cost of `a` to the records that another record kept: `keep` of them cost no more."""
     lanes = tiles.shape[2]
@@ -194,15 +196,18 @@ def limit_from(
         cost = np.float32(0)
         for f in range(len(a)):
             far = abs(tiles[at // lanes, f, at % lanes] - a[f])
-            cost += far * far if square else min(far * slope[f], cap[f])
+            if square:
+                cost += far * far
+            else:
+                cost += slope[f] * min(far, reach[f])
         worst = max(worst, cost)
-    return np.int32(np.array([worst]).view(np.int32)[0])
+    return np.int32(np.array([worst]).view(np.int32)[0] + ROUNDING)
 
 
 # ---- all pairs ------------------------------------------------------------------------------------------------
 @lane_jit
 def scan_all(
-    tiles: Array, row: Array, a: Array, slope: Array, cap: Array, square: bool, keep: int, keys: Array
+    tiles: Array, row: Array, a: Array, slope: Array, reach: Array, square: bool, keep: int, keys: Array
 ) -> None:  # fmt: skip
     """Each record of `a` against every tile, a block of tiles (as many as the cache holds) after the other; its `keep`
     cheapest come first in its row of `keys`.
@@ -219,11 +224,11 @@ def scan_all(
     for begin, end in ((0, 1), (1, len(a))):
         for i in range(begin, end):
             if i > 0:
-                limit[i] = limit_from(keys[0, :keep], row, tiles, a[i], slope[i], cap, square)
+                limit[i] = limit_from(keys[0, :keep], row, tiles, a[i], slope[i], reach[i], square)
         for first in range(0, len(tiles), block):
             for i in range(begin, end):
                 for t in range(first, min(len(tiles), first + block)):
-                    tile_costs(cost, tiles[t], a[i], slope[i], cap, square)
+                    tile_costs(cost, tiles[t], a[i], slope[i], reach[i], square)
                     if lowest(bits) <= limit[i]:
                         count[i] = offer(keys[i], count[i], bits, limit[i], row[t * lanes : (t + 1) * lanes])
                         if count[i] > room - lanes:

@@ -92,10 +92,8 @@ class Noise(Method):
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         e = rng.standard_normal((len(data), len(self.on)))
         if self.correlated:
-            e = e @ data.view(noise_shape(self.root), self.on).T  # e ~ N(0, Cov X)
-        else:
-            e *= data.view(noise_spread, self.on)  # e ~ N(0, s_j^2) in each column j
-        return self._added.masked(data, self.on, e)
+            return self._added.masked(data, self.on, e @ data.view(noise_shape(self.root), self.on).T)  # N(0, Cov X)
+        return self._added.masked(data, self.on, e, data.view(noise_spread, self.on))  # N(0, s_j^2) in column j
 
     def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
         names = self.known_names(known)

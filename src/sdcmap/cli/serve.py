@@ -1,0 +1,55 @@
+"""The command that opens the workbench in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sdcmap.cli.app import app, note
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@app.command()
+def serve(
+    study: Annotated[
+        Path | None, typer.Argument(help="A study to open; its folder's neighbours are served too.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 0,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    folder: Annotated[Path | None, typer.Option(help="Folder with data files and studies; default: this one.")] = None,
+    upload_limit: Annotated[int, typer.Option(min=1, help="Largest file that may be sent, in MB.")] = 200,
+    host: Annotated[str, typer.Option(help="Address to listen at; by default this machine alone.")] = "127.0.0.1",
+    workers: Annotated[int, typer.Option(min=0, help="Workers of a sweep; 0: one per core.")] = 0,
+    ledger: Annotated[Path | None, typer.Option(help="Ledger of earlier releases.")] = None,
+) -> None:
+    """Open the workbench in the browser: the whole line from a file to a release, and the service under /api.
+
+    Example: sdcmap serve cps-study --open
+    """
+    from sdcmap.errors import MissingExtra, SdcmapError
+
+    try:
+        import fastapi  # noqa: F401
+        import python_multipart  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise MissingExtra("the workbench needs: pip install 'sdcmap[web]'") from None
+    from sdcmap.web.room import Room
+    from sdcmap.web.server import serve as run
+
+    home = (folder or (study.resolve().parent if study is not None else Path())).resolve()
+    if not home.is_dir():
+        raise SdcmapError(f"there is no folder {home}.")
+    room = Room(home, upload_limit << 20, None if ledger is None else ledger.resolve())
+    page = "/"
+    if study is not None:
+        if study.resolve().parent != home:
+            raise SdcmapError(f"the study must lie in the folder that is served, {home}.")
+        room.study(study.resolve().name)
+        page = f"/studies/{study.resolve().name}/map"
+    if host not in LOOPBACK:
+        note(f"listening at {host}: everybody who has the address with its token sees the data, unencrypted.")
+    run(room, host=host, port=port, page=page, workers=workers, open_browser=open_browser)

@@ -1,0 +1,113 @@
+"""What a form needs to know of a method, a measure or a rule, read from its dataclass fields and its docstring."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from dataclasses import MISSING, dataclass, fields
+from typing import Annotated, Any, Literal, Union
+
+import sdcmap
+from sdcmap.measure import Measure
+from sdcmap.method import Method
+from sdcmap.methods import METHODS, Identity
+from sdcmap.risk import RISKS
+from sdcmap.rule import Rule
+from sdcmap.utility import UTILITIES
+from sdcmap.value import CATALOGUE, Range, Value, hints, plain
+
+KINDS = {bool: "flag", int: "whole number", float: "number", str: "text"}
+SHARED = {"within": "mask each stratum of these variables apart; by default the file is one stratum"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One field of a form. `kind`: flag, whole number, number, text, choice or part (another value, as a table)."""
+
+    name: str
+    kind: str
+    several: bool  # a list
+    required: bool
+    default: Any
+    range: str
+    choices: tuple[str, ...]
+    help: str
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form of one class: its first sentence, its unit where it has one, and its fields."""
+
+    type: str
+    summary: str
+    axis: str
+    unit: str
+    kinds: tuple[str, ...]
+    entries: tuple[Entry, ...]
+
+
+def forms() -> dict[str, list[Form]]:
+    """The forms of every method, measure and rule."""
+    public = (getattr(sdcmap, name) for name in sdcmap.names_of(*CATALOGUE))
+    rules = [one for one in public if isinstance(one, type) and issubclass(one, Rule)]
+    groups: dict[str, list[type[Value]]] = {
+        "methods": [method for method in METHODS if method is not Identity],
+        "measures": [*RISKS, *UTILITIES],
+        "rules": sorted(rules, key=lambda rule: rule.__name__),
+    }
+    return {group: [form_of(cls) for cls in classes] for group, classes in groups.items()}
+
+
+def form_of(cls: type[Value]) -> Form:
+    """The form of one class.
+
+    >>> from sdcmap import Swap
+    >>> [entry.range for entry in form_of(Swap).entries if entry.name == "rate"]
+    ['(0, 0.5]']
+    """
+    text = inspect.cleandoc(cls.__doc__ or "")
+    words = SHARED | _parameters(text)
+    kinds = hints(cls)
+    own = inspect.get_annotations(cls)
+    shown = sorted(fields(cls), key=lambda f: (f.kw_only, f.name not in own))  # what the class adds comes first
+    entries = tuple(_entry(f.name, kinds[f.name], f.default, words.get(f.name, "")) for f in shown)
+    measure, method = issubclass(cls, Measure), issubclass(cls, Method)
+    facts = getattr(cls, "kinds", ()) if measure or method else ()
+    masks = tuple(facts) if isinstance(facts, tuple) else ()
+    summary = " ".join(text.partition("\n\n")[0].split())
+    return Form(cls.__name__, summary, getattr(cls, "axis", ""), getattr(cls, "unit", ""), masks, entries)
+
+
+def _entry(name: str, kind: Any, default: Any, words: str) -> Entry:
+    limits: list[str] = []
+    several = False
+    while True:
+        origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+        if origin is Annotated:
+            limits += [str(limit) for limit in arguments[1:] if isinstance(limit, Range)]
+        elif origin is tuple:
+            several = True
+        elif origin not in (Union, types.UnionType):
+            break
+        kind = next(one for one in arguments if one is not type(None))
+    choices = tuple(map(str, typing.get_args(kind))) if typing.get_origin(kind) is Literal else ()
+    word = "choice" if choices else KINDS.get(kind, "part")
+    required = default is MISSING
+    return Entry(name, word, several, required, None if required else plain(default), limits[0] if limits else "",
+                 choices, words)  # fmt: skip
+
+
+def _parameters(text: str) -> dict[str, str]:
+    """Name -> words, from the lines under "Parameters"; an indented line goes on with the one before."""
+    listed = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in listed.splitlines():
+        head, colon, words = line.partition(" : ")
+        if colon and not line.startswith(" "):
+            names = [name.strip() for name in head.split(",")]
+            found |= dict.fromkeys(names, words.strip())
+        else:
+            found |= {name: f"{found[name]} {line.strip()}" for name in names}
+    return found

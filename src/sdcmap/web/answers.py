@@ -1,0 +1,81 @@
+"""Answers: numbers as JSON, and every error as one sentence in JSON or on a page."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, Response
+from starlette.exceptions import HTTPException
+
+from sdcmap.errors import (
+    Infeasible,
+    MissingExtra,
+    PlanError,
+    Refused,
+    SchemaError,
+    SdcmapError,
+    StudyDamaged,
+    StudyMismatch,
+    Undefined,
+)
+from sdcmap.web.room import Absent, Busy, TooLarge
+
+STATUS: tuple[tuple[type[SdcmapError], int], ...] = (
+    (Absent, 404), (TooLarge, 413), (Refused, 409), (Busy, 409), (StudyMismatch, 409), (StudyDamaged, 409),
+    (PlanError, 422), (SchemaError, 422), (Infeasible, 422), (Undefined, 422), (MissingExtra, 501), (SdcmapError, 409),
+)  # fmt: skip
+WORDS = {401: "this needs the address with its token that `sdcmap serve` printed.", 404: "there is nothing here.",
+         405: "this address does not take that verb.", 400: "the request cannot be read.",
+         413: "that is more than may be sent."}  # fmt: skip
+
+
+class Answer(Response):
+    """JSON in which NaN and infinity are null."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(plain(content), allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON holds it."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    return [plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def of_error(request: Request, error: Exception) -> Response:
+    """Our own errors with their sentence; any other by type and place, since its text may hold a data value."""
+    if isinstance(error, SdcmapError):
+        status = next(code for kind, code in STATUS if isinstance(error, kind))
+        problems = getattr(error, "problems", None) or getattr(error, "checks", None) or (str(error),)
+        return said(request, status, str(error), list(problems))
+    if isinstance(error, RequestValidationError):
+        problems = [f"{'.'.join(map(str, one['loc'][1:])) or one['loc'][0]}: {one['msg']}." for one in error.errors()]
+        return said(request, 422, "the request does not fit: " + " ".join(problems), problems)
+    if isinstance(error, HTTPException):
+        return said(request, error.status_code, WORDS.get(error.status_code, str(error.detail)))
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    sentence = f"sdcmap failed: {type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}."
+    print(sentence, file=sys.stderr, flush=True)
+    return said(request, 500, sentence)
+
+
+def said(request: Request, status: int, sentence: str, problems: list[str] | None = None) -> Response:
+    """One sentence, as JSON for programs and as a page for people."""
+    wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api")
+    if not wants_page:
+        return Answer({"error": sentence, "problems": problems or [sentence]}, status)
+    from sdcmap.web.pages import render
+
+    return HTMLResponse(render("error.html", status=status, sentence=sentence), status)

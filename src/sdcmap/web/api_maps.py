@@ -1,0 +1,189 @@
+"""The service, part four: scores, maps, choices and single candidates."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+import polars as pl
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, Field
+
+from sdcmap.web.answers import Answer
+from sdcmap.web.drawing import make_picture
+
+router = APIRouter(prefix="/api/studies/{name}", tags=["maps"])
+Risk = Annotated[list[str] | None, Query(description="Risk measures; several are taken at their worst.")]
+Utility = Annotated[str, Query(description="Utility measure; by default the plan's.")]
+MOST_COUNTED = 50_000  # records whose neighbours are all counted; of more, COUNT_TO each
+COUNT_TO = 100
+MOST_LISTED = 500  # unsafe records
+MEDIA = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv; charset=utf-8"}
+
+
+class Asked(BaseModel):
+    """A rule as a table with its `type`, such as {"type": "Threshold", "risk": 0.01}, or None for the plan's; axes."""
+
+    rule: dict[str, Any] | None = None
+    risk: list[str] = Field(default_factory=list)
+    utility: str = ""
+
+
+@router.get("/scores", response_model=None)
+def scores(request: Request, name: str, measure: str) -> Response:
+    """One measure of every candidate: id, method, replicate, value, standard error; and pooled by method."""
+    from contextlib import closing
+
+    opened = request.app.state.views.study(name)
+    with closing(opened.connection):
+        found = opened.scores()
+    columns = ("id", "method", "replicate", "value", "se")
+    single, pooled = found.column(measure), found.pooled(measure)
+    return Answer({
+        "measure": measure,
+        "candidates": {column: single[column].to_list() for column in columns},
+        "methods": {column: pooled[column].to_list() for column in pooled.columns},
+    })  # fmt: skip
+
+
+@router.get("/map", response_model=None)
+def ru_map(request: Request, name: str, risk: Risk = None, utility: Utility = "") -> Response:
+    """The R-U map in columns: points, means with bands and frontier membership, anchors, axes."""
+    body = request.app.state.views.map_json(name, tuple(risk or ()), utility)
+    return Response(body, media_type="application/json")
+
+
+@router.get("/map.{form}", response_model=None)
+def picture(
+    request: Request, name: str, form: Literal["png", "svg", "csv"], risk: Risk = None, utility: Utility = "",
+    by: Literal["", "release", "mean"] = "",
+) -> Response:  # fmt: skip
+    """The map as a picture with the choice of the plan's rule, or its numbers as CSV."""
+    axes = tuple(risk or ()), utility
+    if form == "csv":
+        ru = request.app.state.views.map(name, *axes)[0]
+        content = (ru.means if by == "mean" else ru.points).write_csv()
+    else:
+        request.app.state.room.study(name)
+        content = request.app.state.drawing.run(make_picture, request.app.state.room.folder, name, form, *axes, by)
+    head = {"content-disposition": f'attachment; filename="map.{form}"'}
+    return Response(content, media_type=MEDIA[form], headers=head)
+
+
+@router.post("/choices", response_model=None)
+def choose(request: Request, name: str, asked: Asked) -> Response:
+    """What a rule chooses, why, and the runners-up; a candidate of null means: release nothing."""
+    return Answer(choice_table(chosen(request, name, asked)[0]))
+
+
+def chosen(request: Request, name: str, asked: Asked) -> tuple[Any, Any]:
+    """The choice and the map it was made on."""
+    from sdcmap.errors import PlanError
+    from sdcmap.rule import Rule
+    from sdcmap.value import decode
+
+    ru, plan = request.app.state.views.map(name, tuple(asked.risk), asked.utility)
+    rule = plan.rule if asked.rule is None else decode(asked.rule, Rule)
+    if rule is None:
+        raise PlanError("the plan has no rule: state one.")
+    return ru.choose(rule), ru
+
+
+def choice_table(choice: Any) -> dict[str, Any]:
+    facts = ("candidate", "method", "replicate", "risk", "utility", "reason", "searched")
+    document = {fact: getattr(choice, fact) for fact in facts}
+    return document | {"rule": choice.rule.text, "runners_up": list(choice.runners_up)}
+
+
+@router.get("/criterion", response_model=None)
+def criterion(request: Request, name: str) -> Response:
+    """The two planes of decision theory: a rule to start from, and the four numbers of all that it compares.
+
+    The rule is null where the plan has no measure of one of the four; `numeric` are the variables that they can be about.
+    """
+    from sdcmap.choose.criterion import FOUR, GlobalCriterion
+
+    ru, plan = request.app.state.views.map(name)
+    rule = plan.rule if isinstance(plan.rule, GlobalCriterion) else GlobalCriterion.proposed(ru)
+    numeric = list(request.app.state.views.study_data(name)[1].numeric)
+    if rule is None:
+        return Answer({"rule": None, "rows": None, "prior": None, "numeric": numeric})
+    rows = rule.table(ru).with_columns(turned=ru.signs[0] * pl.col("risk"))
+    columns = [column for column in ("id", "replicate", "method", *FOUR, "turned") if column in rows.columns]
+    return Answer({
+        "rule": rule.spec() | dict(zip(("agency_limit", "intruder_limit"), rule.limits.values(), strict=True)),
+        "rows": {column: rows[column].to_list() for column in columns}, "prior": rule.prior(ru), "numeric": numeric,
+    })  # fmt: skip
+
+
+@router.get("/candidates/{candidate}", response_model=None)
+def one(request: Request, name: str, candidate: str) -> Response:
+    """A candidate: its method and parameters, and every measure with its band."""
+    return Answer(candidate_table(request, name, candidate))
+
+
+def candidate_table(request: Request, name: str, candidate: str) -> dict[str, Any]:
+    from contextlib import closing
+
+    from sdcmap.choose import Choice
+    from sdcmap.report.audience import Audience
+    from sdcmap.report.results import score_table
+    from sdcmap.rule import Rule
+
+    opened = request.app.state.views.study(name)
+    with closing(opened.connection):
+        plan = opened.plan
+        found = plan.find(candidate)
+        scores = opened.scores(plan)
+    row = Choice(found.id, found.method.text, found.replicate, None, None, Rule(), "")
+    to = Audience("internal")
+    state = scores.candidate.filter(scores.candidate["id"] == found.id)
+    return {
+        "id": found.id,
+        "method": found.method.text,
+        "spec": found.method.spec(),
+        "replicate": found.replicate,
+        "masked": list(found.method.masked_names),
+        "status": state["status"][0] if len(state) else "not made yet",
+        "reason": state["reason"][0] if len(state) else "",
+        "measures": {axis: score_table(scores, row, axis, to) for axis in ("risk", "utility")},
+    }
+
+
+@router.get("/candidates/{candidate}/changes", response_model=None)
+def changes(request: Request, name: str, candidate: str) -> Response:
+    """Each masked variable before and after, as tables and charts, and the relations that changed most."""
+    from sdcmap.charts.change import draw_change
+    from sdcmap.report.audience import Audience
+    from sdcmap.report.change import changes as changed
+
+    views = request.app.state.views
+    data, masked = views.masked(name, candidate)
+    names = views.study_data(name)[0].find(candidate).method.masked_names
+    tables = changed(data, masked, names, Audience("internal", len(data)))
+    charts = {variable: draw_change(data, masked, variable).to_dict() for variable in names[:8]}
+    return Answer({"tables": [asdict(table) for table in tables], "charts": charts})
+
+
+@router.get("/candidates/{candidate}/records", response_model=None)
+def records(request: Request, name: str, candidate: str) -> Response:
+    """The confidentiality plot, its counts and the unsafe records; a reason where a candidate has none.
+
+    Neighbours are counted in the masked numeric variables, else in the keys.
+    """
+    import sdcmap as sm
+
+    views = request.app.state.views
+    data, masked = views.masked(name, candidate)
+    names = views.study_data(name)[0].find(candidate).method.masked_names
+    on = [variable for variable in names if variable in data.numeric] or list(data.keys) or list(names)
+    try:
+        found = sm.records(data, masked, on=on, leave_out=True, count_to=COUNT_TO if len(data) > MOST_COUNTED else None)
+    except sm.SdcmapError as error:
+        return Answer({"chart": None, "reason": str(error)})
+    unsafe = found.frame().filter(~pl.col("safe")).select("row", "neighbours", "perturbation").sort("neighbours", "row")
+    return Answer({
+        "chart": found.draw().to_dict(), "counts": found.summary(), "rule": found.rule.text, "reason": "",
+        "unsafe": len(unsafe), "rows": {column: unsafe[column][:MOST_LISTED].to_list() for column in unsafe.columns},
+    })  # fmt: skip

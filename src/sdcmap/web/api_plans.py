@@ -1,0 +1,143 @@
+"""The service, part two: studies and their plans."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import asdict, replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, StringConstraints
+
+from sdcmap.web.answers import Answer
+from sdcmap.web.api_files import Roles, Stated
+from sdcmap.web.room import Busy
+
+router = APIRouter(prefix="/api", tags=["plans"])
+Toml = Annotated[str, StringConstraints(max_length=500_000)]
+Title = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+
+
+class NewStudy(Stated):
+    """A study to begin: a name, a file, and the roles of its columns."""
+
+    name: Title
+    roles: Roles
+
+
+class Draft(BaseModel):
+    """A plan, as TOML text or as the table that the text stands for; `cost` asks for a guess, which takes seconds;
+    `study` is the study that the plan is for."""
+
+    toml: Toml | None = None
+    table: dict[str, Any] | None = None
+    cost: bool = False
+    study: Annotated[str, StringConstraints(max_length=100)] = ""
+
+
+class Text(BaseModel):
+    toml: Toml
+
+
+@router.get("/forms", response_model=None)
+def forms() -> Response:
+    """The fields of every method, measure and rule: type, range, default and words."""
+    from sdcmap.forms import forms as all_forms
+
+    return Answer({group: [asdict(form) for form in members] for group, members in all_forms().items()})
+
+
+@router.get("/studies", response_model=None)
+def studies(request: Request) -> Response:
+    """Every study below the served folder."""
+    return Answer({"studies": request.app.state.room.studies()})
+
+
+@router.post("/studies", status_code=201, response_model=None)
+def begin(request: Request, new: NewStudy) -> Response:
+    """Write a starting plan for a file; nothing is swept yet."""
+    from sdcmap.look import look, source_of, starting_plan
+
+    room, views = request.app.state.room, request.app.state.views
+    path = room.new_plan(new.name)
+    if path.exists() or room.place_of(new.name).exists():
+        raise Busy("there is a study of that name already.")
+    source = source_of(new.file, new.roles, new.kinds)
+    plan = starting_plan(source.path, look(views.data(source)))
+    plan = replace(plan, data=replace(plan.data, nominal=source.nominal, ordinal=source.ordinal))  # type: ignore[type-var]
+    _write(path, plan.toml())
+    return Answer({"name": new.name, "toml": plan.toml()}, 201)
+
+
+@router.get("/studies/{name}", response_model=None)
+def study(request: Request, name: str) -> Response:
+    """What a study is about: its plan, and how far it is."""
+    room = request.app.state.room
+    text = room.plan(name).read_text(encoding="utf-8")
+    return Answer({"name": name, "toml": text, "table": _table(text), "sweep": request.app.state.sweeps.status(name)})
+
+
+@router.put("/studies/{name}/plan", response_model=None)
+def write_plan(request: Request, name: str, text: Text) -> Response:
+    """Keep a plan that has no problem; a study that was begun may grow by it."""
+    room, views, sweeps = request.app.state.room, request.app.state.views, request.app.state.sweeps
+    room.plan(name)
+    plan = views.plan(text.toml)
+    if sweeps.status(name)["state"].startswith("running"):
+        raise Busy("a sweep of this study is running: pause it, then change the plan.")
+    _write(room.new_plan(name), plan.toml())
+    return Answer({"name": name, "toml": plan.toml(), "candidates": plan.count})
+
+
+@router.post("/plans", response_model=None)
+def check(request: Request, draft: Draft) -> Response:
+    """Every problem of a plan at once, its number of candidates, and the plan both as text and as a table."""
+    return Answer(checked(request, draft))
+
+
+def checked(request: Request, draft: Draft) -> dict[str, Any]:
+    import tomli_w
+
+    from sdcmap.errors import PlanError, SdcmapError
+    from sdcmap.sweep import cost_guess
+
+    found: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "measures": [], "axes": None}
+    try:
+        text = draft.toml if draft.toml is not None else tomli_w.dumps(draft.table or {})
+    except (TypeError, ValueError, AttributeError):
+        raise PlanError("the table holds something that TOML cannot hold, such as null.") from None
+    found |= {"toml": text, "table": _table(text)}
+    try:
+        plan = request.app.state.views.plan(text)
+        found |= {"candidates": plan.count, "measures": [m.text for m in plan.measures]}
+        found["axes"] = {"risk": list(plan.risk), "utility": plan.utility}
+        data = request.app.state.views.data_of(plan, draft.study)
+        found["problems"] = plan.problems_with(data)
+        if draft.cost and not found["problems"]:
+            found["seconds"] = cost_guess(data, plan)
+    except SdcmapError as error:
+        found["problems"] = list(getattr(error, "problems", None) or [str(error)])
+    return found
+
+
+def _table(text: str) -> dict[str, Any] | None:
+    """The table that a TOML text stands for, dates and endless numbers as words; None where it is no TOML."""
+    try:
+        return _worded(tomllib.loads(text))  # type: ignore[no-any-return]
+    except tomllib.TOMLDecodeError:
+        return None
+
+
+def _worded(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: _worded(value) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_worded(value) for value in part]
+    return part if isinstance(part, bool | int | float | str) else str(part)
+
+
+def _write(path: Any, text: str) -> None:
+    part = path.with_name(f".part-{path.name}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)

@@ -1,0 +1,167 @@
+"""The service, part five: checks, releases, reports, and the one-call swap."""
+
+from __future__ import annotations
+
+import base64
+import io
+import secrets
+import tempfile
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Form, Query, Request, UploadFile
+from fastapi.responses import Response
+from pydantic import Field
+
+from sdcmap.web.answers import Answer
+from sdcmap.web.api_maps import Asked, chosen
+from sdcmap.web.drawing import make_report
+from sdcmap.web.room import ENDINGS, RELEASES, Absent, Room
+
+router = APIRouter(prefix="/api", tags=["releases"])
+
+
+class Order(Asked):
+    """What to release: a candidate by id, or what a rule chooses; for whom; the line; overridden checks with reasons."""
+
+    candidate: str = ""
+    profile: Literal["public-use", "scientific-use"] = "public-use"
+    max_risk: float | None = None
+    again: bool = False
+    override: dict[str, str] = Field(default_factory=dict)
+
+
+def _bundle(request: Request, name: str, order: Order) -> tuple[Any, Any]:
+    """The release that is asked for, and its study."""
+    import sdcmap as sm
+
+    views = request.app.state.views
+    plan, data = views.study_data(name)
+    choice: Any = order.candidate
+    if not order.candidate:
+        choice = chosen(request, name, order)[0]
+    opened = views.study(name)
+    made = sm.release(
+        data, plan, choice, profile=order.profile, max_risk=order.max_risk, again=order.again, override=order.override,
+        ledger=request.app.state.room.ledger, study=opened,
+    )  # fmt: skip
+    return made, opened
+
+
+@router.post("/studies/{name}/checks", response_model=None)
+def checks(request: Request, name: str, order: Order) -> Response:
+    """Every check of a release, on the files as written and read back; nothing is kept."""
+    made, opened = _bundle(request, name, order)
+    opened.connection.close()
+    found = made.check()
+    return Answer({
+        "candidate": made.candidate.id, "method": made.candidate.method.text, "replicate": made.candidate.replicate,
+        "passed": all(check.passed for check in found), "checks": [asdict(check) for check in found],
+    })  # fmt: skip
+
+
+@router.post("/studies/{name}/releases", status_code=201, response_model=None)
+def release(request: Request, name: str, order: Order) -> Response:
+    """Make the candidate again, check it, and write it with codebook, note and checksums; 409 with every failed check."""
+    made, opened = _bundle(request, name, order)
+    home = _home(request.app.state.room, name)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    number = 1 + max((int(path.name.rpartition("-")[2]) for path in home.glob("*-[0-9]*")), default=0)
+    try:
+        with opened.writing():
+            folder = made.write(home / f"{made.candidate.id}-{number}")
+    finally:
+        opened.connection.close()
+    return Answer({"release": folder.name, "files": sorted(path.name for path in folder.iterdir())}, 201)
+
+
+@router.get("/studies/{name}/releases", response_model=None)
+def releases(request: Request, name: str) -> Response:
+    """What was released of a study."""
+    home = _home(request.app.state.room, name)
+    found = sorted(path for path in home.glob("*-[0-9]*") if path.is_dir()) if home.is_dir() else []
+    return Answer({"releases": [{"release": p.name, "files": sorted(f.name for f in p.iterdir())} for p in found]})
+
+
+@router.get("/studies/{name}/releases/{release}.zip", response_model=None)
+def bundle(request: Request, name: str, release: str) -> Response:
+    """A release as one file to download."""
+    folder = _home(request.app.state.room, name) / release
+    if not Room.is_name(release) or not folder.is_dir():
+        raise Absent("there is no release of that name.")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.iterdir()):
+            archive.write(path, f"{release}/{path.name}")
+    return _download(packed.getvalue(), f"{release}.zip", "application/zip")
+
+
+@router.get("/studies/{name}/report", response_model=None)
+def report(request: Request, name: str, audience: Annotated[Literal["internal", "external"], Query()]) -> Response:
+    """The report for the board (internal) or for anybody (external), as one page to download."""
+    page = request.app.state.drawing.run(make_report, request.app.state.room.study(name), audience)
+    return _download(page, f"report-{audience}.html", "text/html; charset=utf-8")
+
+
+@router.post("/swaps", tags=["swaps"], response_model=None)
+def swap(
+    request: Request, file: UploadFile,
+    on: Annotated[str, Form(description="Variables to swap, comma-separated.", max_length=5000)],
+    rate: Annotated[float, Form(description="Pairs as a share of the records, in (0, 0.5].")] = 0.01,
+    same: Annotated[str, Form(description="Variables in which both records must agree.", max_length=5000)] = "",
+    differ: Annotated[str, Form(description="Variables in which they must differ.", max_length=5000)] = "",
+    keys: Annotated[str, Form(description="What a snooper may know; default: all columns.", max_length=5000)] = "all",
+    n: Annotated[int, Form(description="A cell with fewer records is small.")] = 3,
+) -> Response:  # fmt: skip
+    """Swap one file: the file, the variables, the rate and the constraints in; the swapped file, risk and distortion out.
+
+    The file in the answer is for study (`*.study.*`, base64); nothing is kept on the server.
+    """
+    import sdcmap as sm
+    from sdcmap.scoring import score_row
+    from sdcmap.weighing import check_decoded
+
+    room = request.app.state.room
+    last = (file.filename or "").replace("\\", "/").rpartition("/")[2]
+    if not Room.is_name(last) or Path(last).suffix.lower() not in ENDINGS:
+        raise sm.SchemaError(
+            f"a file's name has letters, digits, spaces and ._()+- only, and ends in {ENDINGS[0]}, ..."
+        )
+    with tempfile.TemporaryDirectory(prefix="sdcmap-swap-") as folder:
+        path = room.copy(file.file, Path(folder) / last)
+        check_decoded(path, room.decoded_limit)
+        data = sm.read(path, keys="all" if keys == "all" else _names(keys))
+        method = sm.Swap(on=_names(on), rate=rate, same=_names(same), differ=_names(differ))
+        small, distortion = sm.SmallCells(n=n), sm.Hellinger()
+        problems = [*method.misfits(data), *small.misfits(data)]
+        if problems:
+            raise sm.PlanError(problems)
+        masked = sm.mask(data, method, seed=secrets.randbits(256))
+        out = Path(folder) / f"{path.stem}.study.{data.schema.format}"
+        sm.write(masked, out)
+        stream = sm.Candidate(method).stream(0)  # these measures draw nothing
+        before, after, loss = (
+            score_row(measure, data, made, stream)
+            for measure, made in ((small, data), (small, masked), (distortion, masked))
+        )
+        return Answer({
+            "method": method.text,
+            "risk": {"measure": small.text, "before": before.value, "after": after.value, "reason": after.reason},
+            "distortion": {"measure": distortion.text, "value": loss.value, "reason": loss.reason},
+            "file": {"name": out.name, "base64": base64.b64encode(out.read_bytes()).decode()},
+        })  # fmt: skip
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _home(room: Room, name: str) -> Path:
+    room.study(name)
+    return room.folder / RELEASES / name
+
+
+def _download(content: bytes, name: str, media: str) -> Response:
+    return Response(content, media_type=media, headers={"content-disposition": f'attachment; filename="{name}"'})

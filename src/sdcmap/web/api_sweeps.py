@@ -1,0 +1,34 @@
+"""The service, part three: sweeps."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from pydantic import BaseModel
+
+from sdcmap.web.answers import Answer
+
+router = APIRouter(prefix="/api/studies/{name}", tags=["sweeps"])
+
+
+class Wanted(BaseModel):
+    """`running` starts a sweep or goes on with it; `paused` and `cancelled` stop it and keep what is scored. A paused or
+    cancelled sweep is not taken up by the next server; `running` is."""
+
+    state: Literal["running", "paused", "cancelled"]
+
+
+@router.get("/sweep", response_model=None)
+def status(request: Request, name: str) -> Response:
+    """State, candidates done and in all, candidates a second, seconds left, and why some could not be made."""
+    return Answer(request.app.state.sweeps.status(name))
+
+
+@router.put("/sweep", response_model=None)
+def want(request: Request, name: str, wanted: Wanted) -> Response:
+    """Start, pause, go on with or cancel the sweep of a study; a second writer gets a clear answer (409)."""
+    request.app.state.views.plan(request.app.state.room.plan(name).read_text(encoding="utf-8"))
+    request.app.state.sweeps.want(name, wanted.state)
+    return Answer(request.app.state.sweeps.status(name))

@@ -1,0 +1,85 @@
+"""The application put together."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+import sdcmap
+from sdcmap.errors import SdcmapError
+from sdcmap.web import api_files, api_maps, api_plans, api_releases, api_sweeps, pages
+from sdcmap.web.answers import of_error
+from sdcmap.web.drawing import Drawing
+from sdcmap.web.room import Room
+from sdcmap.web.safety import Safety
+from sdcmap.web.sweeps import Sweeps
+from sdcmap.web.views import Views
+
+WARM_SECONDS = 1.5  # after the start, when the first page is there
+BEARER = {"token": {"type": "http", "scheme": "bearer", "description": "The token that `sdcmap serve` printed."}}
+
+
+def make_app(room: Room, token: str = "", *, workers: int = 0, cookie: str = "sdcmap") -> FastAPI:
+    """The workbench and the service over one folder; every request needs the token."""
+    sweeps, drawing = Sweeps(room, workers), Drawing()
+
+    @asynccontextmanager
+    async def living(app: FastAPI) -> AsyncIterator[None]:
+        sweeps.open()
+        warm = threading.Timer(WARM_SECONDS, _warm, (drawing,))
+        warm.daemon = True
+        warm.start()
+        yield
+        warm.cancel()
+        drawing.close()
+        sweeps.close()
+
+    app = FastAPI(
+        title="sdcmap", version=sdcmap.__version__, lifespan=living, docs_url=None, redoc_url=None,
+        openapi_url="/api/openapi.json", swagger_ui_oauth2_redirect_url=None,
+        description="Choose what to release: the verbs of sdcmap as a web service.",
+    )  # fmt: skip
+    app.state.room, app.state.sweeps, app.state.views, app.state.drawing = room, sweeps, Views(room), drawing
+    app.state.token = token or secrets.token_urlsafe(24)
+    for part in (api_files, api_plans, api_sweeps, api_maps, api_releases, pages):
+        app.include_router(part.router)
+    app.add_middleware(Safety, room=room, token=app.state.token, cookie=cookie)
+
+    async def answer(request: Request, error: Exception) -> Response:
+        return of_error(request, error)
+
+    for kind in (SdcmapError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, answer)
+    _state_security(app)
+    return app
+
+
+def _warm(drawing: Drawing) -> None:
+    """Load what the next pages need, so that the first click on them does not wait for it."""
+    import sdcmap.look
+    import sdcmap.report.results
+    import sdcmap.sweep  # noqa: F401
+
+    with suppress(Exception):  # the first page with a chart will say what is wrong
+        drawing.vega()
+
+
+def _state_security(app: FastAPI) -> None:
+    """Every operation of the OpenAPI document names the token."""
+    made = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = made()
+        document.setdefault("components", {})["securitySchemes"] = BEARER
+        document["security"] = [{"token": []}]
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,47 @@
+"""The process of one sweep: it ends with its server, which holds the other end of its standard input."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+
+
+def _end_with_server() -> None:
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C: what is scored is kept
+
+
+def main(plan: Path, study: Path, workers: int) -> int:
+    """Sweep `plan` into `study`, which lies in the served folder."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a server in the background of a shell ignores it
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    import sdcmap as sm
+    from sdcmap.web.room import Room
+    from sdcmap.web.views import Views
+
+    def quiet(done: int, total: int) -> None:
+        """The study itself tells how far it is."""
+
+    try:
+        views = Views(Room(study.parent))
+        parsed = views.plan(plan.read_text(encoding="utf-8"))
+        data = views.data_of(parsed, study.name)
+        sm.sweep(data, parsed, study, workers=workers or None, progress=quiet)
+    except KeyboardInterrupt:
+        return 130
+    except sm.SdcmapError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except Exception as error:  # its text may hold a data value: type and place are told
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        print(f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}.", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])))

@@ -1,0 +1,167 @@
+"""The folder that is served: data files, plans and studies by name, and nothing outside it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from sdcmap.errors import SchemaError, SdcmapError
+
+ENDINGS = (".csv", ".parquet", ".pq", ".sav", ".zsav", ".dta", ".sas7bdat", ".xpt")
+NAME = re.compile(r"\w[\w .()+-]{0,99}")
+KEPT = ".sdcmap"  # the server's own notes: which sweeps were wanted
+RELEASES = "releases"
+MOST_FILES = 500
+DEPTH = 3
+SPARE = 500 << 20  # bytes of the disk that an upload must leave free
+BLOCK = 1 << 20
+
+
+class Absent(SdcmapError):  # noqa: N818
+    """There is no such file, study or release here."""
+
+
+class Busy(SdcmapError):  # noqa: N818
+    """Somebody else is at it."""
+
+
+class TooLarge(SdcmapError):  # noqa: N818
+    """More than was said may come."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """The folder, and how many bytes a file that comes in may have, as it is and decoded."""
+
+    folder: Path
+    upload_limit: int = 200 << 20
+    ledger: Path | None = None
+
+    @property
+    def decoded_limit(self) -> int:
+        return max(10 * self.upload_limit, 1 << 30)
+
+    # ---- names ------------------------------------------------------------------------------------------------
+    def _below(self, *parts: str) -> Path:
+        """A path below the folder; anything that leads outside is absent."""
+        path = self.folder.joinpath(*parts)
+        inside = all(NAME.fullmatch(part) and part.strip(" .") == part for part in parts)
+        if not inside or self.folder not in path.resolve().parents:
+            raise Absent("there is nothing of that name here.")
+        return path
+
+    def file(self, name: str) -> Path:
+        """The data file of this name, such as `people.csv` or `2024/people.csv`."""
+        path = self._below(*name.split("/"))
+        if path.suffix.lower() not in ENDINGS or not path.is_file():
+            raise Absent("there is no data file of that name here.")
+        return path
+
+    def study(self, name: str) -> Path:
+        """The folder of a study that was begun."""
+        path = self._below(name)
+        if not (path / "manifest.json").is_file():
+            raise Absent("there is no study of that name yet: start its sweep.")
+        return path
+
+    def plan(self, name: str) -> Path:
+        """Where the plan of a study lies: beside its folder while it is written, else inside."""
+        beside = self._below(f"{name}.toml")
+        path = beside if beside.is_file() else self._below(name) / "plan.toml"
+        if not path.is_file():
+            raise Absent("there is no plan or study of that name here.")
+        return path
+
+    def new_plan(self, name: str) -> Path:
+        """Where the plan of a new study is written."""
+        if not self.is_name(name):
+            raise SchemaError("a study's name has letters, digits, spaces and ._()+- only, and at most 100 of them.")
+        return self._below(f"{name}.toml")
+
+    def place_of(self, name: str) -> Path:
+        """Where the study of this name lies or will lie."""
+        return self._below(name)
+
+    def kept(self, name: str) -> Path:
+        """Where the server notes things of this study."""
+        self._below(name)
+        (self.folder / KEPT).mkdir(mode=0o700, exist_ok=True)
+        return self.folder / KEPT / name
+
+    @staticmethod
+    def is_name(name: str) -> bool:
+        return bool(NAME.fullmatch(name)) and name.strip(" .") == name
+
+    # ---- what is there ----------------------------------------------------------------------------------------
+    def files(self) -> list[dict[str, object]]:
+        """Every data file below the folder, by name."""
+        found = sorted(self._walk())[:MOST_FILES]
+        return [{"name": name, "bytes": (self.folder / name).stat().st_size} for name in found]
+
+    def _walk(self) -> Iterator[str]:
+        for home, folders, files in os.walk(self.folder):
+            here = Path(home).relative_to(self.folder)
+            inside = [one for one in folders if NAME.fullmatch(one) and one != RELEASES]
+            folders[:] = [one for one in inside if not (Path(home) / one / "manifest.json").exists()]
+            if len(here.parts) >= DEPTH:
+                folders.clear()
+            named = (file for file in files if NAME.fullmatch(file) and Path(file).suffix.lower() in ENDINGS)
+            yield from ((here / file).as_posix() for file in named if ".study." not in file)
+
+    def studies(self) -> list[dict[str, object]]:
+        """Every study by name: those with a plan, and those begun."""
+        begun = {path.parent.name for path in self.folder.glob("*/manifest.json")}
+        planned = {path.stem for path in self.folder.glob("*.toml")}
+        return [{"name": name, "begun": name in begun} for name in sorted(begun | planned) if self.is_name(name)]
+
+    # ---- what comes in ----------------------------------------------------------------------------------------
+    def take(self, name: str, source: BinaryIO) -> Path:
+        """Keep an upload under its name, whole or not at all, after a look at what it decodes to."""
+        from sdcmap.weighing import check_decoded
+
+        last = name.replace("\\", "/").rpartition("/")[2]
+        if not self.is_name(last) or Path(last).suffix.lower() not in ENDINGS:
+            endings = ", ".join(ENDINGS)
+            raise SchemaError(
+                f"a file's name has letters, digits, spaces and ._()+- only, and ends in one of {endings}."
+            )
+        path = self._below(last)
+        if path.exists():
+            raise Busy("there is a file of that name already: rename yours, or use the one that is here.")
+        part = path.with_name(f".part-{os.getpid()}-{last}")
+        try:
+            self.copy(source, part)
+            if not part.stat().st_size:
+                raise SchemaError(f"{last} is empty (0 bytes).")
+            check_decoded(part, self.decoded_limit)
+            path.open("xb").close()  # fails where another upload was faster
+            part.replace(path)
+        except FileExistsError:
+            raise Busy("there is a file of that name already.") from None
+        except OSError as error:
+            raise SdcmapError(f"the file cannot be kept ({error.strerror}).") from None
+        finally:
+            part.unlink(missing_ok=True)
+        return path
+
+    def copy(self, source: BinaryIO, path: Path) -> Path:
+        """Copy what comes in to `path`, up to the limit."""
+        size = 0
+        with path.open("xb") as file:
+            while block := source.read(BLOCK):
+                size += len(block)
+                if size > self.upload_limit:
+                    raise TooLarge(f"a file may have at most {self.upload_limit >> 20:,} MB.")
+                file.write(block)
+        return path
+
+    def has_space(self, size: int) -> bool:
+        """Whether an upload of this size leaves enough of the disk free."""
+        places = (self.folder, tempfile.gettempdir())  # it is put down in the second on its way to the first
+        return min(shutil.disk_usage(place).free for place in places) - size > SPARE

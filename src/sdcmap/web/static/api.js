@@ -1,0 +1,98 @@
+// The service, and small helpers that every page shares.
+export const study = document.body.dataset.study;
+export const base = `/api/studies/${encodeURIComponent(study)}`;
+
+export class Problem extends Error {
+  constructor(status, answer) {
+    super(answer.error || `the server answered ${status}.`);
+    this.status = status;
+    this.problems = answer.problems || [this.message];
+  }
+}
+
+async function ask(method, address, body, headers = {}) {
+  let answer;
+  try {
+    answer = await fetch(address, { method, body, headers: { accept: "application/json", ...headers } });
+  } catch {
+    throw new Problem(0, { error: "the server does not answer: is `sdcmap serve` still running?" });
+  }
+  const found = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Problem(answer.status, found);
+  return found;
+}
+
+const json = { "content-type": "application/json" };
+export const get = (address) => ask("GET", address);
+export const post = (address, body) => ask("POST", address, JSON.stringify(body), json);
+export const put = (address, body) => ask("PUT", address, JSON.stringify(body), json);
+export const send = (address, form) => ask("POST", address, form);
+
+export const byId = (id) => document.getElementById(id);
+
+// An element: el("td", {class: "n"}, "text", other)
+export function el(name, facts = {}, ...inside) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(facts)) {
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (typeof value === "boolean") made.toggleAttribute(key, value);
+    else if (value !== null && value !== undefined) made.setAttribute(key, value);
+  }
+  made.append(...inside.filter((part) => part !== null && part !== undefined));
+  return made;
+}
+
+export function svg(name, facts = {}) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(facts)) made.setAttribute(key, value);
+  return made;
+}
+
+// A table from its heads and rows; a head is a text, or [text, "n"] for numbers.
+export function fill(table, heads, rows, empty = "None.") {
+  const classes = heads.map((head) => (Array.isArray(head) ? head[1] : ""));
+  const titles = heads.map((head) => (Array.isArray(head) ? head[0] : head));
+  if (!rows.length) return table.replaceChildren(el("tbody", {}, el("tr", {}, el("td", { class: "quiet" }, empty))));
+  const cells = (row) => row.map((cell, place) => el("td", { class: classes[place] }, cell));
+  table.replaceChildren(
+    el("thead", {}, el("tr", {}, ...titles.map((title, place) => el("th", { scope: "col", class: classes[place] }, title)))),
+    el("tbody", {}, ...rows.map((row) => el("tr", {}, ...cells(row)))),
+  );
+}
+
+export const whole = (count) => Number(count).toLocaleString("en");
+export function short(value) {
+  if (value === null || value === undefined) return "infinite";
+  if (!Number.isFinite(value)) return "infinite";
+  return String(Number(value.toPrecision(4)));
+}
+
+export function duration(seconds) {
+  if (seconds < 90) return `${Number(seconds.toPrecision(2))} s`;
+  return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+}
+
+let quiet;
+export function say(text) {
+  byId("said").textContent = text;
+  clearTimeout(quiet);
+  quiet = setTimeout(() => (byId("said").textContent = ""), 5000);
+}
+
+export function complain(error, place = byId("problems")) {
+  const problems = error instanceof Problem ? error.problems : [String(error.message || error)];
+  place.replaceChildren(el("ul", {}, ...problems.map((problem) => el("li", {}, problem))));
+}
+
+export function later(wait, act) {
+  let timer;
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => act(...given), wait);
+  };
+}
+
+// A button that needs a script sleeps until every script of the page has run: no click is lost on a slow machine.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const button of document.querySelectorAll("[data-asleep]")) button.disabled = false;
+});

@@ -1,0 +1,43 @@
+// Vega without eval: expressions are interpreted (`ast`), no style is injected, nothing is loaded.
+let ready;
+export async function vega() {
+  ready ||= import("/static/vega.js").then(() => window.vegaEmbed);
+  return ready;
+}
+
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+export function theme() {
+  const [ink, grey, line] = [colour("--ink"), colour("--plot-grey"), colour("--line")];
+  return {
+    background: null,
+    font: "system-ui, Helvetica, Arial, sans-serif",
+    view: { stroke: null },
+    axis: { domainColor: grey, tickColor: grey, labelColor: ink, titleColor: ink, gridColor: line, labelFontSize: 12, titleFontSize: 13, titleFontWeight: "normal", titlePadding: 10 },
+    legend: { labelColor: ink, titleColor: ink, labelFontSize: 12 },
+    title: { color: ink },
+  };
+}
+
+const options = { ast: true, defaultStyle: false, actions: false, renderer: "canvas", tooltip: { disableDefaultStyle: true } };
+
+export async function draw(node, spec, more = {}) {
+  const embed = await vega();
+  return embed(node, spec, { ...options, ...more });
+}
+
+// A chart of the package; one with a background of its own is drawn as on paper.
+export async function drawChart(node, spec, words) {
+  const paper = "background" in spec;
+  node.classList.toggle("paper", paper);
+  const config = paper ? spec.config : { ...spec.config, ...theme() };
+  const room = Math.min(spec.width || 420, Math.max(140, node.clientWidth - 80));
+  const sized = typeof spec.width === "number" ? { ...spec, width: room } : spec;
+  const { view } = await draw(node, { ...sized, config });
+  const canvas = node.querySelector("canvas");
+  if (canvas) {
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", words);
+  }
+  return view;
+}

@@ -1,0 +1,96 @@
+import { base, byId, complain, el, get, post, say } from "./api.js";
+import { fieldsOf } from "./forms.js";
+
+const state = { forms: [], rule: null, override: {} };
+
+function drawRule() {
+  const form = state.forms.find((one) => one.type === state.rule.type);
+  byId("rule-entries").replaceChildren(...fieldsOf(form, state.rule, { grids: false }));
+}
+
+async function choose() {
+  try {
+    const found = await post(`${base}/choices`, { rule: state.rule });
+    const runners = found.runners_up.map((words) => el("li", {}, words));
+    byId("choice").replaceChildren(
+      el("div", { class: "verdict" }, el("strong", {}, found.candidate ? found.method : "Release nothing"), el("p", {}, found.reason)),
+      ...(runners.length ? [el("h3", {}, "Runners-up"), el("ul", {}, ...runners)] : []));
+  } catch (error) {
+    const alarm = el("div", { class: "alarm", role: "alert" });
+    byId("choice").replaceChildren(alarm);
+    complain(error, alarm);
+  }
+}
+
+function order() {
+  const limit = byId("max-risk").value.trim();
+  const reasons = Object.fromEntries(Object.entries(state.override).filter(([, reason]) => reason.trim()));
+  return {
+    rule: state.rule, candidate: byId("candidate").value.trim(), profile: byId("profile").value,
+    max_risk: limit === "" ? null : Number(limit), again: byId("again").checked, override: reasons,
+  };
+}
+
+function drawChecks(found) {
+  const line = (check) => {
+    const entry = el("li", {}, el("span", { class: check.passed ? "tick" : "cross" }, el("strong", {}, check.name), `: ${check.sentence}`));
+    if (!check.passed && !check.hard) {
+      const id = `override-${check.name.replace(/\W/g, "-")}`;
+      const box = el("input", { id, type: "text", value: state.override[check.name] || "" });
+      box.addEventListener("input", () => (state.override[check.name] = box.value));
+      entry.append(el("div", {}, el("label", { for: id }, `Why “${check.name}” may be overridden`), box));
+    }
+    return entry;
+  };
+  byId("checks").replaceChildren(
+    el("p", {}, el("strong", { class: found.passed ? "good" : "bad" }, found.passed ? "Every check passed." : "This may not be released as it is."), ` ${found.method}, draw ${found.replicate}`),
+    el("ul", { class: "links" }, ...found.checks.map(line)));
+}
+
+async function releases() {
+  const found = await get(`${base}/releases`).catch(() => ({ releases: [] }));
+  byId("releases").replaceChildren(...found.releases.map((one) => el("li", {},
+    el("a", { href: `${base}/releases/${encodeURIComponent(one.release)}.zip`, download: true }, `Download ${one.release}.zip`),
+    el("span", { class: "quiet" }, one.files.join(", ")))));
+}
+
+byId("rule").addEventListener("change", () => { state.rule = { type: byId("rule").value }; drawRule(); });
+byId("rule-form").addEventListener("submit", (event) => { event.preventDefault(); choose(); });
+byId("check-form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  byId("checks").replaceChildren(el("p", { class: "quiet" }, "Making the candidate again and reading it back …"));
+  try {
+    drawChecks(await post(`${base}/checks`, order()));
+  } catch (error) {
+    const alarm = el("div", { class: "alarm", role: "alert" });
+    byId("checks").replaceChildren(alarm);
+    complain(error, alarm);
+  }
+});
+byId("write").addEventListener("click", async () => {
+  byId("problems").replaceChildren();
+  byId("write").disabled = true;
+  say("Writing the release …");
+  try {
+    await post(`${base}/releases`, order());
+    say("The release is written.");
+    await releases();
+    byId("releases").lastElementChild?.querySelector("a").focus();
+  } catch (error) {
+    complain(error);
+    say("");
+  } finally {
+    byId("write").disabled = false;
+  }
+});
+
+async function begin() {
+  const [forms, map] = await Promise.all([get("/api/forms"), get(`${base}/map`)]);
+  state.forms = forms.rules;
+  state.rule = map.rule || { type: "Threshold" };
+  byId("rule").replaceChildren(...forms.rules.map((form) => el("option", { value: form.type, selected: form.type === state.rule.type }, form.type)));
+  drawRule();
+  if (map.rule) choose();
+  await releases();
+}
+begin().catch(complain);

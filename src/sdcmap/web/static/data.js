@@ -1,0 +1,96 @@
+import { base, byId, complain, el, fill, get, later, post, study, svg, whole } from "./api.js";
+
+const ROLES = { key: "key", sensitive: "sensitive", numeric: "numeric amount", identifier: "identifier", weight: "weight", household: "household", stratum: "stratum", other: "other" };
+const KINDS = { "": "as inferred", nominal: "nominal", ordinal: "ordinal" };
+const stated = { file: document.body.dataset.file, roles: {}, kinds: {} };
+const seen = {};
+
+function choice(name, label, options, value, onchange) {
+  const box = el("select", { "aria-label": `${label} of ${name}`, onchange });
+  for (const [key, words] of Object.entries(options)) box.append(el("option", { value: key, selected: key === value }, words));
+  return box;
+}
+
+function columns(found) {
+  const rows = found.variables.map((v) => {
+    const role = choice(v.name, "Role", ROLES, v.role, (event) => {
+      stated.roles[v.name] = event.target.value;
+      refresh();
+    });
+    role.dataset.name = v.name;
+    const kind = choice(v.name, "Kind", KINDS, stated.kinds[v.name] || "", (event) => {
+      if (event.target.value) stated.kinds[v.name] = event.target.value; else delete stated.kinds[v.name];
+      refresh();
+    });
+    const mark = el("span", { class: "quiet" }, v.stated ? "stated" : "proposed ?");
+    return [v.name, role, mark, v.kind, kind, whole(v.distinct), whole(v.missing), whole(v.once)];
+  });
+  const focused = document.activeElement?.getAttribute("aria-label");
+  fill(byId("columns"), ["column", "role", "", "kind", "read as", ["distinct", "n"], ["missing", "n"], ["alone", "n"]], rows);
+  if (focused) document.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function share(count, most) {
+  const bar = svg("svg", { class: "share", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" });
+  bar.append(svg("rect", { width: most ? (100 * count) / most : 0, height: 10, rx: 1 }));
+  return bar;
+}
+
+function facts(found) {
+  const fact = (value, words) => el("div", { class: "fact" }, el("b", {}, value), el("span", {}, words));
+  const gone = found.variables.reduce((sum, v) => sum + v.missing, 0);
+  byId("facts").replaceChildren(
+    fact(whole(found.rows), "records"), fact(whole(found.variables.length), "columns"),
+    fact(whole(found.cells), "key combinations"), fact(whole(found.sizes["<2"] ?? 0), "records alone on the keys"),
+    fact(whole(found.sizes["<3"] ?? 0), "records in cells under 3"), fact(whole(gone), "missing values"),
+  );
+  byId("facts").setAttribute("aria-busy", "false");
+  const most = Math.max(...found.class_sizes.map(([, count]) => count), 1);
+  fill(byId("sizes"), ["class size", ["records", "n"], ""], found.class_sizes.map(([words, count]) => [words, whole(count), share(count, most)]), "State keys to see this.");
+  const top = Math.max(...found.telling.map((one) => one.alone), 1);
+  fill(byId("telling"), ["keys", ["alone", "n"], ""], found.telling.map((one) => [one.keys.join(", "), whole(one.alone), share(one.alone, top)]), "No set of up to three keys leaves a record alone.");
+  fill(byId("preview"), found.preview.columns, found.preview.rows);
+}
+
+async function look() {
+  try {
+    const found = await post("/api/looks", stated);
+    Object.assign(seen, found);
+    byId("problems").replaceChildren();
+    columns(found);
+    facts(found);
+  } catch (error) {
+    byId("facts").setAttribute("aria-busy", "false");
+    complain(error);
+  }
+}
+const refresh = later(150, look);
+
+byId("begin").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const roles = Object.fromEntries([...document.querySelectorAll("#columns select[data-name]")].map((box) => [box.dataset.name, box.value]));
+  const name = byId("name").value;
+  try {
+    await post("/api/studies", { ...stated, name, roles });
+    location.assign(`/studies/${encodeURIComponent(name)}/plan`);
+  } catch (error) {
+    complain(error);
+    byId("problems").scrollIntoView();
+  }
+});
+
+async function begin() {
+  if (study) {  // the data of a study: what its plan states
+    const { table } = await get(base);
+    const data = table?.data;
+    if (!data) return complain(new Error("this study's plan names no file."));
+    stated.file = data.path;
+    const role = { keys: "key", identifiers: "identifier" };
+    for (const part of ["keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum", "other"])
+      for (const name of data[part] || []) stated.roles[name] ||= role[part] || part;
+    for (const kind of ["nominal", "ordinal"]) for (const name of data[kind] || []) stated.kinds[name] = kind;
+  }
+  byId("name").value = `${stated.file.split("/").pop().replace(/\.[^.]*$/, "")}${study ? "-2" : ""}`;
+  await look();
+}
+begin().catch(complain);

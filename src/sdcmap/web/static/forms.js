@@ -1,0 +1,87 @@
+// Forms from the fields of methods, measures and rules; a form and a table of the plan are two views of one thing.
+import { el } from "./api.js";
+
+const numeric = (entry) => entry.kind === "number" || entry.kind === "whole number";
+let count = 0;
+
+function words(value) {
+  return Array.isArray(value) ? value.join(", ") : value === null || value === undefined ? "" : String(value);
+}
+
+const split = (text, mark = ",") => text.split(mark).map((part) => part.trim()).filter(Boolean);
+const number = (text) => (text !== "" && Number.isFinite(Number(text)) ? Number(text) : text);
+
+// The text of one field of a table: grids are lists with commas, sets of columns are parted by semicolons.
+function textOf(entry, table) {
+  const axis = table.grid?.[entry.name];
+  if (axis && !Array.isArray(axis)) return words(axis.subsets);
+  if (axis) return axis.map(words).join(entry.several ? "; " : ", ");
+  return words(table[entry.name] ?? "");
+}
+
+function sizesOf(entry, table) {
+  const axis = table.grid?.[entry.name];
+  return axis && !Array.isArray(axis) ? words(axis.sizes) : "";
+}
+
+// Put what a person wrote back into the table.
+function write(entry, table, text, sizes) {
+  const grid = { ...table.grid };
+  delete table[entry.name];
+  delete grid[entry.name];
+  const cast = numeric(entry) ? number : (part) => part;
+  if (entry.several) {
+    const sets = split(text, ";").map((part) => split(part).map(cast));
+    if (sets.length && split(sizes).length) grid[entry.name] = { subsets: sets.flat(), sizes: split(sizes).map(number) };
+    else if (sets.length > 1) grid[entry.name] = sets;
+    else if (sets.length) table[entry.name] = sets[0];
+  } else {
+    const values = numeric(entry) ? split(text).map(cast) : text.trim() ? [text.trim()] : [];
+    if (values.length > 1) grid[entry.name] = values;
+    else if (values.length) table[entry.name] = values[0];
+  }
+  if (Object.keys(grid).length) table.grid = grid; else delete table.grid;
+}
+
+function hint(entry, id) {
+  const range = entry.range ? ` Range ${entry.range}.` : "";
+  const default_ = entry.required || entry.default === null || words(entry.default) === "" ? "" : ` Default ${words(entry.default)}.`;
+  return el("p", { class: "hint", id }, `${entry.help || ""}${range}${default_}`);
+}
+
+function control(entry, table, columns, changed, grids) {
+  const id = `field-${(count += 1)}`;
+  const described = { id, "aria-describedby": `${id}-hint`, "data-field": entry.name };
+  const label = el("label", { for: id }, entry.name + (entry.required ? " (needed)" : ""));
+  if (entry.kind === "part") return el("div", {}, el("span", {}, label.textContent), el("p", { class: "hint" }, "Made of other parts: write it in the text."));
+  if (entry.kind === "flag") {
+    const box = el("input", { ...described, type: "checkbox", checked: Boolean(table[entry.name] ?? entry.default) });
+    box.addEventListener("change", () => { table[entry.name] = box.checked; changed(); });
+    return el("div", {}, box, label, hint(entry, `${id}-hint`));
+  }
+  if (entry.kind === "choice") {
+    const box = el("select", described, ...entry.choices.map((one) => el("option", { value: one, selected: one === (table[entry.name] ?? entry.default) }, one)));
+    box.addEventListener("change", () => { table[entry.name] = box.value; changed(); });
+    return el("div", {}, label, box, hint(entry, `${id}-hint`));
+  }
+  const box = el("input", { ...described, type: "text", value: textOf(entry, table), autocomplete: "off", spellcheck: "false", ...(numeric(entry) && !grids ? { inputmode: "decimal" } : {}), placeholder: words(entry.default) });
+  const parts = [label, box, hint(entry, `${id}-hint`)];
+  let sizes = null;
+  if (grids && entry.several && entry.kind === "text" && entry.name === "on") {
+    sizes = el("input", { id: `${id}-sizes`, type: "text", value: sizesOf(entry, table), inputmode: "numeric", autocomplete: "off" });
+    parts.push(el("label", { for: `${id}-sizes` }, "in all sets of so many"), sizes, el("p", { class: "hint" }, `such as 1, 2; empty: all at once. Columns: ${columns.join(", ")}`));
+  }
+  for (const one of [box, sizes]) one?.addEventListener("input", () => { write(entry, table, box.value, sizes?.value || ""); changed(); });
+  return el("div", {}, ...parts);
+}
+
+// Every field of a form; those that stand at their default are folded away.
+export function fieldsOf(form, table, { columns = [], changed = () => {}, grids = true } = {}) {
+  const given = (entry) => entry.required || entry.name in table || entry.name in (table.grid || {});
+  const first = form.entries.find((entry) => !entry.required && numeric(entry));
+  const near = form.entries.filter((entry) => given(entry) || entry === first);
+  const far = form.entries.filter((entry) => !near.includes(entry));
+  const drawn = (entries) => el("div", { class: "fields" }, ...entries.map((entry) => control(entry, table, columns, changed, grids)));
+  const more = far.length ? el("details", {}, el("summary", {}, `${far.length} more option${far.length > 1 ? "s" : ""}`), drawn(far)) : null;
+  return [drawn(near), ...(more ? [more] : [])];
+}

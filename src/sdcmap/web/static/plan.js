@@ -1,0 +1,142 @@
+import { base, byId, complain, duration, el, get, later, post, put, say, study, whole } from "./api.js";
+import { fieldsOf } from "./forms.js";
+
+const state = { table: {}, forms: null, columns: [], measures: [], problems: [], turn: 0, text: "" };
+const formOf = (group, type) => state.forms[group].find((form) => form.type === type) || { type, summary: "A class of another package: write it in the text.", entries: [] };
+
+// ---- from the table to the page -----------------------------------------------------------------------------------
+function draw() {
+  for (const group of ["methods", "measures"]) {
+    const open = [...byId(group).querySelectorAll("details")].map((one) => one.open);
+    byId(group).replaceChildren(...(state.table[group] || []).map((entry, place) => item(group, entry, place)));
+    byId(group).querySelectorAll("details").forEach((one, i) => (one.open = open[i] || false));
+  }
+  byId("replicates").value = state.table.replicates ?? 1;
+  const rule = state.table.rule;
+  byId("rule").value = rule?.type || "";
+  byId("rule-fields").replaceChildren(...(rule ? fieldsOf(formOf("rules", rule.type), rule, { changed: edited, grids: false }) : [el("p", { class: "hint" }, "No rule yet.")]));
+}
+
+function item(group, entry, place) {
+  const form = formOf(group, entry.type);
+  const away = el("button", { type: "button", class: "second", "aria-label": `Remove ${entry.type} ${place + 1}`, onclick: () => { state.table[group].splice(place, 1); draw(); edited(); } }, "Remove");
+  const unit = form.unit ? ` Unit: ${form.unit}.` : "";
+  return el("div", { class: "item", role: "group", "aria-label": `${entry.type} ${place + 1}`, "data-place": `${group}[${place + 1}]`, "data-type": entry.type },
+    el("div", { class: "item-head" }, el("h3", {}, entry.type), away),
+    el("p", { class: "hint" }, form.summary + unit),
+    ...fieldsOf(form, entry, { columns: state.columns, changed: edited, grids: group === "methods" }),
+    el("div", { class: "bad said-here" }));
+}
+
+function axes(found) {
+  const names = found.measures;
+  const axis = (form, type) => form.measures.find((one) => type.startsWith(one.type))?.axis;
+  for (const id of ["risk", "utility"]) {
+    const fit = names.filter((name) => axis(state.forms, name.split("(")[0]) === id);
+    const chosen = id === "risk" ? found.axes?.risk[0] : found.axes?.utility;
+    byId(id).replaceChildren(...fit.map((name) => el("option", { value: name, selected: name === chosen }, name)));
+  }
+}
+
+// ---- problems at their fields -------------------------------------------------------------------------------------
+function problems(list) {
+  byId("problems").replaceChildren();
+  for (const box of document.querySelectorAll("[aria-invalid]")) box.removeAttribute("aria-invalid");
+  for (const place of document.querySelectorAll(".said-here")) place.replaceChildren();
+  if (!list.length) return;
+  byId("problems").append(el("strong", {}, list.length === 1 ? "One problem" : `${list.length} problems`), el("ul", {}, ...list.map((one) => el("li", {}, one))));
+  for (const problem of list) {
+    const place = problem.match(/^(methods|measures)\[\d+\]/)?.[0];
+    const [, type, field] = problem.replace(/^\w+\[\d+\]: /, "").match(/^(\w+)(?:\.(\w+))?/) || [];
+    const items = [...document.querySelectorAll(place ? `[data-place="${place}"]` : ".item")].filter((one) => place || one.dataset.type === type);
+    for (const one of items) {
+      one.querySelector(".said-here").append(el("p", {}, problem));
+      const box = one.querySelector(`[data-field="${field || "on"}"]`);
+      box?.setAttribute("aria-invalid", "true");
+      const more = box?.closest("details");
+      if (more) more.open = true;
+    }
+  }
+}
+
+// ---- both sides in step -------------------------------------------------------------------------------------------
+async function check(draft, { redraw }) {
+  const turn = (state.turn += 1);
+  let found;
+  try {
+    found = await post("/api/plans", { ...draft, study });
+  } catch (error) {
+    return complain(error);
+  }
+  if (turn !== state.turn) return;
+  if (redraw && found.table) {
+    state.table = found.table;
+    draw();
+  }
+  if (!redraw) byId("toml").value = found.toml;
+  state.text = byId("toml").value;
+  state.problems = found.problems;
+  byId("count").textContent = found.candidates === null ? "–" : whole(found.candidates);
+  byId("save").disabled = found.problems.length > 0;
+  if (found.measures.length) axes(found);
+  problems(found.problems);
+  byId("cost").textContent = "";
+  document.body.dataset.checked = String(turn);
+  if (!found.problems.length) guess(turn);
+}
+
+const guess = later(700, async (turn) => {
+  const found = await post("/api/plans", { toml: byId("toml").value, cost: true, study }).catch(() => null);
+  if (turn === state.turn && found?.seconds) byId("cost").textContent = `· about ${duration(found.seconds)} of one core`;
+});
+
+const edited = later(250, () => check({ table: clean(state.table) }, { redraw: false }));
+const typed = later(400, () => check({ toml: byId("toml").value }, { redraw: true }));
+
+function clean(table) {
+  const copy = structuredClone(table);
+  if (copy.rule && !copy.rule.type) delete copy.rule;
+  return copy;
+}
+
+byId("toml").addEventListener("input", typed);
+byId("replicates").addEventListener("input", () => { state.table.replicates = Number(byId("replicates").value); edited(); });
+byId("risk").addEventListener("change", () => { state.table.risk = [byId("risk").value]; delete state.table.limits; edited(); });
+byId("utility").addEventListener("change", () => { state.table.utility = byId("utility").value; edited(); });
+byId("rule").addEventListener("change", () => {
+  if (byId("rule").value) state.table.rule = { type: byId("rule").value }; else delete state.table.rule;
+  draw();
+  edited();
+});
+for (const [group, one] of [["methods", "method"], ["measures", "measure"]]) {
+  byId(`add-${one}`).addEventListener("click", () => {
+    (state.table[group] ||= []).push({ type: byId(`new-${one}`).value });
+    draw();
+    byId(group).lastElementChild.querySelector("input, select")?.focus();
+    edited();
+  });
+}
+
+byId("save").addEventListener("click", async () => {
+  try {
+    const kept = await put(`${base}/plan`, { toml: byId("toml").value });
+    byId("toml").value = kept.toml;
+    say("The plan is saved.");
+  } catch (error) {
+    complain(error);
+  }
+});
+
+async function begin() {
+  const [forms, found] = await Promise.all([get("/api/forms"), get(base)]);
+  state.forms = forms;
+  const option = (form) => el("option", { value: form.type }, form.type);
+  byId("new-method").replaceChildren(...forms.methods.map(option));
+  byId("new-measure").replaceChildren(...forms.measures.map(option));
+  byId("rule").replaceChildren(el("option", { value: "" }, "none yet"), ...forms.rules.map(option));
+  const data = found.table?.data || {};
+  state.columns = [...new Set(["keys", "sensitive", "numeric", "other"].flatMap((part) => data[part] || []))];
+  byId("toml").value = found.toml;
+  await check({ toml: found.toml }, { redraw: true });
+}
+begin().catch(complain);

@@ -1,0 +1,43 @@
+// The rules of sdcmap over the points of a map, to follow a lever without asking; the server's `choose` is the judge.
+const number = (value) => (value === null ? Infinity : value);
+
+// One row a point, or a method: {id, method, replicate, risk, utility, loss, turned, ...}; less is better in the last two.
+export function rowsOf(map) {
+  const { points, methods, signs } = map;
+  return points.id.map((id, i) => {
+    const risk = number(points.risk[i]), utility = number(points.utility[i]);
+    return {
+      id, method: methods[points.method[i]], replicate: points.replicate[i], risk, utility,
+      turned: signs[0] * risk, loss: signs[1] * utility,
+      frontier: points.frontier[i], fair: points.fair[i], anchor: points.anchor[i],
+    };
+  });
+}
+
+export function meansOf(map) {
+  const { means, methods, signs } = map;
+  return methods.map((method, i) => {
+    const facts = Object.fromEntries(Object.entries(means).map(([name, column]) => [name, column[i]]));
+    const risk = number(facts.risk), utility = number(facts.utility);
+    return { ...facts, method, risk, utility, turned: signs[0] * risk, loss: signs[1] * utility };
+  });
+}
+
+const before = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+
+// The row that a rule takes: {type: "Threshold", risk} or {type: "Linear", slope}; null: release nothing.
+export function choose(map, rule, rows = rowsOf(map)) {
+  const compared = map.expectation ? meansOf(map) : rows.filter((row) => row.fair);
+  const cost = rule.type === "Linear" ? (row) => row.turned + rule.slope * row.loss : (row) => row.loss;
+  const passes = rule.type === "Linear"
+    ? (row) => !row.anchor && Number.isFinite(cost(row))
+    : (row) => row.turned <= map.signs[0] * rule.risk;
+  let best = null;
+  for (const row of compared) {
+    if (!passes(row)) continue;
+    if (best === null || (before(cost(row), cost(best)) || before(row.turned, best.turned) || before(row.method, best.method)) < 0) best = row;
+  }
+  if (best === null || best.id) return best;
+  const draws = rows.filter((row) => row.fair && row.method === best.method);
+  return draws.reduce((first, row) => (row.replicate < first.replicate ? row : first));
+}

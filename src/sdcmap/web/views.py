@@ -1,0 +1,219 @@
+"""What is asked again and again, made once: data, masked files, and maps, which are served while they are made anew."""
+
+from __future__ import annotations
+
+import threading
+import time
+import tomllib
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sdcmap.errors import PlanError
+from sdcmap.web.answers import Answer
+from sdcmap.web.room import Room
+
+if TYPE_CHECKING:
+    from sdcmap.io import Source
+    from sdcmap.map import RUMap
+    from sdcmap.microdata import Microdata
+    from sdcmap.plan import Plan
+    from sdcmap.study import Study
+
+FRESH_SECONDS = 2.0  # a map that is this young is not made again
+KEPT = 6  # files and maps that are kept
+MOST_CANDIDATES = 1_000_000
+
+
+@dataclass
+class Kept:
+    """A few results, the least used forgotten first; one thread at a time makes each."""
+
+    size: int = KEPT
+    _found: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _making: dict[Hashable, threading.Lock] = field(default_factory=dict)
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        with self._lock:
+            if key in self._found:
+                self._found.move_to_end(key)
+                return self._found[key]
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            if key not in self._found:
+                made = make()
+                with self._lock:
+                    self._found[key] = made
+                    while len(self._found) > self.size:
+                        self._found.popitem(last=False)
+                    self._making.pop(key, None)
+                return made
+            return self._found[key]
+
+
+@dataclass
+class Fresh:
+    """A result with its age and the state of the study it was made from."""
+
+    body: bytes
+    made: float
+    state: Hashable
+
+
+@dataclass
+class Views:
+    """The views of a room."""
+
+    room: Room
+    _data: Kept = field(default_factory=Kept)
+    _maps: dict[Hashable, Fresh] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _busy: dict[Hashable, threading.Lock] = field(default_factory=dict)
+
+    # ---- plans and data ---------------------------------------------------------------------------------------
+    def plan(self, text: str) -> Plan:
+        """The plan in a TOML text; one that names files outside the room, or is endless, is refused unread."""
+        from sdcmap.grid import members_of
+        from sdcmap.plan import Plan
+
+        try:
+            table = tomllib.loads(text)
+        except tomllib.TOMLDecodeError:
+            return Plan.from_toml(text)  # says what is wrong
+        methods = table.get("methods", [])
+        count = sum(members_of(one) for one in methods if isinstance(one, dict)) if isinstance(methods, list) else 0
+        replicates = table.get("replicates", 1)
+        if isinstance(replicates, int) and count * replicates > MOST_CANDIDATES:
+            raise PlanError(f"a plan of the workbench has at most {MOST_CANDIDATES:,} candidates; this one has more.")
+        self._confine([table.get("methods"), table.get("measures")])
+        return Plan.from_toml(text)
+
+    def _confine(self, part: Any) -> None:
+        if isinstance(part, dict | list):
+            for inner in part.values() if isinstance(part, dict) else part:
+                self._confine(inner)
+        elif isinstance(part, str) and "\0" not in part and len(part) < 4096:
+            path = (self.room.folder / part).resolve()
+            outside = path != self.room.folder and self.room.folder not in path.parents
+            if outside and path.exists():
+                raise PlanError("a plan of the workbench names files below the served folder only.")
+
+    def data(self, source: Source) -> Microdata:
+        """The file that a plan names, below the room, with its roles."""
+        from dataclasses import replace
+
+        path = self.room.file(source.path)
+        facts = path.stat()
+        key = (source, facts.st_mtime_ns, facts.st_size)
+        found: Microdata = self._data.get(key, lambda: replace(source, path=str(path)).read())
+        return found
+
+    def data_of(self, plan: Plan, study: str = "") -> Microdata:
+        """The data of a plan: the study's own copy where it was made from the same source, else the file."""
+        if study and (self.room.place_of(study) / "manifest.json").is_file():
+            swept, data = self.study_data(study)
+            if plan.data is None or plan.data == swept.data:
+                return data
+        if plan.data is None:
+            raise PlanError("the plan names no data: add a [data] part with path and roles.")
+        return self.data(plan.data)
+
+    # ---- studies ----------------------------------------------------------------------------------------------
+    def study(self, name: str) -> Study:
+        """A study opened for reading; close its connection."""
+        from sdcmap.study import Study
+
+        return Study.open(self.room.study(name))
+
+    def study_data(self, name: str) -> tuple[Plan, Microdata]:
+        """The plan of a study with its seed, and its data, kept."""
+        opened = self.study(name)
+        opened.connection.close()
+        digest = opened.manifest["data"]
+        return opened.plan, self._data.get(("study", name, digest), lambda: opened.data)
+
+    def masked(self, name: str, candidate: str) -> tuple[Microdata, Microdata]:
+        """The data and one candidate made again."""
+        plan, data = self.study_data(name)
+        key = ("masked", name, data.digest, plan.seed, plan.find(candidate).id)
+        return data, self._data.get(key, lambda: plan.make(data, candidate))
+
+    def map(self, name: str, risk: tuple[str, ...] = (), utility: str = "") -> tuple[RUMap, Plan]:
+        """The map of a study on these axes, by default its plan's."""
+        from contextlib import closing
+
+        from sdcmap.map import RUMap
+
+        opened = self.study(name)
+        with closing(opened.connection):
+            plan = opened.plan
+            scores = opened.scores(plan)
+        limits = () if risk else plan.limits
+        if not (risk or plan.risk) or not (utility or plan.utility):
+            raise PlanError("a map needs a risk measure and a utility measure in the plan.")
+        return RUMap(scores, risk or plan.risk, utility or plan.utility, limits), plan
+
+    def map_json(self, name: str, risk: tuple[str, ...], utility: str) -> bytes:
+        """The map as JSON. One that is older than the study is still given while one thread makes it anew."""
+        key = (name, risk, utility)
+        state = _state(self.room.study(name))
+        now = time.monotonic()
+        with self._lock:
+            found = self._maps.get(key)
+            busy = self._busy.setdefault(key, threading.Lock())
+        if found is not None and (found.state == state or now - found.made < FRESH_SECONDS):
+            return found.body
+        if found is not None and not busy.acquire(blocking=False):
+            return found.body
+        if found is None:
+            busy.acquire()
+        try:
+            again = self._maps.get(key)
+            if found is None and again is not None:
+                return again.body
+            body = Answer(map_table(*self.map(name, risk, utility))).body
+            with self._lock:
+                while len(self._maps) > 10 * KEPT:
+                    self._maps.pop(next(iter(self._maps)))
+                self._maps[key] = Fresh(bytes(body), time.monotonic(), state)
+            return bytes(body)
+        finally:
+            busy.release()
+
+
+def _state(study: Path) -> Hashable:
+    """Changes whenever the study does."""
+    found = []
+    for name in ("scores.sqlite", "scores.sqlite-wal", "plan.toml"):
+        try:
+            facts = (study / name).stat()
+            found.append((facts.st_mtime_ns, facts.st_size))
+        except OSError:
+            found.append((0, 0))
+    return tuple(found)
+
+
+def map_table(ru: RUMap, plan: Plan) -> dict[str, Any]:
+    """The map in columns: points, means with their bands, anchors, and what the axes are."""
+    methods = ru.means["method"].to_list()
+    place = {method: number for number, method in enumerate(methods)}
+    points = {name: ru.points[name].to_list() for name in ru.points.columns if name != "method"}
+    points["method"] = [place[method] for method in ru.points["method"]]
+    return {
+        "risk": list(ru.risk),
+        "utility": ru.utility,
+        "limits": list(ru.limits),
+        "labels": list(ru.labels),
+        "signs": list(ru.signs),
+        "expectation": ru.is_expectation,
+        "nothing": ru.nothing,
+        "methods": methods,
+        "points": points,
+        "means": {name: ru.means[name].to_list() for name in ru.means.columns if name != "method"},
+        "measures": ru.scores.measure.select("name", "axis", "unit", "direction").to_dicts(),
+        "rule": None if plan.rule is None else plan.rule.spec(),
+        "total": plan.count,
+    }
