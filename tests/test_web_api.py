@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import shutil
+import subprocess
+import sys
 import time
 import zipfile
 from collections.abc import Iterator
@@ -270,6 +272,12 @@ def test_the_planes_hold_what_the_criterion_compares(client: httpx.Client, folde
 def test_a_study_without_the_four_measures_has_no_planes(client: httpx.Client) -> None:
     found = ok(client.get("/api/studies/cps/criterion"))
     assert found["rule"] is None and found["numeric"] == ["wage", "interest", "benefits", "total"]
+
+
+def test_the_server_starts_without_what_the_first_page_does_not_need() -> None:
+    code = "import sys, sdcmap.cli, sdcmap.web.app, sdcmap.web.server; print({'polars', 'numpy', 'numba'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "set()", done.stderr
 
 
 # ---- one call -------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-import polars as pl
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
@@ -102,6 +101,8 @@ def criterion(request: Request, name: str) -> Response:
 
     The rule is null where the plan has no measure of one of the four; `numeric` are the variables that they can be about.
     """
+    import polars as pl
+
     from sdcmap.choose.criterion import FOUR, GlobalCriterion
 
     ru, plan = request.app.state.views.map(name)
@@ -172,6 +173,8 @@ def records(request: Request, name: str, candidate: str) -> Response:
 
     Neighbours are counted in the masked numeric variables, else in the keys.
     """
+    import polars as pl
+
     import sdcmap as sm
 
     views = request.app.state.views
