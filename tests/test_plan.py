@@ -179,3 +179,11 @@ def test_find_and_make() -> None:
     for name in ("", "zzz"):
         with pytest.raises(sm.PlanError):
             plan.find(name)
+
+
+def test_an_axis_may_be_named_by_the_class_of_its_measure() -> None:
+    plan = sm.Plan(sm.Noise(on="wage"), [sm.SmallCells(n=5), sm.IL1s(on="wage")], risk="SmallCells", utility="IL1s")
+    assert plan.risk == ("SmallCells(n=5)",) and plan.utility == "IL1s(on='wage')"
+    two = [sm.SmallCells(n=5), sm.SmallCells(n=4), sm.IL1s(on="wage")]
+    with pytest.raises(sm.PlanError, match="the axis 'SmallCells' is none of the plan's measures"):
+        sm.Plan(sm.Noise(on="wage"), two, risk="SmallCells")

@@ -152,3 +152,14 @@ def test_public_names_survive_the_import_of_modules_of_the_same_name() -> None:
 
     assert callable(sm.sweep)
     assert callable(sm.grid)
+
+
+def test_a_part_may_be_given_as_its_text() -> None:
+    chain = decode({"type": "Chain", "methods": ["Noise(on='wage')", "RankSwap(on='wage', p=0.1)"]}, sm.Method)
+    assert chain == sm.Chain([sm.Noise(on="wage"), sm.RankSwap(on="wage", p=0.1)])
+    known = decode({"type": "IntruderKnowledge", "on": "x", "attack": "Linkage(metric='l')"}, sm.Measure)
+    assert known == sm.IntruderKnowledge(on="x", attack=sm.Linkage("l"))
+    with pytest.raises(sm.PlanError, match="cannot be read as an attack: write Linkage"):
+        decode({"type": "IntruderKnowledge", "on": "x", "attack": "__import__('os')"}, sm.Measure)
+    with pytest.raises(sm.PlanError, match="there is no attack 'Noise'"):
+        decode({"type": "IntruderKnowledge", "on": "x", "attack": "Noise(on='x')"}, sm.Measure)

@@ -117,9 +117,11 @@ def test_forms_hold_every_field_with_range_and_words(client: httpx.Client) -> No
     rate = next(e for f in forms["methods"] if f["type"] == "Swap" for e in f["entries"] if e["name"] == "rate")
     assert (rate["kind"], rate["range"], rate["default"]) == ("number", "(0, 0.5]", 0.01)
     assert rate["help"].startswith("number of pairs as a share of the records")
+    target = next(e for f in forms["measures"] if f["type"] == "Index" for e in f["entries"] if e["name"] == "target")
+    assert (target["choices"], target["open"], target["range"]) == (["maximum", "minimum"], True, "")
     silent = [
         (form["type"], entry["name"])
-        for group in ("methods", "measures")
+        for group in ("methods", "measures", "rules")
         for form in forms[group]
         for entry in form["entries"]
         if not entry["help"] or not form["summary"]

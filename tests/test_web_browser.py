@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -186,6 +187,21 @@ def test_from_an_upload_to_a_downloaded_release(browser: Browser, tmp_path: Path
         assert sm.Study.open(home / "story").rule_was_fixed_first
     finally:
         server.end()
+
+
+def test_a_value_made_of_parts_is_written_in_its_form(browser: Browser, server: Server) -> None:
+    with Visitor(browser, server) as visitor:
+        page = visitor.page
+        page.goto(f"{server.base}/studies/known/plan")
+        ready(page)
+        text = page.locator("#toml")
+        attack = page.locator("#measures .item").first.get_by_label("attack")
+        expect(attack).to_have_value('Linkage(on=["wage", "interest", "benefits"])')
+        attack.fill("Linkage(metric='l', on=['wage'])")
+        expect(text).to_have_value(re.compile(r"attack = .*Linkage\(metric='l', on="))
+        expect(page.locator("#problems")).to_be_empty()
+        attack.fill("Linkag()")
+        expect(page.locator("#problems")).to_contain_text("Did you mean 'Linkage'?")
 
 
 def test_the_keyboard_is_enough(browser: Browser, server: Server) -> None:

@@ -18,12 +18,16 @@ from sdcmap.utility import UTILITIES
 from sdcmap.value import CATALOGUE, Range, Value, hints, plain
 
 KINDS = {bool: "flag", int: "whole number", float: "number", str: "text"}
-SHARED = {"within": "mask each stratum of these variables apart; by default the file is one stratum"}
+SHARED = {
+    "within": "mask each stratum of these variables apart; by default the file is one stratum",
+    "by": "compare single releases, methods by their mean risk, or methods by an upper quantile of their releases' risk",
+    "quantile": "the quantile, where methods are compared by one",
+}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One field of a form. `kind`: flag, whole number, number, text, choice or part (another value, as a table)."""
+    """One field of a form. `kind`: flag, whole number, number, text, choice or part (another value, as a table or text)."""
 
     name: str
     kind: str
@@ -32,6 +36,7 @@ class Entry:
     default: Any
     range: str
     choices: tuple[str, ...]
+    open: bool  # another value than one of the choices may be given
     help: str
 
 
@@ -81,21 +86,23 @@ def form_of(cls: type[Value]) -> Form:
 
 def _entry(name: str, kind: Any, default: Any, words: str) -> Entry:
     limits: list[str] = []
-    several = False
+    several = is_open = False
     while True:
         origin, arguments = typing.get_origin(kind), typing.get_args(kind)
         if origin is Annotated:
             limits += [str(limit) for limit in arguments[1:] if isinstance(limit, Range)]
         elif origin is tuple:
             several = True
-        elif origin not in (Union, types.UnionType):
+        elif origin in (Union, types.UnionType):
+            is_open = len([one for one in arguments if one is not type(None)]) > 1
+        else:
             break
         kind = next(one for one in arguments if one is not type(None))
     choices = tuple(map(str, typing.get_args(kind))) if typing.get_origin(kind) is Literal else ()
     word = "choice" if choices else KINDS.get(kind, "part")
     required = default is MISSING
     return Entry(name, word, several, required, None if required else plain(default), limits[0] if limits else "",
-                 choices, words)  # fmt: skip
+                 choices, is_open, words)  # fmt: skip
 
 
 def _parameters(text: str) -> dict[str, str]:

@@ -97,8 +97,10 @@ class Plan:
             put("seed", secrets.randbits(256))
             put("seed_stated", False)
         measures = [m for m in self.measures if isinstance(m, Measure)]
-        put("risk", self.risk or tuple(m.text for m in measures if m.axis == "risk")[:1])
-        put("utility", self.utility or next((m.text for m in measures if m.axis == "utility"), ""))
+        risk = tuple(_measure_named(name, measures) for name in self.risk)
+        put("risk", risk or tuple(m.text for m in measures if m.axis == "risk")[:1])
+        utility = _measure_named(self.utility, measures)
+        put("utility", utility or next((m.text for m in measures if m.axis == "utility"), ""))
         problems = list(self._problems())
         if problems:
             raise PlanError(problems)
@@ -240,6 +242,12 @@ class Plan:
         if plan is None or problems:
             raise PlanError(problems)
         return plan
+
+
+def _measure_named(name: str, measures: Sequence[Measure]) -> str:
+    """The text of a measure that is named by its class alone, where only one is meant; else the name as it is."""
+    of_class = [m.text for m in measures if type(m).__name__ == name]
+    return of_class[0] if len(of_class) == 1 else name
 
 
 def _listed(given: Any) -> tuple[Any, ...]:

@@ -157,6 +157,8 @@ def coerce(kind: Any, value: Any) -> Any:
             return value
         if isinstance(value, Mapping):
             return decode(value, kind)
+        if isinstance(value, str):  # its text, such as "Linkage(metric='l')"
+            return parse(value, kind)
     wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     raise ValueError(f"must be {wanted.get(kind, getattr(kind, '__name__', kind))}. Got a {type(value).__name__}.")
 
@@ -208,13 +210,19 @@ def _is_a(thing: object, base: type) -> bool:
 
 
 def _example(base: type) -> str:
-    return {"Method": "Noise", "Measure": "SmallCells", "Rule": "Threshold"}.get(base.__name__, base.__name__)
+    examples = {"Method": "Noise", "Measure": "SmallCells", "Rule": "Threshold", "Attack": "Linkage"}
+    return examples.get(base.__name__, base.__name__)
+
+
+def _one(base: type) -> str:
+    word = base.__name__.lower()
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
 def decode(spec: Mapping[str, Any], base: type[V]) -> V:
     """The value that a spec stands for; every problem of the spec at once."""
     if not isinstance(spec, Mapping):
-        raise PlanError(f"a {base.__name__.lower()} is written as a table with a type, such as {_example(base)!r}.")
+        raise PlanError(f"{_one(base)} is written as a table with a type, such as {_example(base)!r}.")
     cls = find(spec.get("type"), base)
     given = {name: value for name, value in spec.items() if name not in ("type", "revision")}
     known = hints(cls)
@@ -248,7 +256,7 @@ def parse(text: str, base: type[V]) -> V:
         return decode(_spec_of(ast.parse(text.strip(), mode="eval").body), base)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # the last: too many brackets
         example = f"{_example(base)} or {_example(base)}(name=value)"
-        raise PlanError(f"{text!r} cannot be read as a {base.__name__.lower()}: write {example}.") from None
+        raise PlanError(f"{text!r} cannot be read as {_one(base)}: write {example}.") from None
 
 
 def _spec_of(node: ast.expr) -> Any:

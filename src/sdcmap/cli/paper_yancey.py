@@ -22,7 +22,7 @@ def yancey2002(
 ) -> None:
     """Yancey, Winkler, Creecy (2002): noise, rank swaps and linkage, Tables 1 to 9 beside the printed cells.
 
-    Takes a few minutes on two cores; with --large some ten more.
+    Takes a few minutes on two cores, with --large a minute or two more.
 
     Example: sdcmap paper yancey2002 --seeds 20 -o figures
     """

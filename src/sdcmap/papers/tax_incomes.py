@@ -182,18 +182,21 @@ def _precision(links: LinkTable) -> dict[str, Any]:
     return {"links": len(rows), "linked": links.facts["linked"], "zone": len(links.zone()), "precision": shares}
 
 
-def _survivors(units: Microdata, links: dict[str, LinkTable]) -> dict[str, float]:
-    """Records that are truly linked, and believed, in every file with mixture noise, and how far out they lie."""
-    held = np.ones(len(units), dtype=bool)
+def _survivors(units: Microdata, links: dict[str, LinkTable]) -> dict[str, float | None]:
+    """Records that are truly linked in every file with mixture noise, how many of them a snooper would believe every time
+    (they are in the zone), and how far out they lie."""
+    linked, believed = np.ones((2, len(units)), dtype=bool)
     for row, found in links.items():
         if "mixadd" in row:
-            believed = np.zeros(len(units), dtype=bool)
-            believed[found.zone()] = True
-            held &= believed & (found.found == 1)
+            in_zone = np.zeros(len(units), dtype=bool)
+            in_zone[found.zone()] = True
+            linked &= found.found == 1
+            believed &= in_zone
     out = farthest(units.matrix(EIGHT))
     return {
-        "records": int(held.sum()),
-        "median_sds_from_mean": float(np.median(out[held])) if held.any() else float("nan"),
+        "records": int(linked.sum()),
+        "believed": int((linked & believed).sum()),
+        "median_sds_from_mean": float(np.median(out[linked])) if linked.any() else None,
         "median_sds_of_all": float(np.median(out)),
     }
 
@@ -272,10 +275,13 @@ def _lines(document: dict[str, Any], which: str) -> Iterator[str]:
         shares = "".join(f"{file['precision'].get(str(top), float('nan')):>8.3f}" for top in TOP)
         yield f"{row:<14}{file['links']:>8,}{file['linked']:>8.2f}{file['zone']:>8,}{shares}"
     held = document["survivors"]
-    yield (
-        f"Truly linked and believed under every mixture noise: {held['records']} records; their farthest value lies "
-        f"{held['median_sds_from_mean']:.1f} standard deviations out (median; all: {held['median_sds_of_all']:.1f})."
-    )
+    where = ""
+    if held["records"]:
+        where = (
+            f", {held['believed']:,} of them in every zone; their farthest value lies {held['median_sds_from_mean']:.1f} "
+            f"standard deviations out (median; all: {held['median_sds_of_all']:.1f})"
+        )
+    yield f"Truly linked under every mixture noise: {held['records']:,} records{where}."
     yield ""
     curve = document["duncan_figure1"]
     yield f"Duncan et al. (2001), figure 1: {curve[0]['targets']} records of unusual categories, found again by amounts"

@@ -5,7 +5,15 @@ const numeric = (entry) => entry.kind === "number" || entry.kind === "whole numb
 let count = 0;
 
 function words(value) {
-  return Array.isArray(value) ? value.join(", ") : value === null || value === undefined ? "" : String(value);
+  if (Array.isArray(value)) return value.map(words).join(value.some((one) => one?.type) ? "; " : ", ");
+  if (value?.type) return partOf(value);
+  return value === null || value === undefined ? "" : String(value);
+}
+
+// A value made of parts as its text, such as Linkage(metric="l").
+function partOf({ type, ...given }) {
+  const literal = (value) => (Array.isArray(value) ? `[${value.map(literal).join(", ")}]` : value?.type ? partOf(value) : value === true ? "True" : value === false ? "False" : JSON.stringify(value));
+  return `${type}(${Object.entries(given).map(([name, value]) => `${name}=${literal(value)}`).join(", ")})`;
 }
 
 const split = (text, mark = ",") => text.split(mark).map((part) => part.trim()).filter(Boolean);
@@ -29,14 +37,17 @@ function write(entry, table, text, sizes) {
   const grid = { ...table.grid };
   delete table[entry.name];
   delete grid[entry.name];
-  const cast = numeric(entry) ? number : (part) => part;
-  if (entry.several) {
+  const cast = numeric(entry) || entry.open ? number : (part) => part;
+  if (entry.kind === "part") {
+    const parts = split(text, ";");
+    if (parts.length) table[entry.name] = entry.several ? parts : parts[0];
+  } else if (entry.several) {
     const sets = split(text, ";").map((part) => split(part).map(cast));
     if (sets.length && split(sizes).length) grid[entry.name] = { subsets: sets.flat(), sizes: split(sizes).map(number) };
     else if (sets.length > 1) grid[entry.name] = sets;
     else if (sets.length) table[entry.name] = sets[0];
   } else {
-    const values = numeric(entry) ? split(text).map(cast) : text.trim() ? [text.trim()] : [];
+    const values = numeric(entry) || entry.open ? split(text).map(cast) : text.trim() ? [text.trim()] : [];
     if (values.length > 1) grid[entry.name] = values;
     else if (values.length) table[entry.name] = values[0];
   }
@@ -46,20 +57,21 @@ function write(entry, table, text, sizes) {
 function hint(entry, id) {
   const range = entry.range ? ` Range ${entry.range}.` : "";
   const default_ = entry.required || entry.default === null || words(entry.default) === "" ? "" : ` Default ${words(entry.default)}.`;
-  return el("p", { class: "hint", id }, `${entry.help || ""}${range}${default_}`);
+  const parts = entry.kind === "part" ? ` Written as NAME(parameter=value)${entry.several ? ", parted by semicolons" : ""}.` : "";
+  const choices = entry.choices.length && (entry.open || entry.several) ? ` One of ${entry.choices.join(", ")}${entry.open ? ", or a number" : ""}.` : "";
+  return el("p", { class: "hint", id }, `${entry.help || ""}${parts}${choices}${range}${default_}`);
 }
 
 function control(entry, table, columns, changed, grids) {
   const id = `field-${(count += 1)}`;
   const described = { id, "aria-describedby": `${id}-hint`, "data-field": entry.name };
   const label = el("label", { for: id }, entry.name + (entry.required ? " (needed)" : ""));
-  if (entry.kind === "part") return el("div", {}, el("span", {}, label.textContent), el("p", { class: "hint" }, "Made of other parts: write it in the text."));
   if (entry.kind === "flag") {
     const box = el("input", { ...described, type: "checkbox", checked: Boolean(table[entry.name] ?? entry.default) });
     box.addEventListener("change", () => { table[entry.name] = box.checked; changed(); });
     return el("div", {}, box, label, hint(entry, `${id}-hint`));
   }
-  if (entry.kind === "choice") {
+  if (entry.kind === "choice" && !entry.open && !entry.several) {
     const box = el("select", described, ...entry.choices.map((one) => el("option", { value: one, selected: one === (table[entry.name] ?? entry.default) }, one)));
     box.addEventListener("change", () => { table[entry.name] = box.value; changed(); });
     return el("div", {}, label, box, hint(entry, `${id}-hint`));

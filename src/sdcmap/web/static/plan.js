@@ -1,7 +1,7 @@
 import { base, byId, complain, duration, el, get, later, post, put, say, study, whole } from "./api.js";
 import { fieldsOf } from "./forms.js";
 
-const state = { table: {}, forms: null, columns: [], measures: [], problems: [], turn: 0, text: "" };
+const state = { table: {}, forms: null, columns: [], texts: [], problems: [], turn: 0, text: "" };
 const formOf = (group, type) => state.forms[group].find((form) => form.type === type) || { type, summary: "A class of another package: write it in the text.", entries: [] };
 
 // ---- from the table to the page -----------------------------------------------------------------------------------
@@ -19,13 +19,23 @@ function draw() {
 
 function item(group, entry, place) {
   const form = formOf(group, entry.type);
-  const away = el("button", { type: "button", class: "second", "aria-label": `Remove ${entry.type} ${place + 1}`, onclick: () => { state.table[group].splice(place, 1); draw(); edited(); } }, "Remove");
+  const away = el("button", { type: "button", class: "second", "aria-label": `Remove ${entry.type} ${place + 1}`, onclick: () => { state.table[group].splice(place, 1); if (group === "measures") state.texts.splice(place, 1); draw(); edited(); } }, "Remove");
   const unit = form.unit ? ` Unit: ${form.unit}.` : "";
   return el("div", { class: "item", role: "group", "aria-label": `${entry.type} ${place + 1}`, "data-place": `${group}[${place + 1}]`, "data-type": entry.type },
     el("div", { class: "item-head" }, el("h3", {}, entry.type), away),
     el("p", { class: "hint" }, form.summary + unit),
-    ...fieldsOf(form, entry, { columns: state.columns, changed: edited, grids: group === "methods" }),
+    ...fieldsOf(form, entry, { columns: state.columns, changed: group === "measures" ? () => { follow(place); edited(); } : edited, grids: group === "methods" }),
     el("div", { class: "bad said-here" }));
+}
+
+// An axis that names a measure goes on naming it while its fields change: by its class, where only one is meant.
+function follow(place) {
+  const { table, texts } = state;
+  const { type } = table.measures[place];
+  if (table.measures.filter((one) => one.type === type).length > 1) return;
+  table.risk = table.risk?.map((name) => (name === texts[place] ? type : name));
+  if (table.utility === texts[place]) table.utility = type;
+  for (const absent of ["risk", "utility"]) if (table[absent] === undefined) delete table[absent];
 }
 
 function axes(found) {
@@ -78,7 +88,10 @@ async function check(draft, { redraw }) {
   state.problems = found.problems;
   byId("count").textContent = found.candidates === null ? "–" : whole(found.candidates);
   byId("save").disabled = found.problems.length > 0;
-  if (found.measures.length) axes(found);
+  if (found.measures.length) {
+    state.texts = found.measures;
+    axes(found);
+  }
   problems(found.problems);
   byId("cost").textContent = "";
   document.body.dataset.checked = String(turn);
