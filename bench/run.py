@@ -129,12 +129,11 @@ def store(rows: list[dict[str, Any]], places: dict[str, int], *, keep: bool) -> 
     results = [{key: row.get(key) for key in COLUMNS} for row in rows]
     results.sort(key=lambda row: (places[row["job"]], row["n"]))
     file.write_text(json.dumps(results, indent=1) + "\n")
-    if not keep:
-        write_page(results)
+    write_page(results)
 
 
 def write_page(rows: list[dict[str, Any]]) -> None:
-    """The table of a whole run, with machine and date, in docs/benchmarks.md."""
+    """The table, with machine and date, in docs/benchmarks.md."""
     shown = ("job", "n", "seconds", "peak MB", "peer", "peer seconds", "peer MB", "ratio", "growth")
     lines = [f"| {' | '.join(shown)} |", "|" + "---|" * len(shown)]
     for row in rows:

@@ -26,7 +26,7 @@ from sdcmap.errors import SchemaError
 from sdcmap.web import safety, server
 from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
-from sdcmap.weighing import check_decoded
+from sdcmap.weighing import cells_of, check_decoded
 from webroom import HEAD, TOKEN, Server, people, plan_of, served, swept
 
 SMALL = 1 << 20
@@ -255,6 +255,19 @@ def test_a_sav_bomb_is_weighed_by_its_header(tmp_path: Path) -> None:
     sm.write(data, tmp_path / "bomb.sav")
     with pytest.raises(SchemaError, match="when it is decoded"):
         check_decoded(tmp_path / "bomb.sav", 1 << 20)
+
+
+def test_a_bomb_whose_header_tells_no_number_of_records_is_weighed_by_reading_it(tmp_path: Path) -> None:
+    data = sm.read(pl.select(pl.repeat(7.0, 200_000).alias("a")), numeric="all")
+    path = sm.write(data, tmp_path / "bomb.sav")
+    content = bytearray(path.read_bytes())
+    assert int.from_bytes(content[80:84], "little") == 200_000  # the header's number of cases
+    content[80:84] = (-1).to_bytes(4, "little", signed=True)
+    path.write_bytes(content)
+    assert cells_of(path) == 0
+    with pytest.raises(SchemaError, match="when it is decoded"):
+        check_decoded(path, 1 << 20)
+    check_decoded(path, 10 << 20)
 
 
 def test_what_is_no_parquet_is_refused_and_leaves_nothing(client: httpx.Client, folder: Path) -> None:

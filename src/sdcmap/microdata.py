@@ -119,8 +119,8 @@ class Microdata:
             values = before.values.astype(np.result_type(before.values, change.values))
             values[change.rows] = change.values
         if change.levels is None:
-            return Column(values, before.levels, before.reasons)
-        return Column(values, change.levels)
+            return Column(read_only(values), before.levels, before.reasons)
+        return Column(read_only(values), change.levels)
 
     def __getitem__(self, name: str) -> Array:
         """The values as an array: numbers with NaN for missing, or the categories themselves."""
@@ -248,6 +248,8 @@ class Microdata:
 
 def read_only(values: Array) -> Array:
     """The same array, closed to writing: data are immutable."""
+    if not values.flags.writeable:
+        return values
     shared = values.view()
     shared.flags.writeable = False
     return shared

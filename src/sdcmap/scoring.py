@@ -102,8 +102,10 @@ def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:
 
 def _json(parts: Mapping[str, float]) -> str:
     """Parts as JSON, the keys sorted; `repr` of a finite float is JSON's own, and this is a hot path."""
-    names = sorted(parts) if len(parts) > 1 else parts
-    return "{" + ", ".join([f"{_quoted(name)}: {float(parts[name])!r}" for name in names]) + "}"
+    if len(parts) == 1:
+        ((name, value),) = parts.items()
+        return f"{{{_quoted(name)}: {float(value)!r}}}"
+    return "{" + ", ".join([f"{_quoted(name)}: {float(parts[name])!r}" for name in sorted(parts)]) + "}"
 
 
 _quoted = cache(json.dumps)

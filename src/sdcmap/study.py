@@ -136,9 +136,12 @@ class Study:
         """Store candidates and their scores in one transaction; what is there already stays."""
         if rows and self.path is not None and "first_score" not in self.manifest:
             self.note(first_score=_now())
-        candidates = [(*row[:-1], checksum("candidate", row[:-1])) for row in rows]  # all but the scores
         told = [(row.id, *score) for row in rows for score in row.scores]
-        scores = [(*row, checksum("score", row)) for row in told]
+        if self.path is None:  # memory is not damaged
+            candidates, scores = [(*row[:-1], 0) for row in rows], [(*row, 0) for row in told]
+        else:
+            candidates = [(*row[:-1], checksum("candidate", row[:-1])) for row in rows]  # all but the scores
+            scores = [(*row, checksum("score", row)) for row in told]
         try:
             with self.connection:
                 self.connection.executemany("insert or ignore into candidate values (?,?,?,?,?,?,?)", candidates)

@@ -63,7 +63,9 @@ def _main(path: Path, limit: int) -> int:
     try:
         if 8 * cells_of(path) > limit:
             return TOO_LARGE
-        read(path)
+        data = read(path)
+        if 8 * len(data) * len(data.names) > limit:  # the header did not say
+            return TOO_LARGE
     except MemoryError:
         return TOO_LARGE
     except SdcmapError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +21,9 @@ class Atoms(Distribution):
     """Values with weights on the last axis, in ascending order."""
 
     @property
+    @abstractmethod
     def atoms(self) -> tuple[Array, Array]:
         """Values and weights."""
-        raise NotImplementedError
 
     @property
     def shape(self) -> tuple[int, ...]:

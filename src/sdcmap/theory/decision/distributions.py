@@ -7,6 +7,7 @@ such a file.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ def unwrap(values: Any) -> Any:
     return np.asarray(values, dtype=float)[()]
 
 
-class Distribution:
+class Distribution(ABC):
     """What losses and divergences ask of a distribution; `action` and `x` are numbers, or one a record."""
 
     if TYPE_CHECKING:  # a field of one distribution is a property of another
@@ -47,37 +48,37 @@ class Distribution:
         def entropy(self) -> Any:
             """-E log p(theta), nats; of a density it may be negative."""
 
+    @abstractmethod
     def cdf(self, x: ArrayLike) -> Any:
         """P(theta <= x)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def quantile(self, p: ArrayLike) -> Any:
         """The smallest x with P(theta <= x) >= p."""
-        raise NotImplementedError
 
+    @abstractmethod
     def log_density(self, x: ArrayLike) -> Any:
         """log p(x): of a density, or of the mass at x."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mean_distance(self, action: ArrayLike) -> Any:
         """E |theta - action|."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mass_within(self, action: ArrayLike, width: float) -> Any:
         """P(|theta - action| <= width)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def capped_square(self, action: ArrayLike, cap: float) -> Any:
         """E min((theta - action)^2, cap)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def centre_of_mass(self, width: float) -> Any:
         """The action with the largest `mass_within` it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def centre_of_capped(self, cap: float) -> Any:
         """The action with the least `capped_square`."""
-        raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

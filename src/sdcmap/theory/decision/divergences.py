@@ -6,6 +6,7 @@ show: a unit, a saturated estimate, a point mass. A number is infinite where the
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -24,14 +25,14 @@ MOST_SKEW, MOST_KURTOSIS = 0.5, 1.0  # what a normal plug-in takes for normal
 
 
 @dataclass(frozen=True)
-class Divergence(Value):
+class Divergence(Value, ABC):
     """The base of every divergence: at least 0, and 0 where the two beliefs are one."""
 
     unit: ClassVar[str] = "nats"
 
+    @abstractmethod
     def __call__(self, p: Distribution, q: Distribution) -> Any:
         """D(p, q): a number, or one a record."""
-        raise NotImplementedError
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
         """What a reader of D(p, q) must know, a sentence each."""

@@ -6,6 +6,7 @@ A loss that is non-negative makes U non-negative; the logarithmic one makes the 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -21,18 +22,18 @@ from sdcmap.value import Positive, Range, Value
 
 
 @dataclass(frozen=True)
-class Loss(Value):
+class Loss(Value, ABC):
     """The base of every loss: its best action under a belief, and what an action costs on average."""
 
     unit: ClassVar[str]
 
+    @abstractmethod
     def best(self, p: Distribution) -> Any:
         """The action with the least expected loss."""
-        raise NotImplementedError
 
+    @abstractmethod
     def expected(self, p: Distribution, action: Any) -> Any:
         """E_p L(theta, action)."""
-        raise NotImplementedError
 
     def uncertainty(self, p: Distribution) -> Any:
         """U(p) = min_a E_p L(theta, a)."""
