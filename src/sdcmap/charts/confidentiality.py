@@ -218,7 +218,8 @@ def _subtitle(table: RecordTable, marks: pl.DataFrame, many: bool) -> list[str]:
     if many and unsafe > MOST_MARKS:
         lines.append(f"{MOST_MARKS:,} of {unsafe:,} unsafe records are drawn, evenly spaced in the file")
     if table.ties:
-        lines.append(f"{table.ties:,} records have other units exactly as near as their own original")
+        own = "1 record has" if table.ties == 1 else f"{table.ties:,} records have"
+        lines.append(f"{own} other units exactly as near as the own original")
     return lines
 
 
