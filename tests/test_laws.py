@@ -325,7 +325,8 @@ class MovingTarget(BrokenMeasure):
 class MeasureMutates(BrokenMeasure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         found = super().score(original, masked, rng)
-        masked.column("wage").values[:] = 0
+        values = masked.column("wage").values
+        (values if values.flags.writeable else values.base)[:] = 0
         return found
 
 

@@ -118,9 +118,8 @@ class Microdata:
         if change.rows is not None:
             values = before.values.astype(np.result_type(before.values, change.values))
             values[change.rows] = change.values
-        if change.levels is None:
-            return Column(read_only(values), before.levels, before.reasons)
-        return Column(read_only(values), change.levels)
+        kept = (before.levels, before.reasons) if change.levels is None else (change.levels,)
+        return Column(read_only(values), *kept)
 
     def __getitem__(self, name: str) -> Array:
         """The values as an array: numbers with NaN for missing, or the categories themselves."""
@@ -248,11 +247,10 @@ class Microdata:
 
 def read_only(values: Array) -> Array:
     """The same array, closed to writing: data are immutable."""
-    if not values.flags.writeable:
-        return values
-    shared = values.view()
-    shared.flags.writeable = False
-    return shared
+    if values.flags.writeable:
+        values = values.view()
+        values.flags.writeable = False
+    return values
 
 
 def series(column: Column, variable: Variable) -> pl.Series:

@@ -93,12 +93,14 @@ class Added:
     def masked(self, data: Microdata, names: tuple[str, ...], noise: Array, spread: Array | None = None) -> Microdata:
         """The file with `noise` at its share, and all that comes after it.
 
-        noise : n x m, with the variances of the variables; or with variance 1 where their `spread` (m) is given.
+        noise : m x n, with the variances of the variables, or with variance 1 where their `spread` (m) is given; what is
+            in it becomes the masked values.
         """
         changed = {}
         for j, name in enumerate(names):
             x = data.numbers(name)
-            y = noise[:, j] * (np.sqrt(self._shares(x)) * (1.0 if spread is None else spread[j]))
+            y = noise[j]
+            y *= np.sqrt(self._shares(x)) * (1.0 if spread is None else spread[j])
             y += x
             y = rescaled(y, self.variance) if self.rescale else y
             changed[name] = finished(x, y, self.keep_zeros, self.integers, self.lower, self.upper)

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 Array = npt.NDArray[Any]
+DRAWN = 4096  # records whose numbers are drawn at once, so that they are still in the cache when they are laid out
 ZERO_PIVOT = 1e-12  # share of a variable's variance below which the earlier variables determine it
 ZERO_EIGENVALUE = 1e-10  # of a correlation matrix
 
@@ -85,6 +87,15 @@ def rescaled(y: Array, variance: float) -> Array:
     present = ~np.isnan(y)
     mean = np.where(present, y, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
     found: Array = c * y + (1 - c) * mean
+    return found
+
+
+def normals(rng: Generator, n: int, m: int) -> Array:
+    """m x n standard normal numbers, drawn record by record, a block of records at a time."""
+    found = np.empty((m, n))
+    for start in range(0, n, DRAWN):
+        part = rng.standard_normal((min(DRAWN, n - start), m))
+        found[:, start : start + len(part)] = part.T
     return found
 
 

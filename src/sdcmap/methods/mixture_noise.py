@@ -139,7 +139,7 @@ class MixtureNoise(Method):
         else:
             w = draw_mixture((len(data), len(self.on)), weights, theta, variances, rng)
         root = data.view(noise_shape(self.root), self.on)
-        return self._added.masked(data, self.on, w @ root.T)  # YWC appendix, Z = X + sqrt(d) Y, y = Sigma^(1/2) w
+        return self._added.masked(data, self.on, root @ w.T)  # YWC appendix, Z = X + sqrt(d) Y, y = Sigma^(1/2) w
 
     def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
         names = self.known_names(known)

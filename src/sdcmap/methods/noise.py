@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from numpy.random import Generator
 
 from sdcmap.added_noise import AddedNoise
+from sdcmap.kernels.noise import normals
 from sdcmap.likelihood import Field
 from sdcmap.method import Method
 from sdcmap.microdata import Microdata
@@ -90,10 +91,10 @@ class Noise(Method):
         return self._added.distorted(self.correlated)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        e = rng.standard_normal((len(data), len(self.on)))
+        e = normals(rng, len(data), len(self.on))
         if self.correlated:
-            return self._added.masked(data, self.on, e @ data.view(noise_shape(self.root), self.on).T)  # N(0, Cov X)
-        return self._added.masked(data, self.on, e, data.view(noise_spread, self.on))  # N(0, s_j^2) in column j
+            return self._added.masked(data, self.on, data.view(noise_shape(self.root), self.on) @ e)  # N(0, Cov X)
+        return self._added.masked(data, self.on, e, data.view(noise_spread, self.on))  # N(0, s_j^2) in variable j
 
     def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
         names = self.known_names(known)
