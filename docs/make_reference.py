@@ -10,6 +10,7 @@ from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from sdcmap.forms import parameters
 from sdcmap.measure import Measure
 from sdcmap.method import Method
 from sdcmap.methods import METHODS
@@ -64,20 +65,6 @@ def docstring(cls: type) -> Docstring:
         one_line(found["Reference"]),
         example.strip(),
     )
-
-
-def parameters(listed: str) -> dict[str, str]:
-    """Name -> words, from lines such as `lower, upper : bounds ...`; an indented line goes on with the one before."""
-    found: dict[str, str] = {}
-    names: list[str] = []
-    for line in listed.splitlines():
-        head, colon, words = line.partition(" : ")
-        if colon and not line.startswith(" "):
-            names = [name.strip() for name in head.split(",")]
-            found |= dict.fromkeys(names, words.strip())
-        else:
-            found |= {name: f"{found[name]} {line.strip()}" for name in names}
-    return found
 
 
 def one_line(text: str) -> str:

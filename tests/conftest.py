@@ -1,8 +1,9 @@
-"""What tests share: the reference folder, its two most used files, and how hard Hypothesis tries."""
+"""What tests share: the reference folder, its two most used files, a browser, and how hard Hypothesis tries."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,14 @@ def cps8d(shared: Path) -> sm.Microdata:
 def casc_census(shared: Path) -> sm.Microdata:
     """The CASC file "Census": 1,080 records, 13 numeric variables, the final weight among them as in the paper."""
     return sm.read(shared / "data" / "casc_census.parquet", numeric="all")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """A real browser."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        if IN_CI:
+            pytest.fail("no chromium: .ci/run installs it")
+        pytest.skip("no chromium on this machine")
+    return found

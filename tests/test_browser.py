@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 import sdcmap as sm
-from conftest import IN_CI
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
          "--disable-background-networking", "--disable-component-update", "--virtual-time-budget=20000"]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def chromium() -> str:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        if IN_CI:
-            pytest.fail("no chromium: .ci/run installs it")
-        pytest.skip("no chromium on this machine")
-    return found
 
 
 def dom(chromium: str, page: Path, profile: Path) -> str:

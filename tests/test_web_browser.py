@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 import sdcmap as sm
 from sdcmap.sweep import standing
 from sdcmap.value import decode
-from webroom import Server, chromium, decided, people, plan_of, swept
+from webroom import Server, decided, people, plan_of, swept
 
 PAGES = ("/", "/data?file=people.csv", "/studies/cps/data", "/studies/cps/plan", "/studies/cps/sweep", "/studies/cps/map",
          "/studies/cps/candidate", "/studies/cps/choose", "/studies/cps/decision",
@@ -68,9 +68,9 @@ CHECK = (Path(__file__).parent / "accessibility.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(chromium: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
+        made = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         yield made
         made.close()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,11 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 import uvicorn
 
 import sdcmap as sm
-from conftest import IN_CI
 from sdcmap.look import source_of
 from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
@@ -144,12 +141,3 @@ class Server:
             self.process.send_signal(how)
         out, err = self.process.communicate(timeout=60)
         return out, err
-
-
-def chromium() -> str:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        if IN_CI:
-            pytest.fail("no chromium: .ci/run installs it")
-        pytest.skip("no chromium on this machine")
-    return found

@@ -72,7 +72,7 @@ def form_of(cls: type[Value]) -> Form:
     ['(0, 0.5]']
     """
     text = inspect.cleandoc(cls.__doc__ or "")
-    words = SHARED | _parameters(text)
+    words = SHARED | parameters(text.partition("Parameters\n----------\n")[2].partition("\n\n")[0])
     kinds = hints(cls)
     own = inspect.get_annotations(cls)
     shown = sorted(fields(cls), key=lambda f: (f.kw_only, f.name not in own))  # what the class adds comes first
@@ -105,9 +105,8 @@ def _entry(name: str, kind: Any, default: Any, words: str) -> Entry:
                  choices, is_open, words)  # fmt: skip
 
 
-def _parameters(text: str) -> dict[str, str]:
-    """Name -> words, from the lines under "Parameters"; an indented line goes on with the one before."""
-    listed = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+def parameters(listed: str) -> dict[str, str]:
+    """Name -> words, from lines such as `lower, upper : bounds ...`; an indented line goes on with the one before."""
     found: dict[str, str] = {}
     names: list[str] = []
     for line in listed.splitlines():
