@@ -151,3 +151,16 @@ def test_a_changed_fact_of_a_measure_is_put_right(study: Path) -> None:
     assert all(
         after.equals(before) for after, before in zip(rows(sm.Study.open(study).scores(PLAN)), whole, strict=True)
     )
+
+
+def test_a_study_of_an_earlier_version_is_told_from_a_damaged_one(study: Path) -> None:
+    """It has no checksums of measures; a repair would throw its rows away."""
+    connection = sqlite3.connect(study / "scores.sqlite")
+    connection.execute("alter table measure drop column checksum")
+    connection.commit()
+    connection.close()
+    before = (study / "scores.sqlite").read_bytes()
+    for act in (sm.Study.open, repair):
+        with pytest.raises(sm.StudyMismatch, match="made by an earlier version of sdcmap"):
+            act(study)
+    assert (study / "scores.sqlite").read_bytes() == before

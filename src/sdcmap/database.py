@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from sdcmap.errors import SdcmapError, StudyDamaged
+from sdcmap.errors import SdcmapError, StudyDamaged, StudyMismatch
 
 TABLES = {
     "candidate": "id text primary key, method text, replicate integer, status text, reason text, seconds real, "
@@ -50,6 +50,8 @@ def connect(path: Path | None) -> sqlite3.Connection:
         connection.execute("pragma synchronous = normal")
         for name, columns in TABLES.items():
             connection.execute(f"create table if not exists {name} ({columns}) without rowid")
+        if "checksum" not in [row[1] for row in connection.execute("pragma table_info(measure)")]:
+            raise StudyMismatch(f"{path} was made by an earlier version of sdcmap: sweep its plan into a new folder.")
         return connection
     except sqlite3.OperationalError as error:
         raise SdcmapError(f"{path} cannot be written ({error}).") from None

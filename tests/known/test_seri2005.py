@@ -16,11 +16,14 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
+from conftest import IN_CI
 from sdcmap.papers.reference import reference_file
 from sdcmap.papers.seri2005 import FACTS, like_the_paper, run
 
 KEYS = ("turnover", "employees")
-needs_files = pytest.mark.skipif(reference_file("firms157_X.csv") is None, reason="reference files are not here")
+needs_files = pytest.mark.skipif(
+    not IN_CI and reference_file("firms157_X.csv") is None, reason="reference files are not here"
+)
 
 
 def frame(values: object, names: tuple[str, ...] = KEYS) -> pl.DataFrame:
@@ -111,7 +114,7 @@ def test_zeros_have_no_logarithm() -> None:
     assert (len(table), len(table.left_out)) == (822, 12)
 
 
-@pytest.mark.skipif(reference_file("cps8d.parquet") is None, reason="reference files are not here")
+@needs_files
 def test_frequencies_of_cps8d() -> None:
     data = sm.read(reference_file("cps8d.parquet"), keys="all")
     tables = {k: sm.records(data, data.change(None, {}), k=k) for k in (2, 3, 5, 10)}
