@@ -26,9 +26,9 @@ from scipy.optimize import nnls
 
 import sdcmap as sm
 from jobs import generated_census
-from sdcmap.engines import run_here
-from sdcmap.microdata import Microdata
-from sdcmap.scoring import Job
+from sdcmap.data.microdata import Microdata
+from sdcmap.study.jobs import Job
+from sdcmap.study.worker import run_here
 
 NAMES = ("fixed", "mask", "mask_log", "mask_each", "score", "score_each")
 FITTED = [(n, k, m) for n in (30_000, 200_000, 1_500_000) for k in (4, 6, 8) for m in (1, 2, 4)]
@@ -51,7 +51,7 @@ def jobs_of(family: str, names: tuple[str, ...], measures: int) -> list[Job]:
         known = (
             sm.SmallCells(on=names),
             sm.Hellinger(on=names),
-            sm.TotalVariation(on=names),
+            sm.utility.TotalVariation(on=names),
             sm.SmallCells(on=names, n=5),
         )
     else:

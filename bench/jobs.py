@@ -16,17 +16,17 @@ import numpy as np
 import polars as pl
 
 import sdcmap as sm
-from sdcmap.cells import cells
-from sdcmap.engines import run_here
-from sdcmap.kernels.cells import in_small_cells, move_cells, recount
-from sdcmap.kernels.pairs import matching_pairs
-from sdcmap.kernels.ranks import rank_swap
-from sdcmap.kernels.tables import hellinger
+from sdcmap.core.streams import Stream
+from sdcmap.data.cells import cells
+from sdcmap.data.microdata import Column, Microdata
+from sdcmap.data.schema import Schema, Variable
+from sdcmap.kernels.masking.rank_swapping import rank_swap
+from sdcmap.kernels.masking.swapping import matching_pairs
+from sdcmap.kernels.tables.coding import in_small_cells, move_cells, recount
+from sdcmap.kernels.tables.contingency import hellinger
 from sdcmap.methods.swap import stacked_codes
-from sdcmap.microdata import Column, Microdata
-from sdcmap.randomness import Stream
-from sdcmap.schema import Schema, Variable
-from sdcmap.scoring import Job
+from sdcmap.study.jobs import Job
+from sdcmap.study.worker import run_here
 
 KEYS = ("Age", "WrkTyp", "Educ", "MarStat", "Race", "Sex", "Hours", "Income")
 MEASURES = (sm.SmallCells(), sm.Hellinger())
@@ -315,8 +315,8 @@ def empirical_map(n: int) -> tuple[float, float]:
     x = np.random.default_rng(3).lognormal(9.7, 0.6, size)
     data = sm.read(pl.DataFrame({"income": x}), numeric="all")
     targets = ("maximum", "minimum", 0.01, 0.1, 0.9, 0.99)
-    measures = [sm.MeanPrecision(on="income")]
-    measures += [knows(on="income", target=target) for knows in (sm.Position, sm.Index) for target in targets]
+    measures = [sm.utility.MeanPrecision(on="income")]
+    measures += [knows(on="income", target=target) for knows in (sm.risk.Position, sm.risk.Index) for target in targets]
     levels = [round(0.05 * step, 2) for step in range(1, 21)]
     plan = sm.Plan(sm.grid(sm.Noise, on="income", variance=levels, lower=0), measures, replicates=replicates, seed=1)
     sm.sweep(data, sm.Plan(sm.Noise(on="income"), measures, seed=1), workers=1)  # modules imported
@@ -340,7 +340,11 @@ def targets_in_a_million(n: int) -> tuple[float, float]:
     """One noise candidate with both target measures; the peer is sorting the column once."""
     x = np.random.default_rng(3).lognormal(9.7, 0.6, n)
     data = sm.read(pl.DataFrame({"income": x}), numeric="all")
-    measures = (sm.Position(on="income", target=0.99), sm.Index(on="income"), sm.MeanPrecision(on="income"))
+    measures = (
+        sm.risk.Position(on="income", target=0.99),
+        sm.risk.Index(on="income"),
+        sm.utility.MeanPrecision(on="income"),
+    )
     candidate = list(sm.Plan(sm.Noise(on="income"), measures, seed=1).candidates)[1]
     job = [Job(candidate, candidate.stream(1).key, measures)]
     run_here(data, job)

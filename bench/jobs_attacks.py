@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 import sdcmap as sm
-from sdcmap.microdata import Microdata
-from sdcmap.randomness import Stream
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Microdata
 
 SDCMICRO_INTERVALS = 0.53 / 200_000  # CPU seconds a row of dRisk, 8 variables, one width
 RNG = np.random.default_rng(0)
@@ -29,7 +29,7 @@ def intervals_beside_sdcmicro(n: int) -> tuple[float, float]:
     for _ in range(5):
         fresh = Microdata(data.schema, data.columns)
         start = time.process_time()
-        sm.IntervalDisclosure("sd").score(fresh, masked, RNG)
+        sm.risk.IntervalDisclosure("sd").score(fresh, masked, RNG)
         found.append(time.process_time() - start)
     return min(found), n * SDCMICRO_INTERVALS
 

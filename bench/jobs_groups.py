@@ -9,11 +9,11 @@ import polars as pl
 
 import sdcmap as sm
 from jobs import seconds
-from sdcmap.kernels.households import moving_pairs
-from sdcmap.kernels.mdav import mdav_groups, squared_distances
-from sdcmap.kernels.univariate_groups import group_means, optimal_groups
-from sdcmap.microdata import Microdata
-from sdcmap.randomness import Stream
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.grouping.mdav import mdav_groups, squared_distances
+from sdcmap.kernels.grouping.univariate_groups import group_means, optimal_groups
+from sdcmap.kernels.masking.households import moving_pairs
 
 
 def numbers(n: int, variables: int = 8) -> np.ndarray:
@@ -64,7 +64,7 @@ def shuffle(n: int) -> tuple[float, float]:
 
     x = numbers(n, 6)
     data = sm.read(pl.DataFrame(x, schema=[f"v{j}" for j in range(6)]), numeric="all")
-    method = sm.Shuffle(on=["v0", "v1"], given=["v2", "v3", "v4", "v5"])
+    method = sm.methods.Shuffle(on=["v0", "v1"], given=["v2", "v3", "v4", "v5"])
     rng = np.random.default_rng(1)
 
     def plain() -> None:
@@ -99,7 +99,7 @@ def census(persons: int) -> Microdata:
 def household_swap(n: int) -> tuple[float, float]:
     """Targeted swapping of households, 5 %, nothing known before; the peer counts the three levels in polars and pairs
     households of one size and tenure by a join, without a look at their areas."""
-    method = sm.HouseholdSwap(["region", "district", "ward"], similar=[["tenure"], []], k=3, partial=True)
+    method = sm.methods.HouseholdSwap(["region", "district", "ward"], similar=[["tenure"], []], k=3, partial=True)
     small = census(2000)
     method.apply(small, Stream.of_seed(1))
     data = census(n)
@@ -145,7 +145,7 @@ def synthetic(n: int) -> tuple[float, float]:
     frame = pl.DataFrame(x[:, :4], schema=[f"v{j}" for j in range(4)])
     frame = frame.with_columns(**{f"c{j}": pl.Series(np.clip((2 * x[:, j]).astype(int), -3, 3)) for j in range(4, 8)})
     data = sm.read(frame, keys=["c4", "c5", "c6", "c7"], numeric=["v0", "v1", "v2", "v3"])
-    trees, copula = (sm.Synthesize(data.names, model=model) for model in ("trees", "copula"))
+    trees, copula = (sm.Synthesise(data.names, model=model) for model in ("trees", "copula"))
     for method in (trees, copula):
         method.apply(data.take(np.arange(100)), Stream.of_seed(1))
     return seconds(lambda: trees.apply(data, Stream.of_seed(1))), seconds(lambda: copula.apply(data, Stream.of_seed(1)))

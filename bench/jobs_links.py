@@ -18,10 +18,10 @@ import polars as pl
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-from sdcmap.kernels import search
-from sdcmap.kernels.assignment import assign
-from sdcmap.kernels.links import Links, agreement_links, agreement_scores, block_links
-from sdcmap.kernels.ranks import rank_swap
+from sdcmap.kernels.linking import search
+from sdcmap.kernels.linking.assignment import assign
+from sdcmap.kernels.linking.links import Links, agreement_links, agreement_scores, block_links
+from sdcmap.kernels.masking.rank_swapping import rank_swap
 
 Array = npt.NDArray[Any]
 FIELDS = ("TOTINC", "AGI", "WAGES", "TAXINT", "DIVID", "BUSFARM", "NTXINT", "SOCSEC")

@@ -13,9 +13,9 @@ import polars as pl
 
 import sdcmap as sm
 from jobs import seconds
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Microdata
 from sdcmap.methods.swap_reidentified import own_is_nearest
-from sdcmap.microdata import Microdata
-from sdcmap.randomness import Stream
 
 SDCMICRO_NOISE = 0.37 / 200_000  # CPU seconds a row of addNoise(additive), 8 variables
 SDCMICRO_IL1S = 0.29 / 200_000  # of dUtility(IL1s)
@@ -64,7 +64,7 @@ def noise(n: int) -> tuple[float, float]:
 def mixture(n: int) -> tuple[float, float]:
     """Mixture noise on 8 variables; the peer is the plain formula in numpy."""
     x, data = amounts(n)
-    method, rng = sm.MixtureNoise(on=data.numeric), np.random.default_rng(1)
+    method, rng = sm.methods.MixtureNoise(on=data.numeric), np.random.default_rng(1)
     ours = seconds(lambda: method.apply(data, Stream.of_seed(1)), 3)
 
     def plain() -> np.ndarray:

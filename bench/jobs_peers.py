@@ -18,8 +18,8 @@ import numpy as np
 import sdcmap as sm
 from jobs import persons, seconds
 from peers import COMPARED, LOOKED_UP
-from sdcmap.cells import cells
-from sdcmap.microdata import Microdata
+from sdcmap.data.cells import cells
+from sdcmap.data.microdata import Microdata
 from sdcmap.risk.external_link import archive_matches
 
 HERE = Path(__file__).parent

@@ -9,10 +9,10 @@ import numpy as np
 
 import sdcmap as sm
 from jobs import persons, seconds
-from sdcmap.cells import cells, distinct_cells
-from sdcmap.kernels.wildcards import wildcard_sums
-from sdcmap.microdata import Array, Microdata
-from sdcmap.randomness import Stream
+from sdcmap.core.streams import Stream
+from sdcmap.data.cells import cells, distinct_cells
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.kernels.tables.wildcards import wildcard_sums
 from sdcmap.testing.laws import with_missing
 
 STREAM = Stream.of_seed(2**130)
@@ -97,7 +97,7 @@ def frequencies_by_pairs(n: int) -> tuple[float, float]:
 def pram(n: int) -> tuple[float, float]:
     """Invariant PRAM of eight variables; the peer draws each category's records with numpy."""
     data = persons(n)
-    method = sm.Pram(on=data.names)
+    method = sm.PRAM(on=data.names)
     method.apply(data, STREAM)
     rng = np.random.default_rng(1)
 
@@ -116,7 +116,7 @@ def pram(n: int) -> tuple[float, float]:
 def sample(n: int) -> tuple[float, float]:
     """A stratified sample of a tenth, weights adjusted; the peer is one random permutation."""
     data = sm.demo.population(n, seed=1)
-    method = sm.Sample(rate=0.1, within="Sex")
+    method = sm.methods.Sample(rate=0.1, within="Sex")
     method.apply(data, STREAM)
     rng = np.random.default_rng(1)
     return seconds(lambda: method.apply(data, STREAM), 3), seconds(lambda: rng.permutation(n), 3)

@@ -12,9 +12,9 @@ import polars as pl
 
 import sdcmap as sm
 from jobs import persons, seconds
-from sdcmap.cells import distinct_cells
-from sdcmap.microdata import Array, Column, Microdata
-from sdcmap.schema import Schema, Variable
+from sdcmap.data.cells import distinct_cells
+from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.schema import Schema, Variable
 from sdcmap.testing.laws import with_missing
 
 RNG = np.random.default_rng(1)
@@ -51,8 +51,8 @@ def individual_risk(n: int) -> tuple[float, float]:
         odds, log = p / (1 - p), np.log(1 / p)
         return float(np.where(f == 1, odds * log, np.where(f == 2, odds - odds**2 * log, p / (f - (1 - p)))).mean())
 
-    assert math.isclose(plain(), sm.IndividualRisk().score(data, data, RNG).value, rel_tol=1e-9)
-    return timed(sm.IndividualRisk(), data), seconds(plain, 3)
+    assert math.isclose(plain(), sm.risk.IndividualRisk().score(data, data, RNG).value, rel_tol=1e-9)
+    return timed(sm.risk.IndividualRisk(), data), seconds(plain, 3)
 
 
 def individual_risk_with_missing(n: int, gone: float) -> tuple[float, float]:
@@ -60,7 +60,7 @@ def individual_risk_with_missing(n: int, gone: float) -> tuple[float, float]:
     data, rng = survey(n), np.random.default_rng(1)
     part = {name: with_missing(data.column(name), rng.random(n) < gone) for name in data.keys}
     masked = Microdata(data.schema, {**data.columns, **part})
-    return timed(sm.IndividualRisk(), masked, 3), timed(sm.IndividualRisk(), data, 3)
+    return timed(sm.risk.IndividualRisk(), masked, 3), timed(sm.risk.IndividualRisk(), data, 3)
 
 
 def individual_risk_one_percent_missing(n: int) -> tuple[float, float]:
@@ -89,7 +89,7 @@ def plain_suda(codes: Array, count: Array) -> Array:
 
 def suda(n: int) -> tuple[float, float]:
     """SUDA2 of eight keys, the count of the file included; the peer runs on the counted cells in numpy."""
-    data, measure = persons(n), sm.Suda()
+    data, measure = persons(n), sm.risk.SUDA()
     met = data.view(distinct_cells, data.keys)
     assert np.array_equal(plain_suda(met.codes, met.count)[met.code], measure.suda(data))
     return timed(measure, data), seconds(lambda: plain_suda(met.codes, met.count), 3)
@@ -97,7 +97,7 @@ def suda(n: int) -> tuple[float, float]:
 
 def suda_of_counted_cells(n: int) -> tuple[float, float]:
     """The same where the file's cells are known, as for every measure after the first."""
-    data, measure = persons(n), sm.Suda()
+    data, measure = persons(n), sm.risk.SUDA()
     met = data.view(distinct_cells, data.keys)
     measure.score(data, data, RNG)
     return seconds(lambda: measure.score(data, data, RNG), 10), seconds(lambda: plain_suda(met.codes, met.count), 3)
@@ -108,7 +108,7 @@ def l_diversity(n: int) -> tuple[float, float]:
     data = persons(n)
     keys, secret = data.names[:7], data.names[7]
     codes = pl.DataFrame({name: data.codes(name) for name in data.names})
-    measure = sm.LDiversity(secret, on=keys)
+    measure = sm.risk.LDiversity(secret, on=keys)
     return timed(measure, data), seconds(lambda: codes.select((pl.col(secret).n_unique().over(keys) < 2).mean()), 3)
 
 
@@ -122,7 +122,7 @@ def unsafe_combinations(n: int) -> tuple[float, float]:
             for chosen in combinations(data.names, size):
                 codes.select(pl.len().over(chosen) < 3)
 
-    return timed(sm.UnsafeCombinations(), data), seconds(plain)
+    return timed(sm.risk.UnsafeCombinations(), data), seconds(plain)
 
 
 def attribute_inference(n: int) -> tuple[float, float]:
@@ -137,7 +137,7 @@ def attribute_inference(n: int) -> tuple[float, float]:
             far = (codes != codes[person]).sum(axis=1)
             (hidden[far == far.min()] == hidden[person]).mean()
 
-    return timed(sm.AttributeInference(secret, on=keys), data, 1), seconds(plain, 2) * 100
+    return timed(sm.risk.AttributeInference(secret, on=keys), data, 1), seconds(plain, 2) * 100
 
 
 JOBS: list[tuple[str, Callable[[int], tuple[float, float]], tuple[int, ...], str]] = [

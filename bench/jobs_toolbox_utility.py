@@ -9,9 +9,9 @@ import numpy as np
 
 import sdcmap as sm
 from jobs import persons, seconds
-from sdcmap.kernels.queries import range_sums
-from sdcmap.microdata import Array, Microdata
-from sdcmap.randomness import Stream
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.kernels.tables.queries import range_sums
 
 STREAM = Stream.of_seed(2**130)
 AMOUNTS = ("wage", "interest")
@@ -30,7 +30,7 @@ def margins(n: int) -> tuple[float, float]:
     """Kolmogorov-Smirnov of two noisy amounts; the peer looks both samples up in each other with numpy."""
     data = sm.demo.population(n, seed=1)
     masked = sm.Noise(on=AMOUNTS).apply(data, STREAM)
-    measure = sm.KolmogorovSmirnov(on=AMOUNTS)
+    measure = sm.utility.KolmogorovSmirnov(on=AMOUNTS)
     measure.apply(data, masked, rng())
 
     def plain() -> None:
@@ -46,7 +46,7 @@ def tables(n: int) -> tuple[float, float]:
     """Relative error of all tables up to three of eight keys; the peer counts each table of both files with numpy."""
     data = persons(n)
     masked = sm.Swap(on=["Educ", "Race"], rate=0.05).apply(data, STREAM)
-    measure = sm.TableError()
+    measure = sm.utility.TableError()
     measure.apply(data, masked, rng())
     codes = [np.column_stack([d.codes(name) for name in data.keys]).astype(np.int64) for d in (data, masked)]
 
@@ -77,7 +77,7 @@ def propensity(n: int) -> tuple[float, float]:
     data = persons(n)
     masked = sm.Swap(on=["Educ", "Race"], rate=0.05).apply(data, STREAM)
     on = ("Age", "Educ", "Race", "Sex")
-    measure = sm.Propensity(on=on)
+    measure = sm.utility.Propensity(on=on)
     measure.apply(data, masked, rng())
 
     def plain() -> None:
@@ -97,7 +97,7 @@ def propensity_of_amounts(n: int) -> tuple[float, float]:
     """pMSE of two keys and two amounts, on rows in blocks, with its null; the peer on the whole design, without a null."""
     data = sm.demo.population(n, seed=1)
     masked = sm.Noise(on=AMOUNTS).apply(data, STREAM)
-    measure = sm.Propensity(on=("Educ", "Sex", *AMOUNTS))
+    measure = sm.utility.Propensity(on=("Educ", "Sex", *AMOUNTS))
     measure.apply(data, masked, rng())
 
     def plain() -> None:

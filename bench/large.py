@@ -27,8 +27,8 @@ limit = int(sys.argv[3])
 if limit:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 import sdcmap as sm
-from sdcmap.blocks import read_in_blocks
-from sdcmap.sweep import sweep
+from sdcmap.files.blocks import read_in_blocks
+from sdcmap.study.sweeping import sweep
 
 peak = [0]
 def watch():

@@ -17,17 +17,17 @@ NUMBERS = (*KNOWN, WANTED)
 RECORDS, REPLICATES, SEED = 400, 5, 2001
 LIMIT = -0.5
 
-INTRUDER = {"on": WANTED, "attack": sm.Informed(on=KNOWN)}
+INTRUDER = {"on": WANTED, "attack": sm.risk.Informed(on=KNOWN)}
 SOCIETY = {"on": WANTED, "of": "coefficient", "formula": f"rent ~ {WANTED}", "user": "informed", "prior_records": 50}
 MEASURES = {
-    "IEK": sm.IntruderKnowledge(**INTRUDER),
-    "RDH": sm.DiscreditHarm(**INTRUDER),
-    "SEK": sm.SocietyKnowledge(**SOCIETY),
-    "DUS": sm.SocietyUtility(**SOCIETY),
-    "IEK, record known": sm.IntruderKnowledge(on=WANTED, scenario="noise"),
-    "Informed": sm.Informed(on=KNOWN),
-    "NearestRecord": sm.NearestRecord(one_to_one=True, on=KNOWN),
-    "KnownIndex (x variance)": sm.KnownIndex(on=WANTED),
+    "IEK": sm.risk.IntruderKnowledge(**INTRUDER),
+    "RDH": sm.risk.DiscreditHarm(**INTRUDER),
+    "SEK": sm.utility.SocietyKnowledge(**SOCIETY),
+    "DUS": sm.utility.SocietyUtility(**SOCIETY),
+    "IEK, record known": sm.risk.IntruderKnowledge(on=WANTED, scenario="noise"),
+    "Informed": sm.risk.Informed(on=KNOWN),
+    "NearestRecord": sm.risk.NearestRecord(one_to_one=True, on=KNOWN),
+    "KnownIndex (x variance)": sm.risk.KnownIndex(on=WANTED),
     "SmallCells": sm.SmallCells(on=("region", "size")),
 }
 METHODS = {
@@ -105,7 +105,7 @@ def draw(scores: sm.Scores) -> sm.Choice:
     """Both planes."""
     ru = sm.RUMap(scores, risk=MEASURES["IEK"], utility=MEASURES["SEK"])
     choice = ru.choose(rule())
-    sm.draw_criterion(ru, choice, unit="of prior uncertainty", names=NAMES).save(IMAGES / "global-risk.svg")
+    sm.charts.draw_criterion(ru, choice, unit="of prior uncertainty", names=NAMES).save(IMAGES / "global-risk.svg")
     return choice
 
 

@@ -8,12 +8,23 @@ import numpy as np
 import polars as pl
 
 import sdcmap as sm
-from sdcmap.randomness import Stream
+from sdcmap.core.streams import Stream
 
 PAGE = Path(__file__).with_name("information-loss.md")
 BEGIN, END = "<!-- computed -->", "<!-- end -->"
 RECORDS, SEEDS = 2_000, 20
-MEASURES = [sm.RelativeLoss(), sm.IL1(), sm.IL1s(), sm.IL2(), sm.IL3(), sm.IL4(), sm.IL5(), sm.S0(), sm.S1(), sm.S2()]
+MEASURES = [
+    sm.utility.RelativeLoss(),
+    sm.utility.IL1(),
+    sm.IL1s(),
+    sm.utility.IL2(),
+    sm.utility.IL3(),
+    sm.utility.IL4(),
+    sm.utility.IL5(),
+    sm.utility.S0(),
+    sm.utility.S1(),
+    sm.utility.S2(),
+]
 
 
 def files() -> dict[str, sm.Microdata]:

@@ -10,13 +10,13 @@ from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from sdcmap.forms import parameters
-from sdcmap.measure import Measure
-from sdcmap.method import Method
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range, Value, hints
+from sdcmap.explore.forms import parameters
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.utility import UTILITIES
-from sdcmap.value import Range, Value, hints
 
 FOLDER = Path(__file__).parent / "reference"
 GROUPS = {"Methods": METHODS, "Risk measures": RISKS, "Utility measures": UTILITIES}

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sdcmap as sm
-from sdcmap.kernels.pareto import linear_optima, undominated
-from sdcmap.scores import Scores
+from sdcmap.kernels.decision.pareto import linear_optima, undominated
+from sdcmap.study.scores import Scores
 
 FEW = st.integers(0, 5).map(float) | st.sampled_from([math.inf, -math.inf, math.nan])
 
@@ -143,7 +143,7 @@ def test_the_worst_of_several_risks() -> None:
     people = sm.demo.population(300)
     strict, lax = sm.SmallCells(n=5), sm.SmallCells(n=2)
     plan = sm.Plan(
-        sm.Swap(on="Sex", rate=0.1), [strict, lax, sm.KnownIndex(on="wage"), sm.Hellinger()], replicates=3, seed=1
+        sm.Swap(on="Sex", rate=0.1), [strict, lax, sm.risk.KnownIndex(on="wage"), sm.Hellinger()], replicates=3, seed=1
     )
     scores = sm.sweep(people, plan, workers=1)
     worst = sm.RUMap(scores, [lax, strict], sm.Hellinger())
@@ -152,11 +152,11 @@ def test_the_worst_of_several_risks() -> None:
     both = [sm.RUMap(scores, one, sm.Hellinger()).points["risk"].to_numpy() for one in (lax, strict)]
     assert scaled.points["risk"].to_list() == np.maximum(both[0] / 0.01, both[1]).tolist()
     assert "share of its limit" in scaled.labels[0]
-    with pytest.raises(sm.PlanError, match="different units"):
-        sm.RUMap(scores, [strict, sm.KnownIndex(on="wage")], sm.Hellinger())
-    with pytest.raises(sm.PlanError, match="one positive limit for each"):
+    with pytest.raises(sm.errors.PlanError, match="different units"):
+        sm.RUMap(scores, [strict, sm.risk.KnownIndex(on="wage")], sm.Hellinger())
+    with pytest.raises(sm.errors.PlanError, match="one positive limit for each"):
         sm.RUMap(scores, [strict, lax], sm.Hellinger(), limits=[0.1])
-    with pytest.raises(sm.PlanError, match="Did you mean 'Hellinger'"):
+    with pytest.raises(sm.errors.PlanError, match="Did you mean 'Hellinger'"):
         sm.RUMap(scores, strict, "Helinger")
 
 
@@ -220,7 +220,7 @@ def test_rules_on_the_mean_end_at_one_concrete_candidate(ru: sm.RUMap) -> None:
 
 
 def test_a_quantile_needs_enough_replicates(ru: sm.RUMap) -> None:
-    with pytest.raises(sm.PlanError, match="needs at least 20 replicates"):
+    with pytest.raises(sm.errors.PlanError, match="needs at least 20 replicates"):
         ru.choose(sm.Threshold(risk=0.3, by="quantile"))
     draws = [(r / 100, 0.5) for r in range(20)]
     many = sm.RUMap(scores_of({"A": draws, "B": [(0.18, 0.6)] * 20}), "R", "U")
@@ -245,7 +245,7 @@ def test_ideal_point_scales_by_anchors_or_bounds_never_by_candidates(ru: sm.RUMa
     assert ru.choose(sm.IdealPoint()).candidate == by_hand.sort("d")["id"][0]
     assert ru.choose(sm.IdealPoint(scale="bounds", weight=1)).risk == 0.1
     open_end = sm.RUMap(scores_of({"Identity": [(math.inf, 0.0)], "A": [(0.1, 0.2)]}), "R", "U")
-    with pytest.raises(sm.PlanError, match="two finite, different ends"):
+    with pytest.raises(sm.errors.PlanError, match="two finite, different ends"):
         open_end.choose(sm.IdealPoint())
 
 
@@ -257,7 +257,7 @@ def test_an_infinite_risk_never_passes() -> None:
 
 def test_expectations_choose_the_method_and_take_draw_number_zero() -> None:
     people = sm.demo.population(200)
-    measures = [sm.KnownIndex(on="wage"), sm.MeanPrecision(on="wage")]
+    measures = [sm.risk.KnownIndex(on="wage"), sm.utility.MeanPrecision(on="wage")]
     plan = sm.Plan(sm.grid(sm.Noise, on="wage", variance=[0.1, 0.5]), measures, replicates=30, seed=6)
     scores = sm.sweep(people, plan, workers=1)
     ru = sm.RUMap(scores, *measures)

@@ -28,7 +28,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.release.prepare import prepare, rounded
+from sdcmap.bundle.prepare import prepare, rounded
 
 SEED = 0xC0FFEE5EED5ECBE7_0123_4567_89AB_CDEF_DEADBEEF_FEEDFACE_0BADF00D_17171717
 ROWS = 260
@@ -38,8 +38,8 @@ LEAKY = '''
 from dataclasses import dataclass
 from typing import ClassVar
 import sdcmap as sm
-from sdcmap.method import Method
-from sdcmap.measure import Estimate, Measure
+from sdcmap.core.method import Method
+from sdcmap.core.measure import Estimate, Measure
 
 @dataclass(frozen=True)
 class Leaky(Method):
@@ -88,7 +88,7 @@ if __name__ == "__main__":
                   lambda: sm.score(data, data.only(["Age"]), sm.IL1s(on="Wage"))):
         try:
             print(wrong())
-        except sm.SdcmapError as error:
+        except sm.errors.SdcmapError as error:
             print(type(error).__name__, error)
 """
 

@@ -12,11 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
+from sdcmap.core.catalogue import drawn
+from sdcmap.core.chart import Chart
+from sdcmap.core.measure import Measure
+from sdcmap.core.rule import Choice, Rule
 from sdcmap.errors import PlanError
-from sdcmap.kernels.pareto import linear_optima, undominated
-from sdcmap.measure import Measure
-from sdcmap.rule import Rule
-from sdcmap.scores import BAND_REPLICATES, Scores
+from sdcmap.kernels.decision.pareto import linear_optima, undominated
+from sdcmap.study.scores import BAND_REPLICATES, Scores
 
 IDENTITY = "Identity"  # the anchor where everything is released
 SCORE_NAMES = {"S0": "A-score", "S1": "D-score", "S2": "S-score"}  # Yancey, Winkler, Creecy (2002), section 3.5
@@ -63,6 +65,11 @@ class RUMap:
     def _fact(self, measure: str, column: str) -> Any:
         self.scores.column(measure)
         return self.scores.measure.filter(pl.col("name") == measure)[column][0]
+
+    def end(self, measure: str, name: str) -> float | None:
+        """A number that a measure declares: "low" or "high" of its bounds, or "at_nothing"."""
+        value: float | None = self._fact(measure, name)
+        return value
 
     @cached_property
     def signs(self) -> tuple[float, float]:
@@ -156,12 +163,12 @@ class RUMap:
     def _with_frontier(self, table: pl.DataFrame) -> pl.DataFrame:
         anchor = (table["method"] == IDENTITY).to_numpy()
         asked = ~anchor & (table["fair"].to_numpy() if "fair" in table.columns else True)
-        risk, loss = self._losses(table)
+        risk, loss = self.losses(table)
         frontier = np.zeros(len(table), dtype=bool)
         frontier[asked] = undominated(risk[asked], loss[asked])
         return table.with_columns(pl.Series("anchor", anchor), pl.Series("frontier", frontier))
 
-    def _losses(self, table: pl.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def losses(self, table: pl.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Both axes turned so that less is better."""
         return self.signs[0] * table["risk"].to_numpy(), self.signs[1] * table["utility"].to_numpy()
 
@@ -182,7 +189,7 @@ class RUMap:
         hits = dict.fromkeys(masked["method"].unique(), 0)
         for replicate in replicates:
             table = pl.concat([varying.filter(pl.col("replicate") == replicate), constant])
-            for method in table["method"].filter(pl.Series(undominated(*self._losses(table)))):
+            for method in table["method"].filter(pl.Series(undominated(*self.losses(table)))):
                 hits[method] += 1
         rows = [(method, *_wilson(hit, len(replicates))) for method, hit in hits.items()]
         names = ("membership", "membership_low", "membership_high")
@@ -212,21 +219,19 @@ class RUMap:
         utility that is better when higher the loss is its negative.
         """
         table = (self.means if by == "mean" else self.points.filter("fair")).filter(~pl.col("anchor"))
-        path = linear_optima(*self._losses(table))
+        path = linear_optima(*self.losses(table))
         rows = table[[index for _, _, index in path]].select(
             *(["id", "replicate"] if by == "release" else []), "method", "risk", "utility"
         )
         return pl.DataFrame({"from": [p[0] for p in path], "to": [p[1] for p in path]}).hstack(rows)
 
-    def choose(self, rule: Rule) -> Any:
+    def choose(self, rule: Rule) -> Choice:
         """The `Choice` that a rule makes on this map."""
         return rule.choose(self)
 
-    def draw(self, **options: Any) -> Any:
-        """The map as a chart with `.save("map.html" | ".svg" | ".png")`; options as in `sdcmap.draw_map`."""
-        import sdcmap  # a door upstairs: charts know the map, the map does not know charts
-
-        return sdcmap.draw_map(self, **options)
+    def draw(self, **options: Any) -> Chart:
+        """The map as a chart with `.save("map.html" | ".svg" | ".png")`; options as in `sdcmap.charts.draw_map`."""
+        return drawn("draw_map", self, **options)
 
 
 def overall_score(loss: Number, reidentified: Number) -> Number:

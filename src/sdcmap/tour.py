@@ -7,20 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from sdcmap.bundle import release
 from sdcmap.choose import Threshold
-from sdcmap.demo import population
+from sdcmap.core.grid import grid, subsets
+from sdcmap.dossier import report
 from sdcmap.errors import SdcmapError
-from sdcmap.grid import grid, subsets
-from sdcmap.io import Source, write
+from sdcmap.explore.demo import population
+from sdcmap.files.reading import Source
+from sdcmap.files.writing import write
 from sdcmap.map import RUMap
 from sdcmap.methods import Swap
-from sdcmap.plan import Plan
-from sdcmap.release import release
-from sdcmap.report import report
 from sdcmap.risk import SmallCells
-from sdcmap.scoring import score
-from sdcmap.study import Study
-from sdcmap.sweep import sweep
+from sdcmap.study.folder import Study
+from sdcmap.study.jobs import score
+from sdcmap.study.plan import Plan
+from sdcmap.study.sweeping import sweep
 from sdcmap.utility import Hellinger
 
 MARK = "made by sdcmap demo"

@@ -29,27 +29,27 @@ def test_position_and_index_by_hand() -> None:
     data = sm.read(pl.DataFrame({"x": [1.0, 5.0, 5.0, 9.0]}), numeric="all")
     masked = data.change(None, {"x": np.array([2.0, 4.0, 8.0, 7.0])})
     score = lambda measure: measure.score(data, masked, RNG).value
-    assert score(sm.Position(on="x")) == 1
-    assert score(sm.Index(on="x")) == 1 / 4
-    assert score(sm.Position(on="x", target="minimum")) == 1
-    assert score(sm.Index(on="x", target=0.5)) == pytest.approx(1 / 5)  # ties: the mean of 1 and 9
-    assert score(sm.Position(on="x", target=0.5)) == 1  # rank 2 of 2, 4, 7, 8 is 4
-    assert sm.Index(on="x").nothing(data) == pytest.approx(1 / 16)  # the mean 5 is 4 away
-    assert sm.Position(on="x").score(data, data.change(None, {}), RNG).value == np.inf
+    assert score(sm.risk.Position(on="x")) == 1
+    assert score(sm.risk.Index(on="x")) == 1 / 4
+    assert score(sm.risk.Position(on="x", target="minimum")) == 1
+    assert score(sm.risk.Index(on="x", target=0.5)) == pytest.approx(1 / 5)  # ties: the mean of 1 and 9
+    assert score(sm.risk.Position(on="x", target=0.5)) == 1  # rank 2 of 2, 4, 7, 8 is 4
+    assert sm.risk.Index(on="x").nothing(data) == pytest.approx(1 / 16)  # the mean 5 is 4 away
+    assert sm.risk.Position(on="x").score(data, data.change(None, {}), RNG).value == np.inf
 
 
 def test_missing_values_and_targets_that_vanish() -> None:
     data = sm.read(pl.DataFrame({"x": [1.0, None, 9.0]}), numeric="all")
     gone = data.change(None, {"x": np.array([1.0, np.nan, np.nan])})
-    with pytest.raises(sm.Undefined, match="not in the masked file"):
-        sm.Index(on="x").score(data, gone, RNG)
-    assert sm.Position(on="x").score(data, gone, RNG).value == pytest.approx(1 / 64)
-    with pytest.raises(sm.PlanError, match=r"Position.target must be in \(0, 1\)"):
-        sm.Position(on="x", target=1.5)
+    with pytest.raises(sm.errors.Undefined, match="not in the masked file"):
+        sm.risk.Index(on="x").score(data, gone, RNG)
+    assert sm.risk.Position(on="x").score(data, gone, RNG).value == pytest.approx(1 / 64)
+    with pytest.raises(sm.errors.PlanError, match=r"Position.target must be in \(0, 1\)"):
+        sm.risk.Position(on="x", target=1.5)
 
 
 def test_rank_of_a_percentile_is_not_shifted_by_rounding() -> None:
-    from sdcmap.kernels.position import rank_of
+    from sdcmap.kernels.statistics.position import rank_of
 
     assert [rank_of(p, 100) for p in (0.01, 0.07, 0.29, 0.57, 0.99)] == [0, 6, 28, 56, 98]
     assert rank_of(0.99, 177) == 175  # ceil(175.23) = 176
@@ -59,7 +59,7 @@ def test_rank_of_a_percentile_is_not_shifted_by_rounding() -> None:
 def test_index_of_an_isolated_maximum_is_one_over_the_noise_variance(shared: Path) -> None:
     """Untruncated, R = 1/(share S^2); 2,000 replicates, within 4 standard errors."""
     data, _ = incomes(shared)
-    measures = [sm.Index(on="income"), sm.MeanPrecision(on="income")]
+    measures = [sm.risk.Index(on="income"), sm.utility.MeanPrecision(on="income")]
     plan = sm.Plan(sm.Noise(on="income", variance=0.2), measures, replicates=2000, seed=3)
     pooled = sm.sweep(data, plan, workers=1).pooled(measures[0].text)
     row = pooled.filter(pl.col("method") != "Identity").row(0, named=True)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sdcmap import theory
-from sdcmap.kernels.order_statistics import normal_moments
+from sdcmap.kernels.statistics.order_statistics import normal_moments
 from sdcmap.theory import NoiseModel
 
 MODEL = NoiseModel(n=200, variance=1.0, p=0.99)

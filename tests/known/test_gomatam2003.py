@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.cells import moves
+from sdcmap.core.streams import Stream
+from sdcmap.data.cells import moves
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.methods.swap import stacked_codes
-from sdcmap.microdata import Array, Microdata
-from sdcmap.randomness import Stream
 
 LETTERS = dict(zip("AWEMRSHI", ("Age", "WrkTyp", "Educ", "MarStat", "Race", "Sex", "Hours", "Income"), strict=True))
 RNG = np.random.default_rng(0)
@@ -43,8 +43,8 @@ def test_swaps_in_file_order(
     for measure, golden in (
         (sm.SmallCells(), risk),
         (sm.Hellinger(), distance),
-        (sm.TotalVariation(), variation),
-        (sm.EntropyChange(), entropy),
+        (sm.utility.TotalVariation(), variation),
+        (sm.utility.EntropyChange(), entropy),
     ):
         assert measure.score(cps8d, masked, RNG).value == pytest.approx(golden, abs=5e-9)
 
@@ -52,7 +52,7 @@ def test_swaps_in_file_order(
 def test_race_and_income_at_five_percent_lack_pairs(cps8d: Microdata) -> None:
     _, found, wanted = swapped_in_file_order(cps8d, ("Race", "Income"), 0.05)
     assert (found, wanted) == (2009, 2442)
-    with pytest.raises(sm.Infeasible, match="admissible pairs of the 2442"):
+    with pytest.raises(sm.errors.Infeasible, match="admissible pairs of the 2442"):
         sm.Swap(on=["Race", "Income"], rate=0.05).apply(cps8d, Stream.of_seed(1))
 
 
@@ -67,7 +67,9 @@ def test_greedy_pairing_fills_race_and_income_at_five_percent(cps8d: Microdata) 
 
 def test_greedy_pairing_ends_when_no_pair_is_left(cps8d: Microdata) -> None:
     """1,080 + 6,000 disjoint pairs of Race and Income exist, and no more."""
-    with pytest.raises(sm.Infeasible, match="found 7080 admissible pairs of the 9768 .* no two of the 34682 records"):
+    with pytest.raises(
+        sm.errors.Infeasible, match="found 7080 admissible pairs of the 9768 .* no two of the 34682 records"
+    ):
         sm.Swap(on=["Race", "Income"], rate=0.2, pairing="greedy").apply(cps8d, Stream.of_seed(1))
     masked = sm.Swap(on=["Race", "Income"], rate=7080 / 48842, pairing="greedy").apply(cps8d, Stream.of_seed(1))
     assert len(moves(cps8d, masked, ("Race", "Income")).rows) == 2 * 7080
@@ -94,8 +96,10 @@ def test_the_tiny_file() -> None:
     rows = np.array([0, 4])
     masked = data.change(rows, {"v": data.codes("v")[rows[::-1]]})
     assert sm.Hellinger().score(data, masked, RNG).value == pytest.approx(0.2391463117, abs=5e-11)
-    assert sm.TotalVariation().score(data, masked, RNG).value == pytest.approx(1 / 3, abs=1e-15)
-    assert sm.EntropyChange().score(data, masked, RNG).value == pytest.approx(0, abs=1e-15)  # 2,1,1,2 became 1,2,2,1
+    assert sm.utility.TotalVariation().score(data, masked, RNG).value == pytest.approx(1 / 3, abs=1e-15)
+    assert sm.utility.EntropyChange().score(data, masked, RNG).value == pytest.approx(
+        0, abs=1e-15
+    )  # 2,1,1,2 became 1,2,2,1
     assert sm.SmallCells(n=3).score(data, masked, RNG).value == 1
     assert sm.SmallCells(n=2).score(data, masked, RNG).value == 0.5
 

@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.kernels.copula import rank_mapped
-from sdcmap.kernels.univariate_groups import group_means, group_medians
-from sdcmap.microdata import Array, Microdata
-from sdcmap.randomness import Stream
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.kernels.grouping.univariate_groups import group_means, group_medians
+from sdcmap.kernels.masking.copula import rank_mapped
 
 ONCE = Stream.of_seed(1)
 
@@ -167,7 +167,7 @@ def test_swap_rate_of_households(rate: float, moved: int) -> None:
     """Tests of recordSwap: with 10,000 households, swaprate .05/.1/.25 moves exactly 500/1000/2500 of them; all members
     move together, and no other column changes."""
     data = households(10_000)
-    method = sm.HouseholdSwap(["region", "district"], rate=rate, similar=[["hsize"]], k=0)
+    method = sm.methods.HouseholdSwap(["region", "district"], rate=rate, similar=[["hsize"]], k=0)
     masked = method.apply(data, ONCE)
     differs = data.codes("district") != masked.codes("district")
     own = data.codes("hid")
@@ -195,10 +195,10 @@ def test_a_household_without_a_partner_stays() -> None:
     both_alike, size_alike = ["hsize", "tenure"], ["hsize"]
 
     def moved(**given: object) -> Array:
-        method = sm.HouseholdSwap("district", rate=0, risk_on="age", k=2, **given)  # type: ignore[arg-type]
+        method = sm.methods.HouseholdSwap("district", rate=0, risk_on="age", k=2, **given)  # type: ignore[arg-type]
         return np.unique(frame["hid"].to_numpy()[data.codes("district") != method.apply(data, ONCE).codes("district")])
 
-    with pytest.raises(sm.Infeasible, match="2 households at risk have no partner"):
+    with pytest.raises(sm.errors.Infeasible, match="2 households at risk have no partner"):
         moved(similar=[both_alike])
     assert len(moved(similar=[both_alike], partial=True)) == 496
     found = moved(similar=[both_alike, size_alike])

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.cells import distinct_cells
-from sdcmap.kernels.individual_risk import individual_risk
-from sdcmap.kernels.wildcards import wildcard_sums
+from sdcmap.data.cells import distinct_cells
+from sdcmap.kernels.tables.individual_risk import individual_risk
+from sdcmap.kernels.tables.wildcards import wildcard_sums
 
 NA = -1
 FRANCDAT = np.array(
@@ -184,7 +184,7 @@ def test_top_coding_of_ages(shared: Path) -> None:
 def test_pram_expectation() -> None:
     """S, anon_methods: counts 5000, 500, 400 become 5045, 460, 395 in expectation; 200 seeds, within 4 standard errors."""
     data = sm.read(pl.DataFrame({"x": np.repeat(["a", "b", "c"], [5000, 500, 400])}), keys="all")
-    method = sm.Pram(on="x", matrix=[[1, 0, 0], [0.05, 0.8, 0.15], [0.05, 0.15, 0.8]])
+    method = sm.PRAM(on="x", matrix=[[1, 0, 0], [0.05, 0.8, 0.15], [0.05, 0.15, 0.8]])
     counts = np.array([np.bincount(sm.mask(data, method, seed=seed).codes("x")) for seed in range(200)])
     error = counts.std(axis=0, ddof=1) / np.sqrt(len(counts))
     assert (np.abs(counts.mean(axis=0) - [5045, 460, 395]) < 4 * error).all()
@@ -195,5 +195,5 @@ def test_pram_by_the_identity_changes_nothing() -> None:
     """T, test_pram: an identity matrix leaves the data as they are."""
     data = sm.demo.population(500, seed=1)
     size = data.level_count("Educ")
-    masked = sm.mask(data, sm.Pram(on="Educ", matrix=np.eye(size).tolist()), seed=1)
+    masked = sm.mask(data, sm.PRAM(on="Educ", matrix=np.eye(size).tolist()), seed=1)
     assert (masked.codes("Educ") == data.codes("Educ")).all()

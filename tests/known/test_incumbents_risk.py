@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.cells import distinct_cells
-from sdcmap.kernels.individual_risk import household_risks
-from sdcmap.kernels.log_linear import main_effect_means
+from sdcmap.data.cells import distinct_cells
+from sdcmap.kernels.tables.individual_risk import household_risks
+from sdcmap.kernels.tables.log_linear import main_effect_means
 
 RNG = np.random.default_rng(0)
 FIVE = ("urbrur", "roof", "walls", "water", "sex")
@@ -66,10 +66,10 @@ def testdata(shared: Path) -> sm.Microdata:
 def test_individual_risk_of_francdat(francdat: sm.Microdata) -> None:
     """G, freqCalc and indivRisk: 4 records violate 2-anonymity, 8 violate 3-anonymity."""
     printed = [0.01714426, 0.02204233, 0.02204233, 0.17707583, 0.01165448, 0.29706308, 0.40235948, 0.01714426]
-    np.testing.assert_allclose(sm.IndividualRisk().records(francdat, francdat), printed, atol=5e-9)
+    np.testing.assert_allclose(sm.risk.IndividualRisk().records(francdat, francdat), printed, atol=5e-9)
     assert scored(sm.KAnonymity(k=2), francdat).parts["records"] == 4
     assert scored(sm.KAnonymity(k=3), francdat).parts["records"] == 8
-    assert scored(sm.IndividualRisk(), francdat).value == pytest.approx(0.12081576, abs=5e-9)
+    assert scored(sm.risk.IndividualRisk(), francdat).value == pytest.approx(0.12081576, abs=5e-9)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_frequencies_with_missing_values(francdat: sm.Microdata, alpha: float, f
 
 def test_individual_risk_of_the_test_table() -> None:
     """T, test_indivRisk: approximate and exact, without and with A8, C3 and C7 missing; survey = FALSE."""
-    approximate, exact = sm.IndividualRisk(), sm.IndividualRisk(form="exact")
+    approximate, exact = sm.risk.IndividualRisk(), sm.risk.IndividualRisk(form="exact")
     whole, part = table_a(), table_a(("A", 7), ("C", 2), ("C", 6))
     first, other = 0.01369863, [0.08579129, 0.17707583, 0.01877883, 0.01877883, 0.03931625]
     for measure, three in ((approximate, first), (exact, 0.01355297)):
@@ -108,10 +108,10 @@ def test_risk_of_the_guide(guide: sm.Microdata) -> None:
     """S, measure_risk, table 4.1: individual and global risk, expected re-identifications, violations."""
     printed = [0.00542452, 0.00542452, 0.025096439, 0.012563425, 0.028247279, 0.012563425, 0.029010932, 0.025096439]
     printed += [0.007403834, 0.007403834]
-    np.testing.assert_allclose(sm.IndividualRisk().records(guide, guide), printed, atol=5e-10)
-    assert scored(sm.IndividualRisk(), guide).value == pytest.approx(0.0158234649, abs=5e-11)
-    assert scored(sm.ExpectedReidentifications(), guide).value == pytest.approx(0.1582, abs=5e-5)
-    assert scored(sm.IndividualRisk(summary="share above", threshold=0.05), guide).value == 0
+    np.testing.assert_allclose(sm.risk.IndividualRisk().records(guide, guide), printed, atol=5e-10)
+    assert scored(sm.risk.IndividualRisk(), guide).value == pytest.approx(0.0158234649, abs=5e-11)
+    assert scored(sm.risk.ExpectedReidentifications(), guide).value == pytest.approx(0.1582, abs=5e-5)
+    assert scored(sm.risk.IndividualRisk(summary="share above", threshold=0.05), guide).value == 0
     assert [scored(sm.KAnonymity(k=k), guide).parts["records"] for k in (2, 3)] == [4, 10]
 
 
@@ -125,20 +125,20 @@ def test_calc_risks() -> None:
     """T, test_calcRisks: frequencies 2,1,2,1,1,2,1,2,1,1 have risk .8, 8 re-identifications; with a missing record
     .4375, 1.75."""
     keys = sm.read(pl.DataFrame({"key": [*"abacdefegh"]}), keys="all")
-    assert scored(sm.ExpectedReidentifications(), keys) == (8, None, {"share": 0.8})
+    assert scored(sm.risk.ExpectedReidentifications(), keys) == (8, None, {"share": 0.8})
     part = sm.read(pl.DataFrame({"key": ["a", "b", None, "c"]}), keys="all")
-    assert sm.IndividualRisk().records(part, part).tolist() == [0.5, 0.5, 0.25, 0.5]
-    assert scored(sm.ExpectedReidentifications(), part) == (1.75, None, {"share": 0.4375})
+    assert sm.risk.IndividualRisk().records(part, part).tolist() == [0.5, 0.5, 0.25, 0.5]
+    assert scored(sm.risk.ExpectedReidentifications(), part) == (1.75, None, {"share": 0.4375})
 
 
 # ---- testdata -------------------------------------------------------------------------------------------------
 def test_global_risk_of_testdata(testdata: sm.Microdata) -> None:
     """G, measure_risk: weighted, unweighted and hierarchical re-identifications; head of the risks."""
-    risk = sm.IndividualRisk().records(testdata, testdata)
+    risk = sm.risk.IndividualRisk().records(testdata, testdata)
     np.testing.assert_allclose(risk[[0, 1, 4, 5]], [2.793218e-5, 2.857061e-5, 6.249609e-5, 6.710959e-5], atol=5e-12)
-    assert scored(sm.ExpectedReidentifications(), testdata).value == pytest.approx(1.5272045, abs=5e-8)
-    assert scored(sm.IndividualRisk(), testdata).value == pytest.approx(0.000333451, abs=5e-10)
-    household = scored(sm.HouseholdRisk(), testdata)
+    assert scored(sm.risk.ExpectedReidentifications(), testdata).value == pytest.approx(1.5272045, abs=5e-8)
+    assert scored(sm.risk.IndividualRisk(), testdata).value == pytest.approx(0.000333451, abs=5e-10)
+    household = scored(sm.risk.HouseholdRisk(), testdata)
     assert household.parts["expected"] == pytest.approx(7.1770286, abs=5e-8)
     assert household.value == pytest.approx(0.001567037, abs=5e-10)
 
@@ -147,14 +147,14 @@ def test_unweighted_risk_of_testdata(shared: Path) -> None:
     """G, measure_risk without weights: 93 re-identifications, and 165 records of higher risk than the main part (above
     median + 2 MAD and above .1)."""
     data = sm.read(shared / "data" / "sdcmicro_testdata.csv", keys=FIVE)
-    found = scored(sm.ExpectedReidentifications(), data)
+    found = scored(sm.risk.ExpectedReidentifications(), data)
     assert found.value == pytest.approx(93, abs=1e-9)
     assert found.parts["share"] == pytest.approx(0.02030568, abs=5e-9)
-    risk = sm.IndividualRisk().records(data, data)
+    risk = sm.risk.IndividualRisk().records(data, data)
     np.testing.assert_allclose(risk[[0, 1, 4, 5]], [0.002785515, 0.002849003, 0.006211180, 0.006666667], atol=5e-10)
     spread = 1.4826 * np.median(np.abs(risk - np.median(risk)))
     line = max(float(np.median(risk) + 2 * spread), 0.1)
-    above = scored(sm.IndividualRisk(summary="share above", threshold=line), data)
+    above = scored(sm.risk.IndividualRisk(summary="share above", threshold=line), data)
     assert round(above.value * len(data)) == 165
 
 
@@ -163,7 +163,7 @@ def test_violations_of_testdata(shared: Path) -> None:
     data = sm.read(shared / "data" / "sdcmicro_testdata.csv", keys=SEVEN, weight="sampling_weight")
     assert [scored(sm.KAnonymity(k=k), data).parts["records"] for k in (2, 3, 5)] == [157, 281, 458]
     assert scored(sm.KAnonymity(k=5), data).value == pytest.approx(0.1)
-    found = scored(sm.IndividualRisk(), data).parts
+    found = scored(sm.risk.IndividualRisk(), data).parts
     assert found["expected"] == pytest.approx(10.778299, abs=5e-7)
     assert found["largest"] == pytest.approx(0.04651687, abs=5e-9)
 
@@ -174,7 +174,7 @@ def test_cells_and_records(shared: Path) -> None:
     found = scored(sm.KAnonymity(k=3), data).parts
     n1, both = 157, 281
     assert (found["records"], found["cells"]) == (both, n1 + (both - n1) / 2)
-    argus = scored(sm.UnsafeCombinations(k=3, dimension=7), data).parts
+    argus = scored(sm.risk.UnsafeCombinations(k=3, dimension=7), data).parts
     assert argus["cells of 7"] == found["cells"]
 
 
@@ -182,38 +182,38 @@ def test_testdata2(shared: Path) -> None:
     """All 93 records are unique on seven keys; 4.326069 re-identifications."""
     data = sm.read(shared / "data" / "sdcmicro_testdata2.csv", keys=SEVEN, weight="sampling_weight")
     assert scored(sm.KAnonymity(k=2), data).value == 1
-    assert scored(sm.ExpectedReidentifications(), data).value == pytest.approx(4.326069, abs=5e-7)
+    assert scored(sm.risk.ExpectedReidentifications(), data).value == pytest.approx(4.326069, abs=5e-7)
 
 
 # ---- l-diversity ----------------------------------------------------------------------------------------------
 def test_l_diversity_of_the_guide(guide: sm.Microdata) -> None:
     """S, table 4.3: distinct 1 1 1 2 1 2 1 1 2 2, mean 1.4."""
-    assert sm.LDiversity().diversity(guide).tolist() == [1, 1, 1, 2, 1, 2, 1, 1, 2, 2]
-    assert scored(sm.LDiversity(), guide) == (0.6, None, {"smallest": 1.0, "mean": 1.4})
+    assert sm.risk.LDiversity().diversity(guide).tolist() == [1, 1, 1, 2, 1, 2, 1, 1, 2, 2]
+    assert scored(sm.risk.LDiversity(), guide) == (0.6, None, {"smallest": 1.0, "mean": 1.4})
 
 
 def test_l_diversity_of_testdata(testdata: sm.Microdata) -> None:
     """G, ldiversity: distinct quartiles and mean; entropy exp(H) and recursive (c = 2) of the first records."""
-    distinct = sm.LDiversity().diversity(testdata)
+    distinct = sm.risk.LDiversity().diversity(testdata)
     assert np.quantile(distinct, [0, 0.25, 0.5, 1]).tolist() == [1, 2, 3, 3]
     assert distinct.mean() == pytest.approx(2.3744541, abs=5e-8)
-    entropy = sm.LDiversity(form="entropy").diversity(testdata)[:6]
+    entropy = sm.risk.LDiversity(form="entropy").diversity(testdata)[:6]
     np.testing.assert_allclose(entropy, [1.765424, 1.855345, 1.765424, 1.765424, 1.172525, 1.130836], atol=5e-7)
-    assert sm.LDiversity(form="recursive", c=2).diversity(testdata)[:6].tolist() == [1] * 6
+    assert sm.risk.LDiversity(form="recursive", c=2).diversity(testdata)[:6].tolist() == [1] * 6
 
 
 def test_l_diversity_with_missing_keys() -> None:
     """T, a missing key matches every value: 3 3 3 2 2 2 2."""
     keys = {"sex": [*"FFFMMFF"], "job": [None] * 3 + ["teacher"] * 2 + ["nurse"] * 2, "area": [*"ooooomm"]}
     data = sm.read(pl.DataFrame(keys | {"secret": [*"1021001"]}), keys=list(keys), sensitive=["secret"])
-    assert sm.LDiversity().diversity(data).tolist() == [3, 3, 3, 2, 2, 2, 2]
+    assert sm.risk.LDiversity().diversity(data).tolist() == [3, 3, 3, 2, 2, 2, 2]
 
 
 # ---- SUDA2 ----------------------------------------------------------------------------------------------------
 def test_suda_of_the_guide(guide: sm.Microdata) -> None:
     """S and #226, #227: scores, the first program's scores, and its DIS-SUDA scores at .01."""
-    assert sm.Suda().suda(guide).tolist() == [0, 0, 6, 0, 12, 0, 6, 10, 0, 0]
-    first = sm.Suda(scores="IHSN")
+    assert sm.risk.SUDA().suda(guide).tolist() == [0, 0, 6, 0, 12, 0, 6, 10, 0, 0]
+    first = sm.risk.SUDA(scores="IHSN")
     np.testing.assert_allclose(first.suda(guide), [0, 0, 1.75, 0, 3.25, 0, 1.75, 2.75, 0, 0])
     printed = [0, 0, 0.005120313, 0, 0.010702061, 0, 0.005120313, 0.008775093, 0, 0]
     np.testing.assert_allclose(first.records(guide, guide), printed, atol=5e-10)
@@ -222,18 +222,18 @@ def test_suda_of_the_guide(guide: sm.Microdata) -> None:
 def test_suda_contributions() -> None:
     """#275: scores 2 4 2; a contributes 50 %, b and c 37.5 %."""
     data = sm.read(pl.DataFrame({"a": [*"211"], "b": [*"030"], "c": [*"060"]}), keys="all")
-    assert sm.Suda().suda(data).tolist() == [2, 4, 2]
-    parts = scored(sm.Suda(), data).parts
+    assert sm.risk.SUDA().suda(data).tolist() == [2, 4, 2]
+    parts = scored(sm.risk.SUDA(), data).parts
     assert [parts[f"contribution of {name}"] for name in "abc"] == [0.5, 0.375, 0.375]
 
 
 def test_suda_of_testdata2(shared: Path) -> None:
     """T, test_suda2 (in a comment there): the first record scores 2 on five keys, 180 on seven; 2.73 by IHSN's program."""
     path = shared / "data" / "sdcmicro_testdata2.csv"
-    assert sm.Suda().suda(sm.read(path, keys=FIVE))[0] == 2
+    assert sm.risk.SUDA().suda(sm.read(path, keys=FIVE))[0] == 2
     data = sm.read(path, keys=SEVEN)
-    assert sm.Suda().suda(data)[0] == 180
-    assert sm.Suda(scores="IHSN").suda(data)[0] == pytest.approx(2.73, abs=5e-3)
+    assert sm.risk.SUDA().suda(data)[0] == 180
+    assert sm.risk.SUDA(scores="IHSN").suda(data)[0] == pytest.approx(2.73, abs=5e-3)
 
 
 # ---- log-linear models ----------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import sdcmap as sm
-from sdcmap.intervals import Interval
-from sdcmap.kernels.propensity import drawn_null
-from sdcmap.microdata import Microdata
-from sdcmap.randomness import Stream
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.statistics.propensity import drawn_null
+from sdcmap.utility._intervals import Interval
 from sdcmap.utility.interval_overlap import overlap
 
 ONCE = Stream.of_seed(1)
@@ -27,7 +27,7 @@ def test_mdav_loss_of_the_census_file(casc_census: Microdata, size: int, loss: f
     """100 SSE/SST of the standardised CASC file "Census", 13 variables: Domingo-Ferrer, Martinez-Balleste, Mateo-Sanz,
     Sebe (2006), MDAV."""
     masked = sm.Microaggregate(casc_census.names, size=size).apply(casc_census, ONCE)
-    assert 100 * sm.SseSst().apply(casc_census, masked, RNG).value == pytest.approx(loss, abs=0.005)
+    assert 100 * sm.utility.SseSst().apply(casc_census, masked, RNG).value == pytest.approx(loss, abs=0.005)
 
 
 def first_fifty(shared: Path) -> Microdata:
@@ -50,7 +50,7 @@ def test_eigenvalues_of_val_table(shared: Path, method: str, printed: float) -> 
     data = first_fifty(shared)
     simple = method == "simple"
     masked = in_file_order(data) if simple else sm.Microaggregate(data.names, method=method).apply(data, ONCE)
-    found = sm.MomentChange(of="eigenvalues").apply(data, masked, RNG).value
+    found = sm.utility.MomentChange(of="eigenvalues").apply(data, masked, RNG).value
     assert 13 * found == pytest.approx(printed, abs=0.0005)
 
 
@@ -61,10 +61,10 @@ def test_eigenvalues_of_mdav(shared: Path) -> None:
     on = ("expend", "income", "savings")
     data = sm.read(shared / "data" / "sdcmicro_testdata.parquet", numeric=on)
     masked = sm.Microaggregate(on).apply(data, ONCE)
-    found = 300 * sm.MomentChange(on=on, of="eigenvalues").apply(data, masked, RNG).value
+    found = 300 * sm.utility.MomentChange(on=on, of="eigenvalues").apply(data, masked, RNG).value
     assert found == pytest.approx(0.0186, abs=0.00005)
     for name in on:  # group means: r^2 = 1 - SSE/SST
-        loss = sm.SseSst(on=name).apply(data, masked, RNG).value
+        loss = sm.utility.SseSst(on=name).apply(data, masked, RNG).value
         assert np.sqrt(1 - loss) == pytest.approx(0.998, abs=0.0005)
         assert np.corrcoef(data[name], masked[name])[0, 1] == pytest.approx(np.sqrt(1 - loss), abs=1e-9)
 
@@ -75,7 +75,7 @@ def test_suppressed_shares_of_the_help_example(shared: Path) -> None:
     keys = ("Key1", "Key2", "Key3", "Key4")
     data = sm.read(shared / "data" / "sdcmicro_francdat.parquet", keys=keys)
     masked = data.change(np.array([3, 5, 6]), {"Key4": np.full(3, np.nan)})
-    found = sm.SuppressionLoss(on=keys).apply(data, masked, RNG)
+    found = sm.utility.SuppressionLoss(on=keys).apply(data, masked, RNG)
     assert found.value == pytest.approx(3 / 32)
     assert found.parts["on Key4"] == pytest.approx(3 / 8)
 
@@ -86,7 +86,7 @@ def test_loss_metric_of_a_recoded_variable() -> None:
     ages = sm.read({"age": np.repeat([str(a) for a in range(10)], 2)}, keys=["age"])
     masked = sm.Recode(on="age", merge=[["0", "1", "2"], ["3", "4", "5"], ["6", "7", "8", "9"]]).apply(ages, ONCE)
     expected = (6 * 2 + 6 * 2 + 8 * 3) / 20 / 9
-    assert sm.CategoryLoss(on="age").apply(ages, masked, RNG).value == pytest.approx(expected)
+    assert sm.utility.CategoryLoss(on="age").apply(ages, masked, RNG).value == pytest.approx(expected)
 
 
 def test_interval_overlap_of_the_formula() -> None:

@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.kernels.noise import covariance_root
-from sdcmap.kernels.precision import inverse_of_mean
-from sdcmap.kernels.ranks import rank_swap
-from sdcmap.microdata import Microdata
-from sdcmap.randomness import Stream
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.masking.noise import covariance_root
+from sdcmap.kernels.masking.rank_swapping import rank_swap
+from sdcmap.kernels.statistics.precision import inverse_of_mean
 
 RNG = np.random.default_rng(0)
 
@@ -26,7 +26,10 @@ def incomes() -> Microdata:
 def test_known_index_and_mean_precision_meet_their_closed_forms(incomes: Microdata, share: float) -> None:
     """Duncan et al. (2001): R = 1/lambda^2 (eq. 4), U = n/(s^2 + lambda^2); 300 replicates, within 3 standard errors."""
     plan = sm.Plan(
-        sm.Noise(on="x", variance=share), [sm.KnownIndex(on="x"), sm.MeanPrecision(on="x")], replicates=300, seed=42
+        sm.Noise(on="x", variance=share),
+        [sm.risk.KnownIndex(on="x"), sm.utility.MeanPrecision(on="x")],
+        replicates=300,
+        seed=42,
     )
     scores = sm.sweep(incomes, plan, workers=1)
     s2, n = incomes["x"].var(ddof=1), len(incomes)
@@ -48,12 +51,12 @@ def test_expectations_do_not_average() -> None:
 def test_one_file_has_its_worst_record_beside_it(incomes: Microdata) -> None:
     masked = sm.Noise(on="x").apply(incomes, Stream.of_seed(1))
     squared = (masked["x"] - incomes["x"]) ** 2
-    found = sm.KnownIndex(on="x").score(incomes, masked, RNG)
+    found = sm.risk.KnownIndex(on="x").score(incomes, masked, RNG)
     assert found.value == pytest.approx(1 / squared.mean())
     assert found.parts["worst"] == pytest.approx(squared.min())
-    assert sm.KnownIndex(on="x").records(incomes, masked) == pytest.approx(1 / squared)
-    assert sm.KnownIndex(on="x").score(incomes, incomes.change(None, {}), RNG).value == np.inf
-    assert sm.KnownIndex(on="x").nothing(incomes) == pytest.approx(1 / incomes["x"].var(ddof=1))
+    assert sm.risk.KnownIndex(on="x").records(incomes, masked) == pytest.approx(1 / squared)
+    assert sm.risk.KnownIndex(on="x").score(incomes, incomes.change(None, {}), RNG).value == np.inf
+    assert sm.risk.KnownIndex(on="x").nothing(incomes) == pytest.approx(1 / incomes["x"].var(ddof=1))
 
 
 def test_bounds_and_larger_variance_above_a_value() -> None:
@@ -112,10 +115,10 @@ def test_rank_windows_are_strict_and_free_ranks_equally_likely() -> None:
 
 def test_the_search_of_a_full_window_draws_uniformly_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one try the free ranks are listed instead; the distribution of the partner of rank 0 is the same."""
-    monkeypatch.setattr("sdcmap.kernels.ranks.TRIES", 1)
+    monkeypatch.setattr("sdcmap.kernels.masking.rank_swapping.TRIES", 1)
     x = np.arange(8.0)
     third = [rank_swap(x, 0.5, np.random.default_rng(seed))[2] for seed in range(4000)]
-    monkeypatch.setattr("sdcmap.kernels.ranks.TRIES", 64)
+    monkeypatch.setattr("sdcmap.kernels.masking.rank_swapping.TRIES", 64)
     again = [rank_swap(x, 0.5, np.random.default_rng(seed + 10_000))[2] for seed in range(4000)]
     for value in range(8):
         share = (third.count(value) + again.count(value)) / 8000
@@ -136,6 +139,6 @@ def test_il1s_by_hand() -> None:
 def test_weighted_mean_precision_by_hand() -> None:
     """x = 1, 3 with weights 1, 3: mean 2.5, Kish n = 16/10, s^2 = .75 n/(n - 1) = 2, U = n/s^2 = .8 for the same file."""
     data = sm.read(pl.DataFrame({"x": [1.0, 3.0], "w": [1.0, 3.0]}), numeric=["x"], weight="w")
-    found = sm.MeanPrecision(on="x", weighted=True).score(data, data.change(None, {}), RNG)
+    found = sm.utility.MeanPrecision(on="x", weighted=True).score(data, data.change(None, {}), RNG)
     assert found.value == pytest.approx(1.6 / 2)
-    assert sm.MeanPrecision(on="x").score(data, data.change(None, {}), RNG).value == pytest.approx(1.0)
+    assert sm.utility.MeanPrecision(on="x").score(data, data.change(None, {}), RNG).value == pytest.approx(1.0)

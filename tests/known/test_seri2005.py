@@ -30,7 +30,7 @@ def frame(values: object, names: tuple[str, ...] = KEYS) -> pl.DataFrame:
     return pl.DataFrame(np.asarray(values, dtype=float), schema=list(names))
 
 
-def firms() -> sm.RecordTable:
+def firms() -> sm.recordwise.RecordTable:
     x, y = (np.loadtxt(str(reference_file(f"firms157_{which}.csv")), delimiter=",") for which in "XY")
     return sm.records(frame(x), frame(y), KEYS)
 
@@ -108,7 +108,7 @@ def test_zeros_have_no_logarithm() -> None:
     """12 of the 834 companies have a value of 0 or below."""
     data = sm.read(reference_file("casc_tarragona.parquet"))
     same = data.change(None, {})
-    with pytest.raises(sm.SchemaError, match="12 records have values of 0 or below"):
+    with pytest.raises(sm.errors.SchemaError, match="12 records have values of 0 or below"):
         sm.records(data, same, ("SALES", "LABOR_COSTS"), scale="log")
     table = sm.records(data, same, ("SALES", "LABOR_COSTS"), scale="log", leave_out=True)
     assert (len(table), len(table.left_out)) == (822, 12)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import sdcmap as sm
-from sdcmap.method import Method
-from sdcmap.microdata import Microdata
+from sdcmap.core.method import Method
+from sdcmap.data.microdata import Microdata
 
 RNG = np.random.default_rng(0)
 FEW = 2  # seeds for every row; a few rows have 20
@@ -69,7 +69,7 @@ def method_of(row: str, on: tuple[str, ...]) -> Method:
         return sm.RankSwap(on=on, p=strength)
     if row.startswith("add"):
         return sm.Noise(on=on, variance=strength, correlated=True)
-    return sm.MixtureNoise(on=on, variance=strength, rescale=row.startswith("scal"))
+    return sm.methods.MixtureNoise(on=on, variance=strength, rescale=row.startswith("scal"))
 
 
 @pytest.fixture(scope="module")
@@ -96,51 +96,51 @@ def close(found: float, wanted: float, sd: float, seeds: int) -> None:
 def test_table_2(rate, row: str, metric: str) -> None:  # type: ignore[no-untyped-def]
     wanted, sd = TABLE_2[row][:2] if metric == "d" else TABLE_2[row][2:]
     seeds = 20 if (row, metric) in (("rnkswp10", "l"), ("mixadd05", "d")) else FEW
-    close(rate(sm.Linkage(metric), row, seeds), wanted, sd, seeds)
+    close(rate(sm.risk.Linkage(metric), row, seeds), wanted, sd, seeds)
 
 
 @pytest.mark.parametrize("row", DISTANCES)
 def test_nearest_records(rate, row: str) -> None:  # type: ignore[no-untyped-def]
     nearest, nearest_sd, one_to_one, one_to_one_sd, *_ = DISTANCES[row]
     seeds = 20 if row == "add10" else FEW
-    close(rate(sm.NearestRecord(), row, seeds), nearest, nearest_sd, seeds)
-    close(rate(sm.NearestRecord(one_to_one=True), row, FEW), one_to_one, one_to_one_sd, FEW)
+    close(rate(sm.risk.NearestRecord(), row, seeds), nearest, nearest_sd, seeds)
+    close(rate(sm.risk.NearestRecord(one_to_one=True), row, FEW), one_to_one, one_to_one_sd, FEW)
 
 
 @pytest.mark.parametrize("row", DISTANCES)
 def test_interval_disclosure(rate, row: str) -> None:  # type: ignore[no-untyped-def]
     *_, rank, rank_sd, sd, sd_sd = DISTANCES[row]
     seeds = 20 if row in ("rnkswp05", "add10") else FEW
-    close(rate(sm.IntervalDisclosure("rank"), row, seeds), rank, rank_sd, seeds)
-    close(rate(sm.IntervalDisclosure("sd"), row, seeds), sd, sd_sd, seeds)
+    close(rate(sm.risk.IntervalDisclosure("rank"), row, seeds), rank, rank_sd, seeds)
+    close(rate(sm.risk.IntervalDisclosure("sd"), row, seeds), sd, sd_sd, seeds)
 
 
 @pytest.mark.parametrize("row", MAHALANOBIS)
 def test_mahalanobis(rate, row: str) -> None:  # type: ignore[no-untyped-def]
     """Their means of 5 seeds against ours of 2, sd .012 at most: 4 sd sqrt(1/2 + 1/5) = .04."""
     for one_to_one, wanted in zip((False, True), MAHALANOBIS[row], strict=True):
-        found = rate(sm.NearestRecord("mahalanobis", one_to_one=one_to_one), row, FEW)
+        found = rate(sm.risk.NearestRecord("mahalanobis", one_to_one=one_to_one), row, FEW)
         assert abs(found - wanted) < 0.04
 
 
 @pytest.mark.parametrize(("p", "least"), [(0.10, 0.99), (0.15, 0.97), (0.20, 0.90)])
 def test_intersected_rank_windows_undo_a_rank_swap(casc_census: Microdata, p: float, least: float) -> None:
     method = sm.RankSwap(on=casc_census.numeric, p=p)
-    attack = sm.Informed().knowing(method)
+    attack = sm.risk.Informed().knowing(method)
     rates = [attack.score(casc_census, sm.mask(casc_census, method, seed=seed), RNG).value for seed in range(3)]
     assert min(rates) >= least
 
 
 @pytest.mark.parametrize("variance", [0.1, 0.2])
 def test_a_mixture_of_noise_falls_completely_to_who_has_read_the_note(casc_census: Microdata, variance: float) -> None:
-    method = sm.MixtureNoise(on=casc_census.numeric, variance=variance)
+    method = sm.methods.MixtureNoise(on=casc_census.numeric, variance=variance)
     masked = sm.mask(casc_census, method, seed=1)
-    assert sm.Informed().knowing(method).score(casc_census, masked, RNG).value == 1
+    assert sm.risk.Informed().knowing(method).score(casc_census, masked, RNG).value == 1
 
 
 def test_the_papers_attack_understates_what_a_snooper_can_do(casc_census: Microdata) -> None:
     """mixadd05: .35 by the paper's linkage, .98 by whitened distances, 1 by the note."""
-    method = sm.MixtureNoise(on=casc_census.numeric, variance=0.05)
+    method = sm.methods.MixtureNoise(on=casc_census.numeric, variance=0.05)
     masked = sm.mask(casc_census, method, seed=1)
     blind = sm.WorstLinkage().score(casc_census, masked, RNG)
     assert blind.parts["l"] < 0.42
@@ -151,8 +151,8 @@ def test_the_papers_attack_understates_what_a_snooper_can_do(casc_census: Microd
 
 def test_em_finds_a_class_of_similar_people_and_says_so(casc_census: Microdata) -> None:
     """The notes: EM over all pairs drifts to 15 to 500 "matches" a record, and d rates of mixadd01 to .14 to .22."""
-    masked = sm.mask(casc_census, sm.MixtureNoise(on=casc_census.numeric, variance=0.01), seed=1)
-    attack = sm.Linkage("d", weights="em", tolerance=0.1)
+    masked = sm.mask(casc_census, sm.methods.MixtureNoise(on=casc_census.numeric, variance=0.01), seed=1)
+    attack = sm.risk.Linkage("d", weights="em", tolerance=0.1)
     found = attack.score(casc_census, masked, RNG)
     assert found.parts["em_links"] > 15
     assert found.parts["em_doubts"] > 0
@@ -161,4 +161,4 @@ def test_em_finds_a_class_of_similar_people_and_says_so(casc_census: Microdata) 
     high, low = classes.thresholds(mu=1e-3, lam=1e-3)
     assert low < high
     assert min(np.diff(classes.trace)) > -1e-9
-    assert found.value < 0.5 < sm.Linkage("d").score(casc_census, masked, RNG).value
+    assert found.value < 0.5 < sm.risk.Linkage("d").score(casc_census, masked, RNG).value

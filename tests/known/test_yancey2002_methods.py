@@ -11,12 +11,12 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import sdcmap as sm
-from sdcmap.kernels.mixtures import centres, draw_vectors, vector_centres
-from sdcmap.kernels.noise import covariance_root
-from sdcmap.likelihood import block
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
-from sdcmap.randomness import Stream
+from sdcmap.core.likelihood import block
+from sdcmap.core.method import Method
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.kernels.masking.mixtures import centres, draw_vectors, vector_centres
+from sdcmap.kernels.masking.noise import covariance_root
 
 SEEDS = 20
 BAND = 4 * np.sqrt(1 / SEEDS + 1 / 50)
@@ -49,14 +49,14 @@ TABLE_1 = {
     "rnkswp15": (sm.RankSwap, {"p": 0.15}, (0.2941, 0.0024), (0.2193, 0.0019)),
     "add01": (sm.Noise, {"variance": 0.01, "correlated": True}, (0.1912, 0.0022), (0.0564, 0.0008)),
     "add10": (sm.Noise, {"variance": 0.10, "correlated": True}, (0.3677, 0.0040), (0.1784, 0.0024)),
-    "mixadd01": (sm.MixtureNoise, {"variance": 0.01}, (0.2026, 0.0018), (0.0627, 0.0003)),
-    "mixadd05": (sm.MixtureNoise, {"variance": 0.05}, (0.3225, 0.0025), (0.1402, 0.0006)),
-    "mixadd10": (sm.MixtureNoise, {"variance": 0.10}, (0.3955, 0.0030), (0.1982, 0.0008)),
-    "mixadd20": (sm.MixtureNoise, {"variance": 0.20}, (0.4870, 0.0037), (0.2804, 0.0012)),
-    "scalmixadd01": (sm.MixtureNoise, {"variance": 0.01, "rescale": True}, (0.2006, 0.0018), (0.0624, 0.0003)),
-    "scalmixadd05": (sm.MixtureNoise, {"variance": 0.05, "rescale": True}, (0.3125, 0.0022), (0.1371, 0.0007)),
-    "scalmixadd10": (sm.MixtureNoise, {"variance": 0.10, "rescale": True}, (0.3747, 0.0023), (0.1898, 0.0010)),
-    "scalmixadd20": (sm.MixtureNoise, {"variance": 0.20, "rescale": True}, (0.4445, 0.0025), (0.2580, 0.0016)),
+    "mixadd01": (sm.methods.MixtureNoise, {"variance": 0.01}, (0.2026, 0.0018), (0.0627, 0.0003)),
+    "mixadd05": (sm.methods.MixtureNoise, {"variance": 0.05}, (0.3225, 0.0025), (0.1402, 0.0006)),
+    "mixadd10": (sm.methods.MixtureNoise, {"variance": 0.10}, (0.3955, 0.0030), (0.1982, 0.0008)),
+    "mixadd20": (sm.methods.MixtureNoise, {"variance": 0.20}, (0.4870, 0.0037), (0.2804, 0.0012)),
+    "scalmixadd01": (sm.methods.MixtureNoise, {"variance": 0.01, "rescale": True}, (0.2006, 0.0018), (0.0624, 0.0003)),
+    "scalmixadd05": (sm.methods.MixtureNoise, {"variance": 0.05, "rescale": True}, (0.3125, 0.0022), (0.1371, 0.0007)),
+    "scalmixadd10": (sm.methods.MixtureNoise, {"variance": 0.10, "rescale": True}, (0.3747, 0.0023), (0.1898, 0.0010)),
+    "scalmixadd20": (sm.methods.MixtureNoise, {"variance": 0.20, "rescale": True}, (0.4445, 0.0025), (0.2580, 0.0016)),
 }
 
 
@@ -73,7 +73,7 @@ def test_il1_and_il1s_meet_table_1(casc_census: Microdata, row: str) -> None:
 # 100-seed means of IL1s at d = .1; sd as for the eigenvector root
 @pytest.mark.parametrize(("root", "mean"), [("eigen", 0.1982), ("cholesky", 0.1963), ("symmetric", 0.1874)])
 def test_the_root_of_mixture_noise_matters(casc_census: Microdata, root: str, mean: float) -> None:
-    method = sm.MixtureNoise(on=casc_census.numeric, variance=0.1, root=root)
+    method = sm.methods.MixtureNoise(on=casc_census.numeric, variance=0.1, root=root)
     x = casc_census.matrix(casc_census.numeric)
     found = np.mean([il1s(x, masked(casc_census, method, seed)) for seed in range(SEEDS)])
     assert abs(found - mean) < 4 * 0.0008 * np.sqrt(1 / SEEDS + 1 / 100) + 5e-5
@@ -86,7 +86,7 @@ def test_rank_swaps_keep_every_column(casc_census: Microdata) -> None:
     assert il2(x, z) < 1e-14
 
 
-@pytest.mark.parametrize("cls", [sm.Noise, sm.MixtureNoise])
+@pytest.mark.parametrize("cls", [sm.Noise, sm.methods.MixtureNoise])
 def test_rescaling_changes_neither_means_nor_correlations(casc_census: Microdata, cls: type[Method]) -> None:
     """With one draw of W for both: IL2 and IL5 are the same, and IL2 grows as sqrt(d)."""
     shape = {"correlated": True} if cls is sm.Noise else {}
@@ -104,7 +104,7 @@ def test_rescaling_changes_neither_means_nor_correlations(casc_census: Microdata
 def test_correlated_noise_keeps_the_sum_of_the_singular_file(casc_census: Microdata) -> None:
     """PTOTVAL = PEARNVAL + POTHVAL in the original, and so in the file with correlated noise, under every root."""
     for root in ("eigen", "cholesky", "symmetric"):
-        z = sm.MixtureNoise(on=casc_census.numeric, root=root).apply(casc_census, Stream.of_seed(2))
+        z = sm.methods.MixtureNoise(on=casc_census.numeric, root=root).apply(casc_census, Stream.of_seed(2))
         assert np.abs(z["PTOTVAL"] - z["PEARNVAL"] - z["POTHVAL"]).max() < 1e-3  # of values up to 200,000
 
 
@@ -168,7 +168,7 @@ def test_intersected_rank_windows_undo_a_rank_swap(casc_census: Microdata, p: fl
 @pytest.mark.parametrize("options", [{}, {"rescale": True}, {"root": "cholesky"}, {"joint": True, "components": 14}])
 @pytest.mark.parametrize("d", [0.1, 0.2])
 def test_a_mixture_falls_completely(casc_census: Microdata, d: float, options: dict[str, object]) -> None:
-    assert reidentified(casc_census, sm.MixtureNoise(on=casc_census.numeric, variance=d, **options), 3) == 1.0
+    assert reidentified(casc_census, sm.methods.MixtureNoise(on=casc_census.numeric, variance=d, **options), 3) == 1.0
 
 
 def test_the_informed_are_as_good_as_mahalanobis_on_normal_noise(casc_census: Microdata) -> None:

@@ -44,7 +44,7 @@ def losses(shared: Path) -> Draws:
     data, which = census(shared)
     assert "reference file" in which
     methods = [method_of(row, data.numeric) for row in ROWS]
-    plan = sm.Plan(methods, [sm.S0(), sm.S1(), sm.S2()], replicates=SEEDS, seed=2**150 + 5)
+    plan = sm.Plan(methods, [sm.utility.S0(), sm.utility.S1(), sm.utility.S2()], replicates=SEEDS, seed=2**150 + 5)
     return Draws.of(sm.sweep(data, plan, workers=1), data.numeric)
 
 
@@ -130,7 +130,9 @@ def test_subpopulations_of_the_large_file(shared: Path) -> None:
     for part, (name, value) in PARTS.items():
         members = (units[part] == part).sum()
         assert members == (units.numbers(name) == value).sum() > 30
-        assert sm.IL4(on=EIGHT, by=part).score(units, units.change(None, {}), np.random.default_rng(0)).value == 0
+        assert (
+            sm.utility.IL4(on=EIGHT, by=part).score(units, units.change(None, {}), np.random.default_rng(0)).value == 0
+        )
         assert units.level_count(part) == len(units) - members + 1  # everybody else is alone
     assert set(CATEGORIES) <= set(units.names)
 

@@ -1,8 +1,22 @@
 """Charts: each is a table of what is shown, then its drawing as a Vega-Lite spec."""
 
-from sdcmap.charts.chart import Chart
-from sdcmap.charts.info import MapInfo, map_info
+from sdcmap.charts.confidentiality import draw_confidentiality, draw_side_by_side
+from sdcmap.charts.densities import draw_densities
+from sdcmap.charts.info import map_info
 from sdcmap.charts.map import draw_map
+from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.planes import draw_criterion
+from sdcmap.charts.zoom import draw_zoom
+from sdcmap.core.chart import Chart
 
-__all__ = ["Chart", "MapInfo", "draw_criterion", "draw_map", "map_info"]
+__all__ = [
+    "Chart",
+    "MapInfo",
+    "draw_confidentiality",
+    "draw_criterion",
+    "draw_densities",
+    "draw_map",
+    "draw_side_by_side",
+    "draw_zoom",
+    "map_info",
+]

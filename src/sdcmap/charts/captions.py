@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from sdcmap.charts.labels import NEAR, Dot, Place, Wish, place
-
-if TYPE_CHECKING:
-    from sdcmap.charts.info import MapInfo
+from sdcmap.charts.map_tables import MapInfo
 
 POINT, RING, LINE = 4.0, 1.5, 0.8  # how much a label must not cover them
 ALONG = (0.98, 0.02, 0.85, 0.15, 0.7, 0.3, 0.5)  # where on a line its text may stand

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from sdcmap.charts.chart import Chart
 from sdcmap.charts.look import COLOURS, CONFIG, FONT
-from sdcmap.microdata import Microdata
-from sdcmap.tables import table
+from sdcmap.core.chart import Chart
+from sdcmap.data.microdata import Microdata
+from sdcmap.data.tables import table
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 BINS = 24

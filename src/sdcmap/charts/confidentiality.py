@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from sdcmap.charts.chart import Chart
 from sdcmap.charts.key import key_view
 from sdcmap.charts.look import CONFIG, GREY, INK
 from sdcmap.charts.record_axes import RecordAxis, heat
 from sdcmap.charts.record_bins import draw_bins
-from sdcmap.microdata import Array
-from sdcmap.report.audience import Audience
+from sdcmap.core.audience import Audience
+from sdcmap.core.chart import Chart
+from sdcmap.data.microdata import Array
 
 if TYPE_CHECKING:
-    from sdcmap.records import RecordTable
+    from sdcmap.recordwise.table import RecordTable
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 TITLE = "Confidentiality plot"

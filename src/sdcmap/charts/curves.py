@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from sdcmap.charts.chart import Chart
 from sdcmap.charts.look import COLOURS, CONFIG, INK, SHAPES
+from sdcmap.core.chart import Chart
 
 LIMIT = "#b3261e"
 

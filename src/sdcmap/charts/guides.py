@@ -9,7 +9,7 @@ from typing import Any, Final
 import polars as pl
 
 from sdcmap.charts.axis import Axis
-from sdcmap.choose import Choice
+from sdcmap.core.rule import Choice
 from sdcmap.map import RUMap
 
 EVERYTHING: Final = "release everything"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,45 +12,15 @@ import polars as pl
 from sdcmap.charts.axis import Axis, axis
 from sdcmap.charts.captions import label_rows
 from sdcmap.charts.guides import anchor_rows, band_rows, chosen_points, line_rows, loss_word, mark_rows, position
+from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.names import groups_of, short_names
-from sdcmap.choose import Choice
+from sdcmap.core.rule import Choice
 from sdcmap.errors import PlanError
-from sdcmap.kernels.pareto import undominated
+from sdcmap.kernels.decision.pareto import undominated
 from sdcmap.map import IDENTITY, RUMap
 
 MOST_BANDS = 40  # with more methods than this, bands are drawn for the frontier and the chosen method alone
 _TEXTS = ("panel", "method", "short", "edge", "name", "text", "axis", "kind", "align")
-
-
-@dataclass(frozen=True)
-class MapInfo:
-    """Everything on the map. `x` and `y` are where a thing is drawn, `edge` the side beyond which its value lies.
-
-    points : panel, group, id, method, short, draw, risk, utility, x, y, edge, frontier; empty where means are drawn.
-    means : panel, group, method, short, count, risk, utility, membership, x, y, edge, frontier; else empty.
-    frontier : panel, x, y of the undominated points of the drawn layer, from left to right.
-    anchors : panel, name, risk, utility, x, y, edge, text.
-    bands : panel, method, axis, kind ("spread" of single releases, "error" of the mean), x, y, x2, y2.
-    marks : the chosen point: panel, kind ("chosen"; "draw" beside a chosen mean), x, y, edge, short, text.
-    lines : panel, kind ("limit" or "tangent"), x, y, x2, y2, edge, text.
-    labels : panel, kind ("name", or "line" on a line), text, x, y, align, and a leader line from_x, from_y, to_x, to_y.
-    """
-
-    by: str
-    panels: tuple[str, ...]
-    groups: tuple[str, ...]
-    x: Axis
-    y: Axis
-    stepped: str  # how the frontier goes from point to point: "step-after" or "step-before"
-    draws: int  # most releases of one method
-    points: pl.DataFrame
-    means: pl.DataFrame
-    frontier: pl.DataFrame
-    anchors: pl.DataFrame
-    bands: pl.DataFrame
-    marks: pl.DataFrame
-    lines: pl.DataFrame
-    labels: pl.DataFrame
 
 
 def map_info(
@@ -141,7 +111,7 @@ def _with(table: pl.DataFrame, **words: Mapping[str, str]) -> pl.DataFrame:
 
 def _with_frontier_of_panels(ru: RUMap, table: pl.DataFrame) -> pl.DataFrame:
     found = np.zeros(len(table), dtype=bool)
-    risk, loss = ru._losses(table)
+    risk, loss = ru.losses(table)
     for name in table["panel"].unique():
         rows = np.flatnonzero((table["panel"] == name).to_numpy())
         found[rows] = undominated(risk[rows], loss[rows])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sdcmap.charts.chart import Chart
 from sdcmap.charts.confidentiality import draw_confidentiality
 from sdcmap.charts.map import draw_map
+from sdcmap.core.chart import Chart
 from sdcmap.map import RUMap
 
 if TYPE_CHECKING:
-    from sdcmap.records import RecordTable
+    from sdcmap.recordwise.table import RecordTable
 
 
 def draw_linked(ru: RUMap, tables: Mapping[str, RecordTable], **options: Any) -> dict[str, Chart]:

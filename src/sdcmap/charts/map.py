@@ -9,12 +9,13 @@ from typing import Any
 import polars as pl
 
 from sdcmap.charts.axis import Axis
-from sdcmap.charts.chart import Chart
-from sdcmap.charts.info import MapInfo, map_info
+from sdcmap.charts.info import map_info
 from sdcmap.charts.key import ANCHOR_SHAPES, STYLES, key
 from sdcmap.charts.labels import CHARACTER, FONT_SIZE
 from sdcmap.charts.look import CONFIG, GREY, INK, colour_of, shape_of
-from sdcmap.choose import Choice
+from sdcmap.charts.map_tables import MapInfo
+from sdcmap.core.chart import Chart
+from sdcmap.core.rule import Choice
 from sdcmap.map import RUMap
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"

@@ -9,10 +9,10 @@ from functools import cache
 from itertools import groupby
 from typing import Any
 
+from sdcmap.core.method import Method
+from sdcmap.core.value import parse
 from sdcmap.errors import PlanError
-from sdcmap.method import Method
-from sdcmap.scores import ELSEWHERE
-from sdcmap.value import parse
+from sdcmap.study.scores import ELSEWHERE
 
 LONGEST = 34  # characters of a label
 FILE = "file made elsewhere"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sdcmap.charts.look import GREY, INK
-from sdcmap.microdata import Array
-from sdcmap.report.audience import SMALL, Audience, significant
+from sdcmap.core.audience import SMALL, Audience, significant
+from sdcmap.data.microdata import Array
 
 if TYPE_CHECKING:
-    from sdcmap.records import RecordTable
+    from sdcmap.recordwise.table import RecordTable
 
 CELL = (74, 40)  # pixels of one bin
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sdcmap.charts.chart import Chart
 from sdcmap.charts.key import key_view
 from sdcmap.charts.look import COLOURS, CONFIG, GREY, INK
+from sdcmap.core.chart import Chart
+from sdcmap.data.microdata import Array
 from sdcmap.errors import PlanError
-from sdcmap.kernels.neighbours import Pairs
-from sdcmap.microdata import Array
+from sdcmap.kernels.neighbours.counting import Pairs
 
 if TYPE_CHECKING:
-    from sdcmap.records import RecordTable
+    from sdcmap.recordwise.table import RecordTable
 
 TITLE = "Released records among the originals"
 MOST_POINTS = 5000

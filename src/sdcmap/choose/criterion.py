@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 
-from sdcmap.choose.choice import Array, ByRelease, Choice, name_of
-from sdcmap.kernels.global_criterion import excess, regions
-from sdcmap.map import RUMap
-from sdcmap.value import Range
+from sdcmap.choose.by_release import Array, ByRelease, name_of
+from sdcmap.core.rule import Choice, RiskUtilityMap
+from sdcmap.core.value import Range
+from sdcmap.kernels.decision.global_criterion import excess, regions
 
 FOUR = ("iek", "rdh", "sek", "dus")
 KINDS = ("IntruderKnowledge", "DiscreditHarm", "SocietyKnowledge", "SocietyUtility")  # the measures made for them
@@ -66,7 +66,7 @@ class GlobalCriterion(ByRelease):
         return {self.iek: self.agency_limit, self.rdh: self.intruder_limit}
 
     @classmethod
-    def proposed(cls, ru: RUMap) -> GlobalCriterion | None:
+    def proposed(cls, ru: RiskUtilityMap) -> GlobalCriterion | None:
         """On the first measure of each kind in the scores, with limits at half of what the intruder lacked before; None
         where a kind is lacking."""
         kinds: dict[str, str] = {}
@@ -75,21 +75,22 @@ class GlobalCriterion(ByRelease):
         if not all(kind in kinds for kind in KINDS):
             return None
         iek, rdh, sek, dus = (kinds[kind] for kind in KINDS)
-        agency, intruder = (0.5 * (ru._fact(name, "at_nothing") or 0.0) for name in (iek, rdh))
+        agency, intruder = (0.5 * (ru.end(name, "at_nothing") or 0.0) for name in (iek, rdh))
         return cls(iek=iek, rdh=rdh, sek=sek, dus=dus, agency_limit=agency, intruder_limit=intruder)
 
-    def prior(self, ru: RUMap) -> dict[str, float] | None:
+    def prior(self, ru: RiskUtilityMap) -> dict[str, float] | None:
         """The four numbers before any release; None where a measure cannot tell its own."""
-        found = {short: ru._fact(name, "at_nothing") for short, name in zip(FOUR, self.measures, strict=True)}
-        return None if None in found.values() else found
+        ends = {short: ru.end(name, "at_nothing") for short, name in zip(FOUR, self.measures, strict=True)}
+        known = {short: end for short, end in ends.items() if end is not None}
+        return known if len(known) == len(FOUR) else None
 
-    def table(self, ru: RUMap) -> pl.DataFrame:
+    def table(self, ru: RiskUtilityMap) -> pl.DataFrame:
         """What the rule compares: a row a candidate or method, with iek, rdh, sek, dus, region and distance."""
         rows = self._with_four(ru, self._rows(ru)[0]).filter(*(pl.col(name).is_not_nan() for name in FOUR))
         letters = regions(*self._risks(rows), self.agency_limit, self.intruder_limit)
         return rows.with_columns(pl.Series("region", letters, pl.String), distance=pl.Series(self._distance(rows)))
 
-    def choose(self, ru: RUMap) -> Choice:
+    def choose(self, ru: RiskUtilityMap) -> Choice:
         rows, speech = self.table(ru), self._rows(ru)[1].replace("risk", "global risk", 1)
         safe: Array = (rows["region"] == "D").to_numpy()
 
@@ -116,14 +117,14 @@ class GlobalCriterion(ByRelease):
         own_distance = lambda draws: self._distance(self._with_four(ru, draws))
         return self._pick(ru, rows, rows["distance"].to_numpy(), safe, why, miss, fits, own_distance)
 
-    def _is_expectation(self, ru: RUMap) -> bool:
+    def _is_expectation(self, ru: RiskUtilityMap) -> bool:
         values = [ru.scores.values.get(name) for name in self.measures]
         return ru.is_expectation or any(value is not None and value.expectation for value in values)
 
     def _describe(self, row: dict[str, Any]) -> str:
         return f"IEK {row['iek']:.4g}, RDH {row['rdh']:.4g}, SEK {row['sek']:.4g}, DUS {row['dus']:.4g}"
 
-    def _with_four(self, ru: RUMap, rows: pl.DataFrame) -> pl.DataFrame:
+    def _with_four(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows with the four numbers of each, NaN where it has none: of the candidate, or pooled for the method."""
         key = "id" if "id" in rows.columns else "method"
         for short, name in zip(FOUR, self.measures, strict=True):

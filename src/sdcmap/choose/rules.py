@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import polars as pl
 
-from sdcmap.choose.choice import Array, ByRelease, Choice, name_of
+from sdcmap.choose.by_release import Array, ByRelease, name_of
+from sdcmap.core.rule import Choice, RiskUtilityMap
+from sdcmap.core.value import Range, Share
 from sdcmap.errors import PlanError
-from sdcmap.map import IDENTITY, RUMap
-from sdcmap.value import Range, Share
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Threshold(ByRelease):
 
     risk: float = 0.0
 
-    def choose(self, ru: RUMap) -> Choice:
+    def choose(self, ru: RiskUtilityMap) -> Choice:
         rows, speech = self._rows(ru)
-        turned, loss = ru._losses(rows)
+        turned, loss = ru.losses(rows)
         limit = ru.signs[0] * self.risk
         passing = turned <= limit
         word = "at most" if ru.signs[0] > 0 else "at least"
@@ -57,8 +57,8 @@ class Threshold(ByRelease):
                 f"The nearest miss is {name_of(near)} with {near['risk']:.4g}."
             )
 
-        own = lambda draws: ru._losses(draws)[1]
-        return self._pick(ru, rows, loss, passing, why, miss, lambda draws: ru._losses(draws)[0] <= limit, own)
+        own = lambda draws: ru.losses(draws)[1]
+        return self._pick(ru, rows, loss, passing, why, miss, lambda draws: ru.losses(draws)[0] <= limit, own)
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class Linear(ByRelease):
 
     slope: Annotated[float, Range(0)] = 1.0
 
-    def choose(self, ru: RUMap) -> Choice:
+    def choose(self, ru: RiskUtilityMap) -> Choice:
         rows, speech = self._rows(ru)
-        rows = rows.filter(pl.col("method") != IDENTITY)
+        rows = rows.filter(~pl.col("anchor"))
 
         def cost(table: pl.DataFrame) -> Array:
-            risk, loss = ru._losses(table)
+            risk, loss = ru.losses(table)
             return risk + self.slope * loss
 
         def why(row: dict[str, Any]) -> str:
@@ -115,10 +115,10 @@ class IdealPoint(ByRelease):
     weight: Share = 0.5
     scale: Literal["anchors", "bounds"] = "anchors"
 
-    def choose(self, ru: RUMap) -> Choice:
+    def choose(self, ru: RiskUtilityMap) -> Choice:
         rows, speech = self._rows(ru)
         ends = self._ends(ru, rows)
-        rows = rows.filter(pl.col("method") != IDENTITY)
+        rows = rows.filter(~pl.col("anchor"))
 
         def distance(table: pl.DataFrame) -> Array:
             axes = zip(("risk", "utility"), ends, (self.weight, 1 - self.weight), strict=True)
@@ -133,17 +133,17 @@ class IdealPoint(ByRelease):
         everything = lambda draws: np.ones(len(draws), dtype=bool)
         return self._pick(ru, rows, values, np.isfinite(values), why, _nothing_made, everything, distance)
 
-    def _ends(self, ru: RUMap, rows: pl.DataFrame) -> list[tuple[float, float]]:
+    def _ends(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> list[tuple[float, float]]:
         """(best, worst) of each axis."""
         if self.scale == "anchors":
-            whole = rows.filter(pl.col("method") == IDENTITY)
+            whole = rows.filter("anchor")
             if ru.nothing is None or len(whole) == 0:
                 raise PlanError("the ideal point needs both anchors; a measure has no value for releasing nothing.")
             ends = [(ru.nothing[0], whole["risk"][0]), (whole["utility"][0], ru.nothing[1])]
         else:
             ends = []
             for name, sign in ((ru.risk[0], ru.signs[0]), (ru.utility, ru.signs[1])):
-                low, high = ru._fact(name, "low"), ru._fact(name, "high")
+                low, high = ru.end(name, "low"), ru.end(name, "high")
                 ends.append((low, high) if sign > 0 else (high, low))
         if any(end is None or not math.isfinite(end) for pair in ends for end in pair) or any(a == b for a, b in ends):
             raise PlanError(

@@ -10,9 +10,9 @@ import typer
 from sdcmap.cli.app import File, Json, Names, app, note, print_json, read
 
 if TYPE_CHECKING:
-    from sdcmap.comparison import Comparison
+    from sdcmap.data.microdata import Microdata
+    from sdcmap.explore.comparing import Comparison
     from sdcmap.map import RUMap
-    from sdcmap.microdata import Microdata
 
 OUTSIDE = 0.2  # share of the records set aside as people who are not in the file
 
@@ -39,14 +39,14 @@ def compare(
     import numpy as np
 
     import sdcmap as sm
-    from sdcmap.comparison import compare as compared
-    from sdcmap.comparison import set_aside
-    from sdcmap.progress import bar
+    from sdcmap.explore.comparing import compare as compared
+    from sdcmap.explore.comparing import set_aside
+    from sdcmap.study.progress import bar
 
     stated = {"keys": keys, "numeric": numeric, "sensitive": sensitive, "identifiers": identifiers, "weight": weight,
               "household": household, "stratum": stratum}  # fmt: skip
     if out.exists() and any(out.iterdir()):
-        raise sm.PlanError(f"{out} is not empty: name another folder.")
+        raise sm.errors.PlanError(f"{out} is not empty: name another folder.")
     data = _with_roles(file, stated)
     out.mkdir(parents=True, exist_ok=True)
     if control is None:
@@ -78,7 +78,7 @@ def compare(
 def _with_roles(file: Path, stated: dict[str, str]) -> Microdata:
     """The file with the columns that were named, or, without keys and numbers, with the roles that a look proposes."""
     import sdcmap as sm
-    from sdcmap.look import look
+    from sdcmap.explore.looking import look
 
     data = read(file, **stated)
     if stated["keys"] or stated["numeric"]:
@@ -115,7 +115,9 @@ def _axis(found: Comparison, axis: str, wanted: str) -> str:
     matching = [text for text, name in texts.items() if wanted in (text, name)]
     if not matching:
         names = sorted(texts.values())
-        raise sm.PlanError(f"no {axis} measure {wanted!r} here: {', '.join(names)}.{did_you_mean(wanted, names)}")
+        raise sm.errors.PlanError(
+            f"no {axis} measure {wanted!r} here: {', '.join(names)}.{did_you_mean(wanted, names)}"
+        )
     return matching[0]
 
 

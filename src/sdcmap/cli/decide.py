@@ -70,7 +70,7 @@ def choose(
         *([sm.IdealPoint(**how)] if ideal else []),
     ]
     if len(given) > 1 or (not given and plan.rule is None):
-        raise sm.PlanError("give one rule: --max-risk, --slope or --ideal, or a [rule] in the plan.")
+        raise sm.errors.PlanError("give one rule: --max-risk, --slope or --ideal, or a [rule] in the plan.")
     choice = ru.choose(given[0] if given else plan.rule)
     if keep and choice.candidate:
         print(opened.keep(plan.make(opened.data, choice), choice.candidate), file=sys.stderr)
@@ -106,7 +106,7 @@ def release(
 
     ru, plan, opened = _map_of(study, [], "")
     if not candidate and plan.rule is None:
-        raise sm.PlanError("the plan has no rule: name the candidate.")
+        raise sm.errors.PlanError("the plan has no rule: name the candidate.")
     by_rule = ru.choose(plan.rule) if plan.rule is not None else None
     is_the_rules = by_rule is not None and (by_rule.candidate or "").startswith(candidate)
     chosen = by_rule if is_the_rules else plan.find(candidate)
@@ -137,8 +137,8 @@ def report(
     Example: sdcmap report cps-study -o report.html
     """
     import sdcmap as sm
-    from sdcmap.value import parse
+    from sdcmap.core.value import parse
 
-    rule = parse(records, sm.Unsafe) if records else None
+    rule = parse(records, sm.recordwise.Unsafe) if records else None
     sm.report(study, audience="external" if external else "internal", records=rule).save(out)
     print(out)

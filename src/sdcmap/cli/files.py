@@ -25,15 +25,15 @@ def score(
 
     Example: sdcmap score cps.csv masked.csv --keys all --measure SmallCells --measure Hellinger --json
     """
-    from sdcmap.measure import Measure
-    from sdcmap.scoring import score_file
-    from sdcmap.value import parse
+    from sdcmap.core.measure import Measure
+    from sdcmap.core.value import parse
+    from sdcmap.study.jobs import score_file
 
     measures = {text: parse(text, Measure) for text in measure}
     data = read(original, keys=keys, numeric=numeric, sensitive=sensitive, weight=weight)
     rows = dict(zip(measures, score_file(data, masked, list(measures.values()), by=by or None), strict=True))
     if study is not None:
-        from sdcmap.study import Study
+        from sdcmap.study.folder import Study
 
         Study.open(study).add_file(name or masked.name, list(rows.values()))
     if as_json:
@@ -61,11 +61,11 @@ def mask(
     import secrets
 
     import sdcmap as sm
-    from sdcmap.method import Method
-    from sdcmap.value import parse
+    from sdcmap.core.method import Method
+    from sdcmap.core.value import parse
 
     if ".study." not in out.name:
-        raise sm.PlanError(f"{out.name} must be named *.study.*, so that nobody takes it for a release.")
+        raise sm.errors.PlanError(f"{out.name} must be named *.study.*, so that nobody takes it for a release.")
     data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
                  household=household, stratum=stratum)  # fmt: skip
     masked = sm.mask(data, parse(method, Method), seed=secrets.randbits(256) if seed is None else seed)

@@ -10,7 +10,7 @@ import typer
 from sdcmap.cli.app import File, Json, Names, app, note, print_json, read
 
 if TYPE_CHECKING:
-    from sdcmap.microdata import Microdata
+    from sdcmap.data.microdata import Microdata
 
 
 @app.command()
@@ -26,8 +26,8 @@ def look(
     """
     from dataclasses import asdict
 
-    from sdcmap.look import look as look_at
-    from sdcmap.look import starting_plan
+    from sdcmap.explore.looking import look as look_at
+    from sdcmap.explore.looking import starting_plan
 
     data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
                  household=household, stratum=stratum, other=other)  # fmt: skip
@@ -73,7 +73,7 @@ def check(
     Example: sdcmap check plan.toml
     """
     from sdcmap.errors import PlanError
-    from sdcmap.sweep import cost_guess
+    from sdcmap.study.sweeping import cost_guess
 
     try:
         data, parsed = _data_and_plan(plan)
@@ -113,11 +113,11 @@ def _data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[
 
     plan = sm.Plan.read(path)
     if plan.data is None:
-        raise sm.PlanError(
+        raise sm.errors.PlanError(
             f"{path} names no data: add a [data] part with path and roles, as `sdcmap look -o` writes it."
         )
     if memory:
-        return sm.read_in_blocks(plan.data, folder, below=path.parent, memory=memory), plan
+        return sm.files.read_in_blocks(plan.data, folder, below=path.parent, memory=memory), plan
     return plan.data.read(path.parent), plan
 
 
@@ -139,8 +139,8 @@ def sweep(
     Example: sdcmap sweep census.toml -o census-study --memory 4GB
     """
     import sdcmap as sm
-    from sdcmap.blocks import bytes_of
-    from sdcmap.progress import bar
+    from sdcmap.files.blocks import bytes_of
+    from sdcmap.study.progress import bar
 
     limit = bytes_of(memory) if memory else 0
     data, parsed = _data_and_plan(plan, out / "incoming", limit)

@@ -10,7 +10,7 @@ import typer
 from sdcmap.cli.app import Json, Names, app, note, print_json, read
 
 if TYPE_CHECKING:
-    from sdcmap.records import RecordTable
+    from sdcmap.recordwise.table import RecordTable
 
 Scale = Literal["raw", "log", "standardised"]
 Distance = Literal["relative", "absolute"]
@@ -51,7 +51,7 @@ def records(
     given = {"alpha": alpha, "delta": delta, "k": k, "r": r, "q": q, "scale": scale, "distance": distance,
              "neighbourhood": neighbourhood, "frequency": "population" if population else None,
              "on": on.split(",") if on else None, "leave_out": leave_out or None}  # fmt: skip
-    rule = sm.Unsafe(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    rule = sm.recordwise.Unsafe(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
     if original.is_dir():
         data, plan, ru = _study(original)
         if frontier:
@@ -59,11 +59,11 @@ def records(
             return
         chosen = masked or ru.choose(plan.rule) if masked or plan.rule else None
         if chosen is None:
-            raise sm.PlanError("the plan has no rule: name the candidate.")
+            raise sm.errors.PlanError("the plan has no rule: name the candidate.")
         table = sm.records(data, plan.make(data, chosen), rule=rule)
     else:
         if not masked or frontier:
-            raise sm.PlanError(f"{original} is no study folder: name the masked file beside it.")
+            raise sm.errors.PlanError(f"{original} is no study folder: name the masked file beside it.")
         table = sm.records(read(original, keys=keys, numeric=numeric, weight=weight), masked, rule=rule, by=by or None)
     _show(table, out, unsafe, figure, external, as_json)
 

@@ -23,6 +23,6 @@ def repair(study: StudyFolder) -> None:
 
     Example: sdcmap study repair cps-study
     """
-    from sdcmap.repair import repair as repaired
+    from sdcmap.study.repairing import repair as repaired
 
     print(f"{study}: {repaired(study)}")

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
 
+from sdcmap.core.likelihood import Field
+from sdcmap.core.method import Method
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Microdata
+from sdcmap.data.schema import Schema
 from sdcmap.errors import Undefined
-from sdcmap.likelihood import Field
-from sdcmap.method import Method
-from sdcmap.microdata import Microdata
-from sdcmap.randomness import Stream
-from sdcmap.schema import Schema
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
-from sdcmap.kernels.households import met_cells, moving_pairs
-from sdcmap.method import Method
+from sdcmap.kernels.masking.households import met_cells, moving_pairs
 from sdcmap.methods.swap import Households, households_of, varies_within
-from sdcmap.microdata import Array, Microdata
-from sdcmap.schema import KINDS
-from sdcmap.value import Range
 
 
 def household_counts(data: Microdata, names: tuple[str, ...]) -> Array:

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from numpy.random import Generator
 
-from sdcmap.method import Method
-from sdcmap.microdata import Microdata
+from sdcmap.core.method import Method
+from sdcmap.data.microdata import Microdata
 
 
 @dataclass(frozen=True)

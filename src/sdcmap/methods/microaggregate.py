@@ -9,10 +9,14 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible, did_you_mean
-from sdcmap.kernels.gower import gower_groups
-from sdcmap.kernels.mdav import mdav_groups, vmdav_groups
-from sdcmap.kernels.univariate_groups import (
+from sdcmap.kernels.grouping.gower import gower_groups
+from sdcmap.kernels.grouping.mdav import mdav_groups, vmdav_groups
+from sdcmap.kernels.grouping.univariate_groups import (
     first_component,
     group_means,
     group_medians,
@@ -20,10 +24,6 @@ from sdcmap.kernels.univariate_groups import (
     optimal_groups,
     ranked_groups,
 )
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
-from sdcmap.schema import KINDS
-from sdcmap.value import Range
 
 ONE_BY_ONE = ("individual", "optimal")
 

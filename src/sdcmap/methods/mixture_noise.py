@@ -9,15 +9,15 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.added_noise import AddedNoise
-from sdcmap.kernels.mixtures import centres, draw_mixture, draw_vectors, vector_centres
-from sdcmap.kernels.noise import covariance_root, unmixing
-from sdcmap.likelihood import Field, Mixture
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
-from sdcmap.noise_likelihood import LEAST, covariance_before, together, together_inside
-from sdcmap.noising import Added, noise_shape
-from sdcmap.value import Positive, Range
+from sdcmap.core.added_noise import AddedNoise
+from sdcmap.core.likelihood import Field, Mixture
+from sdcmap.core.method import Method
+from sdcmap.core.value import Positive, Range
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.kernels.masking.mixtures import centres, draw_mixture, draw_vectors, vector_centres
+from sdcmap.kernels.masking.noise import covariance_root, unmixing
+from sdcmap.methods._additive_noise import Added, noise_shape
+from sdcmap.methods._noise_likelihood import LEAST, covariance_before, together, together_inside
 
 
 @dataclass(frozen=True, eq=False)

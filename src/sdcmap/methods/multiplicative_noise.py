@@ -10,11 +10,11 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import log_ndtr
 
-from sdcmap.likelihood import IMPOSSIBLE, Field
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
-from sdcmap.noise_likelihood import LEAST, rounding_step
-from sdcmap.value import Range
+from sdcmap.core.likelihood import IMPOSSIBLE, Field
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.methods._noise_likelihood import LEAST, rounding_step
 
 
 def lognormal_factors(shape: tuple[int, ...], variance: float, rng: Generator) -> Array:

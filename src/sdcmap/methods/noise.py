@@ -8,14 +8,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from numpy.random import Generator
 
-from sdcmap.added_noise import AddedNoise
-from sdcmap.kernels.noise import normals
-from sdcmap.likelihood import Field
-from sdcmap.method import Method
-from sdcmap.microdata import Microdata
-from sdcmap.noise_likelihood import by_variable, covariance_before, together, together_inside
-from sdcmap.noising import Added, noise_shape, noise_spread
-from sdcmap.value import Range
+from sdcmap.core.added_noise import AddedNoise
+from sdcmap.core.likelihood import Field
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.masking.noise import normals
+from sdcmap.methods._additive_noise import Added, noise_shape, noise_spread
+from sdcmap.methods._noise_likelihood import by_variable, covariance_before, together, together_inside
 
 
 @dataclass(frozen=True)

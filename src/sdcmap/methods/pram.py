@@ -10,12 +10,12 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from sdcmap.digests import SHOWN, check_digest, digest_of, is_digest
+from sdcmap.core.named_files import SHOWN, check_digest, digest_of, is_digest
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array
 from sdcmap.errors import SchemaError
-from sdcmap.kernels.transitions import invariant_matrix
-from sdcmap.microdata import Array
-from sdcmap.transition import TransitionMethod
-from sdcmap.value import Range
+from sdcmap.kernels.masking.transitions import invariant_matrix
+from sdcmap.methods._transition import TransitionMethod
 
 SUM_ERROR = 1e-6  # a row of a given matrix may miss 1 by this; it is divided by its sum
 
@@ -48,7 +48,7 @@ def read_matrix(path: str) -> tuple[list[str], Array]:
 
 
 @dataclass(frozen=True)
-class Pram(TransitionMethod):
+class PRAM(TransitionMethod):
     """Replace categories at random by a published transition matrix, record by record (PRAM).
 
     Parameters
@@ -70,8 +70,8 @@ class Pram(TransitionMethod):
 
     Examples
     --------
-    >>> Pram(on="marital", stay=0.9).text
-    "Pram(on='marital', stay=0.9)"
+    >>> PRAM(on="marital", stay=0.9).text
+    "PRAM(on='marital', stay=0.9)"
     """
 
     at_zero: ClassVar[Mapping[str, Any] | None] = {"alpha": 0.0, "matrix": (), "sha256": ""}
@@ -86,7 +86,7 @@ class Pram(TransitionMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.matrix, str) and not self.sha256:
-            object.__setattr__(self, "sha256", digest_of(self.matrix, "Pram.matrix"))
+            object.__setattr__(self, "sha256", digest_of(self.matrix, "PRAM.matrix"))
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()

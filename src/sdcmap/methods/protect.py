@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.method import Method
+from sdcmap.core.streams import Stream
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
-from sdcmap.neighbourhood import Unsafe, assess
-from sdcmap.randomness import Stream
-from sdcmap.value import Range
+from sdcmap.recordwise.neighbourhood import Unsafe, assess
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sdcmap.kernels.transitions import response_matrix
-from sdcmap.microdata import Array
-from sdcmap.transition import TransitionMethod
-from sdcmap.value import Positive
+from sdcmap.core.value import Positive
+from sdcmap.data.microdata import Array
+from sdcmap.kernels.masking.transitions import response_matrix
+from sdcmap.methods._transition import TransitionMethod
 
 
 @dataclass(frozen=True)

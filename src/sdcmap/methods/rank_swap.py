@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.likelihood import Below, Field, Window
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Infeasible
-from sdcmap.kernels.ranks import largest_step, rank_spans, rank_swap
-from sdcmap.likelihood import Below, Field, Window
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
-from sdcmap.value import Range
+from sdcmap.kernels.masking.rank_swapping import largest_step, rank_spans, rank_swap
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,15 @@ import numpy as np
 import polars as pl
 from numpy.random import Generator
 
-from sdcmap.amounts import amounts, holds_numbers
-from sdcmap.digests import SHOWN, check_digest, digest_of, is_digest
+from sdcmap.core.method import Method
+from sdcmap.core.named_files import SHOWN, check_digest, digest_of, is_digest
+from sdcmap.core.value import Positive, Range
+from sdcmap.data.amounts import amounts, holds_numbers
+from sdcmap.data.hierarchy import Hierarchy, number_text
+from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.schema import KINDS, Schema
 from sdcmap.errors import Infeasible, SchemaError
-from sdcmap.hierarchy import Hierarchy, number_text
-from sdcmap.kernels.breaks import (
+from sdcmap.kernels.masking.breaks import (
     WHOLE,
     equal_width,
     interval_labels,
@@ -24,10 +28,6 @@ from sdcmap.kernels.breaks import (
     short,
     whole_steps,
 )
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Column, Microdata, smallest_unsigned
-from sdcmap.schema import KINDS, Schema
-from sdcmap.value import Positive, Range
 
 WAYS = ("breaks", "bins", "width", "merge", "prefix", "hierarchy")
 OF_NUMBERS = ("breaks", "bins", "width")

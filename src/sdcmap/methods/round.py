@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from numpy.random import Generator
 
-from sdcmap.amounts import amounts, changed_amounts
-from sdcmap.kernels.breaks import randomly_rounded, rounded
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
-from sdcmap.value import Positive
+from sdcmap.core.method import Method
+from sdcmap.core.value import Positive
+from sdcmap.data.amounts import amounts, changed_amounts
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.kernels.masking.breaks import randomly_rounded, rounded
 
 
 @dataclass(frozen=True)

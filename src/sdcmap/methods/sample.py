@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.cells import distinct_cells
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range
+from sdcmap.data.cells import distinct_cells
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Infeasible
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
-from sdcmap.value import Range
 
 
 @dataclass(frozen=True)

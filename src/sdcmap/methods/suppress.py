@@ -11,9 +11,13 @@ import numpy as np
 import polars as pl
 from numpy.random import Generator
 
-from sdcmap.cells import DistinctCells, distinct_cells
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range
+from sdcmap.data.cells import DistinctCells, distinct_cells
+from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
-from sdcmap.kernels.suppression import (
+from sdcmap.kernels.masking.suppression import (
     Rule,
     blanked,
     matching_sums,
@@ -22,10 +26,6 @@ from sdcmap.kernels.suppression import (
     suppress,
     suppress_to_cells,
 )
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Column, Microdata, smallest_unsigned
-from sdcmap.schema import KINDS
-from sdcmap.value import Range
 
 MOST_KEYS = 60  # bits of a number
 ROUNDS = 20  # with missing as a category, blanking for one set of variables may undo another

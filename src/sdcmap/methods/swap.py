@@ -10,15 +10,15 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.cells import cells, common_codes
+from sdcmap.core.likelihood import Field
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range
+from sdcmap.data.cells import cells, common_codes
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Infeasible
-from sdcmap.kernels.cells import compress
-from sdcmap.kernels.pairs import greedy_pairs, matching_pairs, pairs_in_turn
+from sdcmap.kernels.masking.swapping import greedy_pairs, matching_pairs, pairs_in_turn
 from sdcmap.kernels.room import empty
-from sdcmap.likelihood import Field
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
-from sdcmap.value import Range
+from sdcmap.kernels.tables.coding import compress
 
 NO_ONE = np.empty(0, dtype=np.int32)
 

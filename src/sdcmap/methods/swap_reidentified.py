@@ -10,12 +10,12 @@ import numpy as np
 from numpy.random import Generator
 from scipy.spatial import KDTree
 
-from sdcmap.cells import cells
+from sdcmap.core.method import Method
+from sdcmap.core.streams import Stream
+from sdcmap.data.cells import cells
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Infeasible, SchemaError
-from sdcmap.kernels.noise import spreads
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
-from sdcmap.randomness import Stream
+from sdcmap.kernels.masking.noise import spreads
 
 TIE = 1 + 1e-9  # distances that differ by less than this factor are equal
 

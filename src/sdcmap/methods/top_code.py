@@ -9,10 +9,10 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.amounts import amounts, changed_amounts
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
-from sdcmap.value import Range
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range
+from sdcmap.data.amounts import amounts, changed_amounts
+from sdcmap.data.microdata import Array, Microdata
 
 
 def coded(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Array:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.charts.chart import Chart
 from sdcmap.charts.curves import draw_curves
+from sdcmap.core.chart import Chart
 from sdcmap.papers.reference import Result
 from sdcmap.papers.teachers import LIMIT, TARGETS, EmpiricalMaps, Target, incomes, noise_variances, truncated_efficiency
 from sdcmap.theory import NoiseModel

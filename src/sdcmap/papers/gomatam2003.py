@@ -16,18 +16,18 @@ from typing import Any
 import polars as pl
 
 from sdcmap.charts import draw_map
-from sdcmap.charts.chart import Chart
-from sdcmap.demo import population
-from sdcmap.grid import subsets
-from sdcmap.io import read
+from sdcmap.core.chart import Chart
+from sdcmap.core.grid import subsets
+from sdcmap.data.microdata import Microdata
+from sdcmap.explore.demo import population
+from sdcmap.files.reading import read
 from sdcmap.map import RUMap
 from sdcmap.methods import Swap
-from sdcmap.microdata import Microdata
 from sdcmap.papers.reference import Result, reference_file
-from sdcmap.plan import Plan
 from sdcmap.risk import SmallCells
-from sdcmap.scores import Scores
-from sdcmap.sweep import sweep
+from sdcmap.study.plan import Plan
+from sdcmap.study.scores import Scores
+from sdcmap.study.sweeping import sweep
 from sdcmap.utility import Hellinger
 
 LETTERS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sdcmap.charts.chart import Chart
+    from sdcmap.core.chart import Chart
 
 
 @dataclass(frozen=True)

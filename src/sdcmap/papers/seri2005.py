@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.charts.chart import Chart
-from sdcmap.microdata import Array
+from sdcmap.core.chart import Chart
+from sdcmap.data.microdata import Array
 from sdcmap.papers.reference import Result, reference_file
-from sdcmap.records import RecordTable, records
+from sdcmap.recordwise.table import RecordTable, records
 
 FACTS = ("delta", "crosses", "squares", "empty", "unsafe_line", "unsafe_curve", "mean_perturbation")
 PRINTED = {"delta": 0.040838, "crosses": 33, "squares": 5}

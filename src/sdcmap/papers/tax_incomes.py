@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.attack import Attack
-from sdcmap.charts.chart import Chart
 from sdcmap.charts.curves import draw_curves
-from sdcmap.io import read
+from sdcmap.core.chart import Chart
+from sdcmap.core.method import Method
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.files.reading import read
 from sdcmap.map import overall_score
-from sdcmap.method import Method
 from sdcmap.methods import Chain, Noise, SwapReidentified
-from sdcmap.microdata import Array, Microdata
-from sdcmap.pairing import LinkTable
 from sdcmap.papers.reference import Result, reference_file
 from sdcmap.papers.yancey2002_tables import (
     LOSSES,
@@ -37,11 +35,13 @@ from sdcmap.papers.yancey2002_tables import (
     beside,
     method_of,
 )  # fmt: skip
-from sdcmap.plan import Plan
-from sdcmap.progress import bar
 from sdcmap.risk import Informed, Linkage
-from sdcmap.scores import Scores
-from sdcmap.sweep import sweep
+from sdcmap.risk._attack import Attack
+from sdcmap.risk._linking import LinkTable
+from sdcmap.study.plan import Plan
+from sdcmap.study.progress import bar
+from sdcmap.study.scores import Scores
+from sdcmap.study.sweeping import sweep
 from sdcmap.utility import S1, S2
 
 EIGHT = ("TOTINC", "AGI", "WAGES", "TAXINT", "DIVID", "BUSFARM", "NTXINT", "SOCSEC")

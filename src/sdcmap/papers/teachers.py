@@ -11,15 +11,15 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from sdcmap.grid import grid
-from sdcmap.io import read
+from sdcmap.core.grid import grid
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.files.reading import read
 from sdcmap.methods import Noise
-from sdcmap.microdata import Array, Microdata
 from sdcmap.papers.reference import reference_file
-from sdcmap.plan import Plan
 from sdcmap.risk import Index, Position
-from sdcmap.scores import Scores
-from sdcmap.sweep import sweep
+from sdcmap.study.plan import Plan
+from sdcmap.study.scores import Scores
+from sdcmap.study.sweeping import sweep
 from sdcmap.utility import MeanPrecision
 
 Target = Literal["maximum", "minimum"] | float

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.charts.chart import Chart
 from sdcmap.charts.planes import draw_planes
+from sdcmap.core.chart import Chart
 from sdcmap.papers.reference import Result
 from sdcmap.papers.trottini_choice import worked_choice
 from sdcmap.theory.decision import (

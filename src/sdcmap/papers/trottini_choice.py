@@ -9,15 +9,16 @@ import numpy as np
 import polars as pl
 
 from sdcmap.charts.planes import draw_criterion
-from sdcmap.choose import Choice, GlobalCriterion
-from sdcmap.io import read
+from sdcmap.choose import GlobalCriterion
+from sdcmap.core.rule import Choice
+from sdcmap.data.microdata import Microdata
+from sdcmap.files.reading import read
 from sdcmap.map import RUMap
 from sdcmap.methods import Noise, RankSwap
-from sdcmap.microdata import Microdata
 from sdcmap.papers.reference import Result, reference_file
-from sdcmap.plan import Plan
 from sdcmap.risk import DiscreditHarm, Informed, IntruderKnowledge
-from sdcmap.sweep import sweep
+from sdcmap.study.plan import Plan
+from sdcmap.study.sweeping import sweep
 from sdcmap.utility import SocietyKnowledge, SocietyUtility
 
 NAMES = ("AGI", "EMCONTRB", "FEDTAX", "INTVAL")

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.io import read
-from sdcmap.kernels.losses import il2_losses, il5_losses
-from sdcmap.kernels.mixtures import centres, draw_mixture
-from sdcmap.kernels.moments import moments
-from sdcmap.kernels.noise import complete_covariance_root, rescaled
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.files.reading import read
+from sdcmap.kernels.masking.mixtures import centres, draw_mixture
+from sdcmap.kernels.masking.noise import complete_covariance_root, rescaled
+from sdcmap.kernels.statistics.losses import il2_losses, il5_losses
+from sdcmap.kernels.statistics.moments import moments
 from sdcmap.map import overall_score
-from sdcmap.microdata import Array, Microdata
 from sdcmap.papers.reference import Result, reference_file
 from sdcmap.papers.tax_incomes import large_file
 from sdcmap.papers.yancey2002_tables import (
@@ -35,10 +35,10 @@ from sdcmap.papers.yancey2002_tables import (
     beside,
     method_of,
 )  # fmt: skip
-from sdcmap.plan import Plan
 from sdcmap.risk import WorstLinkage
-from sdcmap.scores import Scores
-from sdcmap.sweep import sweep
+from sdcmap.study.plan import Plan
+from sdcmap.study.scores import Scores
+from sdcmap.study.sweeping import sweep
 from sdcmap.utility import S0, S1, S2
 
 ROWS = tuple(TABLE_1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sdcmap.method import Method
+from sdcmap.core.method import Method
 from sdcmap.methods import MixtureNoise, Noise, RankSwap
 
 LOSSES = ("IL1", "IL1s", "IL2", "IL3", "IL4", "IL5", "s0", "s1", "s2")

@@ -1,5 +1,7 @@
-"""Risk measures, one file each."""
+"""Risk measures, one file each, or one a family: an import line here is all that a new one needs."""
 
+from sdcmap.core.catalogue import members
+from sdcmap.core.measure import Measure
 from sdcmap.risk.attribute_inference import AttributeInference
 from sdcmap.risk.closest_record import ClosestRecord
 from sdcmap.risk.correct_attribution import CorrectAttribution
@@ -20,34 +22,9 @@ from sdcmap.risk.log_linear_risk import LogLinearRisk
 from sdcmap.risk.nearest_record import NearestRecord
 from sdcmap.risk.position import Position
 from sdcmap.risk.small_cells import SmallCells
-from sdcmap.risk.suda import Suda
+from sdcmap.risk.suda import SUDA
 from sdcmap.risk.t_closeness import TCloseness
 from sdcmap.risk.unsafe_combinations import UnsafeCombinations
 from sdcmap.risk.worst_linkage import WorstLinkage
 
-RISKS = (
-    AttributeInference,
-    ClosestRecord,
-    CorrectAttribution,
-    DiscreditHarm,
-    ExpectedReidentifications,
-    ExternalLink,
-    HouseholdRisk,
-    Index,
-    IndividualRisk,
-    Informed,
-    IntervalDisclosure,
-    IntruderKnowledge,
-    KAnonymity,
-    KnownIndex,
-    LDiversity,
-    Linkage,
-    LogLinearRisk,
-    NearestRecord,
-    Position,
-    SmallCells,
-    Suda,
-    TCloseness,
-    UnsafeCombinations,
-    WorstLinkage,
-)
+RISKS = members(globals(), Measure)

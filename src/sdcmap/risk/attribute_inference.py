@@ -9,15 +9,15 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.archive import read_archive
-from sdcmap.cells import common_codes, in_released_categories
-from sdcmap.digests import digest_of, is_digest
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.named_files import digest_of, is_digest
+from sdcmap.core.value import Range
+from sdcmap.data.cells import common_codes, in_released_categories
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import SchemaError, Undefined
-from sdcmap.kernels.attribution import nearest, share_error
-from sdcmap.measure import Estimate, Measure
-from sdcmap.microdata import Array, Microdata
+from sdcmap.kernels.tables.attribution import nearest, share_error
+from sdcmap.risk._archive import read_archive
 from sdcmap.risk.l_diversity import secret_misfits, secret_of
-from sdcmap.value import Range
 
 
 @dataclass(frozen=True)

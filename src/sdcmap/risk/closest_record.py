@@ -9,13 +9,13 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.cells import in_released_categories
-from sdcmap.digests import digest_of, is_digest
-from sdcmap.kernels.attribution import closer_share, nearest, share_error
-from sdcmap.measure import Estimate, Measure
-from sdcmap.microdata import Array, Microdata
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.named_files import digest_of, is_digest
+from sdcmap.core.value import Range
+from sdcmap.data.cells import in_released_categories
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.kernels.tables.attribution import closer_share, nearest, share_error
 from sdcmap.risk.attribute_inference import control_misfits, control_of, positions, ranges_of, split
-from sdcmap.value import Range
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.cells import common_codes, in_released_categories
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.data.cells import common_codes, in_released_categories
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.attribution import attribution_probabilities
-from sdcmap.kernels.cells import compress
-from sdcmap.measure import Estimate, Measure
-from sdcmap.microdata import Array, Microdata
+from sdcmap.kernels.tables.attribution import attribution_probabilities
+from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.l_diversity import secret_misfits, secret_of
 
 

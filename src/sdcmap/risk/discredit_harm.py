@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sdcmap.beliefs import Beliefs
-from sdcmap.microdata import Array, Microdata
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.risk._beliefs import Beliefs
 from sdcmap.risk.intruder_knowledge import IntruderKnowledge
 
 

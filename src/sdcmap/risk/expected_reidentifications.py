@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from numpy.random import Generator
 
-from sdcmap.frequencies import LinkMeasure
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Microdata
+from sdcmap.core.measure import Estimate
+from sdcmap.data.microdata import Microdata
+from sdcmap.risk._frequencies import LinkMeasure
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.archive import digest_problems, read_archive, stated_digest
-from sdcmap.cells import common_codes, moves
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.value import Range
+from sdcmap.data.cells import common_codes, moves
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import SchemaError, Undefined
-from sdcmap.kernels.cells import compress, count_cells
-from sdcmap.measure import Estimate, Measure
-from sdcmap.microdata import Array, Microdata
-from sdcmap.value import Range
+from sdcmap.kernels.tables.coding import compress, count_cells
+from sdcmap.risk._archive import digest_problems, read_archive, stated_digest
 
 
 def archive_matches(data: Microdata, archive: Microdata, names: tuple[str, ...]) -> Array:

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from numpy.random import Generator
 
-from sdcmap.frequencies import LinkMeasure
-from sdcmap.kernels.individual_risk import household_risks
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Array, Microdata
+from sdcmap.core.measure import Estimate
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.kernels.tables.individual_risk import household_risks
+from sdcmap.risk._frequencies import LinkMeasure
 
 
 @dataclass(frozen=True)

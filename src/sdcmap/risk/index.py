@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
-from sdcmap.microdata import Microdata
 from sdcmap.risk.position import Position
 
 

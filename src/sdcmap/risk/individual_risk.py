@@ -7,10 +7,10 @@ from typing import Literal
 
 from numpy.random import Generator
 
-from sdcmap.frequencies import LinkMeasure
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Microdata
-from sdcmap.value import Share
+from sdcmap.core.measure import Estimate
+from sdcmap.core.value import Share
+from sdcmap.data.microdata import Microdata
+from sdcmap.risk._frequencies import LinkMeasure
 
 
 @dataclass(frozen=True)

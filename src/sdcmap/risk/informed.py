@@ -8,16 +8,16 @@ from typing import Annotated
 
 import numpy as np
 
-from sdcmap.attack import Attack
+from sdcmap.core.likelihood import Below, Field, Mixture, Normal, Same, Window
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array
 from sdcmap.errors import SchemaError, Undefined
-from sdcmap.kernels.field_links import BELOW, MIXTURE, SAME, WINDOW, FieldCosts, likeliest_links
-from sdcmap.kernels.links import Links, distance_scores, nearest_links
-from sdcmap.likelihood import Below, Field, Mixture, Normal, Same, Window
-from sdcmap.measure import Measure
-from sdcmap.method import Method
-from sdcmap.microdata import Array
-from sdcmap.pairing import LinkTable, Pair, Scoring, link_one_to_one, scored_in_blocks
-from sdcmap.value import Range
+from sdcmap.kernels.linking.field_links import BELOW, MIXTURE, SAME, WINDOW, FieldCosts, likeliest_links
+from sdcmap.kernels.linking.links import Links, distance_scores, nearest_links
+from sdcmap.risk._attack import Attack
+from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_one_to_one, scored_in_blocks
 
 SAMPLE = 64  # known records on which the highest value of a density is looked for
 

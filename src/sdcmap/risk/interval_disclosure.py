@@ -8,9 +8,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.measure import Estimate, Measure
-from sdcmap.microdata import Array, Microdata
 
 PERCENTS = np.arange(1, 11)  # the width is 1, 2, ... 10 %
 

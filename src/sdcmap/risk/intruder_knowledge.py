@@ -9,16 +9,16 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.attack import Attack
-from sdcmap.beliefs import Beliefs, conjugate_beliefs, linked_beliefs, prior_of, released_rows
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.beliefs import normal_divergence
-from sdcmap.kernels.position import rank_of
-from sdcmap.measure import Estimate, Measure
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
+from sdcmap.kernels.statistics.beliefs import normal_divergence
+from sdcmap.kernels.statistics.position import rank_of
+from sdcmap.risk._attack import Attack
+from sdcmap.risk._beliefs import Beliefs, conjugate_beliefs, linked_beliefs, prior_of, released_rows
 from sdcmap.risk.worst_linkage import WorstLinkage
-from sdcmap.value import Range
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from numpy.random import Generator
 
-from sdcmap.frequencies import FrequencyMeasure
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Array, Microdata
-from sdcmap.value import Range
+from sdcmap.core.measure import Estimate
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.risk._frequencies import FrequencyMeasure
 
 ROUNDING = 1e-9  # sums of alpha
 

@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.precision import inverse_of_mean
-from sdcmap.measure import Estimate, Measure
-from sdcmap.microdata import Array, Microdata
+from sdcmap.kernels.statistics.precision import inverse_of_mean
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.cells import DistinctCells
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.value import Positive, Range
+from sdcmap.data.cells import DistinctCells
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined, did_you_mean
-from sdcmap.frequencies import KeyMeasure
-from sdcmap.kernels.diversity import entropy_diversity, recursive_diversity
-from sdcmap.kernels.wildcards import wildcard_sums
-from sdcmap.measure import Estimate, Measure
-from sdcmap.microdata import Array, Microdata
-from sdcmap.value import Positive, Range
+from sdcmap.kernels.tables.diversity import entropy_diversity, recursive_diversity
+from sdcmap.kernels.tables.wildcards import wildcard_sums
+from sdcmap.risk._frequencies import KeyMeasure
 
 DENSE_COUNTS = 1 << 23  # combinations of keys times sensitive values that are counted in one table
 SLACK = 1e-9  # exp(entropy) of two equally frequent values is 2 but for rounding

@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from sdcmap.attack import Attack
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.agreement import agreement_matrix
-from sdcmap.kernels.fellegi_sunter import MOST_FIELDS, FellegiSunter, count_patterns, em
-from sdcmap.kernels.links import agreement_links
-from sdcmap.microdata import Array, Microdata
-from sdcmap.pairing import LinkTable, Pair, Scoring, link_one_to_one
-from sdcmap.value import Range
+from sdcmap.kernels.linking.agreement import agreement_matrix
+from sdcmap.kernels.linking.fellegi_sunter import MOST_FIELDS, FellegiSunter, count_patterns, em
+from sdcmap.kernels.linking.links import agreement_links
+from sdcmap.risk._attack import Attack
+from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_one_to_one
 
 AGREES = 0.9  # m of weights "freq"
 NEAR_ZERO = 0.1  # max(|a|, 0.1) in the denominator

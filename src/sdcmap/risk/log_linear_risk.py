@@ -10,14 +10,14 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.cells import DistinctCells
+from sdcmap.core.measure import Estimate
+from sdcmap.core.value import Range
+from sdcmap.data.cells import DistinctCells
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.frequencies import KeyMeasure, positive_weights
-from sdcmap.kernels.log_linear import main_effect_means, two_way_means, unique_risks
-from sdcmap.kernels.wildcards import MISSING, wildcard_sums
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Array, Microdata
-from sdcmap.value import Range
+from sdcmap.kernels.tables.log_linear import main_effect_means, two_way_means, unique_risks
+from sdcmap.kernels.tables.wildcards import MISSING, wildcard_sums
+from sdcmap.risk._frequencies import KeyMeasure, positive_weights
 
 MOST_CELLS = 1 << 22  # of the table that a two-way model is fitted to
 

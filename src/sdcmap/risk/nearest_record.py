@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.attack import Attack
-from sdcmap.kernels.links import Links, block_links, distance_scores, nearest_links
-from sdcmap.microdata import Array, Microdata
-from sdcmap.pairing import LinkTable, Pair, Scoring, link_nearest, link_one_to_one, scored_in_blocks
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.kernels.linking.links import Links, block_links, distance_scores, nearest_links
+from sdcmap.risk._attack import Attack
+from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_nearest, link_one_to_one, scored_in_blocks
 
 FLAT = 1e-10  # directions with less of the largest variance are null
 

@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.position import rank_of
-from sdcmap.kernels.precision import inverse_of_mean
-from sdcmap.measure import Estimate, Measure
-from sdcmap.microdata import Array, Microdata
-from sdcmap.value import Range
+from sdcmap.kernels.statistics.position import rank_of
+from sdcmap.kernels.statistics.precision import inverse_of_mean
 
 
 def sorted_numbers(data: Microdata, name: str) -> Array:

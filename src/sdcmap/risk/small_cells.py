@@ -8,12 +8,12 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.cells import cells, moves
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.value import Range
+from sdcmap.data.cells import cells, moves
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.cells import in_small_cells
-from sdcmap.measure import Estimate, Measure
-from sdcmap.microdata import Array, Microdata
-from sdcmap.value import Range
+from sdcmap.kernels.tables.coding import in_small_cells
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.cells import DistinctCells
-from sdcmap.frequencies import KeyMeasure, frequencies, key_sets
-from sdcmap.kernels.suda import dis_suda, minimal_uniques, size_scores
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Array, Microdata
-from sdcmap.value import Range
+from sdcmap.core.measure import Estimate
+from sdcmap.core.value import Range
+from sdcmap.data.cells import DistinctCells
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.kernels.tables.suda import dis_suda, minimal_uniques, size_scores
+from sdcmap.risk._frequencies import KeyMeasure, frequencies, key_sets
 
 
 @dataclass(frozen=True)
-class Suda(KeyMeasure):
+class SUDA(KeyMeasure):
     """The mean chance that a match to a special unique is right: DIS-SUDA scores.
 
     The snooper knows only some of the keys of somebody, and does not know whether the person is in the sample. He looks
@@ -43,8 +43,8 @@ class Suda(KeyMeasure):
 
     Examples
     --------
-    >>> Suda(largest=3).text
-    'Suda(largest=3)'
+    >>> SUDA(largest=3).text
+    'SUDA(largest=3)'
     """
 
     unit: ClassVar[str] = "probability"
@@ -56,7 +56,7 @@ class Suda(KeyMeasure):
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
         if len(self.variables(data)) == 1:
-            yield "Suda needs at least 2 variables."
+            yield "SUDA needs at least 2 variables."
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)

@@ -8,14 +8,14 @@ from typing import ClassVar, Literal
 
 from numpy.random import Generator
 
-from sdcmap.cells import DistinctCells
+from sdcmap.core.measure import Estimate
+from sdcmap.core.value import Share
+from sdcmap.data.cells import DistinctCells
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.frequencies import KeyMeasure
-from sdcmap.kernels.diversity import equal_distances, ordered_distances
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Array, Microdata
+from sdcmap.kernels.tables.diversity import equal_distances, ordered_distances
+from sdcmap.risk._frequencies import KeyMeasure
 from sdcmap.risk.l_diversity import SLACK, secret_misfits, secret_of, sensitive_groups
-from sdcmap.value import Share
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import Annotated
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.cells import DistinctCells
-from sdcmap.frequencies import KeyMeasure, key_sets
-from sdcmap.kernels.combinations import unsafe_combinations
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Array, Microdata
-from sdcmap.value import Range
+from sdcmap.core.measure import Estimate
+from sdcmap.core.value import Range
+from sdcmap.data.cells import DistinctCells
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.kernels.tables.combinations import unsafe_combinations
+from sdcmap.risk._frequencies import KeyMeasure, key_sets
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from functools import reduce
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.attack import Attack
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.method import Method
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.measure import Estimate, Measure
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
-from sdcmap.pairing import LinkTable, Pair
+from sdcmap.risk._attack import Attack
+from sdcmap.risk._linking import LinkTable, Pair
 from sdcmap.risk.informed import Informed
 from sdcmap.risk.linkage import Linkage
 from sdcmap.risk.nearest_record import NearestRecord

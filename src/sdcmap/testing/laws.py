@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from sdcmap.core.method import Method
+from sdcmap.core.value import Value, decode, parse
+from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import Infeasible, SchemaError, Undefined
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Column, Microdata
-from sdcmap.plan import Candidate
-from sdcmap.schema import Schema, Variable
-from sdcmap.value import Value, decode, parse
+from sdcmap.study.plan import Candidate
 
 OWN_ERRORS = (Infeasible, Undefined, SchemaError)
 ROW_NUMBER = "row number of sdcmap.testing"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.method import Method
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.measure import Estimate, Measure
-from sdcmap.method import Method
-from sdcmap.microdata import Array, Microdata
 from sdcmap.testing.laws import (
     OWN_ERRORS,
     LawBroken,

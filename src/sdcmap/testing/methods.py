@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from sdcmap.method import Method
-from sdcmap.microdata import Column, Microdata
-from sdcmap.plan import Candidate
+from sdcmap.core.method import Method
+from sdcmap.data.microdata import Column, Microdata
+from sdcmap.study.plan import Candidate
 from sdcmap.testing.laws import (
     OWN_ERRORS,
     ROW_NUMBER,

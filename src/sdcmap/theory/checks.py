@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sdcmap.core.value import Range
 from sdcmap.errors import PlanError
-from sdcmap.value import Range
 
 Array = NDArray[np.float64]
 

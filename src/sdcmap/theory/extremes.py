@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdcmap.errors import PlanError
-from sdcmap.kernels.order_statistics import normal_moments
+from sdcmap.kernels.statistics.order_statistics import normal_moments
 from sdcmap.theory.checks import Array, noise_variances, reciprocal, require
 
 LARGE = 10  # below this many records the large-sample moments are not used

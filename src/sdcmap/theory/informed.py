@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, ndtri
 
-from sdcmap.kernels.order_statistics import normal_moments
+from sdcmap.kernels.statistics.order_statistics import normal_moments
 from sdcmap.theory.checks import Array, noise_variances, reciprocal, require
 from sdcmap.theory.percentiles import rank_of
 

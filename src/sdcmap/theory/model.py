@@ -9,13 +9,13 @@ from typing import Annotated
 
 from numpy.typing import ArrayLike
 
+from sdcmap.core.value import Positive, Range, Value
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.theory import extremes, informed, percentiles, positions, typical
 from sdcmap.theory.best import Switch, strongest, switches
 from sdcmap.theory.checks import Array, require
 from sdcmap.theory.crossing import POINTS, Curve, crossings, noise_grid
 from sdcmap.theory.solving import Solution, solve
-from sdcmap.value import Positive, Range, Value
 
 PAPER = ("population", "index", "percentile", "extreme")  # the four curves of figure 4
 EXACT = ("in_sample", "index", "percentile_exact", "extreme_in_sample")

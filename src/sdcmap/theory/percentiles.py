@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from sdcmap.kernels.order_statistics import normal_moments
+from sdcmap.kernels.statistics.order_statistics import normal_moments
 from sdcmap.theory.checks import Array, noise_variances, reciprocal, require
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdcmap.errors import PlanError
-from sdcmap.kernels.joint_ranks import mse_of_extreme
-from sdcmap.kernels.poisson_binomial import mse_of_rank
+from sdcmap.kernels.statistics.joint_ranks import mse_of_extreme
+from sdcmap.kernels.statistics.poisson_binomial import mse_of_rank
 from sdcmap.theory.checks import Array, noise_variances, reciprocal, records, require
 from sdcmap.theory.percentiles import rank_of
 

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.amounts import amounts, holds_numbers
-from sdcmap.cells import common_codes
+from sdcmap.core.measure import Estimate
+from sdcmap.data.amounts import amounts, holds_numbers
+from sdcmap.data.cells import common_codes
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Array, Microdata
-from sdcmap.numeric import WeightedMeasure, keys_and_numbers
+from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers
 
 
 def covered_categories(before: Array, after: Array) -> Array:

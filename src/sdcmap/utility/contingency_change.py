@@ -7,10 +7,11 @@ from typing import ClassVar, Literal
 
 from numpy.random import Generator
 
-from sdcmap.kernels.tables import contingency_coefficient
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Microdata
-from sdcmap.tables import TableMeasure, loss_over, two_way_tables
+from sdcmap.core.measure import Estimate
+from sdcmap.data.microdata import Microdata
+from sdcmap.data.tables import two_way_tables
+from sdcmap.kernels.tables.contingency import contingency_coefficient
+from sdcmap.utility._tables import TableMeasure, loss_over
 
 
 @dataclass(frozen=True)

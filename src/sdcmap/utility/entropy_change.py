@@ -7,11 +7,12 @@ from typing import Annotated, ClassVar, Literal
 
 from numpy.random import Generator
 
-from sdcmap.kernels.tables import entropy
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Microdata
-from sdcmap.tables import TableMeasure, loss_over, tables, up_to
-from sdcmap.value import Range
+from sdcmap.core.measure import Estimate
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Microdata
+from sdcmap.data.tables import tables, up_to
+from sdcmap.kernels.tables.contingency import entropy
+from sdcmap.utility._tables import TableMeasure, loss_over
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sdcmap.information_loss import InformationLoss
-from sdcmap.kernels.losses import il1_losses
-from sdcmap.microdata import Array, Microdata
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.kernels.statistics.losses import il1_losses
+from sdcmap.utility._information_loss import InformationLoss
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.information_loss import InformationLoss
-from sdcmap.kernels.losses import il1s_losses
-from sdcmap.microdata import Array, Microdata
+from sdcmap.kernels.statistics.losses import il1s_losses
+from sdcmap.utility._information_loss import InformationLoss
 
 
 @dataclass(frozen=True)

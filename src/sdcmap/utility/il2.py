@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sdcmap.information_loss import MomentsMeasure, mean_of
-from sdcmap.kernels.losses import il2_losses
-from sdcmap.microdata import Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.statistics.losses import il2_losses
+from sdcmap.utility._information_loss import MomentsMeasure, mean_of
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 
 from numpy.random import Generator
 
-from sdcmap.intervals import Interval, IntervalMeasure, over_quantities
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Microdata
+from sdcmap.core.measure import Estimate
+from sdcmap.data.microdata import Microdata
+from sdcmap.utility._intervals import Interval, IntervalMeasure, over_quantities
 
 
 def overlap(first: Interval, second: Interval) -> float:

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.measure import Estimate
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
-from sdcmap.intervals import IntervalMeasure, over_quantities
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Microdata
+from sdcmap.utility._intervals import IntervalMeasure, over_quantities
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import ClassVar, Literal
 
 from numpy.random import Generator
 
-from sdcmap.margins import MarginMeasure
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Microdata
-from sdcmap.numeric import over_variables
+from sdcmap.core.measure import Estimate
+from sdcmap.data.microdata import Microdata
+from sdcmap.utility._margins import MarginMeasure
+from sdcmap.utility._numeric import over_variables
 
 
 @dataclass(frozen=True)

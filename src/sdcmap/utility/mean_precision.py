@@ -9,9 +9,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.measure import Estimate, Measure
-from sdcmap.microdata import Array, Microdata
 
 
 def mean_and_its_variance(y: Array, weights: Array) -> tuple[float, float]:

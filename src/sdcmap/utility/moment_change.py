@@ -9,12 +9,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.measure import Estimate
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.covariances import Moments, pairwise_moments
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Array, Microdata
-from sdcmap.numeric import NumericMeasure, matrix_of, over_variables, sound_weights
-from sdcmap.tables import summary_of
+from sdcmap.kernels.statistics.covariances import Moments, pairwise_moments
+from sdcmap.utility._numeric import NumericMeasure, matrix_of, over_variables, sound_weights
+from sdcmap.utility._tables import summary_of
 
 SINGULAR = 1e-10  # an eigenvalue of a correlation matrix below this is 0
 

@@ -9,16 +9,16 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.cells import common_codes
+from sdcmap.core.measure import Estimate
+from sdcmap.core.value import Range
+from sdcmap.data.cells import common_codes
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.cells import compress
-from sdcmap.kernels.propensity import drawn_null, logit_pmse, paired_null, rank_of, tree_pmse, two_way_terms
-from sdcmap.kernels.regression import Design
-from sdcmap.kernels.trees import bin_edges, binned
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Array, Microdata
-from sdcmap.numeric import WeightedMeasure, keys_and_numbers, numbers_of
-from sdcmap.value import Range
+from sdcmap.kernels.statistics.propensity import drawn_null, logit_pmse, paired_null, rank_of, tree_pmse, two_way_terms
+from sdcmap.kernels.statistics.regression import Design
+from sdcmap.kernels.statistics.trees import bin_edges, binned
+from sdcmap.kernels.tables.coding import compress
+from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers, numbers_of
 
 MOST_TERMS = 1000  # of a logit
 

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 from numpy.random import Generator
 
+from sdcmap.core.measure import Estimate
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.queries import range_sums, ranges_around
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Array, Microdata
-from sdcmap.numeric import WeightedMeasure, keys_and_numbers, numbers_of
-from sdcmap.value import Range
+from sdcmap.kernels.tables.queries import range_sums, ranges_around
+from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers, numbers_of
 
 
 @dataclass(frozen=True)

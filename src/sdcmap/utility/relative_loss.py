@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sdcmap.information_loss import InformationLoss
-from sdcmap.kernels.losses import relative_losses
-from sdcmap.microdata import Array, Microdata
-from sdcmap.value import Positive
+from sdcmap.core.value import Positive
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.kernels.statistics.losses import relative_losses
+from sdcmap.utility._information_loss import InformationLoss
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sdcmap.information_loss import MomentsMeasure, mean_of
-from sdcmap.kernels.losses import il2_losses, il3_losses, il4_losses, il5_losses
-from sdcmap.microdata import Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.statistics.losses import il2_losses, il3_losses, il4_losses, il5_losses
+from sdcmap.utility._information_loss import MomentsMeasure, mean_of
 
 
 @dataclass(frozen=True)

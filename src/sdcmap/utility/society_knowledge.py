@@ -8,15 +8,15 @@ from typing import ClassVar, Literal
 
 from numpy.random import Generator
 
-from sdcmap.correct.formula import parse_formula
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.method import Method
+from sdcmap.core.value import Positive
+from sdcmap.corrections.formula import parse_formula
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
-from sdcmap.estimand import Belief, Estimand
-from sdcmap.kernels.beliefs import normal_divergence
-from sdcmap.kernels.moments import TINY
-from sdcmap.measure import Estimate, Measure
-from sdcmap.method import Method
-from sdcmap.microdata import Microdata
-from sdcmap.value import Positive
+from sdcmap.kernels.statistics.beliefs import normal_divergence
+from sdcmap.kernels.statistics.moments import TINY
+from sdcmap.utility._estimand import Belief, Estimand
 
 
 @dataclass(frozen=True)

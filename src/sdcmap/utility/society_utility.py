@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sdcmap.estimand import Belief
+from sdcmap.utility._estimand import Belief
 from sdcmap.utility.society_knowledge import SocietyKnowledge
 
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.measure import Estimate
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Array, Microdata
-from sdcmap.numeric import NumericMeasure, numbers_of
+from sdcmap.utility._numeric import NumericMeasure, numbers_of
 
 
 def sums_of_squares(x: Array, z: Array, weights: Array) -> tuple[float, float, float]:

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.measure import Estimate
+from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Array, Microdata
-from sdcmap.numeric import WeightedMeasure, keys_and_numbers
+from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers
 
 
 @dataclass(frozen=True)

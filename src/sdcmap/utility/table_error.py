@@ -8,12 +8,13 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.measure import Estimate
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.tables import Table, tables, up_to
 from sdcmap.errors import Undefined
-from sdcmap.measure import Estimate
-from sdcmap.microdata import Array, Microdata
-from sdcmap.numeric import sound_weights
-from sdcmap.tables import Table, TableMeasure, tables, up_to
-from sdcmap.value import Range
+from sdcmap.utility._numeric import sound_weights
+from sdcmap.utility._tables import TableMeasure
 
 
 def relative_errors(before: Array, after: Array, least: float) -> Array:

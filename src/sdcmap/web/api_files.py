@@ -46,8 +46,8 @@ def look(request: Request, stated: Stated) -> Response:
 
 
 def glance(request: Request, stated: Stated) -> dict[str, Any]:
-    from sdcmap.look import class_sizes, source_of, telling_sets
-    from sdcmap.look import look as look_at
+    from sdcmap.explore.looking import class_sizes, source_of, telling_sets
+    from sdcmap.explore.looking import look as look_at
 
     views = request.app.state.views
     data = views.data(source_of(stated.file, stated.roles, stated.kinds))

@@ -78,9 +78,9 @@ def choose(request: Request, name: str, asked: Asked) -> Response:
 
 def chosen(request: Request, name: str, asked: Asked) -> tuple[Any, Any]:
     """The choice and the map it was made on."""
+    from sdcmap.core.rule import Rule
+    from sdcmap.core.value import decode
     from sdcmap.errors import PlanError
-    from sdcmap.rule import Rule
-    from sdcmap.value import decode
 
     ru, plan = request.app.state.views.map(name, tuple(asked.risk), asked.utility)
     rule = plan.rule if asked.rule is None else decode(asked.rule, Rule)
@@ -127,10 +127,9 @@ def one(request: Request, name: str, candidate: str) -> Response:
 def candidate_table(request: Request, name: str, candidate: str) -> dict[str, Any]:
     from contextlib import closing
 
-    from sdcmap.choose import Choice
-    from sdcmap.report.audience import Audience
-    from sdcmap.report.results import score_table
-    from sdcmap.rule import Rule
+    from sdcmap.core.audience import Audience
+    from sdcmap.core.rule import Choice, Rule
+    from sdcmap.dossier.results import score_table
 
     opened = request.app.state.views.study(name)
     with closing(opened.connection):
@@ -156,8 +155,8 @@ def candidate_table(request: Request, name: str, candidate: str) -> dict[str, An
 def changes(request: Request, name: str, candidate: str) -> Response:
     """Each masked variable before and after, as tables and charts, and the relations that changed most."""
     from sdcmap.charts.change import draw_change
-    from sdcmap.report.audience import Audience
-    from sdcmap.report.change import changes as changed
+    from sdcmap.core.audience import Audience
+    from sdcmap.dossier.change import changes as changed
 
     views = request.app.state.views
     data, masked = views.masked(name, candidate)
@@ -183,7 +182,7 @@ def records(request: Request, name: str, candidate: str) -> Response:
     on = [variable for variable in names if variable in data.numeric] or list(data.keys) or list(names)
     try:
         found = sm.records(data, masked, on=on, leave_out=True, count_to=COUNT_TO if len(data) > MOST_COUNTED else None)
-    except sm.SdcmapError as error:
+    except sm.errors.SdcmapError as error:
         return Answer({"chart": None, "reason": str(error)})
     unsafe = found.frame().filter(~pl.col("safe")).select("row", "neighbours", "perturbation").sort("neighbours", "row")
     return Answer({

@@ -43,7 +43,7 @@ class Text(BaseModel):
 @router.get("/forms", response_model=None)
 def forms() -> Response:
     """The fields of every method, measure and rule: type, range, default and words."""
-    from sdcmap.forms import forms as all_forms
+    from sdcmap.explore.forms import forms as all_forms
 
     return Answer({group: [asdict(form) for form in members] for group, members in all_forms().items()})
 
@@ -57,7 +57,7 @@ def studies(request: Request) -> Response:
 @router.post("/studies", status_code=201, response_model=None)
 def begin(request: Request, new: NewStudy) -> Response:
     """Write a starting plan for a file; nothing is swept yet."""
-    from sdcmap.look import look, source_of, starting_plan
+    from sdcmap.explore.looking import look, source_of, starting_plan
 
     room, views = request.app.state.room, request.app.state.views
     path = room.new_plan(new.name)
@@ -100,7 +100,7 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
     import tomli_w
 
     from sdcmap.errors import PlanError, SdcmapError
-    from sdcmap.sweep import cost_guess
+    from sdcmap.study.sweeping import cost_guess
 
     found: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "measures": [], "axes": None}
     try:

@@ -120,13 +120,14 @@ def swap(
     The file in the answer is for study (`*.study.*`, base64); nothing is kept on the server.
     """
     import sdcmap as sm
-    from sdcmap.scoring import score_row
-    from sdcmap.weighing import check_decoded
+    from sdcmap.files.weighing import check_decoded
+    from sdcmap.study.jobs import score_row
+    from sdcmap.study.plan import Candidate
 
     room = request.app.state.room
     last = (file.filename or "").replace("\\", "/").rpartition("/")[2]
     if not Room.is_name(last) or Path(last).suffix.lower() not in ENDINGS:
-        raise sm.SchemaError(
+        raise sm.errors.SchemaError(
             f"a file's name has letters, digits, spaces and ._()+- only, and ends in {ENDINGS[0]}, ..."
         )
     with tempfile.TemporaryDirectory(prefix="sdcmap-swap-") as folder:
@@ -137,11 +138,11 @@ def swap(
         small, distortion = sm.SmallCells(n=n), sm.Hellinger()
         problems = [*method.misfits(data), *small.misfits(data)]
         if problems:
-            raise sm.PlanError(problems)
+            raise sm.errors.PlanError(problems)
         masked = sm.mask(data, method, seed=secrets.randbits(256))
         out = Path(folder) / f"{path.stem}.study.{data.schema.format}"
         sm.write(masked, out)
-        stream = sm.Candidate(method).stream(0)  # these measures draw nothing
+        stream = Candidate(method).stream(0)  # these measures draw nothing
         before, after, loss = (
             score_row(measure, data, made, stream)
             for measure, made in ((small, data), (small, masked), (distortion, masked))

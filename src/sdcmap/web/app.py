@@ -64,9 +64,9 @@ def make_app(room: Room, token: str = "", *, workers: int = 0, cookie: str = "sd
 
 def _warm(drawing: Drawing) -> None:
     """Load what the next pages need, so that the first click on them does not wait for it."""
-    import sdcmap.look
-    import sdcmap.report.results
-    import sdcmap.sweep  # noqa: F401
+    import sdcmap.dossier.results
+    import sdcmap.explore.looking
+    import sdcmap.study.sweeping  # noqa: F401
 
     with suppress(Exception):  # the first page with a chart will say what is wrong
         drawing.vega()

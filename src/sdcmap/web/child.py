@@ -33,7 +33,7 @@ def main(plan: Path, study: Path, workers: int) -> int:
         sm.sweep(data, parsed, study, workers=workers or None, progress=quiet)
     except KeyboardInterrupt:
         return 130
-    except sm.SdcmapError as error:
+    except sm.errors.SdcmapError as error:
         print(error, file=sys.stderr)
         return 2
     except Exception as error:  # its text may hold a data value: type and place are told

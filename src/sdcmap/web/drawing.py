@@ -23,7 +23,7 @@ class Drawing:
 
     def run(self, make: Callable[..., Any], *given: Any) -> Any:
         """`make(*given)` in the worker."""
-        from sdcmap.engines import make_executor
+        from sdcmap.study.engines import make_executor
 
         with self._lock:
             self._pool = self._pool or make_executor("processes", 1)
@@ -45,7 +45,7 @@ class Drawing:
 
     def close(self) -> None:
         """End the worker."""
-        from sdcmap.engines import stop
+        from sdcmap.study.engines import stop
 
         with self._lock:
             if self._pool is not None:
@@ -72,8 +72,8 @@ def make_picture(folder: Path, name: str, form: str, risk: tuple[str, ...], util
 
 def make_report(study: Path, audience: str) -> bytes:
     """The report of a study as one page."""
-    from sdcmap.report import report
-    from sdcmap.study import Study
+    from sdcmap.dossier import report
+    from sdcmap.study.folder import Study
 
     opened = Study.open(study)
     try:

@@ -123,7 +123,7 @@ class Room:
     # ---- what comes in ----------------------------------------------------------------------------------------
     def take(self, name: str, source: BinaryIO) -> Path:
         """Keep an upload under its name, whole or not at all, after a look at what it decodes to."""
-        from sdcmap.weighing import check_decoded
+        from sdcmap.files.weighing import check_decoded
 
         last = name.replace("\\", "/").rpartition("/")[2]
         if not self.is_name(last) or Path(last).suffix.lower() not in ENDINGS:

@@ -94,8 +94,8 @@ class Sweeps:
 
     def status(self, name: str) -> dict[str, Any]:
         """State, candidates done and in all, rate, seconds left, and why some could not be made."""
-        from sdcmap.plan import Plan
-        from sdcmap.sweep import Standing, standing
+        from sdcmap.study.plan import Plan
+        from sdcmap.study.sweeping import Standing, standing
 
         path = self.room.plan(name)
         alive = self._is_alive(name)

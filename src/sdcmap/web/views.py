@@ -16,11 +16,11 @@ from sdcmap.web.answers import Answer
 from sdcmap.web.room import Room
 
 if TYPE_CHECKING:
-    from sdcmap.io import Source
+    from sdcmap.data.microdata import Microdata
+    from sdcmap.files.reading import Source
     from sdcmap.map import RUMap
-    from sdcmap.microdata import Microdata
-    from sdcmap.plan import Plan
-    from sdcmap.study import Study
+    from sdcmap.study.folder import Study
+    from sdcmap.study.plan import Plan
 
 FRESH_SECONDS = 2.0  # a map that is this young is not made again
 KEPT = 6  # files and maps that are kept
@@ -76,8 +76,8 @@ class Views:
     # ---- plans and data ---------------------------------------------------------------------------------------
     def plan(self, text: str) -> Plan:
         """The plan in a TOML text; one that names files outside the room, or is endless, is refused unread."""
-        from sdcmap.grid import members_of
-        from sdcmap.plan import Plan
+        from sdcmap.core.grid import members_of
+        from sdcmap.study.plan import Plan
 
         try:
             table = tomllib.loads(text)
@@ -124,7 +124,7 @@ class Views:
     # ---- studies ----------------------------------------------------------------------------------------------
     def study(self, name: str) -> Study:
         """A study opened for reading; close its connection."""
-        from sdcmap.study import Study
+        from sdcmap.study.folder import Study
 
         return Study.open(self.room.study(name))
 

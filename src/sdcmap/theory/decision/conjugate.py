@@ -13,10 +13,10 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sdcmap.core.value import Positive, Range, Value
 from sdcmap.theory.checks import require
 from sdcmap.theory.decision.criterion import GlobalRisk, GlobalUtility, global_risk, global_utility
 from sdcmap.theory.decision.distributions import Normal, Student, unwrap
-from sdcmap.value import Positive, Range, Value
 
 NODES, MASSES = np.polynomial.hermite_e.hermegauss(40)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdcmap.errors import PlanError, Undefined
-from sdcmap.kernels import global_criterion as kernel
+from sdcmap.kernels.decision import global_criterion as kernel
 from sdcmap.theory.decision.distributions import Distribution, unwrap
 from sdcmap.theory.decision.divergences import Divergence, LossInduced
 from sdcmap.theory.decision.losses import Loss, Quadratic

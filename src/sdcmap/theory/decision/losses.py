@@ -15,10 +15,10 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sdcmap.core.value import Positive, Range, Value
 from sdcmap.errors import Undefined
 from sdcmap.theory.decision.atoms import Discrete, Samples
 from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, unwrap
-from sdcmap.value import Positive, Range, Value
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,135 @@
+"""The checks of a release: what each is called, whether a person may override it, and those that need no score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError, did_you_mean
+from sdcmap.kernels.tables.coding import compress
+from sdcmap.study.plan import Plan
+
+Profile = Literal["public-use", "scientific-use"]
+PROFILES: tuple[Profile, ...] = ("public-use", "scientific-use")
+HARD = ("seed", "roles", "determines", "line", "risk", "read back", "earlier releases", "joint risk")
+SOFT = ("identifier", "weight")  # read from looks, so a person who knows better may override them with a reason
+REPORTED = ("other risk",)  # never fails
+SEED_BITS = 128
+MOSTLY_DISTINCT = 0.95  # a text column with at least this share of distinct values looks like an identifier
+UNIQUE_WEIGHTS = 0.05  # largest share of records that may be alone with their weight in a public-use file
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: its name, whether it passed, one sentence why, and whether it is hard (cannot be overridden)."""
+
+    name: str
+    passed: bool
+    sentence: str
+    hard: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.sentence}"
+
+
+def overridden(checks: Sequence[Check], override: Mapping[str, str]) -> tuple[list[Check], list[dict[str, str]]]:
+    """The checks with the failed soft ones passed where a reason is stated, and what was overridden with its reason."""
+    used = [
+        {"check": check.name, "reason": override[check.name]}
+        for check in checks
+        if not check.passed and check.name in override
+    ]
+    names = {entry["check"] for entry in used}
+    said = [
+        replace(c, passed=True, sentence=f"{c.sentence} Overridden: {override[c.name]}") if c.name in names else c
+        for c in checks
+    ]
+    return said, used
+
+
+def problems_of_override(override: Mapping[str, str]) -> list[str]:
+    """Every reason why these checks cannot be overridden."""
+    problems = []
+    for name, reason in override.items():
+        if name in (*HARD, *REPORTED):
+            problems.append(f"the check {name!r} cannot be overridden; only {' and '.join(SOFT)} can.")
+        elif name not in SOFT:
+            problems.append(f"there is no check {name!r} to override.{did_you_mean(name, (*SOFT, *HARD))}")
+        elif not isinstance(reason, str) or not reason.strip():
+            problems.append(f"overriding the check {name!r} needs a reason in words.")
+    return problems
+
+
+def checked_profile(profile: str) -> Profile:
+    for known in PROFILES:
+        if profile == known:
+            return known
+    raise PlanError(f"profile must be one of {', '.join(PROFILES)}.{did_you_mean(str(profile), PROFILES)}")
+
+
+# ---- checks that need no score --------------------------------------------------------------------------------
+def check_seed(plan: Plan) -> Check:
+    """With the method published and a small seed, trying seeds gives the data back."""
+    strong = plan.seed.bit_length() >= SEED_BITS
+    short = f"the plan's seed has fewer than {SEED_BITS} bits and could be guessed: leave it out, and one is drawn."
+    return Check("seed", strong, f"the seed has at least {SEED_BITS} bits." if strong else short)
+
+
+def check_roles(data: Microdata) -> Check:
+    """Every column has a role that somebody stated."""
+    unstated = [repr(name) for name in data.schema.of_role(None)]
+    if not unstated:
+        return Check("roles", True, "every column has a stated role.")
+    return Check("roles", False, f"nobody has stated a role for {', '.join(unstated)}: state it when reading the data.")
+
+
+def check_identifiers(released: Microdata) -> Check:
+    """No column looks like an identifier that was stated as something else; `released` is still in file order."""
+    alike = [repr(v.name) for v in released.schema.variables if _looks_like_identifier(released, v.name)]
+    if not alike:
+        return Check("identifier", True, "no released column looks like an identifier.", hard=False)
+    sentence = f"nearly every record has a value of its own in {', '.join(alike)}: state identifiers as such."
+    return Check("identifier", False, sentence, hard=False)
+
+
+def _looks_like_identifier(data: Microdata, name: str) -> bool:
+    """Text with a value for nearly each record, any category for each; a number only where it counts the records."""
+    variable = data.schema[name]
+    if variable.role in ("household", "stratum", "weight", "identifier"):
+        return False
+    known = ~data.missing(name)
+    count = int(known.sum())
+    distinct = len(np.unique(data.codes(name)[known]))
+    if data.column(name).levels is not None:
+        text = variable.storage in ("String", "Categorical", "Enum")
+        return count > 1 and distinct >= (MOSTLY_DISTINCT if text else 1.0) * count
+    steps = np.diff(data.numbers(name)[known])
+    return count > 2 and distinct == count and bool((np.abs(steps) == 1).all())
+
+
+def check_weight(released: Microdata, unmasked_keys: Sequence[str], profile: Profile) -> Check:
+    """A weight that is nearly a record's own is a key; scientific users get the count only."""
+    weight = released.weight
+    if weight is None:
+        return Check("weight", True, "the file has no weight.", hard=False)
+    strata = released.schema.of_role("stratum")
+    alone = _unique_share(released, (weight, *strata))
+    with_keys = _unique_share(released, (weight, *strata, *unmasked_keys))
+    passed = profile == "scientific-use" or alone <= UNIQUE_WEIGHTS
+    sentence = (
+        f"{alone:.0%} of the records are alone with their weight{' and stratum' if strata else ''} "
+        f"({with_keys:.0%} with the unmasked keys)"
+    )
+    advice = (
+        "" if passed else f", more than {UNIQUE_WEIGHTS:.0%}: round the weights or calibrate them in coarser groups"
+    )
+    return Check("weight", passed, f"{sentence}{advice}.", hard=False)
+
+
+def _unique_share(data: Microdata, names: Sequence[str]) -> float:
+    cell, count = compress([data.codes(name) for name in names])
+    return float((count[cell] == 1).mean())

@@ -1,0 +1,72 @@
+"""The codebook: what each released column is, told from the released values alone. It holds no counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sdcmap.bundle.prepare import Prepared
+from sdcmap.data.microdata import Microdata
+from sdcmap.data.schema import Variable
+
+USES = {"weight": "survey weight", "household": "household number", "stratum": "stratum number"}
+
+
+def codebook(prepared: Prepared) -> list[dict[str, Any]]:
+    """One entry a released column, as codebook.json holds it."""
+    return [_entry(prepared, variable) for variable in prepared.data.schema.variables]
+
+
+def _entry(prepared: Prepared, variable: Variable) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": variable.name, "label": variable.label, "kind": variable.kind}
+    entry["type"] = variable.storage
+    entry["masked"] = variable.name in prepared.masked
+    if variable.role in USES:
+        entry["use"] = USES[variable.role]
+    categories = _categories(prepared.data, variable)
+    if categories:
+        entry["categories"] = categories
+    if variable.missing:
+        labels = dict(variable.values)
+        entry["missing"] = [
+            {"code": list(code), "label": ""}
+            if isinstance(code, tuple)
+            else {"code": code, "label": labels.get(code, "")}
+            for code in variable.missing
+        ]
+    return entry
+
+
+def _categories(data: Microdata, variable: Variable) -> list[dict[str, Any]]:
+    """The categories that occur, with their labels; of a numeric column, the labelled values that occur."""
+    labels = dict(variable.values)
+    levels = data.column(variable.name).levels
+    if levels is None:
+        return [{"value": c, "label": words} for c, words in variable.values if c not in variable.reasons]
+    if variable.role in USES:
+        return []
+    values = [v if isinstance(v, bool | int | float | str) else str(v) for v in levels.drop_nulls().to_list()]
+    return [{"value": value, "label": labels.get(value, "")} for value in values]
+
+
+def codebook_text(entries: list[dict[str, Any]]) -> str:
+    """The same as a page to read."""
+    lines = ["# Codebook", ""]
+    for entry in entries:
+        lines += [f"## {entry['name']}", ""]
+        lines += [f"{entry['label']}\n"] if entry["label"] else []
+        use = f", {entry['use']}" if "use" in entry else ""
+        lines += [f"{entry['kind']}{use}, {'masked' if entry['masked'] else 'not masked'}", ""]
+        shown = [(c["value"], c["label"], "") for c in entry.get("categories", [])]
+        shown += [(_code(c["code"]), c["label"], "missing") for c in entry.get("missing", [])]
+        if shown:
+            lines += ["| value | label | |", "|---|---|---|"]
+            lines += [f"| {_cell(value)} | {_cell(label)} | {mark} |" for value, label, mark in shown] + [""]
+    return "\n".join(lines)
+
+
+def _code(code: Any) -> str:
+    return f"{code[0]} to {code[1]}" if isinstance(code, list) else str(code)
+
+
+def _cell(text: object) -> str:
+    return str(text).replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,157 @@
+"""The method note: what was done to the file, what it is good for and what not. Prose and JSON from one dictionary.
+
+It never holds the seed, the origin, the candidate's id, a digest of the original, or a value of the original.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import sdcmap
+from sdcmap.bundle.checks import Profile
+from sdcmap.bundle.prepare import Prepared
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.corrections import correct
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import SdcmapError
+from sdcmap.study.jobs import ScoreRow
+
+FOR_WHOM = {
+    "public-use": "This is a public-use file: anybody may use it.",
+    "scientific-use": "This is a scientific-use file: for researchers under contract with the agency, not to pass on.",
+}
+MAY_NOT = (
+    "Do not try to find out who a record belongs to, and do not link the file with files that name persons or firms.",
+    "Do not take a masked value for the true value of a person or firm; single records say nothing about anybody.",
+    "Do not combine the file with another release of the same records to undo the masking.",
+    "Do not use the order of the rows or the numbers of households and strata: they were drawn at random.",
+)
+CAUTION = "Standard errors computed as if nothing had been masked leave out the error that masking added."
+MISSING = {
+    "kept": "they stay as they are",
+    "category": "missing is a category like any other",
+    "refused": "the masked variables have none",
+}
+READERS = {
+    "csv": ("import polars as pl", 'data = pl.read_csv("data.csv", infer_schema_length=None)'),
+    "parquet": ("import polars as pl", 'data = pl.read_parquet("data.parquet")'),
+    "sav": ("import pyreadstat", 'data, facts = pyreadstat.read_sav("data.sav", output_format="polars")'),
+    "dta": ("import pyreadstat", 'data, facts = pyreadstat.read_dta("data.dta", output_format="polars")'),
+    "xpt": ("import pyreadstat", 'data, facts = pyreadstat.read_xport("data.xpt", output_format="polars")'),
+}
+
+
+def method_note(
+    method: Method, prepared: Prepared, profile: Profile, searched: int, utilities: Sequence[tuple[Measure, ScoreRow]]
+) -> dict[str, Any]:
+    """What note.json holds."""
+    numeric = [n for n in prepared.masked if prepared.data.column(n).levels is None]
+    return {
+        "made_by": f"sdcmap {sdcmap.__version__}",
+        "profile": profile,
+        "for_whom": FOR_WHOM[profile],
+        "method": method.spec(),
+        "method_text": method.text,
+        "masked": list(prepared.masked),
+        "not_masked": [n for n in prepared.data.names if n not in prepared.masked and n not in prepared.renumbered],
+        "kept_exactly": method.kept,
+        "distorted": method.distorted,
+        "distorted_by": [_amount(measure, score) for measure, score in utilities],
+        "rounded_like_the_original": numeric,
+        "renumbered_at_random": list(prepared.renumbered),
+        "rows_shuffled": True,
+        "missing_values": MISSING.get(method.missing, method.missing),
+        "weights": method.weights,
+        "households": method.households,
+        "draws_searched": searched,
+        "may_not": [*MAY_NOT, CAUTION],
+        "example": example(prepared.data),
+        "correction": correction(prepared.data, method),
+    }
+
+
+def _amount(measure: Measure, score: ScoreRow) -> dict[str, Any]:
+    value = None if score.value is None else two_digits(score.value)
+    better = "closer to the original when " + ("lower" if measure.direction == "lower" else "higher")
+    return {"measure": measure.text, "value": value, "unit": measure.unit, "status": score.status, "reading": better}
+
+
+def two_digits(value: float) -> float:
+    """A score rounded to two significant digits.
+
+    >>> two_digits(0.012345), two_digits(98765.0), two_digits(0.0)
+    (0.012, 99000.0, 0.0)
+    """
+    return float(f"{value:.1e}") if math.isfinite(value) else value
+
+
+def example(data: Microdata) -> str:
+    """Lines of Python that a data user can run in the release's folder: read the file, estimate something."""
+    imports, reading = READERS[data.schema.format]
+    lines = [imports, "", reading]
+    if data.numeric:
+        name = data.numeric[0]
+        if data.weight is None:
+            return "\n".join([*lines, f"print(data[{name!r}].mean())", ""])
+        lines += [f"known = data.drop_nulls([{name!r}, {data.weight!r}])", f"weight = known[{data.weight!r}]"]
+        return "\n".join([*lines, f"print((known[{name!r}] * weight).sum() / weight.sum())", ""])
+    name = next(n for n in (*data.keys, *data.names) if n not in data.schema.of_role("weight"))
+    return "\n".join([*lines, f"print(data[{name!r}].value_counts(sort=True))", ""])
+
+
+def correction(data: Microdata, method: Method) -> str:
+    """Lines of Python that take the noise off, with standard errors; empty where that cannot be done."""
+    try:
+        correct(data, method, weighted=data.weight is not None)
+    except SdcmapError:
+        return ""
+    file = f"data.{data.schema.format}"
+    if data.weight is None:
+        return f'import sdcmap as sm\n\nprint(sm.correct("{file}", "note.json"))\n'
+    lines = ["import sdcmap as sm", "", f'data = sm.read("{file}", weight={data.weight!r})']
+    return "\n".join([*lines, 'print(sm.correct(data, "note.json", weighted=True))', ""])
+
+
+def note_text(note: dict[str, Any]) -> str:
+    """The note as a page to read."""
+    searched = note["draws_searched"]
+    draws = (
+        f"{searched} random draws of this method were looked at"
+        if searched > 1
+        else "No other random draw was looked at"
+    )
+    lines = [
+        "# Method note", "", note["for_whom"], "",
+        "## What was done", "", f"Masked with {note['method_text']} by {note['made_by']}.", "",
+        f"- Masked: {_list(note['masked'])}.",
+        f"- Not masked: {_list(note['not_masked'])}.",
+        f"- Missing values: {note['missing_values']}. Weights: {note['weights']}. Households: {note['households']}.",
+        f"- Rounded as the original is: {_list(note['rounded_like_the_original'])}.",
+        f"- Numbered anew at random: {_list(note['renumbered_at_random'])}. Rows are in random order.",
+        f"- {draws} before this one was taken.", "",
+        "## What is kept, and what is distorted", "",
+        f"Exactly kept: {note['kept_exactly'] or 'nothing is promised'}.", "",
+        f"Distorted: {note['distorted'] or 'see the measures below'}.", "",
+    ]  # fmt: skip
+    lines += ["| measure | value | unit | reading |", "|---|---|---|---|"] if note["distorted_by"] else []
+    lines += [f"| {a['measure']} | {_shown(a)} | {a['unit']} | {a['reading']} |" for a in note["distorted_by"]]
+    lines += ["", "## What may not be done with it", "", *(f"- {sentence}" for sentence in note["may_not"])]
+    lines += ["", "## How to use it", "", "```python", note["example"].rstrip("\n"), "```", ""]
+    if note["correction"]:
+        lines += [
+            "Means, covariances and regressions with the noise taken off, by the method and its parameters alone:",
+            "",
+        ]
+        lines += ["```python", note["correction"].rstrip("\n"), "```", ""]
+    return "\n".join(lines)
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names) if names else "nothing"
+
+
+def _shown(amount: dict[str, Any]) -> str:
+    return f"{amount['value']:g}" if amount["value"] is not None else amount["status"]

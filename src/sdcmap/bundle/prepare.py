@@ -1,0 +1,112 @@
+"""The masked file made fit to leave: identifiers dropped, numbers rounded, ids renumbered, rows shuffled, labels rebuilt.
+
+Every random number comes from the candidate's own stream under a label of its own, so the same candidate is the same
+file whenever it is written. Rows are shuffled one by one, households too: only the renumbered household id says who
+belongs together. The file order of an original often follows the sampling, so no part of it is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.random import Generator
+
+from sdcmap.bundle.granularity import like_the_original
+from sdcmap.core.method import Method
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.schema import Schema, Variable
+from sdcmap.files.stat import rebuilt
+
+RENUMBERED_ROLES = ("household", "stratum")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The file to write. `origin`, the row of the original that each row came from, stays in memory."""
+
+    data: Microdata
+    origin: Array
+    masked: tuple[str, ...]
+    renumbered: tuple[str, ...]
+
+
+def masked_names(data: Microdata, method: Method, masked: Microdata) -> tuple[str, ...]:
+    """The released variables that the method may have changed, in file order."""
+    touched = {*method.masks(data), *masked.changes} - ({data.weight} if method.reweights else set())
+    return tuple(name for name in data.names if name in touched and name not in data.identifiers)
+
+
+def rounded(data: Microdata, masked: Microdata) -> Microdata:
+    """The masked file with its changed numbers at the original's granularity; adjusted weights stay as they are."""
+    changed = [name for name in masked.changes if name != data.weight]
+    numeric = [n for n in changed if data.column(n).levels is None and masked.column(n).levels is None]
+    return masked.change(
+        None,
+        {n: like_the_original(masked.numbers(n), data.numbers(n), data.schema[n]) for n in numeric},
+    )
+
+
+def prepare(data: Microdata, method: Method, masked: Microdata, stream: Stream) -> Prepared:
+    """The file as it will be written; `masked` is the candidate, rounded."""
+    order = stream.child("release rows").rng().permutation(len(masked))
+    variables, columns = [], {}
+    for variable in masked.schema.variables:
+        if variable.role == "identifier":
+            continue
+        column = masked.column(variable.name).take(order)
+        if variable.role in RENUMBERED_ROLES:
+            rng = stream.child(f"release {variable.role} {variable.name}").rng()
+            variable, column = renumbered(variable, column, rng)
+        variable, columns[variable.name] = rebuilt(variable, column)
+        variables.append(variable)
+    released = Microdata(Schema(tuple(variables), data.schema.format), columns, paired=masked.paired)
+    origin = order if masked.origin is None else masked.origin[order]
+    return Prepared(released, origin, masked_names(data, method, masked), released.schema.of_role(*RENUMBERED_ROLES))
+
+
+def renumbered(variable: Variable, column: Column, rng: Generator) -> tuple[Variable, Column]:
+    """The ids of a column as a random permutation of 1, 2, ...: equal ids stay equal, missing ids stay missing."""
+    variable = replace(variable, values=())
+    if column.levels is None:
+        values = column.values.copy()
+        known = ~np.isnan(values)
+        distinct, codes = np.unique(values[known], return_inverse=True)
+        values[known] = rng.permutation(_free_numbers(len(distinct), variable))[codes]
+        return variable, Column(values, None, column.reasons)
+    gone = column.levels.is_null().to_numpy()
+    met = np.unique(column.values[~gone[column.values]])
+    place = np.zeros(len(gone), dtype=np.int64)
+    place[met] = rng.permutation(len(met))
+    place[gone] = len(met) + np.arange(int(gone.sum()))
+    levels = _numbers_in(column.levels.dtype, _free_numbers(len(met), variable)).alias(variable.name)
+    levels = levels.extend_constant(None, int(gone.sum()))
+    storage = levels.dtype.base_type().__name__
+    codes = place[column.values].astype(smallest_unsigned(len(levels)))
+    return replace(variable, storage=storage), Column(codes, levels)
+
+
+def _free_numbers(count: int, variable: Variable) -> Array:
+    """The first `count` whole numbers from 1 that are no user-missing code."""
+    taken = [code if isinstance(code, tuple) else (code, code) for code in variable.missing]
+    numbers = np.arange(1, count + 1)
+    for low, high in sorted(
+        (float(a), float(b)) for a, b in taken if not isinstance(a, str) and not isinstance(b, str)
+    ):
+        inside = numbers[numbers >= low]
+        if np.isfinite(high) and len(inside) and inside[0] <= high:
+            numbers = np.where(numbers >= low, numbers + int(np.floor(high) - inside[0]) + 1, numbers)
+    return numbers
+
+
+def _numbers_in(dtype: pl.DataType, numbers: Array) -> pl.Series:
+    """Ids in the type the column came in, or in a wider one."""
+    plain = pl.Series(numbers)
+    if dtype.is_float():
+        return plain.cast(dtype)
+    if not dtype.is_integer():
+        return plain.cast(pl.String)
+    fitting = plain.cast(dtype, strict=False)
+    return plain if fitting.null_count() else fitting

@@ -1,0 +1,106 @@
+"""The written file as a user reads it, checked against what was meant and aligned with the original for scoring."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from sdcmap.bundle.checks import Check
+from sdcmap.bundle.prepare import Prepared
+from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.schema import Variable
+from sdcmap.errors import SchemaError
+from sdcmap.files.reading import read
+
+
+def read_released(path: Path, prepared: Prepared) -> Microdata:
+    """The file at `path` in the kinds of the prepared one. A CSV file is read in the types that its codebook states."""
+    kinds = {v.name: v.kind for v in prepared.data.schema.variables}
+    if path.suffix != ".csv":
+        return read(path, kinds=kinds)
+    types = {name: dtype for name, dtype in prepared.data.frame().schema.items() if dtype != pl.Null}
+    try:
+        return read(pl.read_csv(path, schema_overrides=types), kinds=kinds)
+    except pl.exceptions.PolarsError as error:
+        raise SchemaError(f"{path.name} cannot be read back ({type(error).__name__}).") from None
+
+
+def check_read_back(prepared: Prepared, back: Microdata) -> Check:
+    """The file holds the released columns and nothing else, value for value."""
+    meant = prepared.data
+    if back.names != meant.names or len(back) != len(meant):
+        return Check("read back", False, "the written file does not have the columns and rows that were released.")
+    other = [name for name in meant.names if not _same(meant, back, name)]
+    if other:
+        return Check("read back", False, f"the written file reads back other values of {', '.join(map(repr, other))}.")
+    return Check("read back", True, "the written file reads back as it was meant.")
+
+
+def aligned(original: Microdata, back: Microdata, prepared: Prepared) -> Microdata:
+    """The file as read back, as changes of the original: what the measures score.
+
+    Rows are matched by the secret origin. Renumbered ids count as known to the snooper: they stay the original's, the
+    cautious reading, since a snooper may find out which number is which.
+    """
+    measured = [name for name in back.names if name not in prepared.renumbered]
+    rows = np.argsort(prepared.origin, kind="stable")
+    if not np.array_equal(prepared.origin[rows], np.arange(len(original))):
+        other = _other_rows(original, back, measured, prepared.origin)
+        return replace(other, paired=prepared.data.paired)
+    changed = original.change(None, {})
+    for name in measured:
+        before, variable = original.column(name), original.schema[name]
+        after = back.column(name).take(rows)
+        if before.levels is None:
+            if not np.array_equal(before.values, after.values, equal_nan=True):
+                changed = changed.change(None, {name: after.values})
+            continue
+        codes, levels = recoded(variable, before, back.schema[name], after)
+        moved = np.flatnonzero(codes != before.values)
+        if len(moved):
+            new = {name: levels} if len(levels) > len(before.levels) else None
+            changed = changed.change(moved, {name: codes[moved]}, new)
+    return replace(changed, paired=prepared.data.paired)
+
+
+def _other_rows(original: Microdata, back: Microdata, measured: list[str], origin: Array) -> Microdata:
+    """The same for a file that does not hold each record once: a file of its own, with its origin."""
+    columns = dict(original.take(origin).columns)
+    for name in measured:
+        before, after = original.column(name), back.column(name)
+        if before.levels is None:
+            columns[name] = after
+        else:
+            columns[name] = Column(*recoded(original.schema[name], before, back.schema[name], after))
+    return Microdata(original.schema, columns, origin)
+
+
+def recoded(first: Variable, before: Column, second: Variable, after: Column) -> tuple[Array, pl.Series]:
+    """The codes of `after` in the levels of `before`, with levels it alone has at the end. Each user-missing code is a
+    category of its own, as in the original."""
+    if before.levels is None or after.levels is None:
+        raise SchemaError(f"column {first.name!r} is categorical in one file and numeric in the other.")
+    alphabet = {key: code for code, key in enumerate(_keys(first, before.levels))}
+    known = len(alphabet)
+    renamed = np.array([alphabet.setdefault(key, len(alphabet)) for key in _keys(second, after.levels)], dtype=np.int64)
+    new = [value for _, value in list(alphabet)[known:]]
+    more = pl.Series(new, dtype=before.levels.dtype, strict=False)
+    levels = pl.concat([before.levels, more]) if new else before.levels
+    return renamed[after.values] if len(renamed) else after.values, levels
+
+
+def _keys(variable: Variable, levels: pl.Series) -> list[tuple[bool, object]]:
+    """What tells levels apart: (missing?, value or user-missing code)."""
+    values = [(False, value) for value in levels.drop_nulls().to_list()]
+    return [*values, *((True, code) for code in (None, *variable.reasons)[: levels.null_count()])]
+
+
+def _same(meant: Microdata, back: Microdata, name: str) -> bool:
+    first, second = meant.column(name), back.column(name)
+    if first.levels is None or second.levels is None:
+        return first.levels is second.levels and np.array_equal(first.values, second.values, equal_nan=True)
+    codes, _ = recoded(meant.schema[name], first, back.schema[name], second)
+    return bool(np.array_equal(codes, first.values))

@@ -1,0 +1,201 @@
+"""A release: one candidate made real, written only after every check passed on the files as read back."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+
+from sdcmap.bundle.checks import (
+    Check,
+    Profile,
+    check_identifiers,
+    check_roles,
+    check_seed,
+    check_weight,
+    checked_profile,
+    overridden,
+    problems_of_override,
+)
+from sdcmap.bundle.codebook import codebook, codebook_text
+from sdcmap.bundle.determines import check_determines
+from sdcmap.bundle.earlier import check_earlier, check_joint, history
+from sdcmap.bundle.ledger import Ledger
+from sdcmap.bundle.line import Line, check_line, check_risks, expected, lines_of, scored
+from sdcmap.bundle.note import method_note, note_text
+from sdcmap.bundle.prepare import prepare, rounded
+from sdcmap.bundle.readback import aligned, check_read_back, read_released
+from sdcmap.bundle.write import checksums, listed_names, part_folder, problem_with, put_in_place
+from sdcmap.core.rule import Choice
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import Infeasible, PlanError, Refused, SdcmapError, StudyMismatch
+from sdcmap.files.writing import write as write_file
+from sdcmap.study.folder import Study
+from sdcmap.study.plan import Candidate, Plan
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """A candidate on its way out: `check()` says how it stands, `write(folder)` releases it or raises `Refused`."""
+
+    data: Microdata
+    plan: Plan
+    candidate: Candidate
+    lines: tuple[Line, ...]
+    searched: int
+    profile: Profile = "public-use"
+    again: bool = False
+    override: Mapping[str, str] = field(default_factory=dict)
+    ledger: Path | None = None
+    study: Study | None = None
+
+    def __repr__(self) -> str:
+        return f"Release({self.candidate.method.text}, {self.profile})"
+
+    def check(self) -> list[Check]:
+        """Every check, on the files as written to a private temporary folder and read back. Nothing stays there."""
+        try:
+            with tempfile.TemporaryDirectory(prefix="sdcmap-release-") as folder:
+                checks = self._make(Path(folder), Ledger.seen(self.ledger))
+        except OSError as error:
+            raise SdcmapError(f"the temporary folder cannot be written ({error.strerror}).") from None
+        return overridden(checks, self.override)[0]
+
+    def write(self, folder: str | Path) -> Path:
+        """Make the candidate again, check it, and put its folder in place whole; `Refused` with every failed check.
+
+        The folder must be empty or absent. It is private (mode 0700) until somebody opens it.
+        """
+        folder = Path(folder).absolute()
+        problem = problem_with(folder)
+        if problem:
+            raise SdcmapError(problem)
+        with Ledger.opened(self.ledger) as ledger, part_folder(folder) as part:
+            checks, overrides = overridden(self._make(part, ledger), self.override)
+            failed = [str(check) for check in checks if not check.passed]
+            if failed:
+                raise Refused(failed)
+            with ledger.entered(self.data, self.plan, self.candidate, self.profile, folder):
+                put_in_place(part, folder, listed_names(self.data.schema.format))
+        self._tell_study(folder, overrides)
+        return folder
+
+    def _make(self, part: Path, ledger: Ledger) -> list[Check]:
+        """Write the bundle into `part`, read the data back, and check everything."""
+        data, method = self.data, self.candidate.method
+        stream = self.candidate.stream(self.plan.seed)
+        masked = rounded(data, method.apply(data, stream))
+        prepared = prepare(data, method, masked, stream)
+        path = part / f"data.{data.schema.format}"
+        try:
+            write_file(prepared.data, path)
+        except pl.exceptions.PolarsError as error:  # its text may hold a value
+            raise SdcmapError(f"{path.name} cannot be written ({type(error).__name__}).") from None
+        back = read_released(path, prepared)
+        good = check_read_back(prepared, back)
+        checks = [check_seed(self.plan), check_roles(data), check_identifiers(masked), good]
+        checks += [check_determines(data, prepared.masked)]
+        open_keys = [name for name in prepared.data.keys if name not in prepared.masked]
+        checks += [check_weight(prepared.data, open_keys, self.profile), check_line(self.plan, self.lines)]
+        found = history(ledger, data, self.plan, self.candidate)
+        checks.append(check_earlier(found, self.again))
+        if not good.passed:
+            return checks
+        released = aligned(data, back, prepared)
+        fresh = stream.child("release scores")  # not the stream that the candidate was chosen by
+        utilities = [m for m in self.plan.measures if m.axis == "utility"]
+        risks = [m for m in self.plan.measures if m.axis == "risk" and not m.expectation]
+        expectations = [m for m in self.plan.measures if m.axis == "risk" and m.expectation]
+        losses = list(zip(utilities, scored(utilities, data, released, fresh), strict=True))
+        note = method_note(method, prepared, self.profile, self.searched, losses)
+        self._explain(part, codebook(prepared), note)
+        checks += check_risks(self.lines, risks, scored(risks, data, released, fresh, note))
+        checks += check_risks(self.lines, expectations, expected(expectations, data, self._draws()), "over draws")
+        if self.again and not found.foreign:
+            checks += check_joint(found, data, released, self.plan, self.lines, fresh, note)
+        return checks
+
+    def _draws(self) -> Iterator[Microdata]:
+        """Every replicate of the released method that can be made, rounded as a release is."""
+        method = self.candidate.method
+        for replicate in range(self.plan.replicates if method.random else 1):
+            with suppress(Infeasible):
+                made = method.apply(self.data, Candidate(method, replicate).stream(self.plan.seed))
+                yield rounded(self.data, made)
+
+    def _explain(self, part: Path, entries: list[dict[str, object]], note: dict[str, object]) -> None:
+        """Codebook, method note and checksums beside the data."""
+        texts = {
+            "codebook.json": json.dumps(entries, indent=1, ensure_ascii=False),
+            "codebook.md": codebook_text(entries),
+            "note.json": json.dumps(note, indent=1, ensure_ascii=False),
+            "note.md": note_text(note),
+        }
+        for name, text in texts.items():
+            (part / name).write_text(text, encoding="utf-8")
+        (part / "SHA256SUMS").write_text(checksums(part), encoding="utf-8")
+
+    def _tell_study(self, folder: Path, overrides: list[dict[str, str]]) -> None:
+        if self.study is None:
+            return
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        facts = {"method": self.candidate.method.text, "replicate": self.candidate.replicate, "profile": self.profile}
+        before = self.study.manifest
+        self.study.note(
+            overrides=[*before.get("overrides", []), *({**entry, "when": when} for entry in overrides)],
+            releases=[*before.get("releases", []), {**facts, "folder": str(folder), "when": when}],
+        )
+
+
+def release(
+    data: Microdata,
+    plan: Plan,
+    choice: Choice | Candidate | str | None,
+    *,
+    profile: Profile = "public-use",
+    max_risk: float | None = None,
+    again: bool = False,
+    override: Mapping[str, str] | None = None,
+    ledger: str | Path | None = None,
+    study: Study | None = None,
+) -> Release:
+    """The release of one candidate; `.write(folder)` checks and writes it.
+
+    Parameters
+    ----------
+    choice : what a rule chose, a candidate of the plan, or its id. The choice to release nothing is `Refused`.
+    profile : "public-use", or "scientific-use" for researchers under contract (weights are then reported, not refused).
+    max_risk : the largest tolerable value of the risk axis, where neither plan nor rule states it; the strictest holds.
+    again : allow another release of the same records when the joint risk of all of them is under the line.
+    override : {"weight": "why this is safe"} for the soft checks "identifier" and "weight".
+    ledger : private folder that remembers every release; default $SDCMAP_LEDGER or the user's state folder.
+    study : where overrides and the release are noted.
+    """
+    reasons = dict(override or {})
+    problems = problems_of_override(reasons)
+    if max_risk is not None and (isinstance(max_risk, bool) or not math.isfinite(max_risk)):
+        problems.append("max_risk must be a finite number.")
+    if problems:
+        raise PlanError(problems)
+    if study is not None:
+        plan.settle_seed(study.seed)
+        if study.seed != plan.seed or study.manifest["data"] != data.digest:
+            raise StudyMismatch("the study belongs to other data or another seed than this release.")
+    if choice is None or (isinstance(choice, Choice) and choice.candidate is None):
+        raise Refused(["the choice is to release nothing"])
+    named = choice.id if isinstance(choice, Candidate) else choice.candidate if isinstance(choice, Choice) else choice
+    candidate = plan.find(str(named))
+    draws = plan.replicates if candidate.method.random else 1  # a person who names a candidate may have seen all draws
+    searched = choice.searched if isinstance(choice, Choice) and choice.searched else draws
+    lines = lines_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
+    return Release(
+        data, plan, candidate, tuple(lines), searched, checked_profile(profile), again, reasons,
+        None if ledger is None else Path(ledger), study,
+    )  # fmt: skip

@@ -1,0 +1,40 @@
+"""Everything that is drawn on the R-U map, as plain tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from sdcmap.charts.axis import Axis
+
+
+@dataclass(frozen=True)
+class MapInfo:
+    """Everything on the map. `x` and `y` are where a thing is drawn, `edge` the side beyond which its value lies.
+
+    points : panel, group, id, method, short, draw, risk, utility, x, y, edge, frontier; empty where means are drawn.
+    means : panel, group, method, short, count, risk, utility, membership, x, y, edge, frontier; else empty.
+    frontier : panel, x, y of the undominated points of the drawn layer, from left to right.
+    anchors : panel, name, risk, utility, x, y, edge, text.
+    bands : panel, method, axis, kind ("spread" of single releases, "error" of the mean), x, y, x2, y2.
+    marks : the chosen point: panel, kind ("chosen"; "draw" beside a chosen mean), x, y, edge, short, text.
+    lines : panel, kind ("limit" or "tangent"), x, y, x2, y2, edge, text.
+    labels : panel, kind ("name", or "line" on a line), text, x, y, align, and a leader line from_x, from_y, to_x, to_y.
+    """
+
+    by: str
+    panels: tuple[str, ...]
+    groups: tuple[str, ...]
+    x: Axis
+    y: Axis
+    stepped: str  # how the frontier goes from point to point: "step-after" or "step-before"
+    draws: int  # most releases of one method
+    points: pl.DataFrame
+    means: pl.DataFrame
+    frontier: pl.DataFrame
+    anchors: pl.DataFrame
+    bands: pl.DataFrame
+    marks: pl.DataFrame
+    lines: pl.DataFrame
+    labels: pl.DataFrame

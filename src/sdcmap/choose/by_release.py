@@ -1,0 +1,93 @@
+"""What all our rules share: which rows they compare, and how one becomes a candidate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sdcmap.core.rule import Choice, RiskUtilityMap, Rule
+from sdcmap.core.value import Range, Share
+from sdcmap.errors import PlanError
+
+Array = npt.NDArray[Any]
+RUNNERS_UP = 3
+
+
+@dataclass(frozen=True)
+class ByRelease(Rule):
+    """What all our rules share: whether single releases or methods are compared.
+
+    by : "release" compares single candidates; "mean" methods by their pooled risk; "quantile" methods by an upper
+        quantile of their releases' risk (needs at least 1/(1 - quantile) replicates). Where a measure is an expectation,
+        methods are compared by pooled values and the replicate is number 0, fixed beforehand: picking a draw by its own
+        error would tell a reader of the rule where the truth is not.
+    """
+
+    by: Literal["release", "mean", "quantile"] = "release"
+    quantile: Annotated[Share, Range(0.5, 1, "[)")] = 0.95
+
+    def _is_expectation(self, ru: RiskUtilityMap) -> bool:
+        """Whether a number that the rule reads is a function of an expectation."""
+        return ru.is_expectation
+
+    def _describe(self, row: dict[str, Any]) -> str:
+        """The numbers of a runner-up."""
+        return f"risk {row['risk']:.4g}, utility {row['utility']:.4g}"
+
+    def _rows(self, ru: RiskUtilityMap) -> tuple[pl.DataFrame, str]:
+        """The rows to compare (method, risk, utility, ...) and how to speak of their risk."""
+        if self.by == "release" and not self._is_expectation(ru):
+            return ru.points.filter("fair"), "risk"
+        means = ru.means
+        if self.by != "quantile":
+            return means, "mean risk" if not self._is_expectation(ru) else "risk (pooled over replicates)"
+        needed = math.ceil(round(1 / (1 - self.quantile), 9))
+        short = means.filter(~pl.col("anchor") & (pl.col("count") > 1) & (pl.col("count") < needed))
+        if len(short) or means["count"].max() == 1:
+            raise PlanError(
+                f"the {self.quantile:g} quantile of risk needs at least {needed} replicates of each method."
+            )
+        upper = ru.points.group_by("method").agg(pl.col("risk").quantile(self.quantile, "higher").alias("risk"))
+        return means.drop("risk").join(upper, on="method", how="left"), f"{self.quantile:g} quantile of risk"
+
+    def _pick(
+        self, ru: RiskUtilityMap, rows: pl.DataFrame, cost: Array, passing: Array, why: Callable[[dict[str, Any]], str],
+        miss: Callable[[], str], fits: Callable[[pl.DataFrame], Array], own_cost: Callable[[pl.DataFrame], Array],
+    ) -> Choice:  # fmt: skip
+        """The passing row of least cost, brought down to one concrete candidate."""
+        is_expectation = self._is_expectation(ru)
+        order = np.lexsort((rows["method"].to_numpy(), ru.signs[0] * rows["risk"].to_numpy(), cost))
+        order = order[passing[order]]
+        if len(order) == 0:
+            return Choice(None, "", None, None, None, self, miss())
+        row = rows.row(int(order[0]), named=True)
+        draws = ru.points.filter(pl.col("fair"), pl.col("method") == row["method"])
+        if "id" in row:
+            chosen = row
+        elif is_expectation:
+            chosen = draws.filter(pl.col("replicate") == draws["replicate"].min()).row(0, named=True)
+        else:
+            own = np.where(fits(draws), own_cost(draws), np.inf)
+            chosen = draws.row(int(np.argmin(own)), named=True)
+        named = rows[order[1 : RUNNERS_UP + 1]].iter_rows(named=True)
+        runners = tuple(f"{name_of(r)}: {self._describe(r)}" for r in named)
+        searched = 1 if is_expectation else len(draws)
+        reason = f"Release {name_of(chosen)}: {why(row)}"
+        if searched > 1:
+            reason += f" {searched} draws of this method were searched."
+        elif is_expectation and len(draws) > 1:
+            reason += f" The draw was fixed beforehand as number {chosen['replicate']}."
+        return Choice(
+            chosen["id"], chosen["method"], chosen["replicate"], chosen["risk"], chosen["utility"], self, reason,
+            runners, searched,
+        )  # fmt: skip
+
+
+def name_of(row: dict[str, Any]) -> str:
+    return f"{row['method']}, draw {row['replicate']} ({row['id']})" if "id" in row else str(row["method"])

@@ -1,0 +1,123 @@
+"""Grids: many values of one class from lists of parameters, kept folded in a plan."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sdcmap.core.value import Value, decode, find, hints, plain, type_name
+from sdcmap.errors import PlanError, did_you_mean
+
+MOST = 1_000_000  # members of one grid
+
+
+@dataclass(frozen=True)
+class Subsets:
+    """All subsets of `names` with the given sizes, as one axis of a grid."""
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return sum(math.comb(len(self.names), size) for size in self.sizes)
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return (subset for size in self.sizes for subset in itertools.combinations(self.names, size))
+
+
+def subsets(names: Sequence[str], *sizes: int) -> Subsets:
+    """All subsets of `names` of the given sizes: `subsets(keys, 1, 2)` are the singles and the pairs.
+
+    >>> list(subsets(["a", "b"], 1, 2))
+    [('a',), ('b',), ('a', 'b')]
+    """
+    if not sizes or min(sizes) < 1 or max(sizes) > len(names):
+        raise PlanError(f"subsets: sizes must be in [1, {len(names)}]. Got {', '.join(map(str, sizes)) or 'none'}.")
+    return Subsets(tuple(names), tuple(sizes))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every combination of some parameters of one class; a plan keeps it folded."""
+
+    of: type[Any]
+    fixed: tuple[tuple[str, Any], ...]
+    axes: tuple[tuple[str, Any], ...] = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        names = [name for name, _ in self.axes]
+        for combination in itertools.product(*(axis for _, axis in self.axes)):
+            yield self.of(**dict(self.fixed), **dict(zip(names, combination, strict=True)))
+
+    def spec(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"type": type_name(self.of)} | {name: plain(value) for name, value in self.fixed}
+        found["grid"] = {
+            name: {"subsets": list(axis.names), "sizes": list(axis.sizes)} if isinstance(axis, Subsets) else plain(axis)
+            for name, axis in self.axes
+        }
+        return found
+
+
+def grid(of: type[Value], **parameters: Any) -> Grid:
+    """Every combination of the parameters given as lists (or `subsets`); anything else is the same in all.
+
+    >>> from sdcmap import RankSwap
+    >>> [method.text for method in grid(RankSwap, on="income", p=[0.1, 0.2])]
+    ["RankSwap(on='income', p=0.1)", "RankSwap(on='income', p=0.2)"]
+    """
+    known = hints(of)
+    problems = [
+        f"{of.__name__} has no parameter {name!r}.{did_you_mean(name, known)}"
+        for name in parameters
+        if name not in known
+    ]
+    if problems:
+        raise PlanError(problems)
+    axes = {name: parameters[name] for name in known if isinstance(parameters.get(name), list | Subsets)}
+    folded = {name: value if isinstance(value, Subsets) else tuple(value) for name, value in axes.items()}
+    members = math.prod(axis.count if isinstance(axis, Subsets) else len(axis) for axis in folded.values())
+    if members > MOST:
+        raise PlanError(f"a grid holds at most {MOST:,} members, and this one of {of.__name__} has {members:,}.")
+    fixed = {name: parameters[name] for name in known if name in parameters and name not in axes}
+    return Grid(of, tuple(fixed.items()), tuple(folded.items()))
+
+
+def members_of(spec: Mapping[str, Any]) -> int:
+    """How many values a table with a `grid` part stands for, without making them.
+
+    >>> members_of({"grid": {"on": {"subsets": ["a", "b", "c"], "sizes": [1, 2]}, "rate": [0.1, 0.2]}})
+    12
+    """
+    axes = spec["grid"].values() if isinstance(spec.get("grid"), Mapping) else ()
+    count = 1
+    for axis in axes:
+        if isinstance(axis, Mapping):
+            names, sizes = axis.get("subsets", ()), axis.get("sizes", ())
+            count *= sum(math.comb(len(names), size) for size in sizes if isinstance(size, int) and size >= 0)
+        else:
+            count *= len(axis) if isinstance(axis, Sequence) else 1
+    return count
+
+
+def decode_grid(spec: Mapping[str, Any], base: type[Value]) -> Grid:
+    """The grid that a table with a `grid` part stands for; every problem of its members at once."""
+    cls = find(spec.get("type"), base)
+    axes = {
+        name: subsets(axis["subsets"], *axis["sizes"]) if isinstance(axis, Mapping) else list(axis)
+        for name, axis in spec["grid"].items()
+    }
+    found = grid(cls, **{name: value for name, value in spec.items() if name not in ("type", "grid")}, **axes)
+    problems: dict[str, None] = {}
+    names = [name for name, _ in found.axes]
+    for combination in itertools.product(*(axis for _, axis in found.axes)):
+        try:
+            decode({"type": spec["type"], **dict(found.fixed), **dict(zip(names, combination, strict=True))}, base)
+        except PlanError as error:
+            problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise PlanError(list(problems))
+    return found

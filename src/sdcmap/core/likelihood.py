@@ -1,0 +1,147 @@
+"""What a reader of the method note can compute: how likely a released record is, if it was a known one before masking.
+
+log P(released j | known i) is a sum over fields, and a field is two arrays and a density. A method states its fields in
+`Method.log_likelihood`; attacks add them up, in blocks of known records, and never need to know the method.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from sdcmap.data.microdata import Array
+from sdcmap.kernels.masking.mixtures import log_mixture
+
+IMPOSSIBLE = -np.inf
+
+
+class Density(Protocol):
+    """log p(released | known) of one field, up to a constant that is the same for all pairs; its arguments broadcast."""
+
+    def __call__(self, known: Array, released: Array, /) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Normal:
+    """released - known ~ N(0, sd^2)."""
+
+    sd: float
+
+    def __call__(self, known: Array, released: Array) -> Array:
+        return -0.5 * ((released - known) / self.sd) ** 2
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """released - known ~ sum_k weights_k N(centres_k, sds_k^2)."""
+
+    weights: tuple[float, ...]
+    centres: tuple[float, ...]
+    sds: tuple[float, ...]
+
+    def __call__(self, known: Array, released: Array) -> Array:
+        parts = (np.array(numbers) for numbers in (self.weights, self.centres, self.sds))
+        return log_mixture(released - known, *parts)
+
+
+@dataclass(frozen=True)
+class Window:
+    """|released - known| < width, all such pairs equally likely; known and released are ranks."""
+
+    width: float
+
+    def __call__(self, known: Array, released: Array) -> Array:
+        return np.where(np.abs(released - known) < self.width, 0.0, IMPOSSIBLE)
+
+
+@dataclass(frozen=True)
+class Below:
+    """released - known < width, all such pairs equally likely: one side of a window."""
+
+    width: float
+
+    def __call__(self, known: Array, released: Array) -> Array:
+        return np.where(released - known < self.width, 0.0, IMPOSSIBLE)
+
+
+@dataclass(frozen=True)
+class Same:
+    """Not masked: released is known."""
+
+    def __call__(self, known: Array, released: Array) -> Array:
+        return np.where(released == known, 0.0, IMPOSSIBLE)
+
+
+@dataclass(frozen=True, eq=False)
+class Transition:
+    """P(released = b | known = a) = matrix[a, b]; known and released are codes."""
+
+    matrix: Array
+
+    def __call__(self, known: Array, released: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            table = np.log(self.matrix)
+        return table[known.astype(np.intp), released.astype(np.intp)]
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """One field of a likelihood: a number for each known and each released record (NaN: missing), and its density.
+
+    A value that is missing on both sides says nothing; one that is missing on one side alone is impossible, because
+    methods keep missing values where they are.
+    """
+
+    known: Array
+    released: Array
+    density: Density
+
+    def block(self, rows: Array | slice) -> Array:
+        """log p of every released record (columns) for these known records (rows)."""
+        return self._of(self.known[rows][:, np.newaxis], self.released[np.newaxis, :])
+
+    def pairs(self, rows: Array, others: Array) -> Array:
+        """log p of the released records `others` for the known records `rows`; the two broadcast."""
+        return self._of(self.known[rows], self.released[others])
+
+    def _of(self, known: Array, released: Array) -> Array:
+        lost, gone = np.isnan(known), np.isnan(released)
+        if not (lost.any() or gone.any()):
+            return self.density(known, released)
+        found = self.density(np.where(lost, 0.0, known), np.where(gone, 0.0, released))
+        return np.where(lost & gone, 0.0, np.where(lost | gone, IMPOSSIBLE, found))
+
+
+def block(fields: Sequence[Field], rows: Array | slice) -> Array:
+    """log P(released j | known i) for these known records i and every released j."""
+    total = fields[0].block(rows).copy()
+    for one in fields[1:]:
+        total += one.block(rows)
+    return total
+
+
+Part = tuple[Array, Array, tuple[Field, ...]]
+
+
+def joined(known: Array, released: Array, parts: Sequence[Part]) -> tuple[Field, ...]:
+    """The fields of a file that comes in parts, such as strata: a pair of records of two parts is impossible.
+
+    known, released : the number of the part of each record. parts : the rows of each part in the known and in the
+    released file, and its own fields. Fields of several parts with one density are one field.
+    """
+    if len(parts) == 1 and len(parts[0][0]) == len(known) and len(parts[0][1]) == len(released):
+        return parts[0][2]
+    found: dict[tuple[Density, int], tuple[Array, Array]] = {}
+    for rows, others, fields in parts:
+        met: Counter[Density] = Counter()
+        for one in fields:
+            place = (one.density, met[one.density])
+            met[one.density] += 1
+            both = found.setdefault(place, (np.full(len(known), np.nan), np.full(len(released), np.nan)))
+            both[0][rows], both[1][others] = one.known, one.released
+    same = Field(known.astype(float), released.astype(float), Same())
+    return (same, *(Field(*both, density) for (density, _), both in found.items()))

@@ -1,0 +1,111 @@
+"""Measures: a risk or utility measure is a frozen value with one verb, `score(original, masked, rng)`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+from numpy.random import Generator
+
+from sdcmap.core.method import Method
+from sdcmap.core.value import Value
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.schema import KINDS
+from sdcmap.errors import SchemaError, Undefined, did_you_mean
+
+
+class Estimate(NamedTuple):
+    """A number with its standard error (None: exact for this file) and the additive parts it was made of."""
+
+    value: float
+    se: float | None = None
+    parts: Mapping[str, float] = {}
+
+
+@dataclass(frozen=True)
+class Measure(Value):
+    """The base of every risk and utility measure.
+
+    Class data: `axis` "risk" or "utility"; `unit`; `direction` "lower" or "higher" (which is better); `bounds` of the
+    value (None: none); `at_nothing`, the value when nothing is released (None: it has none); `expectation`: the value is
+    a function of an expectation, so replicates are pooled by their parts, never averaged; `sampled`: it draws random
+    numbers; `paired`: it compares each released record with the one it came from, so that a fully synthetic file, which
+    has none, leaves it undefined.
+    """
+
+    axis: ClassVar[Literal["risk", "utility"]]
+    unit: ClassVar[str] = ""
+    direction: ClassVar[Literal["lower", "higher"]] = "lower"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
+    at_nothing: ClassVar[float | None] = None
+    expectation: ClassVar[bool] = False
+    sampled: ClassVar[bool] = False
+    paired: ClassVar[bool] = True
+    kinds: ClassVar[tuple[str, ...]] = KINDS  # of the variables it measures
+    missing: ClassVar[str] = "missing is a category of its own"
+    weights: ClassVar[str] = "not used; every record counts once"
+    households: ClassVar[str] = "not used; persons are counted one by one"
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        """The measure's value for this masked file."""
+        raise TypeError(f"{type(self).__name__} has no score.")
+
+    def apply(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        """`score`, after the check that the two files can be compared by this measure."""
+        if self.paired and not masked.paired:
+            raise Undefined(f"{type(self).__name__} compares records with their originals; a synthetic file has none.")
+        return self.score(original, masked, rng)
+
+    def knowing(self, method: Method) -> Measure:
+        """The measure of a snooper (or data user) who has read in the method note that the file was made by `method`;
+        by default it makes no difference. Scores keep the name of the measure that was asked for."""
+        return self
+
+    def pool(self, estimates: Sequence[Estimate]) -> Estimate:
+        """The value of a method from the estimates of its replicates; by default their mean."""
+        count = len(estimates)
+        mean = math.fsum(e.value for e in estimates) / count
+        if count < 2:
+            return Estimate(mean, estimates[0].se, estimates[0].parts)
+        if not math.isfinite(mean):
+            return Estimate(mean)
+        spread = math.fsum((e.value - mean) ** 2 for e in estimates) / (count - 1)
+        return Estimate(mean, math.sqrt(spread / count))
+
+    def records(self, original: Microdata, masked: Microdata) -> Array:
+        """The measure of each record, where the measure has a record-level form."""
+        raise Undefined(f"{type(self).__name__} has no record-level form.")
+
+    def nothing(self, original: Microdata) -> float | None:
+        """The value when nothing is released; a prior level may depend on the data."""
+        return self.at_nothing
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        """Names of the variables measured: the field `on`, or a default that the measure states."""
+        on = getattr(self, "on", ())
+        return (on,) if isinstance(on, str) else tuple(on)
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        """Every reason why this measure does not fit these data, a sentence each."""
+        names = self.variables(data)
+        if not names:
+            yield f"{self.text} has no variables to measure: state keys or numeric variables, or name them in `on`."
+        for name in names:
+            if name not in data.names:
+                yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
+            elif data.schema[name].kind not in self.kinds:
+                kinds = " and ".join(self.kinds)
+                yield f"{type(self).__name__} measures {kinds} variables; {name!r} is {data.schema[name].kind}."
+
+    def checked(self, data: Microdata) -> tuple[str, ...]:
+        """`variables`, or SchemaError with every misfit; the file looked at last is not looked at again."""
+        seen, names = self.__dict__.get("_seen", (None, ()))
+        if seen is data:
+            return tuple(names)
+        problems = list(self.misfits(data))
+        if problems:
+            raise SchemaError(" ".join(problems))
+        self.__dict__["_seen"] = data, self.variables(data)
+        return self.variables(data)

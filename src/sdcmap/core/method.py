@@ -1,0 +1,160 @@
+"""Methods: a masking method is a frozen value with one verb, `mask(data, rng)`.
+
+What all methods share is served once, here: columns and kinds are checked, missing values refused where a method
+cannot take them, and strata masked apart, each with a random stream of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.core.added_noise import AddedNoise
+from sdcmap.core.likelihood import Field, joined
+from sdcmap.core.streams import Stream
+from sdcmap.core.value import Value
+from sdcmap.data.cells import cells, common_codes, stacked
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.schema import Schema
+from sdcmap.errors import Infeasible, SchemaError, Undefined, did_you_mean
+from sdcmap.kernels.tables.coding import compress
+
+
+@dataclass(frozen=True)
+class Method(Value):
+    """The base of every masking method.
+
+    Class data: `kinds` it masks; `missing` "kept" (missing values stay as they are), "category" (missing is a category
+    like any other), "added" (it makes values missing) or "refused"; `reweights`: whether it adjusts the file's weight
+    because it releases other rows; `weights` and `households`: a sentence on what it does with them; `random`: whether
+    replicates differ; `at_zero`: the parameters at which it is the identity; `kept` and `distorted`: for the method
+    note, what it keeps exactly and what it distorts.
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
+    missing: ClassVar[str] = "kept"
+    weights: ClassVar[str] = "not used; every record counts once"
+    households: ClassVar[str] = "not used; persons are masked one by one"
+    random: ClassVar[bool] = True
+    reweights: ClassVar[bool] = False
+    at_zero: ClassVar[Mapping[str, Any] | None] = None
+    kept: ClassVar[str] = ""
+    distorted: ClassVar[str] = ""
+
+    within: tuple[str, ...] = field(default=(), kw_only=True)  # mask each stratum of these variables apart
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        """A masked copy of `data`, drawn with `rng` alone."""
+        raise TypeError(f"{type(self).__name__} has no mask.")
+
+    def log_likelihood(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+        """log P(released record j | known record i) as fields to add up: what a reader of the method note can compute.
+
+        It speaks of the masked variables alone. `known` is the snooper's file: it may have other rows than `released`, and
+        of the masked variables only those he knows.
+        Each stratum of `within` is looked at apart, as it was masked.
+        """
+        if not self.known_names(known):
+            return ()
+        if not self.within:
+            return self.pair_fields(known, released)
+        codes, _ = compress([common_codes(known, released, name) for name in self.within])
+        mine, theirs = codes[: len(known)], codes[len(known) :]
+        parts = []
+        for code in np.intersect1d(mine, theirs):
+            rows, others = np.flatnonzero(mine == code), np.flatnonzero(theirs == code)
+            parts.append((rows, others, self.pair_fields(_alone(known, rows), _alone(released, others))))
+        return joined(mine, theirs, parts)
+
+    def known_names(self, known: Microdata) -> tuple[str, ...]:
+        """The masked variables that the snooper's file has."""
+        return tuple(name for name in self.masked_names if name in known.names)
+
+    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+        """`log_likelihood` of one stratum; a method that states a likelihood says it here."""
+        raise Undefined(f"{type(self).__name__} states no likelihood of its released values.")
+
+    def added_noise(self) -> AddedNoise:
+        """The noise that a reader of the method note can take off means and covariances; Undefined, with the reason, where
+        the masked file does not tell it."""
+        raise Undefined(
+            f"{type(self).__name__} is not plain additive noise, so it cannot be taken off the released file."
+        )
+
+    @property
+    def masked_names(self) -> tuple[str, ...]:
+        """Names of the variables this method may change."""
+        return tuple(getattr(self, "on", ()))
+
+    def masks(self, data: Microdata) -> tuple[str, ...]:
+        """The same for these data, where a method masks the keys of the file by default."""
+        return self.masked_names
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        """Every reason why this method does not fit these data, a sentence each."""
+        for name in self._columns():
+            if name not in data.names:
+                yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
+        for name in self.masks(data):
+            if name not in data.names:
+                continue
+            variable = data.schema[name]
+            if variable.kind not in self.kinds:
+                yield f"{type(self).__name__} masks {' and '.join(self.kinds)} variables; {name!r} is {variable.kind}."
+            if variable.role in ("identifier", "weight", "household"):
+                yield f"{type(self).__name__} cannot mask {name!r}: it is the file's {variable.role}."
+            if self.missing == "refused" and data.missing(name).any():
+                yield f"{type(self).__name__} needs a variable without missing values; {name!r} has some."
+
+    def schema_after(self, schema: Schema) -> Schema:
+        """The schema of the released file; a method that makes categories of numbers says so here."""
+        return schema
+
+    def _columns(self) -> tuple[str, ...]:
+        return (*self.masked_names, *self.within)
+
+    def apply(self, data: Microdata, stream: Stream) -> Microdata:
+        """`mask`, after all checks, in each stratum of `within` with a stream of its own."""
+        problems = list(self.misfits(data))
+        if problems:
+            raise SchemaError(" ".join(problems))
+        if not self.within:
+            return self.mask(data, stream.rng())
+        stratum = data.view(cells, self.within).code
+        order = np.argsort(stratum, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(stratum[order])) + 1)
+        return _join(data, [(rows, self._mask_stratum(data, rows, stream, len(parts))) for rows in parts])
+
+    def _mask_stratum(self, data: Microdata, rows: Array, stream: Stream, count: int) -> Microdata:
+        part = _alone(data, rows)
+        label = "|".join(str(part[name][0]) for name in self.within)  # a hash takes it in; it is never shown
+        try:
+            return self.mask(part, stream.child(f"stratum {label}").rng())
+        except Infeasible as reason:
+            raise Infeasible(f"in one of {count} strata: {reason}") from None
+
+
+def _alone(data: Microdata, rows: Array) -> Microdata:
+    """These rows as a file of their own, with no memory of where they came from."""
+    part = data.take(rows)
+    return Microdata(part.schema, part.columns)
+
+
+def _join(data: Microdata, parts: list[tuple[Array, Microdata]]) -> Microdata:
+    """The strata put back together, in the order of the file."""
+    rows = np.concatenate([own if part.origin is None else own[part.origin] for own, part in parts])
+    order = np.argsort(rows, kind="stable")
+    same_rows = all(part.origin is None for _, part in parts)
+    names = dict.fromkeys(name for _, part in parts for name in part.changes)
+    joined = {name: stacked([part.column(name) for _, part in parts]) for name in names}
+    whole = data if same_rows else data.take(rows[order])
+    masked = whole.change(
+        None,
+        {name: column.values[order] for name, column in joined.items()},
+        {n: c.levels for n, c in joined.items() if c.levels is not None and c.levels is not data.column(n).levels},
+    )
+    return replace(masked, paired=all(part.paired for _, part in parts))

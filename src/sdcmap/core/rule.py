@@ -1,0 +1,84 @@
+"""Rules and choices: what a plan fixes before the first score is seen, and what a rule makes of a map."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy.typing as npt
+import polars as pl
+
+from sdcmap.core.measure import Measure
+from sdcmap.core.value import Value
+
+
+class ScoreTable(Protocol):
+    """What a rule reads of the scores behind a map: any measure, of candidates or pooled for methods."""
+
+    @property
+    def values(self) -> Mapping[str, Measure]: ...
+    def column(self, measure: str) -> pl.DataFrame: ...
+    def pooled(self, measure: str) -> pl.DataFrame: ...
+
+
+class RiskUtilityMap(Protocol):
+    """What a rule reads of a map; `RUMap` is ours."""
+
+    @property
+    def scores(self) -> ScoreTable: ...
+    @property
+    def risk(self) -> tuple[str, ...]: ...
+    @property
+    def utility(self) -> str: ...
+    @property
+    def signs(self) -> tuple[float, float]: ...
+    @property
+    def labels(self) -> tuple[str, str]: ...
+    @property
+    def is_expectation(self) -> bool: ...
+    @property
+    def nothing(self) -> tuple[float, float] | None: ...
+    @property
+    def points(self) -> pl.DataFrame: ...
+    @property
+    def means(self) -> pl.DataFrame: ...
+    def losses(self, table: pl.DataFrame) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]: ...
+    def end(self, measure: str, name: str) -> float | None: ...
+
+
+@dataclass(frozen=True)
+class Rule(Value):
+    """The base of every rule that picks a release from a map; choose/ holds ours."""
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        """Measure -> its largest tolerable value, for measures that the rule names itself."""
+        return {}
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures that the rule reads beside the axes of the map."""
+        return ()
+
+    def choose(self, ru: RiskUtilityMap) -> Choice:
+        """The choice on the map `ru`."""
+        raise TypeError(f"{type(self).__name__} cannot choose.")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen row, the rule and the reason in words. `candidate` None means: release nothing."""
+
+    candidate: str | None
+    method: str
+    replicate: int | None
+    risk: float | None
+    utility: float | None
+    rule: Rule
+    reason: str
+    runners_up: tuple[str, ...] = ()
+    searched: int = 0  # random draws of the chosen method that were looked at before one was taken
+
+    def __str__(self) -> str:
+        return self.reason

@@ -1,0 +1,265 @@
+"""Values: frozen dataclasses whose fields are their parameters.
+
+Methods, measures and rules are values. Repr, equality, hashing, TOML, grids, documentation and command-line text
+all come from their dataclass fields; a field is coerced and checked by its annotation when the value is made.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import math
+import numbers
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
+
+from sdcmap.core.catalogue import named_class, names_of
+from sdcmap.errors import PlanError, did_you_mean
+
+V = TypeVar("V", bound="Value")
+
+
+@dataclass(frozen=True)
+class Range:
+    """An interval a number must lie in; `ends` says which ends belong to it, such as "(]"."""
+
+    low: float | None = None
+    high: float | None = None
+    ends: str = "[]"
+
+    def __contains__(self, number: float) -> bool:
+        above = self.low is None or number > self.low or (number == self.low and self.ends[0] == "[")
+        below = self.high is None or number < self.high or (number == self.high and self.ends[1] == "]")
+        return above and below
+
+    def __str__(self) -> str:
+        low = "(-inf" if self.low is None else f"{self.ends[0]}{self.low:g}"
+        return f"{low}, " + ("inf)" if self.high is None else f"{self.high:g}{self.ends[1]}")
+
+
+Share = Annotated[float, Range(0, 1)]
+Positive = Annotated[float, Range(0, None, "(]")]
+
+
+@dataclass(frozen=True)
+class Value:
+    """The base of every method, measure and rule: a frozen dataclass with checked fields and one spec."""
+
+    revision: ClassVar[int] = 1  # raised when the numbers of the class change
+
+    def __post_init__(self) -> None:
+        problems = []
+        for name, kind in hints(type(self)).items():
+            try:
+                object.__setattr__(self, name, coerce(kind, getattr(self, name)))
+            except ValueError as problem:
+                problems.append(f"{type(self).__name__}.{name} {problem}")
+        if not problems:
+            problems = [f"{type(self).__name__}{problem}" for problem in self.problems()]
+        if problems:
+            raise PlanError(problems)
+
+    def problems(self) -> Iterator[str]:
+        """Problems between fields, such as ".lower must be below .upper."; a subclass says them."""
+        return iter(())
+
+    def spec(self, *, revisions: bool = False) -> dict[str, Any]:
+        """Class name and the fields that differ from their default, as plain TOML values."""
+        found: dict[str, Any] = {"type": type_name(type(self))}
+        if revisions:
+            found["revision"] = self.revision
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.default is MISSING or value != f.default:
+                found[f.name] = plain(value, revisions=revisions)
+        return found
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the spec: equal values have one digest, in every process."""
+        spec = json.dumps(self.spec(revisions=True), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(spec.encode()).hexdigest()
+
+    @cached_property
+    def text(self) -> str:
+        """The value as a person writes it, such as `Swap(on='Age', rate=0.05)`; `parse` reads it back."""
+        return _text(self.spec())
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def hints(cls: type) -> dict[str, Any]:
+    """Field name -> annotation, with its `Annotated` extras."""
+    if cls not in _HINTS:
+        _HINTS[cls] = _hints(cls)
+    return _HINTS[cls]
+
+
+_HINTS: dict[type, dict[str, Any]] = {}
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    found = typing.get_type_hints(cls, include_extras=True)
+    return {f.name: found[f.name] for f in fields(cls)}
+
+
+def coerce(kind: Any, value: Any) -> Any:
+    """`value` as the annotation `kind` wants it, or ValueError with the second half of a sentence."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        value = coerce(arguments[0], value)
+        for limit in arguments[1:]:
+            for number in value if isinstance(value, tuple) else (value,):
+                if isinstance(limit, Range) and number is not None and number not in limit:
+                    raise ValueError(f"must be in {limit}. Got {number:g}.")
+        return value
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _coerce_any([one for one in arguments if one is not type(None)], value)
+    if origin is Literal:
+        if value not in arguments:
+            allowed = ", ".join(repr(one) for one in arguments)
+            raise ValueError(f"must be one of {allowed}.{did_you_mean(str(value), map(str, arguments))}")
+        return value
+    if origin is tuple:
+        items = (value,) if isinstance(value, str | numbers.Real | Value | Mapping) else value
+        if not isinstance(items, Sequence) and not hasattr(items, "tolist"):
+            raise ValueError("must be a list.")
+        return tuple(coerce(arguments[0], item) for item in items)
+    if kind is bool and isinstance(value, bool):
+        return value
+    truth = isinstance(value, bool)
+    if kind is int and isinstance(value, numbers.Integral) and not truth:
+        return int(value)
+    if kind is float and isinstance(value, numbers.Real) and not truth:
+        if not math.isfinite(value):
+            raise ValueError("must be a finite number.")
+        return float(value) + 0.0  # -0.0 and 0.0 have one spec
+    if kind is str and isinstance(value, str):
+        return str(value)
+    if isinstance(kind, type) and issubclass(kind, Value):
+        if isinstance(value, kind):
+            return value
+        if isinstance(value, Mapping):
+            return decode(value, kind)
+        if isinstance(value, str):  # its text, such as "Linkage(metric='l')"
+            return parse(value, kind)
+    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    raise ValueError(f"must be {wanted.get(kind, getattr(kind, '__name__', kind))}. Got a {type(value).__name__}.")
+
+
+def _coerce_any(kinds: Sequence[Any], value: Any) -> Any:
+    for kind in kinds[:-1]:
+        try:
+            return coerce(kind, value)
+        except ValueError:
+            continue
+    return coerce(kinds[-1], value)
+
+
+def plain(value: Any, *, revisions: bool = False) -> Any:
+    """A field's value as TOML holds it."""
+    if isinstance(value, Value):
+        return value.spec(revisions=revisions)
+    if isinstance(value, tuple):
+        return [plain(item, revisions=revisions) for item in value]
+    return value
+
+
+def type_name(cls: type) -> str:
+    """The public name of one of our classes; "module:Class" of anyone else's."""
+    ours = cls.__module__.split(".")[0] == "sdcmap"
+    return cls.__name__ if ours else f"{cls.__module__}:{cls.__qualname__}"
+
+
+def find(name: object, base: type[V]) -> type[V]:
+    """The class that a spec's `type` names: one of ours, or "module:Class" of a module in use."""
+    if not isinstance(name, str):
+        raise PlanError(f"a {base.__name__.lower()} needs a type, such as type = {_example(base)!r}.")
+    alone = name == base.__name__ and not base.__subclasses__()  # such as Source: it stands for itself
+    named = base if alone else named_class(name)
+    if named is None or not issubclass(named, base):
+        raise PlanError(f"there is no {base.__name__.lower()} {name!r}.{did_you_mean(name, names_of(base))}")
+    return named
+
+
+def _example(base: type) -> str:
+    examples = {"Method": "Noise", "Measure": "SmallCells", "Rule": "Threshold", "Attack": "Linkage"}
+    return examples.get(base.__name__, base.__name__)
+
+
+def _one(base: type) -> str:
+    word = base.__name__.lower()
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
+
+
+def decode(spec: Mapping[str, Any], base: type[V]) -> V:
+    """The value that a spec stands for; every problem of the spec at once."""
+    if not isinstance(spec, Mapping):
+        raise PlanError(f"{_one(base)} is written as a table with a type, such as {_example(base)!r}.")
+    cls = find(spec.get("type"), base)
+    given = {name: value for name, value in spec.items() if name not in ("type", "revision")}
+    known = hints(cls)
+    problems = [
+        f"{cls.__name__} has no parameter {name!r}.{did_you_mean(name, known)}" for name in given if name not in known
+    ]
+    for f in fields(cls):
+        if f.name not in given and f.default is MISSING and f.default_factory is MISSING:
+            problems.append(f"{cls.__name__}.{f.name} must be given.")
+    for name in given:
+        if name in known:
+            try:
+                coerce(known[name], given[name])
+            except PlanError as nested:
+                problems += nested.problems
+            except ValueError as problem:
+                problems.append(f"{cls.__name__}.{name} {problem}")
+    if problems:
+        raise PlanError(problems)
+    return cls(**given)
+
+
+def parse(text: str, base: type[V]) -> V:
+    """The value that a text such as `SmallCells(n=5)` stands for; only names and plain literals are read.
+
+    >>> from sdcmap.core.measure import Measure
+    >>> parse("SmallCells(n=5)", Measure).n
+    5
+    """
+    try:
+        return decode(_spec_of(ast.parse(text.strip(), mode="eval").body), base)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # the last: too many brackets
+        example = f"{_example(base)} or {_example(base)}(name=value)"
+        raise PlanError(f"{text!r} cannot be read as {_one(base)}: write {example}.") from None
+
+
+def _spec_of(node: ast.expr) -> Any:
+    if isinstance(node, ast.Name):
+        return {"type": node.id}
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
+        return {"type": node.func.id} | {str(word.arg): _spec_of(word.value) for word in node.keywords}
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_spec_of(item) for item in node.elts]
+    return ast.literal_eval(node)
+
+
+def _text(spec: Any) -> str:
+    if isinstance(spec, dict):
+        given = ", ".join(f"{name}={_text(value)}" for name, value in spec.items() if name != "type")
+        return f"{spec['type']}({given})" if given else str(spec["type"])
+    if isinstance(spec, list):
+        return _text(spec[0]) if len(spec) == 1 and isinstance(spec[0], str) else f"[{', '.join(map(_text, spec))}]"
+    return repr(spec)

@@ -1,0 +1,268 @@
+"""Corrected statistics from a released file and its method note."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sdcmap.core.added_noise import AddedNoise, Stratum, noise_strata, unmasked_scale
+from sdcmap.core.method import Method
+from sdcmap.core.value import decode, parse
+from sdcmap.corrections.estimates import Group, Records, estimate_moments, estimate_regression
+from sdcmap.corrections.formula import Design, Formula, design, parse_formula
+from sdcmap.corrections.result import Corrected
+from sdcmap.data.cells import cells
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.errors import SchemaError, Undefined, did_you_mean
+from sdcmap.files.reading import read
+from sdcmap.kernels.masking.granularity import granularity
+from sdcmap.kernels.statistics.moments import moments
+
+ROUNDING = 0.01  # rounding may add this share of the noise variance; the correction leaves it in
+BELOW_ZERO = -1e-9  # an eigenvalue below this share of the largest is no rounding
+NORMAL_95 = 1.959964
+NO_COVARIANCE = "the corrected covariance matrix is not positive semidefinite"
+Row = dict[str, Any]
+
+
+def correct(
+    released: Any,
+    note: Method | Mapping[str, Any] | str | Path,
+    *,
+    regress: str | Sequence[str] = (),
+    on: str | Sequence[str] = (),
+    by: str | Sequence[str] = (),
+    least: int = 30,
+    weighted: bool = False,
+) -> Corrected:
+    """Means, covariances, correlations and regression coefficients of a noise-masked file with the noise taken off.
+
+    Parameters
+    ----------
+    released : Microdata, or the path or frame of the released file.
+    note : the method note: the path of note.json, its content, or the method itself, such as "Noise(on='wage')".
+    regress : formulas such as "y ~ x1 + x2 + x1:x2"; x1*x2 is short for x1 + x2 + x1:x2, x:x is a square, a categorical
+        variable stands for its indicators.
+    on : variables for means, covariances and correlations; by default those that were masked.
+    by : variables that divide the records into domains; they must not be masked.
+    least : domains with fewer records are left out, and said.
+    weighted : use the survey weight of `released` (read it with weight=...). The noise was drawn without weights.
+
+    It needs the method and the share d alone. With Z = X + e, Cov e = d Cov X, the whole file tells Cov e = d/(1 + d) Cov Z
+    (its diagonal, for independent noise), which is taken off covariances, in every domain (Kim 1986, 1990), and off
+    products of noisy variables (Fuller 1993). Rescaling is undone first.
+    Missing values: a record enters a statistic's estimate when it has every variable of `on`, or of the formula.
+    Standard errors are those of independent draws from a population and hold sampling, noise, and the estimate of Cov e;
+    for mixture noise they count squared errors as constant, as two narrow components nearly make them. Very long tails need
+    many records before the errors are right.
+    Undefined, with the reason: noise cut by bounds, kept zeros, whole numbers or unequal variances; rounding that is coarse
+    against the noise; any other method; products of noisy variables under mixture noise.
+
+    >>> from sdcmap import Noise, demo, mask
+    >>> persons = mask(demo.population(500, seed=1), Noise(on="wage", variance=0.5), seed=1)
+    >>> correct(persons, Noise(on="wage", variance=0.5)).table.columns[:3]
+    ['statistic', 'of', 'with']
+    """
+    noise = method_of(note).added_noise()
+    data = released if isinstance(released, Microdata) else read(released)
+    formulas = [parse_formula(text) for text in ([regress] if isinstance(regress, str) else regress)]
+    names = _names(on) or tuple(name for name in noise.on if name in data.names)
+    work = _Work(data, noise, _names(by), least, weighted)
+    work.check(names, formulas)
+    rows: list[Row] = []
+    notes: list[str] = []
+    for domain, members in work.domains(notes):
+        rows += work.moments(domain, members, names, notes) if names else []
+        for formula in formulas:
+            rows += work.regression(domain, members, formula, notes)
+    numbers = dict.fromkeys(("released", "corrected", "se", "low", "high"), pl.Float64)
+    table = pl.DataFrame(rows, schema_overrides={**numbers, "records": pl.Int64}, infer_schema_length=None)
+    return Corrected(table, tuple(notes), not any(NO_COVARIANCE in sentence for sentence in notes))
+
+
+def method_of(note: Method | Mapping[str, Any] | str | Path) -> Method:
+    """The method that a note, a specification or a text such as "Noise(on='wage')" names."""
+    if isinstance(note, Method):
+        return note
+    if isinstance(note, str) and "(" in note:
+        return parse(note, Method)
+    if not isinstance(note, Mapping):
+        try:
+            note = json.loads(Path(note).read_text(encoding="utf-8"))
+        except (OSError, ValueError, TypeError):
+            raise SchemaError(f"{note} cannot be read as a method note: give the note.json of a release.") from None
+    content = note.get("method", note) if isinstance(note, Mapping) else None
+    if not isinstance(content, Mapping):
+        raise SchemaError("the method note names no method: give the note.json of a release.")
+    return decode(content, Method)
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The released file and what its note says, and the statistics of one domain at a time."""
+
+    data: Microdata
+    noise: AddedNoise
+    by: tuple[str, ...]
+    least: int
+    weighted: bool
+
+    # ---- checks -----------------------------------------------------------------------------------------------
+    def check(self, names: tuple[str, ...], formulas: list[Formula]) -> None:
+        data = self.data
+        for name in (*names, *self.by, *self.noise.within):
+            if name not in data.names:
+                raise SchemaError(f"no column {name!r}.{did_you_mean(name, data.names)}")
+        if not names and not formulas:
+            raise SchemaError(f"none of the masked variables {', '.join(self.noise.on)} is in the released file.")
+        for name in self.by:
+            if name in self.noise.on:
+                raise Undefined(f"{name!r} was masked, so the domain that a record truly belongs to is not known.")
+        if self.weighted and data.weight is None:
+            raise SchemaError("weighted needs a weight: read the file with weight=...")
+        used = {*names, *(name for formula in formulas for name in formula.names)}
+        for name in sorted(used & set(self.noise.on) & set(data.names)):
+            self._check_rounding(name)
+
+    def _check_rounding(self, name: str) -> None:
+        step = granularity(self.data.numbers(name))
+        added = self.strata((name,))
+        if step is None or not any(stratum.covariance.any() for stratum in added):
+            return
+        if 10.0 ** (2 * step) / 12 > ROUNDING * min(float(stratum.covariance[0, 0]) for stratum in added):
+            raise Undefined(f"{name!r} was rounded too coarsely against its noise, so the noise cannot be taken off.")
+
+    # ---- records ----------------------------------------------------------------------------------------------
+    def domains(self, notes: list[str]) -> Iterator[tuple[Row, Array]]:
+        """The categories and rows of each domain."""
+        everyone = np.arange(len(self.data))
+        if not self.by:
+            yield {}, everyone
+            return
+        code = self.data.view(cells, self.by).code
+        order = np.argsort(code, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
+        large = [rows for rows in parts if len(rows) >= self.least]
+        if len(large) < len(parts):
+            notes.append(f"{len(parts) - len(large)} domains with fewer than {self.least} records are left out.")
+        if not large:
+            raise Undefined(f"no domain has {self.least} records.")
+        for rows in large:
+            yield {name: self.data[name][rows[0]] for name in self.by}, rows
+
+    def strata(self, names: tuple[str, ...]) -> list[Stratum]:
+        """The noise covariance of these variables, in each stratum that was masked apart."""
+        return self.data.remember(("noise", names, self.noise), lambda: noise_strata(self.data, names, self.noise))
+
+    def records(self, rows: Array, columns: Array, names: tuple[str, ...], strata: list[Stratum]) -> Records:
+        """The complete records of a domain; `columns` (of all records) are named by the variable they come from."""
+        complete = _complete(columns)
+        here = rows[complete[rows]]
+        if len(here) < 2:
+            raise Undefined("a domain has fewer than 2 complete records.")
+        weights = self.data.weights if self.weighted else np.ones(len(self.data))
+        place = np.full(len(self.data), -1)
+        place[here] = np.arange(len(here))
+        kappa = self.noise.share / (1 + self.noise.share)
+        noisy = np.array([name in self.noise.on for name in names])
+        told = np.outer(noisy, noisy) if self.noise.correlated else np.diag(noisy)
+        groups = []
+        for stratum in strata:
+            inside = place[stratum.rows]
+            if (inside >= 0).any():
+                seen = moments(columns[stratum.rows[complete[stratum.rows]]])
+                if np.isnan(seen.covariance).any():
+                    raise Undefined("a stratum has fewer than 2 complete records, so its noise cannot be taken off.")
+                signal = seen.covariance - stratum.covariance
+                group = inside[inside >= 0], stratum.covariance, signal, seen.mean, kappa, stratum.count, told
+                groups.append(Group(*group, fourth=1.0 if self.noise.normal else 0.0))
+        share = weights[here] / weights[here].sum()
+        return Records(columns[here], share, tuple(groups))
+
+    # ---- statistics -------------------------------------------------------------------------------------------
+    def moments(self, domain: Row, rows: Array, names: tuple[str, ...], notes: list[str]) -> Iterator[Row]:
+        y = unmasked_scale(self.data, names, self.noise)
+        records = self.records(rows, y, names, self.strata(names))
+        found = estimate_moments(records)
+        as_is = moments(self.data.matrix(names)[rows][_complete(y[rows])], records.share)
+        if found.smallest < BELOW_ZERO:
+            notes.append(
+                f"{_shown(domain)}{NO_COVARIANCE} (smallest eigenvalue {found.smallest:.2g} of the largest): "
+                "there is more noise than these records can bear."
+            )
+        count = len(records.z)
+        for j, name in enumerate(names):
+            yield _row(domain, "mean", name, "", as_is.mean[j], found.mean[j], found.mean_se[j], count)
+        pairs = [(j, k) for j in range(len(names)) for k in range(j + 1)]
+        for j, k in pairs:
+            value = as_is.covariance[j, k], found.covariance[j, k], found.covariance_se[j, k]
+            yield _row(domain, "covariance", names[j], names[k], *value, count)
+        for j, k in pairs:
+            value = as_is.correlation[j, k], found.correlation[j, k], found.correlation_se[j, k]
+            if j != k:
+                yield _row(domain, "correlation", names[j], names[k], *value, count)
+
+    def regression(self, domain: Row, rows: Array, formula: Formula, notes: list[str]) -> Iterator[Row]:
+        made = self._design(formula, corrected=True)
+        self._check_products(made)
+        records = self.records(rows, made.columns, made.names, self.strata(made.names))
+        found = estimate_regression(records, made.terms)
+        as_is = self._as_is(formula, rows, made)
+        if found is None:
+            notes.append(
+                f"{_shown(domain)}the corrected normal matrix of {formula.response!r} is not positive definite: "
+                "predictors say the same, or there is more noise than these records can bear; no coefficients."
+            )
+        values, errors = found if found is not None else (np.full(len(made.terms), np.nan),) * 2
+        naive = as_is if as_is is not None else np.full(len(made.terms), np.nan)
+        for label, before, value, se in zip(made.labels, naive, values, errors, strict=True):
+            yield _row(domain, "coefficient", formula.response, label, before, value, se, len(records.z))
+
+    def _design(self, formula: Formula, *, corrected: bool) -> Design:
+        numeric = [n for n in formula.names if n in self.data.names and self.data.column(n).levels is None]
+        numbers = self.data.matrix(numeric) if numeric else np.empty((len(self.data), 0))
+        if corrected and numeric:
+            numbers = unmasked_scale(self.data, tuple(numeric), self.noise)
+        return design(self.data, formula, dict(zip(numeric, numbers.T, strict=True)))
+
+    def _as_is(self, formula: Formula, rows: Array, made: Design) -> Array | None:
+        """The coefficients of the file as it is."""
+        plain = self._design(formula, corrected=False)
+        size = len(made.names)
+        nothing = [Stratum(np.arange(len(self.data)), len(self.data), np.zeros((size, size)))]
+        found = estimate_regression(self.records(rows, plain.columns, plain.names, nothing), plain.terms)
+        return None if found is None else found[0]
+
+    def _check_products(self, made: Design) -> None:
+        noisy = [name in self.noise.on for name in made.names]
+        most = max(sum(noisy[k] for k in term) for term in made.terms)
+        if not self.noise.normal and most > 1:
+            raise Undefined(
+                "products of noisy variables need normal noise: a mixture's fourth moments are not taken off."
+            )
+
+
+def _complete(columns: Array) -> Array:
+    complete: Array = np.logical_and.reduce(~np.isnan(columns), axis=1)
+    return complete
+
+
+def _row(domain: Row, statistic: str, of: str, other: str, *values: float) -> Row:
+    before, value, se = (None if not np.isfinite(number) else float(number) for number in values[:3])
+    low, high = (None, None) if value is None or se is None else (value - NORMAL_95 * se, value + NORMAL_95 * se)
+    named = {"statistic": statistic, "of": of, "with": other, "released": before, "corrected": value, "se": se}
+    return {**domain, **named, "low": low, "high": high, "records": int(values[3])}
+
+
+def _shown(domain: Row) -> str:
+    return f"in {', '.join(f'{name} = {value}' for name, value in domain.items())} " if domain else ""

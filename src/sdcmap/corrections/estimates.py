@@ -1,0 +1,211 @@
+"""Estimates from noisy records, and their standard errors.
+
+Each statistic is a smooth function of means of Wick polynomials, so each record has an influence on it. Standard errors are
+those of independent draws from a population: they hold the sampling error, the error of the noise, and the error with
+which the released file tells the noise covariance. The last is not like that of a sample from X + e, because the noise was
+drawn with the covariance of the very records it was added to: with D = d S_X and its estimate d/(1 + d) S_Z, the error
+D_hat - D is d/(1 + d) times the mean of u u' - x x', in which the sampling error of S_X has gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from sdcmap.data.microdata import Array
+from sdcmap.kernels.statistics.moments import correlation_of, moments
+from sdcmap.kernels.statistics.wick import Term, Wick, noise_terms
+
+BLOCK = 1 << 15  # records
+SINGULAR = 1e-9  # a normal matrix whose smallest eigenvalue is below this share of its largest has no inverse
+
+
+@dataclass(frozen=True)
+class Group:
+    """Records of one noise stratum inside a domain.
+
+    rows : their places among the domain's records. noise : D. signal : Cov X in the stratum. centre : its mean.
+    kappa : d/(1 + d). count : n, the records that told D. told : which entries of D they told (all, or the diagonal).
+    fourth : the variance of e e', as a share of that of normal noise.
+    """
+
+    rows: Array
+    noise: Array
+    signal: Array
+    centre: Array
+    kappa: float
+    count: int
+    told: Array
+    fourth: float = 1.0
+
+
+@dataclass(frozen=True)
+class Records:
+    """The complete records of a domain: z = x + e (n x m), shares of the weight that add up to 1, and noise groups."""
+
+    z: Array
+    share: Array
+    groups: tuple[Group, ...]
+
+    @property
+    def noise(self) -> Array:
+        """The mean noise covariance."""
+        parts = [group.noise * self.share[group.rows].sum() for group in self.groups]
+        return np.asarray(np.sum(parts, axis=0))
+
+    def standardised(self) -> tuple[Records, Array, Array]:
+        """The same records in units of their standard deviation from their mean; and that mean and deviation."""
+        found = moments(self.z, self.share)
+        centre, scale = found.mean, np.sqrt(found.variance)
+        scale = np.where(scale > 0, scale, 1.0)
+        both = np.outer(scale, scale)
+        groups = [
+            replace(g, noise=g.noise / both, signal=g.signal / both, centre=(g.centre - centre) / scale)
+            for g in self.groups
+        ]
+        return Records((self.z - centre) / scale, self.share, tuple(groups)), centre, scale
+
+
+def wick_sums(records: Records, terms: Sequence[Term]) -> tuple[Array, Array]:
+    """The weighted means of the Wick polynomials h (K), and sum share^2 (h - mean)(h - mean)' (K x K)."""
+    mean, first, second = np.zeros(len(terms)), np.zeros(len(terms)), np.zeros((len(terms), len(terms)))
+    for group, rows in _blocks(records):
+        table, share = Wick(records.z[rows], group.noise).table(terms), records.share[rows]
+        mean += share @ table
+        first += share**2 @ table
+        second += (table * share[:, None] ** 2).T @ table
+    cross = np.outer(first, mean)
+    return mean, second - cross - cross.T + (records.share**2).sum() * np.outer(mean, mean)
+
+
+def standard_errors(records: Records, terms: Sequence[Term], spread: Array, gradient: Array) -> Array:
+    """The standard error of each statistic, whose gradient with respect to the means of the terms is a row."""
+    count = len(records.z)
+    variance = np.einsum("sk,kl,sl->s", gradient, spread, gradient, optimize=True) * (count / max(count - 1, 1))
+    for group in records.groups:
+        if not group.noise.any():
+            continue
+        slope, error = _noise_terms(records, group, terms)
+        j = np.einsum("sk,kab->sab", gradient, slope) * group.told
+        c = np.einsum("sk,kab->sab", gradient, error)
+        jd, js = j @ group.noise, j @ group.signal
+        own = 4 * np.einsum("sab,sba->s", js, jd) + 2 * group.fourth * np.einsum("sab,sba->s", jd, jd)  # Var(J r)
+        variance += (2 * np.einsum("sab,sab->s", j, c) + group.kappa * own) * group.kappa / group.count
+    found: Array = np.sqrt(np.clip(variance, 0, None))
+    return found
+
+
+def _noise_terms(records: Records, group: Group, terms: Sequence[Term]) -> tuple[Array, Array]:
+    blocks = [rows for other, rows in _blocks(records) if other is group]
+    parts = [
+        noise_terms(Wick(records.z[rows], group.noise), records.share[rows], group.centre, terms, group.fourth)
+        for rows in blocks
+    ]
+    return np.sum([slope for slope, _ in parts], axis=0), np.sum([error for _, error in parts], axis=0)
+
+
+def _blocks(records: Records) -> Iterator[tuple[Group, Array]]:
+    """The rows of each group in blocks, so that the polynomials of a large file never stand in memory together."""
+    for group in records.groups:
+        for start in range(0, len(group.rows), BLOCK):
+            yield group, group.rows[start : start + BLOCK]
+
+
+@dataclass(frozen=True)
+class MomentEstimates:
+    """Means, covariances and correlations of the variables, with standard errors; NaN where a corrected variance is not
+    positive. `smallest`: the smallest eigenvalue of the corrected correlation-like matrix, as a share of the largest."""
+
+    mean: Array
+    mean_se: Array
+    covariance: Array
+    covariance_se: Array
+    correlation: Array
+    correlation_se: Array
+    smallest: float
+
+
+def estimate_moments(records: Records) -> MomentEstimates:
+    """Corrected moments: means as they are, covariances less the noise's.  Kim (1986, 1990)"""
+    inner, centre, scale = records.standardised()
+    m = len(centre)
+    pairs = list(combinations_with_replacement(range(m), 2))
+    terms: list[Term] = [*((j,) for j in range(m)), *pairs]
+    means, spread = wick_sums(inner, terms)
+    noise = inner.noise
+    more = 1 / (1 - float((inner.share**2).sum()))  # n/(n - 1), or its like with weights
+    covariance = np.zeros((m, m))
+    for (j, k), value in zip(pairs, means[m:], strict=True):
+        covariance[j, k] = covariance[k, j] = more * (value + noise[j, k]) - noise[j, k]
+    correlation = correlation_of(covariance)
+    gradient = np.vstack([np.eye(len(terms)), _correlation_gradient(covariance, correlation, pairs, m)])
+    plain, relative = np.split(standard_errors(inner, terms, spread, gradient), [len(terms)])
+    both = np.outer(scale, scale)
+    values = np.linalg.eigvalsh(covariance)
+    return MomentEstimates(
+        centre, plain[:m] * scale, covariance * both, _square(plain[m:], pairs, m) * both,
+        correlation, _square(relative, pairs, m), float(values[0] / values[-1]) if values[-1] > 0 else -1.0,
+    )  # fmt: skip
+
+
+def _correlation_gradient(covariance: Array, correlation: Array, pairs: list[tuple[int, int]], m: int) -> Array:
+    """dr = dc_jk/(s_j s_k) - r/2 (dc_jj/s_j^2 + dc_kk/s_k^2)"""
+    place = {pair: m + number for number, pair in enumerate(pairs)}
+    variance = np.where(np.diagonal(covariance) > 0, np.diagonal(covariance), np.nan)
+    gradient = np.zeros((len(pairs), m + len(pairs)))
+    for row, (j, k) in enumerate(pairs):
+        gradient[row, place[j, k]] += 1 / np.sqrt(variance[j] * variance[k])
+        for one in (j, k):
+            gradient[row, place[one, one]] -= correlation[j, k] / 2 / variance[one]
+    return gradient
+
+
+def _square(values: Array, pairs: list[tuple[int, int]], m: int) -> Array:
+    found = np.zeros((m, m))
+    for (j, k), value in zip(pairs, values, strict=True):
+        found[j, k] = found[k, j] = value
+    return found
+
+
+def estimate_regression(records: Records, terms: Sequence[Term]) -> tuple[Array, Array] | None:
+    """Coefficients of the terms, and their standard errors; column 0 is the response. None: the corrected normal matrix is
+    not positive definite.
+
+    beta = M^-1 v, M = mean :t t':, v = mean :t y:.  Fuller (1987), section 1 and 3; Fuller (1993)
+    The influence of a record is M^-1 :t (y - t' beta):.
+    """
+    inner, centre, scale = records.standardised()
+    places: dict[Term, int] = {}
+    product = np.array([[places.setdefault(tuple(sorted(a + b)), len(places)) for b in terms] for a in terms])
+    with_y = np.array([places.setdefault((0, *a), len(places)) for a in terms])
+    every = list(places)
+    means, spread = wick_sums(inner, every)
+    normal = means[product]
+    values = np.linalg.eigvalsh(normal)
+    if values[0] <= SINGULAR * values[-1]:
+        return None
+    inverse = np.linalg.inv(normal)
+    beta = inverse @ means[with_y]
+    moment = np.zeros((len(terms), len(every)))  # d(v - M beta)/d(means of the terms)
+    for row in range(len(terms)):
+        moment[row, with_y[row]] += 1
+        np.subtract.at(moment[row], product[row], beta)
+    back = scale[0] * _from_standardised(terms, centre, scale)
+    coefficients = back @ beta
+    coefficients[list(terms).index(())] += centre[0]
+    return coefficients, standard_errors(inner, every, spread, back @ inverse @ moment)
+
+
+def _from_standardised(terms: Sequence[Term], centre: Array, scale: Array) -> Array:
+    """Coefficients of products of x from those of products of u = (x - centre)/scale; every factor of a term is a term."""
+    place = {term: number for number, term in enumerate(terms)}
+    back = np.zeros((len(terms), len(terms)))
+    for column, term in enumerate(terms):
+        for chosen in range(1 << len(term)):
+            kept = tuple(v for position, v in enumerate(term) if chosen >> position & 1)
+            left = [v for position, v in enumerate(term) if not chosen >> position & 1]
+            back[place[kept], column] += np.prod(-centre[left]) / np.prod(scale[list(term)])
+    return back

@@ -1,0 +1,49 @@
+"""Numbers of a column, also where a file holds them as ordered categories (an age in whole years that is a key)."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.errors import SchemaError
+
+
+def holds_numbers(column: Column) -> bool:
+    """Whether the values, or the categories, are numbers."""
+    return column.levels is None or column.levels.dtype.is_numeric()
+
+
+def amounts(data: Microdata, name: str) -> Array:
+    """The numbers of one variable, NaN where missing; of categories that are numbers, these."""
+    column = data.column(name)
+    if column.levels is None:
+        return data.numbers(name)
+    if not holds_numbers(column):
+        raise SchemaError(f"the categories of {name!r} are not numbers.")
+    return column.levels.cast(pl.Float64).fill_null(float("nan")).to_numpy()[column.values]
+
+
+def changed_amounts(data: Microdata, values: dict[str, Array]) -> Microdata:
+    """The file with new numbers in place; a variable held as categories gets the categories of the new numbers."""
+    columns: dict[str, Array] = {}
+    levels: dict[str, pl.Series] = {}
+    for name, new in values.items():
+        old = data.column(name).levels
+        columns[name] = new
+        if old is not None:
+            columns[name], levels[name] = _as_categories(new, old, data.column(name).values)
+    return data.change(None, columns, levels)
+
+
+def _as_categories(new: Array, old: pl.Series, codes: Array) -> tuple[Array, pl.Series]:
+    known = ~np.isnan(new)
+    distinct, place = np.unique(new[known], return_inverse=True)
+    whole = old.dtype.is_float() or bool((distinct == np.floor(distinct)).all())
+    levels = pl.Series(old.name, distinct).cast(old.dtype if whole else pl.Float64)
+    null = old.is_null().to_numpy()
+    found = np.empty(len(new), dtype=np.int64)
+    found[known] = place
+    found[~known] = len(distinct) + (np.cumsum(null) - 1)[codes[~known]]  # each kind of missing keeps its place
+    levels = levels.extend_constant(None, int(null.sum())) if null.any() else levels
+    return found.astype(smallest_unsigned(len(levels))), levels

@@ -1,0 +1,300 @@
+"""Microdata: immutable columns with a schema, memoised views, and changes against a base."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sdcmap.data.schema import Schema, Variable
+from sdcmap.errors import SchemaError, did_you_mean
+
+Array = npt.NDArray[Any]
+Result = TypeVar("Result")
+VIEW_BYTES = 1 << 30  # views of one file above this are dropped, oldest first
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column's values.
+
+    values : numeric: float64 with NaN for missing; else unsigned codes into `levels`.
+    levels : the categories in order, in the type they came in; a column with missing values ends with a null level,
+        and one more null level for each of `Variable.reasons`, in their order.
+    reasons : which user-missing code a missing number had (0: none), counting from 1 into `Variable.reasons`.
+    """
+
+    values: Array
+    levels: pl.Series | None = None
+    reasons: Array | None = None
+
+    def take(self, rows: Array) -> Column:
+        return Column(self.values[rows], self.levels, None if self.reasons is None else self.reasons[rows])
+
+
+@dataclass(frozen=True)
+class Change:
+    """New values of one column in some rows (rows None: in all), with new levels where a method made new ones."""
+
+    rows: Array | None
+    values: Array
+    levels: pl.Series | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Microdata:
+    """A file of records: columns, their schema, and the secret row `origin`.
+
+    A masked file is its base plus changes, so what did not change is the base's own. `origin` holds, for each
+    row, the row of the original it came from; it is None while row i is row i, and never leaves the program. A fully
+    synthetic file is not `paired`: none of its rows came from a row of the original.
+    """
+
+    schema: Schema
+    columns: Mapping[str, Column]
+    origin: Array | None = None
+    base: Microdata | None = None
+    changes: Mapping[str, Change] = field(default_factory=dict)
+    _views: dict[Any, Any] = field(default_factory=dict)
+    paired: bool = True
+
+    # ---- facts ------------------------------------------------------------------------------------------------
+    def __len__(self) -> int:
+        return 0 if not self.columns else len(next(iter(self.columns.values())).values)
+
+    def __repr__(self) -> str:
+        return f"Microdata({len(self):,} rows, {len(self.names)} columns: {', '.join(self.names)})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.schema.names
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the variables a snooper may know."""
+        return self.schema.of_role("key")
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        return self.schema.of_role("sensitive")
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        return self.schema.of_role("identifier")
+
+    @property
+    def numeric(self) -> tuple[str, ...]:
+        """Names of the numeric variables that are neither weight, household, stratum nor identifier."""
+        plain = ("key", "sensitive", "other", None)
+        return tuple(v.name for v in self.schema.variables if v.kind == "numeric" and v.role in plain)
+
+    @property
+    def weight(self) -> str | None:
+        return next(iter(self.schema.of_role("weight")), None)
+
+    @property
+    def household(self) -> str | None:
+        return next(iter(self.schema.of_role("household")), None)
+
+    # ---- values -----------------------------------------------------------------------------------------------
+    def column(self, name: str) -> Column:
+        """The column as it stands, changes included."""
+        change = self.changes.get(name)
+        if change is None:
+            try:
+                return self.columns[name]
+            except KeyError:
+                raise SchemaError(f"no column {name!r}.{did_you_mean(name, self.names)}") from None
+        return self.remember(("column", name), lambda: self._changed(name, change))
+
+    def _changed(self, name: str, change: Change) -> Column:
+        before = self.columns[name]
+        values = change.values
+        if change.rows is not None:
+            values = before.values.astype(np.result_type(before.values, change.values))
+            values[change.rows] = change.values
+        kept = (before.levels, before.reasons) if change.levels is None else (change.levels,)
+        return Column(read_only(values), *kept)
+
+    def __getitem__(self, name: str) -> Array:
+        """The values as an array: numbers with NaN for missing, or the categories themselves."""
+        column = self.column(name)
+        if column.levels is None:
+            return read_only(column.values)
+        return column.levels.gather(column.values).to_numpy()
+
+    def codes(self, name: str) -> Array:
+        """Category codes 0, 1, ... of one variable; of a numeric one, the rank of each distinct value (NaN last)."""
+        column = self.column(name)
+        if column.levels is not None:
+            return read_only(column.values)
+        return self.view(_distinct_codes, name)[0]
+
+    def level_count(self, name: str) -> int:
+        """Number of categories of one variable (missing counts as one); of a numeric one, of distinct values."""
+        column = self.column(name)
+        return self.view(_distinct_codes, name)[1] if column.levels is None else len(column.levels)
+
+    def numbers(self, name: str) -> Array:
+        """The values of one numeric variable, NaN for missing."""
+        column = self.column(name)
+        if column.levels is not None:
+            raise SchemaError(f"column {name!r} is {self.schema[name].kind}, and a numeric one is needed.")
+        return read_only(column.values)
+
+    def matrix(self, names: Sequence[str]) -> Array:
+        """The numeric variables `names` as an n x m array."""
+        columns = [self.numbers(name) for name in names]
+        return columns[0][:, np.newaxis] if len(columns) == 1 else np.column_stack(columns)
+
+    @property
+    def weights(self) -> Array:
+        """The survey weights, or ones."""
+        return np.ones(len(self)) if self.weight is None else self.numbers(self.weight)
+
+    def missing(self, name: str) -> Array:
+        """True where the value is missing."""
+        column = self.column(name)
+        if column.levels is None:
+            return np.isnan(column.values)
+        return column.levels.is_null().to_numpy()[column.values]
+
+    def frame(self) -> pl.DataFrame:
+        """The file as a polars frame, in the types it came in; missing values are null."""
+        return pl.DataFrame([series(self.column(v.name), v) for v in self.schema.variables])
+
+    # ---- views and changes ------------------------------------------------------------------------------------
+    def view(self, function: Callable[..., Result], names: str | tuple[str, ...]) -> Result:
+        """`function(self, names)`, computed once and kept; of columns that did not change it is the base's own."""
+        touched = (names,) if isinstance(names, str) else names
+        if self.base is not None and self.origin is None and self.changes.keys().isdisjoint(touched):
+            return self.base.view(function, names)
+        return self.remember((function, names), lambda: function(self, names))
+
+    def remember(self, key: Any, compute: Callable[[], Result]) -> Result:
+        """What `compute` gives, computed once per `key`; above VIEW_BYTES the oldest are forgotten."""
+        kept: tuple[Result, int] | None = self._views.get(key)
+        if kept is None:
+            result = compute()
+            kept = self._views[key] = (result, _size(result))
+            used = sum(size for _, size in self._views.values())
+            while used > VIEW_BYTES and len(self._views) > 1:
+                used -= self._views.pop(next(iter(self._views)))[1]
+        return kept[0]
+
+    def change(
+        self, rows: Array | None, values: Mapping[str, Array], levels: Mapping[str, pl.Series] | None = None
+    ) -> Microdata:
+        """This file with new `values` of some columns in some `rows` (None: all); numbers given `levels` are ordinal."""
+        changes = dict(self.changes)
+        for name, new in values.items():
+            before = changes.get(name)
+            kept_levels = None if before is None else before.levels
+            new_levels = (levels or {}).get(name, kept_levels)
+            if rows is None or before is None or before.rows is rows:
+                changes[name] = Change(rows, new, new_levels)
+                continue
+            old = self.column(name).values
+            merged = old.astype(np.result_type(old, new))
+            merged[rows] = new
+            both = None if before.rows is None else np.union1d(before.rows, rows)
+            changes[name] = Change(both, merged if both is None else merged[both], new_levels)
+        base = self if self.base is None else self.base
+        schema = self.schema.recoded({n: str(new.dtype.base_type()) for n, new in (levels or {}).items()})
+        return Microdata(schema, self.columns, self.origin, base, changes, paired=self.paired)
+
+    def changed_rows(self, names: Iterable[str]) -> Array | None:
+        """Rows where one of these columns may differ from the base; None: any row."""
+        changes = [self.changes[name] for name in names if name in self.changes]
+        rows = [change.rows for change in changes if change.rows is not None]
+        if len(rows) < len(changes):
+            return None
+        if not rows:
+            return np.empty(0, dtype=np.int64)
+        return rows[0] if all(other is rows[0] for other in rows) else np.unique(np.concatenate(rows))
+
+    def take(self, rows: Array) -> Microdata:
+        """These rows, in this order, as a file of their own with its `origin`."""
+        columns = {name: self.column(name).take(rows) for name in self.names}
+        origin = rows if self.origin is None else self.origin[rows]
+        return Microdata(self.schema, columns, origin, paired=self.paired)
+
+    def only(self, names: Iterable[str]) -> Microdata:
+        """The same records with these columns alone."""
+        schema = self.schema.only(names)
+        return Microdata(schema, {name: self.column(name) for name in schema.names}, self.origin, paired=self.paired)
+
+    def with_roles(self, **roles: str) -> Microdata:
+        """The same file with other roles: `data.with_roles(income="sensitive")`."""
+        return replace(self, schema=self.schema.with_roles(roles), _views={})
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of names, kinds, roles and values, identifiers left out: it tells studies apart. Secret."""
+        return self.view(_digest, self.names)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: {} if f.name == "_views" else getattr(self, f.name) for f in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def read_only(values: Array) -> Array:
+    """The same array, closed to writing: data are immutable."""
+    if values.flags.writeable:
+        values = values.view()
+        values.flags.writeable = False
+    return values
+
+
+def series(column: Column, variable: Variable) -> pl.Series:
+    """One column in the type it came in; numbers that no longer fit that type are written as Float64."""
+    if column.levels is not None:
+        values = column.levels.gather(column.values).alias(variable.name)
+        if variable.storage == "Enum":
+            return values.cast(pl.Enum(column.levels.drop_nulls()))
+        return values.cast(pl.Categorical) if variable.storage == "Categorical" else values
+    numbers = pl.Series(variable.name, column.values, nan_to_null=True)
+    name, _, sizes = variable.storage.rstrip(")").partition("(")  # "Int64", or "Decimal(10, 2)"
+    stored = getattr(pl, name, pl.Float64)
+    typed = numbers.cast(stored(*map(int, sizes.split(","))) if sizes else stored, strict=False)
+    return typed if bool(typed.cast(pl.Float64).eq_missing(numbers).all()) else numbers
+
+
+def smallest_unsigned(count: int) -> type[np.unsignedinteger[Any]]:
+    """The narrowest unsigned type that holds `count` codes."""
+    return np.uint8 if count <= 1 << 8 else np.uint16 if count <= 1 << 16 else np.uint32
+
+
+def _distinct_codes(data: Microdata, name: str) -> tuple[Array, int]:
+    distinct, codes = np.unique(data.column(name).values, return_inverse=True)
+    return codes.astype(smallest_unsigned(len(distinct))), len(distinct)
+
+
+def _digest(data: Microdata, _names: tuple[str, ...]) -> str:
+    found = hashlib.sha256()
+    for variable in data.schema.variables:
+        if variable.role == "identifier":
+            continue
+        column = data.column(variable.name)
+        found.update(f"{variable.name}|{variable.kind}|{variable.role}|{column.values.dtype}".encode())
+        found.update(np.ascontiguousarray(column.values).data)
+        if column.levels is not None:
+            found.update(repr(column.levels.to_list()).encode())
+        if column.reasons is not None:
+            found.update(np.ascontiguousarray(column.reasons).data)
+    return found.hexdigest()
+
+
+def _size(kept: object) -> int:
+    if isinstance(kept, np.ndarray):
+        return 0 if isinstance(kept, np.memmap) else kept.nbytes
+    if isinstance(kept, tuple):
+        return sum(_size(part) for part in kept)
+    return sum(_size(part) for part in vars(kept).values()) if hasattr(kept, "__dict__") else 64

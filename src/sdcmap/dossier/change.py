@@ -1,0 +1,148 @@
+"""What masking did to the masked variables: before and after, as tables of words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from sdcmap.core.audience import SMALL, Audience, significant
+from sdcmap.data.microdata import Array, Microdata
+
+MOST_CATEGORIES = 12
+MOST_LEVELS = 50  # relations of variables with more categories than this are left out
+MOST_RELATIONS = 12
+
+
+@dataclass(frozen=True)
+class Table:
+    """One variable: a head and rows of words."""
+
+    name: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def changes(original: Microdata, masked: Microdata, names: tuple[str, ...], to: Audience) -> list[Table]:
+    """Each masked variable before and after, then the relations that changed most. Every record counts once."""
+    numbers = [name for name in names if original.column(name).levels is None]
+    recoded = [name for name in numbers if masked.column(name).levels is not None]
+    tables = [_amounts(original, masked, name, to) for name in numbers if name not in recoded]
+    tables += [_intervals(masked, name, to) for name in recoded]
+    tables += [_shares(original, masked, name, to) for name in names if original.column(name).levels is not None]
+    relations = sorted(_relations(original, masked, names), key=lambda found: -abs(found[2] - found[1]))
+    digits = 2 if to.external else 3
+    rows = [(what, significant(a, digits), significant(b, digits)) for what, a, b in relations[:MOST_RELATIONS]]
+    return [
+        *tables,
+        *([Table("Relations that changed most", ("between", "before", "after"), tuple(rows))] if rows else []),
+    ]
+
+
+def _amounts(original: Microdata, masked: Microdata, name: str, to: Audience) -> Table:
+    """Mean and standard deviation; inside also the quartiles."""
+    pair = [values[~np.isnan(values)] for values in (original.numbers(name), masked.numbers(name))]
+    head = ("", "before", "after")
+    if min(map(len, pair)) < SMALL:
+        return Table(name, head, (("too few values to show", "", ""),))
+    told: dict[str, Any] = {"mean": np.mean, "standard deviation": partial(np.std, ddof=1)}
+    if not to.external:
+        quartiles = {"lower quartile": 0.25, "median": 0.5, "upper quartile": 0.75}
+        told |= {word: partial(np.quantile, q=q) for word, q in quartiles.items()}
+    rows = tuple((word, *(to.number(float(of(values))) for values in pair)) for word, of in told.items())
+    return Table(name, head, rows)
+
+
+def _shares(original: Microdata, masked: Microdata, name: str, to: Audience) -> Table:
+    """The share of each category; small ones are merged and not named."""
+    before, after = _counts(original, name), _counts(masked, name)
+    merged = merge_small({level: (before[level], after[level]) for level in before | after})
+    rows = tuple((level, to.percent(a), to.percent(b)) for level, (a, b) in merged.items())
+    return Table(name, ("category", "before", "after"), rows or (("categories too small to show", "", ""),))
+
+
+def _intervals(masked: Microdata, name: str, to: Audience) -> Table:
+    """The share of each category that numbers were recoded to; small ones are merged and not named."""
+    merged = merge_small({level: (count, count) for level, count in _counts(masked, name).items()})
+    rows = tuple((level, to.percent(count)) for level, (count, _) in merged.items())
+    return Table(name, ("category", "after"), rows or (("categories too small to show", ""),))
+
+
+def merge_small(counts: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    """At most 12 categories: the largest with 10 records or more before and after, and all others as one.
+
+    Where the others together have 1 to 9 records, the smallest named categories join them, so that no difference tells
+    a small count.
+
+    >>> merge_small({"a": (50, 48), "b": (30, 33), "c": (4, 3)})
+    {'a': (50, 48), '2 other categories': (34, 36)}
+    """
+    large = sorted(
+        (level for level, pair in counts.items() if min(pair) >= SMALL), key=lambda level: -min(counts[level])
+    )
+    named = large if len(large) == len(counts) <= MOST_CATEGORIES else large[: MOST_CATEGORIES - 1]
+    while True:
+        others = [counts[level] for level in counts if level not in named]
+        total = sum(a for a, _ in others), sum(b for _, b in others)
+        if not others or all(n == 0 or n >= SMALL for n in total) or not named:
+            break
+        named = named[:-1]
+    found = {level: pair for level, pair in counts.items() if level in named}
+    if max(total) > 0 and all(n == 0 or n >= SMALL for n in total):
+        found[f"{len(others)} other categories" if len(others) > 1 else "one other category"] = total
+    return found
+
+
+def _counts(data: Microdata, name: str) -> Counter[str]:
+    column = data.column(name)
+    if column.levels is None:
+        return Counter()
+    counts = np.bincount(column.values, minlength=len(column.levels))
+    found: Counter[str] = Counter()
+    for level, count in zip(column.levels.to_list(), counts.tolist(), strict=True):
+        found["missing" if level is None else str(level)] += count
+    return found
+
+
+def _relations(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Iterator[tuple[str, float, float]]:
+    """(what, before, after): correlations of numbers, Cramér's V of categories, a masked variable with any other."""
+    plain = [v.name for v in original.schema.variables if v.role in ("key", "sensitive", "other", None)]
+    for number, one in enumerate(names):
+        for other in plain:
+            if other == one or other in names[:number]:
+                continue
+            kinds = [data.column(name).levels is None for data in (original, masked) for name in (one, other)]
+            if all(kinds):
+                yield (
+                    f"{one}, {other} (correlation)",
+                    _correlation(original, one, other),
+                    _correlation(masked, one, other),
+                )
+            elif not any(kinds) and max(original.level_count(one), original.level_count(other)) <= MOST_LEVELS:
+                yield f"{one}, {other} (Cramér's V)", _cramer(original, one, other), _cramer(masked, one, other)
+
+
+def _correlation(data: Microdata, one: str, other: str) -> float:
+    x, y = data.numbers(one), data.numbers(other)
+    known = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[known], y[known]
+    if len(x) < SMALL or x.std() == 0 or y.std() == 0:
+        return 0.0
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def _cramer(data: Microdata, one: str, other: str) -> float:
+    """V = sqrt(chi^2 / (n (min(rows, columns) - 1))), over the categories that occur."""
+    sizes = data.level_count(one), data.level_count(other)
+    cells = np.bincount(data.codes(one).astype(np.int64) * sizes[1] + data.codes(other), minlength=sizes[0] * sizes[1])
+    table: Array = cells.reshape(sizes)
+    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0].astype(np.float64)
+    least = min(table.shape) - 1
+    if least == 0:
+        return 0.0
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    return float(np.sqrt(((table - expected) ** 2 / expected).sum() / table.sum() / least))

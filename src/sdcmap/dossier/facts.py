@@ -1,0 +1,155 @@
+"""The facts of a study in words: data, plan, measures, what could not be made, and how the study went."""
+
+from __future__ import annotations
+
+import inspect
+import platform
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sdcmap import __version__
+from sdcmap.core.audience import Audience
+from sdcmap.core.measure import Measure
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import StudyDamaged
+from sdcmap.explore.looking import look
+from sdcmap.study.folder import Study
+from sdcmap.study.plan import Plan
+from sdcmap.study.scores import Scores
+
+Facts = dict[str, Any]
+
+
+def data_facts(data: Microdata, to: Audience) -> Facts:
+    """Rows, columns, roles, kinds, missing shares, and how many records are rare on the keys."""
+    seen = look(data)
+    columns = [
+        {
+            "name": glance.name,
+            "label": data.schema[glance.name].label,
+            "kind": glance.kind,
+            "role": glance.role if glance.stated else "not stated",
+            "missing": to.percent(glance.missing),
+        }
+        for glance in seen.variables
+    ]
+    rare = _rare(seen.sizes, to) if data.keys else []
+    return {"rows": f"{len(data):,}", "columns": columns, "rare": rare, "key_names": data.keys}
+
+
+def _rare(sizes: dict[str, int], to: Audience) -> list[tuple[str, str, str]]:
+    """Records in small combinations; outside, a line that adds 1 to 9 records to the one before is not told."""
+    rows, told = [], 0
+    for name, records in sizes.items():
+        if told and to.hides(records - told):
+            rows.append((name, "–", "–"))
+            continue
+        told = records
+        rows.append((name, to.count(records), to.percent(records)))
+    return rows
+
+
+def plan_facts(plan: Plan) -> Facts:
+    """Methods, measures, axes, limits and rule, as written."""
+    measures = [
+        {"name": m.text, "axis": m.axis, "unit": m.unit, "better": m.direction, "words": how_to_read(m)}
+        for m in plan.measures
+    ]
+    axes = f"{' and '.join(plan.risk)} against {plan.utility}"
+    limits = [f"{name}: {limit:g}" for name, limit in zip(plan.risk, plan.limits, strict=False)]
+    return {
+        "methods": [_method_text(entry) for entry in plan.methods],
+        "candidates": f"{plan.count:,}",
+        "replicates": plan.replicates,
+        "measures": measures,
+        "axes": axes,
+        "limits": limits,
+        "rule": plan.rule.text if plan.rule else "",
+    }
+
+
+def how_to_read(measure: Measure) -> str:
+    """The story of a measure: its docstring up to the parameters."""
+    words = inspect.cleandoc(type(measure).__doc__ or "").partition("\nParameters\n")[0]
+    return " ".join(words.split())
+
+
+def _method_text(entry: Any) -> str:
+    """A method as a person writes it; a grid with its axes."""
+    if hasattr(entry, "text"):
+        return str(entry.text)
+    spec = entry.spec()
+    folded = spec.pop("grid")
+    fixed = [f"{name} = {value}" for name, value in spec.items() if name != "type"]
+    axes = [f"{name} in {_axis_text(axis)}" for name, axis in folded.items()]
+    return f"{spec['type']}: {'; '.join([*axes, *fixed])}"
+
+
+def _axis_text(axis: Any) -> str:
+    if isinstance(axis, dict):
+        sizes = " or ".join(map(str, axis["sizes"]))
+        return f"all sets of {sizes} of {', '.join(axis['subsets'])}"
+    return ", ".join(str(value) for value in axis)
+
+
+def missing_candidates(scores: Scores, to: Audience) -> Facts:
+    """Candidates that were infeasible or failed and measures without a value; outside only that there were some."""
+    tables = {}
+    for status in ("infeasible", "failed"):
+        part = scores.candidate.filter(pl.col("status") == status)
+        tables[status] = _by_reason(part, "method")
+    tables["undefined"] = _by_reason(scores.score.filter(pl.col("status").is_in(["undefined", "failed"])), "measure")
+    return {status: bool(rows) if to.external else rows for status, rows in tables.items()}
+
+
+def _by_reason(table: pl.DataFrame, name: str) -> list[tuple[str, int, str]]:
+    grouped = table.group_by(name, maintain_order=True).agg(pl.len(), pl.col("reason").first())
+    return [(str(what), int(count), str(reason)) for what, count, reason in grouped.sort(name).iter_rows()]
+
+
+def history(study: Study, to: Audience) -> Facts:
+    """When the rule was fixed, what was overridden, what was released; times and reasons are told inside alone."""
+    try:
+        return _history(study, to)
+    except (TypeError, KeyError, IndexError, AttributeError):
+        raise StudyDamaged("manifest.json does not hold what a study writes there; restore it from a backup.") from None
+
+
+def _history(study: Study, to: Audience) -> Facts:
+    manifest = study.manifest
+    overrides, releases = manifest.get("overrides", []), manifest.get("releases", [])
+    facts: Facts = {
+        "fixed_first": study.rule_was_fixed_first,
+        "overrides": [{"check": entry.get("check", "")} for entry in overrides],
+        "releases": [{"method": entry.get("method", ""), "when": _day(entry.get("when", ""))} for entry in releases],
+        "times": [],
+    }
+    if to.external:
+        return facts
+    times = [("study begun", manifest.get("created")), ("first score", manifest.get("first_score"))]
+    times += [(f"rule fixed: {entry['rule'][0]}", entry["fixed"]) for entry in manifest.get("rules", [])]
+    times = sorted((when, what) for what, when in times if when)
+    facts["times"] = [(what, _second(when)) for when, what in times]
+    facts["overrides"] = [{key: str(entry.get(key, "")) for key in ("check", "reason", "when")} for entry in overrides]
+    told = ("method", "replicate", "profile", "folder", "when")
+    facts["releases"] = [{key: str(entry.get(key, "")) for key in told} for entry in releases]
+    return facts
+
+
+def versions() -> list[tuple[str, str]]:
+    return [
+        ("sdcmap", __version__),
+        ("Python", platform.python_version()),
+        ("NumPy", np.__version__),
+        ("Polars", pl.__version__),
+    ]
+
+
+def _day(when: str) -> str:
+    return when[:10]
+
+
+def _second(when: str) -> str:
+    return when[:19].replace("T", " ") + " UTC"

@@ -1,0 +1,45 @@
+"""Scores that may leave the room: pooled, rounded, and without a count of few records."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from sdcmap.core.audience import RECORD_SHARE, SMALL
+from sdcmap.study.scores import Scores
+
+
+def public_scores(scores: Scores, rows: int) -> Scores:
+    """The scores that may leave: one row a method, pooled, to two significant digits; ids and parts are left out.
+
+    A share that stands for 1 to 9 records, or for all but so few, is set to that of 10. What is made of these scores
+    can tell no more than they do.
+    """
+    units = dict(scores.measure.select("name", "unit").iter_rows())
+    pooled = {name: scores.pooled(name) for name in units}
+    methods = list(dict.fromkeys(method for table in pooled.values() for method in table["method"]))
+    ids = {method: f"method {number}" for number, method in enumerate(methods, 1)}
+    candidates = [(ids[method], method, 0, "ok", "", 0.0) for method in methods]
+    found = []
+    for name, table in pooled.items():
+        for method, value in table.select("method", "value").iter_rows():
+            told = _told(value, units[name], rows)
+            status = "infinite" if math.isinf(told) else "ok"
+            found.append((ids[method], name, None if math.isinf(told) else told, None, "{}", status, ""))
+    nothing = [
+        None if v is None else _told(v, units[n], rows) for n, v in scores.measure["name", "at_nothing"].iter_rows()
+    ]
+    return Scores(
+        pl.DataFrame(candidates, schema=scores.candidate.schema, orient="row"),
+        pl.DataFrame(found, schema=scores.score.schema, orient="row"),
+        scores.measure.with_columns(pl.Series("at_nothing", nothing, dtype=pl.Float64)),
+    )
+
+
+def _told(value: float, unit: str, rows: int) -> float:
+    if unit == RECORD_SHARE and 0 < value * rows < SMALL:
+        value = SMALL / rows
+    if unit == RECORD_SHARE and 0 < (1 - value) * rows < SMALL:
+        value = max(0.0, 1 - SMALL / rows)
+    return float(f"{value:.2g}")

@@ -1,0 +1,130 @@
+"""The results of a study in words: the frontier, the choice, and its scores beside the original's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from sdcmap.core.audience import Audience, significant
+from sdcmap.core.rule import Choice
+from sdcmap.map import IDENTITY, RUMap
+from sdcmap.study.scores import Scores
+
+Facts = dict[str, Any]
+
+
+def frontier_table(ru: RUMap, shown: RUMap, to: Audience) -> list[Facts]:
+    """The undominated methods of the map that is shown, with how often a draw of each is undominated."""
+    membership = {row["method"]: row for row in ru.membership.to_dicts()}
+    counts = dict(ru.means.select("method", "count").iter_rows())
+    units = [_unit(ru, name) for name in (ru.risk[0], ru.utility)]
+    rows = []
+    for row in shown.means.filter("frontier").sort("risk", "utility").to_dicts():
+        found = membership[row["method"]]
+        low, high = (_percent(found[f"membership_{end}"]) for end in ("low", "high"))
+        errors = ["" if row[se] is None else significant(row[se], 2) for se in ("risk_se", "utility_se")]
+        rows.append(
+            {
+                "method": row["method"],
+                "count": counts[row["method"]],
+                "risk": to.score(row["risk"], "" if ru.limits else units[0]),
+                "risk_se": errors[0],
+                "utility": to.score(row["utility"], units[1]),
+                "utility_se": errors[1],
+                "membership": _percent(found["membership"]),
+                "interval": f"{low} to {high} %",
+            }
+        )
+    return rows
+
+
+def release_frontier(ru: RUMap, to: Audience) -> list[Facts]:
+    """The undominated single releases; inside alone, and where single releases may be compared."""
+    if to.external or ru.is_expectation:
+        return []
+    rows = ru.frontier.select("id", "method", "replicate", "risk", "utility").to_dicts()
+    return [{**row, "risk": to.number(row["risk"]), "utility": to.number(row["utility"])} for row in rows]
+
+
+def public_choice(choice: Choice, shown: RUMap) -> Choice:
+    """The choice with nothing of its single release: the method and its pooled, rounded scores."""
+    if choice.candidate is None:
+        return replace(choice, reason="", runners_up=())
+    row = shown.means.filter(pl.col("method") == choice.method).to_dicts()
+    risk, utility = (row[0]["risk"], row[0]["utility"]) if row else (None, None)
+    methods = [method for text in choice.runners_up if (method := _method_in(text, shown))]
+    runners = tuple(method for method in dict.fromkeys(methods) if method != choice.method)
+    return Choice("chosen", choice.method, None, risk, utility, choice.rule, "", runners, choice.searched)
+
+
+def _method_in(text: str, shown: RUMap) -> str:
+    """The method that a runner-up's sentence begins with."""
+    found = [method for method in shown.means["method"] if text.startswith((f"{method},", f"{method}:"))]
+    return max(found, key=len, default="")
+
+
+def choice_facts(choice: Choice, rule: str, to: Audience) -> Facts:
+    """What was chosen and why, in words."""
+    if not to.external:
+        why = choice.reason
+    elif choice.candidate is None:
+        why = f"Release nothing: no candidate passes the rule {rule}."
+    else:
+        why = f"Release {choice.method}: the rule {rule} chooses it."
+        if choice.searched > 1:
+            why += f" {choice.searched} random draws of this method were searched."
+    single = choice.candidate if choice.candidate is not None and not to.external else ""
+    return {
+        "nothing": choice.candidate is None,
+        "method": choice.method,
+        "why": why,
+        "rule": rule,
+        "runners_up": choice.runners_up,
+        "single": f"draw {choice.replicate}, {single}" if single else "",
+    }
+
+
+def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) -> list[Facts]:
+    """Every measure of one axis: the chosen release, its method with both bands, the original, releasing nothing."""
+    rows = []
+    for name, unit, direction, nothing in (
+        scores.measure.filter(pl.col("axis") == axis).select("name", "unit", "direction", "at_nothing").iter_rows()
+    ):
+        pooled = {row["method"]: row for row in scores.pooled(name).to_dicts()}
+        mean = pooled.get(choice.method) if choice is not None and choice.candidate is not None else None
+        whole = pooled.get(IDENTITY)
+        rows.append(
+            {
+                "name": name,
+                "unit": unit,
+                "better": direction,
+                "own": _own(scores, name, choice, to),
+                "mean": "–" if mean is None else to.score(mean["value"], unit),
+                "error": "" if mean is None or mean["se"] is None or to.external else significant(mean["se"], 2),
+                "spread": "" if mean is None or to.external or mean["low"] is None else _range(mean, to),
+                "original": "–" if whole is None else to.score(whole["value"], unit),
+                "nothing": to.score(nothing, unit),
+            }
+        )
+    return rows
+
+
+def _own(scores: Scores, name: str, choice: Choice | None, to: Audience) -> str:
+    if to.external or choice is None:
+        return ""
+    found = scores.column(name).filter(pl.col("id") == (choice.candidate or ""))["value"].to_list()
+    return to.number(found[0]) if found else "–"
+
+
+def _range(mean: Facts, to: Audience) -> str:
+    return f"{to.number(mean['low'])} to {to.number(mean['high'])}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}"
+
+
+def _unit(ru: RUMap, name: str) -> str:
+    return str(ru.scores.measure.filter(pl.col("name") == name)["unit"][0])

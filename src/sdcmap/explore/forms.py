@@ -1,0 +1,116 @@
+"""What a form needs to know of a method, a measure or a rule, read from its dataclass fields and its docstring."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from dataclasses import MISSING, dataclass, fields
+from typing import Annotated, Any, Literal, Union
+
+from sdcmap.choose import RULES
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range, Value, hints, plain
+from sdcmap.methods import METHODS, Identity
+from sdcmap.risk import RISKS
+from sdcmap.utility import UTILITIES
+
+KINDS = {bool: "flag", int: "whole number", float: "number", str: "text"}
+SHARED = {
+    "within": "mask each stratum of these variables apart; by default the file is one stratum",
+    "by": "compare single releases, methods by their mean risk, or methods by an upper quantile of their releases' risk",
+    "quantile": "the quantile, where methods are compared by one",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One field of a form. `kind`: flag, whole number, number, text, choice or part (another value, as a table or text)."""
+
+    name: str
+    kind: str
+    several: bool  # a list
+    required: bool
+    default: Any
+    range: str
+    choices: tuple[str, ...]
+    open: bool  # another value than one of the choices may be given
+    help: str
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form of one class: its first sentence, its unit where it has one, and its fields."""
+
+    type: str
+    summary: str
+    axis: str
+    unit: str
+    kinds: tuple[str, ...]
+    entries: tuple[Entry, ...]
+
+
+def forms() -> dict[str, list[Form]]:
+    """The forms of every method, measure and rule."""
+    groups: dict[str, list[type[Value]]] = {
+        "methods": [method for method in METHODS if method is not Identity],
+        "measures": [*RISKS, *UTILITIES],
+        "rules": list(RULES),
+    }
+    return {group: [form_of(cls) for cls in classes] for group, classes in groups.items()}
+
+
+def form_of(cls: type[Value]) -> Form:
+    """The form of one class.
+
+    >>> from sdcmap import Swap
+    >>> [entry.range for entry in form_of(Swap).entries if entry.name == "rate"]
+    ['(0, 0.5]']
+    """
+    text = inspect.cleandoc(cls.__doc__ or "")
+    words = SHARED | parameters(text.partition("Parameters\n----------\n")[2].partition("\n\n")[0])
+    kinds = hints(cls)
+    own = inspect.get_annotations(cls)
+    shown = sorted(fields(cls), key=lambda f: (f.kw_only, f.name not in own))  # what the class adds comes first
+    entries = tuple(_entry(f.name, kinds[f.name], f.default, words.get(f.name, "")) for f in shown)
+    measure, method = issubclass(cls, Measure), issubclass(cls, Method)
+    facts = getattr(cls, "kinds", ()) if measure or method else ()
+    masks = tuple(facts) if isinstance(facts, tuple) else ()
+    summary = " ".join(text.partition("\n\n")[0].split())
+    return Form(cls.__name__, summary, getattr(cls, "axis", ""), getattr(cls, "unit", ""), masks, entries)
+
+
+def _entry(name: str, kind: Any, default: Any, words: str) -> Entry:
+    limits: list[str] = []
+    several = is_open = False
+    while True:
+        origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+        if origin is Annotated:
+            limits += [str(limit) for limit in arguments[1:] if isinstance(limit, Range)]
+        elif origin is tuple:
+            several = True
+        elif origin in (Union, types.UnionType):
+            is_open = len([one for one in arguments if one is not type(None)]) > 1
+        else:
+            break
+        kind = next(one for one in arguments if one is not type(None))
+    choices = tuple(map(str, typing.get_args(kind))) if typing.get_origin(kind) is Literal else ()
+    word = "choice" if choices else KINDS.get(kind, "part")
+    required = default is MISSING
+    return Entry(name, word, several, required, None if required else plain(default), limits[0] if limits else "",
+                 choices, is_open, words)  # fmt: skip
+
+
+def parameters(listed: str) -> dict[str, str]:
+    """Name -> words, from lines such as `lower, upper : bounds ...`; an indented line goes on with the one before."""
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in listed.splitlines():
+        head, colon, words = line.partition(" : ")
+        if colon and not line.startswith(" "):
+            names = [name.strip() for name in head.split(",")]
+            found |= dict.fromkeys(names, words.strip())
+        else:
+            found |= {name: f"{found[name]} {line.strip()}" for name in names}
+    return found

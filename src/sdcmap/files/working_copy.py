@@ -1,0 +1,123 @@
+"""The working copy that workers map into memory: codes and numbers as they are, identifiers left out.
+
+`data.bin` holds the columns one after the other, uncompressed; `schema.arrow` the levels, and where each column lies. It
+ends with its SHA-256, looked at before anything else: a damaged Arrow file can end the process that reads it.
+(Arrow alone would do, but polars 2 no longer maps its files into memory.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.schema import Schema, Variable
+from sdcmap.errors import SdcmapError, StudyDamaged
+
+ALIGN = 64  # bytes: where a column may begin
+
+
+class Part(NamedTuple):
+    """The values of a column, or its reasons for missing values, in blocks of rows."""
+
+    name: str
+    dtype: np.dtype[Any]
+    blocks: Iterable[Array]
+
+
+def write_copy(data: Microdata, folder: Path) -> Path:
+    """Write the working copy into `folder`, readable by its owner alone."""
+    columns = {name: data.column(name) for name in data.names if name not in data.identifiers}
+    schema = Schema(tuple(data.schema[name] for name in columns), data.schema.format)
+    levels = {name: column.levels for name, column in columns.items()}
+    return write_parts(folder, schema, len(data), levels, (_parts(column) for column in columns.values()))
+
+
+def _parts(column: Column) -> list[Part]:
+    named = {"values": column.values, "reasons": column.reasons}
+    return [Part(name, array.dtype, [array]) for name, array in named.items() if array is not None]
+
+
+def write_parts(
+    folder: Path, schema: Schema, rows: int, levels: Mapping[str, pl.Series | None], parts: Iterable[Iterable[Part]]
+) -> Path:
+    """Write columns, each as parts and each part as blocks, so that no column need be in memory."""
+    try:
+        return _write_parts(folder, schema, rows, levels, parts)
+    except (OSError, pl.exceptions.PolarsError):
+        raise SdcmapError(f"the working copy of the data cannot be written in {folder}: is the disk full?") from None
+
+
+def _write_parts(
+    folder: Path, schema: Schema, rows: int, levels: Mapping[str, pl.Series | None], parts: Iterable[Iterable[Part]]
+) -> Path:
+    places: list[dict[str, Any]] = []
+    path = folder / "data.bin.part"
+    path.touch(mode=0o600)
+    with path.open("wb") as file:
+        for name, column in zip(schema.names, parts, strict=True):
+            for part in column:
+                file.write(bytes(-file.tell() % ALIGN))
+                places.append({"name": name, "part": part.name, "dtype": str(part.dtype), "offset": file.tell()})
+                for block in part.blocks:
+                    file.write(np.ascontiguousarray(block, part.dtype).data)
+    path.replace(folder / "data.bin")
+    facts = {
+        "rows": rows, "format": schema.format, "columns": places,
+        "variables": [asdict(variable) for variable in schema.variables],
+    }  # fmt: skip
+    kept = {name: pl.Series([found]) for name, found in levels.items() if found is not None}
+    path = folder / "schema.arrow.part"
+    path.touch(mode=0o600)
+    content = BytesIO()
+    pl.DataFrame({"": [json.dumps(facts)], **kept}).write_ipc(content)
+    path.write_bytes(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
+    path.replace(folder / "schema.arrow")
+    return folder
+
+
+def open_copy(folder: Path, digest: str | None) -> Microdata:
+    """The microdata of a working copy, mapped; StudyDamaged when it is not the one with this digest (None: any)."""
+    try:
+        table = pl.read_ipc(BytesIO(_whole((folder / "schema.arrow").read_bytes())))
+        facts = json.loads(table[""][0])
+        arrays = {(p["name"], p["part"]): _mapped(folder / "data.bin", p, facts["rows"]) for p in facts["columns"]}
+    except (OSError, ValueError, KeyError, pl.exceptions.PolarsError):
+        raise StudyDamaged(f"the working copy in {folder.name} is missing or damaged: run the sweep again.") from None
+    variables = tuple(_variable(fact) for fact in facts["variables"])
+    columns = {
+        v.name: Column(arrays[v.name, "values"], _levels(table, v.name), arrays.get((v.name, "reasons")))
+        for v in variables
+    }
+    data = Microdata(Schema(variables, facts["format"]), columns)
+    if digest is not None and data.digest != digest:
+        raise StudyDamaged(f"the working copy in {folder.name} is not of these data: run the sweep again.")
+    return data
+
+
+def _whole(content: bytes) -> bytes:
+    if hashlib.sha256(content[:-32]).digest() != content[-32:]:
+        raise ValueError
+    return content[:-32]
+
+
+def _mapped(path: Path, place: dict[str, Any], rows: int) -> Array:
+    return np.asarray(np.memmap(path, place["dtype"], "r", place["offset"], (rows,)))
+
+
+def _levels(table: pl.DataFrame, name: str) -> pl.Series | None:
+    return table[name][0].alias(name) if name in table.columns else None
+
+
+def _variable(fact: dict[str, Any]) -> Variable:
+    missing = tuple(tuple(code) if isinstance(code, list) else code for code in fact.pop("missing"))
+    values = tuple((code, words) for code, words in fact.pop("values"))
+    return Variable(**{**fact, "reasons": tuple(fact["reasons"])}, missing=missing, values=values)

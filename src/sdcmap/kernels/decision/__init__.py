@@ -1,0 +1,1 @@
+"""Undominated points and regions of global risk."""

@@ -1,0 +1,1 @@
+"""Groups of near records for microaggregation."""

@@ -1,0 +1,164 @@
+"""One-to-one links: each released record is linked once at most, and the sum of scores is the largest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
+
+from sdcmap.kernels.linking.dense_assignment import finished
+from sdcmap.kernels.linking.links import Links
+from sdcmap.kernels.linking.matching import Graph, Matching, best_profit, heaviest
+
+Array = npt.NDArray[Any]
+ROUNDING = 1e-9  # a gap this small beside the scores it is made of is rounding
+FIRST = 50  # best candidates of each record on which a square matrix is first assigned
+
+
+class Assignment(NamedTuple):
+    """A one-to-one linkage."""
+
+    partner: Array  # n: the released row; -1: unlinked
+    total: float  # the sum of the scores of the links, and of `outside` (where finite) of the unlinked
+    gap: float  # an upper bound on how far the optimum lies above, from the prices; 0: proved optimal
+    prices: Array  # m: what a link to this released record costs the other known records
+
+
+def dense(score: Array) -> Assignment:
+    """The best full assignment of an n x m score matrix: every record of the shorter side is linked."""
+    n, m = score.shape
+    if n == m > 4 * FIRST and np.isfinite(score).all():
+        index = np.argpartition(score, m - FIRST, axis=1)[:, m - FIRST :]
+        near = np.take_along_axis(score, index, axis=1)  # who would pay more than its last candidate is worth waits
+        start = heaviest(_Lists(Links(index, near)).graph(near.min(axis=1)), m)
+        partner, price = finished(score, start.partner, start.price)
+        return Assignment(partner, float(score[np.arange(n), partner].sum()), 0.0, price)
+    row, column = linear_sum_assignment(score, maximize=True)
+    partner = np.full(n, -1)
+    partner[row] = column
+    return Assignment(partner, float(score[row, column].sum()), 0.0, np.full(m, np.nan))
+
+
+def assign(links: Links, m: int, outside: Array | float = -np.inf) -> Assignment:
+    """The best one-to-one linkage on the candidates of `links`; an unlinked record counts `outside`.
+
+    outside = -inf: a record is linked wherever it can be: alone it counts the worst score of all candidates less their
+    range, and one more.
+    """
+    lists = _Lists(links)
+    alone = lists.alone(outside)
+    found, gap = _solve(lists.graph(alone), m)
+    return _assignment(lists, outside, alone, found, gap)
+
+
+def one_to_one(
+    links: Links,
+    more: Callable[[Array, int], Links],
+    m: int,
+    outside: Array | float = -np.inf,
+    limit: int = 10_000_000,
+) -> Assignment:
+    """The best one-to-one linkage over all pairs, from the best candidates of each record; outside as in `assign`.
+
+    more(rows, k): the k best links of these known records. A pair that is not among the candidates of i scores at most
+    the last of them, W_i, and cannot improve the linkage if W_i - least price <= profit of i. Records for which this
+    fails, or which found no partner while one is free, get four times as many candidates, until there are none or more
+    than `limit` candidates would be held in all; the gap then says how much could be missing.
+    """
+    lists, width = _Lists(links), links.index.shape[1]
+    found: Matching | None = None
+    while True:
+        alone = lists.alone(outside)
+        found, gap = _solve(lists.graph(alone), m, found)
+        missing = np.maximum(0.0, lists.last(m) - alone - found.price.min(initial=np.inf) - found.profit)
+        missing[missing <= ROUNDING * np.abs(alone)] = 0.0
+        unlinked = (found.partner < 0) & (np.broadcast_to(outside, alone.shape) == -np.inf)
+        seeking = unlinked & (lists.last(m) > -np.inf) & bool((found.taken_by < 0).any())
+        failing = np.flatnonzero((missing > 0) | seeking)
+        width = min(m, 4 * width)
+        if len(failing) == 0 or lists.held(failing) + len(failing) * width > limit:
+            break
+        lists.replace(failing, more(failing, width))
+    gap += missing.sum()
+    if len(failing):  # the optimum may link more, and is compared with the total of what is linked
+        excess = unlinked.sum() - max(0, len(alone) - m)
+        gap = max(0.0, gap + max(0, excess) * alone[unlinked].max(initial=0.0))
+    return _assignment(lists, outside, alone, found, float(gap))
+
+
+class _Lists:
+    """Candidates of each record, more for some than for others."""
+
+    def __init__(self, links: Links) -> None:
+        self.parts = [(np.arange(len(links.index)), links)]
+
+    def replace(self, rows: Array, links: Links) -> None:
+        """Give these records other candidates."""
+        kept = []
+        for of, old in self.parts:
+            stay = ~np.isin(of, rows)
+            kept.append((of[stay], Links(old.index[stay], old.score[stay])))
+        self.parts = [*(part for part in kept if len(part[0])), (rows, links)]
+
+    @property
+    def n(self) -> int:
+        return sum(len(rows) for rows, _ in self.parts)
+
+    def held(self, without: Array) -> int:
+        """Candidates in all, but for those of the records `without`."""
+        return sum((~np.isin(rows, without)).sum() * links.index.shape[1] for rows, links in self.parts)
+
+    def last(self, m: int) -> Array:
+        """The worst candidate's score, which no other pair of the record passes; -inf where all pairs are listed."""
+        score = np.full(self.n, -np.inf)
+        for rows, links in self.parts:
+            if 0 < links.index.shape[1] < m:
+                score[rows] = np.where(links.index[:, -1] < 0, -np.inf, links.score[:, -1])
+        return score
+
+    def alone(self, outside: Array | float) -> Array:
+        """What each record counts when it is not linked: finite."""
+        scores = [links.score[links.index >= 0] for _, links in self.parts]
+        least = min((part.min() for part in scores if len(part)), default=0.0)
+        most = max((part.max() for part in scores if len(part)), default=0.0)
+        values = np.broadcast_to(np.asarray(outside, dtype=float), (self.n,))
+        return np.where(values == -np.inf, 2 * least - most - 1, values)
+
+    def graph(self, alone: Array) -> Graph:
+        """The candidates that are better than staying alone."""
+        better = [(links.index >= 0) & (links.score > alone[rows, None]) for rows, links in self.parts]
+        count = np.zeros(self.n, dtype=np.int64)
+        for (rows, _), good in zip(self.parts, better, strict=True):
+            count[rows] = good.sum(axis=1)
+        start = np.concatenate([[0], np.cumsum(count)])
+        other, weight = np.empty(start[-1], dtype=np.int32), np.empty(start[-1])
+        for (rows, links), good in zip(self.parts, better, strict=True):
+            place = (start[rows, None] + np.cumsum(good, axis=1) - 1)[good]
+            other[place], weight[place] = links.index[good], (links.score - alone[rows, None])[good]
+        return Graph(start, other, weight)
+
+    def total(self, partner: Array) -> float:
+        """The sum of the scores of the links."""
+        total = 0.0
+        for rows, links in self.parts:
+            linked = rows[partner[rows] >= 0]
+            at = links.index[partner[rows] >= 0] == partner[linked, None]
+            total += float(links.score[partner[rows] >= 0][at].sum())
+        return total
+
+
+def _solve(graph: Graph, m: int, before: Matching | None = None) -> tuple[Matching, float]:
+    """The heaviest matching, and the prices' sum less its weight (0 where that is rounding)."""
+    found = heaviest(graph, m) if before is None else heaviest(graph, m, before.price, before.partner)
+    row = np.repeat(np.arange(len(found.partner)), np.diff(graph.start))
+    weight = float(graph.weight[graph.other == found.partner[row]].sum())
+    bound = float(best_profit(graph, found.price).sum() + found.price.sum())
+    return found, 0.0 if bound - weight <= ROUNDING * bound else bound - weight
+
+
+def _assignment(lists: _Lists, outside: Array | float, alone: Array, found: Matching, gap: float) -> Assignment:
+    counted = (found.partner < 0) & (np.broadcast_to(outside, alone.shape) > -np.inf)
+    return Assignment(found.partner, lists.total(found.partner) + float(alone[counted].sum()), gap, found.price)

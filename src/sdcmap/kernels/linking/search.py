@@ -1,0 +1,128 @@
+"""The cheapest released records of each known record: all pairs, or boxes where most pairs need not be looked at.
+
+Known records are taken in the order of a k-d tree, so that what one keeps tells the next how far to look. Each record's
+result is its own: it does not depend on the number of threads, nor on which of the two ways is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sdcmap.kernels.jit import jit, own_threads
+from sdcmap.kernels.linking.boxes import boxed, scan_boxes, spatial_order
+from sdcmap.kernels.linking.tiles import LOW, TILE, scan_all, tiled
+
+Array = npt.NDArray[Any]
+CHUNK = 256  # known records in a task
+SAMPLED, OF_EACH = 4, 64  # chunks on which the two ways are compared, and records of each
+BOXES_BELOW = 0.5  # share of leaves looked at below which boxes are the faster way
+FEW_PAIRS = 1 << 27  # pairs for which neither way is worth a sample
+ROOM = 100  # candidates that wait, beside a tile, before the worst go
+
+
+class Costs(NamedTuple):
+    """A cost, float32: the sum over fields of min(cap, slope |a - b|), or of (a - b)^2."""
+
+    a: Array  # n x F
+    slope: Array  # n x F
+    cap: Array  # F
+    b: Array  # m x F
+    square: bool
+
+    def reach(self, rows: Array) -> Array:
+        """The distance at which a field's cost is at its cap; 0 where it has none."""
+        slope = self.slope[rows]
+        return np.divide(self.cap, slope, out=np.zeros_like(slope), where=slope > 0)
+
+
+def cheapest(
+    costs: Costs, score: Callable[[Array, Array, Array], None], keep: int, threads: int | None
+) -> tuple[Array, Array]:
+    """Rows and scores (n x keep) of the released records of least cost, by descending score and then by row.
+
+    score(rows, index, out) writes the scores of the known records `rows` against their candidates `index`.
+    """
+    n, m = len(costs.a), len(costs.b)
+    keep = min(keep, m)
+    found = np.empty((n, keep), dtype=np.int32), np.empty((n, keep))
+    if n == 0 or keep == 0:
+        return found
+    enough = min(m, keep + 8 + keep // 8)  # so that float32 does not lose one of the best
+    order = spatial_order(_position(costs.a, costs), CHUNK)
+    chunks = [order[start : start + CHUNK] for start in range(0, n, CHUNK)]
+    scan = _way(costs, chunks, enough)
+
+    def run(rows: Array) -> None:
+        keys = scan(rows)[0][:, :enough]
+        keys.sort(axis=1)
+        index = (keys & LOW).astype(np.int32)
+        exact = np.empty(index.shape)
+        score(rows, index, exact)
+        _rank(index, exact)
+        found[0][rows], found[1][rows] = index[:, :keep], exact[:, :keep]
+
+    with ThreadPoolExecutor(own_threads() if threads is None else threads) as pool:
+        for _ in pool.map(run, chunks):
+            pass
+    return found
+
+
+Scan = Callable[[Array], tuple[Array, int]]
+
+
+def _way(costs: Costs, chunks: list[Array], enough: int) -> Scan:
+    """All pairs, unless a sample of the known records shows that boxes need few of them."""
+    if len(costs.a) * len(costs.b) > FEW_PAIRS:
+        leaves, in_boxes = by_boxes(costs, enough)
+        sample = [rows[:OF_EACH] for rows in chunks[:: -(-len(chunks) // SAMPLED)]]
+        looked = sum(in_boxes(rows)[1] for rows in sample)
+        if looked < BOXES_BELOW * leaves * sum(map(len, sample)):
+            return in_boxes
+    return by_all_pairs(costs, enough)
+
+
+def by_all_pairs(costs: Costs, enough: int) -> Scan:
+    tiles, row = tiled(costs.b, TILE), np.arange(len(costs.b), dtype=np.int32)
+
+    def scan(rows: Array) -> tuple[Array, int]:
+        keys = np.empty((len(rows), enough + TILE + ROOM), dtype=np.uint64)
+        scan_all(tiles, row, costs.a[rows], costs.slope[rows], costs.reach(rows), costs.square, enough, keys)
+        return keys, len(rows) * len(tiles)
+
+    return scan
+
+
+def by_boxes(costs: Costs, enough: int) -> tuple[int, Scan]:
+    boxes = boxed(costs.b, spatial_order(_position(costs.b, costs)))
+
+    def scan(rows: Array) -> tuple[Array, int]:
+        keys = np.empty((len(rows), enough + boxes.leaves.shape[2] + ROOM), dtype=np.uint64)
+        known = costs.a[rows], costs.slope[rows], costs.reach(rows)
+        return keys, scan_boxes(boxes, *known, costs.square, enough, keys)
+
+    return len(boxes.leaves), scan
+
+
+def _position(values: Array, costs: Costs) -> Array:
+    """Where records stand for `spatial_order`: their values, or ranks times caps where costs are capped."""
+    if costs.square:
+        return values
+    ranks = [np.searchsorted(np.sort(x), x) for x in values.T]
+    return np.array(ranks, dtype=np.float32).reshape(values.shape[1], len(values)).T * costs.cap
+
+
+@jit
+def _rank(index: Array, score: Array) -> None:
+    """Order each row by descending score and then by index; it is nearly so already."""
+    for i in range(len(index)):
+        for k in range(1, index.shape[1]):
+            this, value, at = index[i, k], score[i, k], k
+            while at > 0 and (score[i, at - 1] < value or (score[i, at - 1] == value and index[i, at - 1] > this)):
+                index[i, at], score[i, at] = index[i, at - 1], score[i, at - 1]
+                at -= 1
+            index[i, at], score[i, at] = this, value

@@ -1,0 +1,1 @@
+"""What masking methods do to arrays: noise, swaps, transitions, suppression."""

@@ -1,0 +1,1 @@
+"""Neighbours of released records in an archive."""

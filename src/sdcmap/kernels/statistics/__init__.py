@@ -1,0 +1,1 @@
+"""Moments, regressions, trees, order statistics and distances of numbers."""

@@ -1,0 +1,1 @@
+"""Cells of tables: coding, counting, uniques and what a table tells."""

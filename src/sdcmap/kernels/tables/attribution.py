@@ -1,0 +1,88 @@
+"""What a snooper attributes to people from records like theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sdcmap.kernels.jit import jit
+from sdcmap.kernels.tables.coding import compress
+
+Array = npt.NDArray[Any]
+ROUNDING = 1e-12
+
+
+def attribution_probabilities(key: Array, pair: Array, key_in: Array, pair_in: Array) -> Array:
+    """For each record, the share of another file's records with its key that have its target too; NaN with none.
+
+    key, pair : codes of the keys, and of keys and target together, the same in both files.
+    Taub, Elliot, Pampaka, Smith (2018)
+    """
+    keys = np.bincount(key_in, minlength=int(key.max(initial=0)) + 1)[key]
+    both = np.bincount(pair_in, minlength=int(pair.max(initial=0)) + 1)[pair]
+    found: Array = np.divide(both, keys, out=np.full(len(key), np.nan), where=keys > 0)
+    return found
+
+
+def nearest(
+    x: Array, c: Array, y: Array, d: Array, secret: Array, guess: Array, tolerance: float
+) -> tuple[Array, Array]:
+    """The distance of each target to the nearest record, and the share of the records at that distance that guess right.
+
+    x, c : numbers (each divided by its range) and codes of the targets; y, d : those of the records; Gower's distance
+    times the number of variables: sum |x - y| (1 at most; a missing number is at 1 from a known one, at 0 from another
+    missing one) plus the codes that differ.
+    secret, guess : what is to be guessed; right within tolerance |secret|. Gower (1971)
+    """
+    if y.shape[1] == 0:  # records that are the same are looked at once
+        cell, _ = compress([*d.T, np.unique(guess, return_inverse=True)[1]])
+        _, first, times = np.unique(cell, return_index=True, return_counts=True)
+        return _nearest(x, c, y[first], d[first], secret, guess[first], times, tolerance)
+    return _nearest(x, c, y, d, secret, guess, np.ones(len(y), dtype=np.int64), tolerance)
+
+
+@jit
+def _nearest(
+    x: Array, c: Array, y: Array, d: Array, secret: Array, guess: Array, times: Array, tolerance: float
+) -> tuple[Array, Array]:
+    distance = np.empty(len(x))
+    right = np.empty(len(x))
+    for t in range(len(x)):
+        least, ties, hits = np.inf, 0, 0
+        for r in range(len(y)):
+            total = 0.0
+            for j in range(c.shape[1]):
+                total += c[t, j] != d[r, j]
+            for j in range(x.shape[1]):
+                if total > least + ROUNDING:
+                    break
+                gap = abs(x[t, j] - y[r, j])
+                if np.isnan(gap):
+                    gap = 0.0 if np.isnan(x[t, j]) and np.isnan(y[r, j]) else 1.0
+                total += min(gap, 1.0)
+            if total > least + ROUNDING:
+                continue
+            if total < least - ROUNDING:
+                least, ties, hits = total, 0, 0
+            ties += times[r]
+            if abs(guess[r] - secret[t]) <= tolerance * abs(secret[t]):
+                hits += times[r]
+        distance[t] = least
+        right[t] = hits / ties
+    return distance, right
+
+
+def closer_share(inside: Array, outside: Array) -> float:
+    """P(inside < outside) + P(equal) / 2 over all pairs: the area under the curve of an attack on distances."""
+    order = np.sort(outside)
+    above = len(order) - np.searchsorted(order, inside, side="right")
+    equal = len(order) - above - np.searchsorted(order, inside, side="left")
+    return float((above + equal / 2).mean() / len(order))
+
+
+def share_error(share: float, size: int) -> float:
+    """The standard error of a share of `size` trials, from (successes + 1) / (size + 2), so that it is never 0."""
+    shrunk = (share * size + 1) / (size + 2)
+    return float(np.sqrt(shrunk * (1 - shrunk) / size))

@@ -1,0 +1,251 @@
+"""What a reader of the method note can compute of additive noise: by variable, or of all variables together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from sdcmap.core.likelihood import IMPOSSIBLE, Field, Normal, joined
+from sdcmap.data.microdata import Array
+from sdcmap.errors import Undefined
+from sdcmap.kernels.masking.granularity import granularity
+from sdcmap.kernels.masking.noise import shrinkage, spreads, whitening, whole_bounds
+from sdcmap.kernels.tables.coding import compress
+from sdcmap.methods._additive_noise import Added
+
+LEAST = 1e-12  # the variance, as a share, that stands for none
+CHANCE_ZERO = 1e-3  # noise that brings a value to zero was rounded: to this share of its standard deviation
+LOG_PEAK = -0.5 * np.log(2 * np.pi)  # log density of N(0, 1) at 0
+
+Whitened = Callable[[Array, Array, float, Array], tuple[Field, ...]]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """released = known + N(0, sd^2), cut at the bounds; above `above` the noise has `sd_above`.
+
+    A released bound only says "beyond". `zero` is the known value that stands for a kept zero: it is released as 0 and
+    never otherwise; any other value becomes 0 by rounding to `step` alone. With `ends_alone` all other released values
+    say nothing here. Densities are in units of `sd`, bounds and zeros are probabilities.
+    """
+
+    sd: float
+    lower: float | None = None
+    upper: float | None = None
+    zero: float | None = None
+    step: float = 0.0
+    above: float | None = None
+    sd_above: float = 0.0
+    ends_alone: bool = False
+
+    def __call__(self, known: Array, released: Array) -> Array:
+        larger = np.zeros(known.shape, dtype=bool) if self.above is None else known > self.above
+        sd = np.where(larger, self.sd_above, self.sd)
+        inside: Array = -0.5 * ((released - known) / sd) ** 2 - np.log(sd / self.sd)
+        found = np.zeros_like(inside) if self.ends_alone else inside
+        if self.zero is not None:
+            found = np.where(released == 0, inside + LOG_PEAK + np.log(self.step / self.sd), found)
+        if self.lower is not None:
+            found = np.where(released <= self.lower, log_ndtr((self.lower - known) / sd), found)
+        if self.upper is not None:
+            found = np.where(released >= self.upper, log_ndtr((known - self.upper) / sd), found)
+        if self.zero is not None:
+            found = np.where(known == self.zero, np.where(released == 0, 0.0, IMPOSSIBLE), found)
+        return found
+
+    def inside(self, released: Array) -> Array:
+        """True where a released value is neither a bound nor, with kept zeros, a zero."""
+        found = np.ones(released.shape, dtype=bool)
+        found &= True if self.lower is None else released > self.lower
+        found &= True if self.upper is None else released < self.upper
+        found &= True if self.zero is None else released != 0
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """released - known ~ N(0, covariance) over the variables in which a released record is inside its bounds.
+
+    known, released : row numbers of the matrices. pattern, whitening : which variables these are, as the number of the
+    pattern of each released record, and the matrix that whitens them (0 for the others).
+    """
+
+    known: Array
+    released: Array
+    pattern: Array
+    whitening: tuple[Array, ...]
+
+    def __call__(self, known: Array, released: Array) -> Array:
+        rows, columns = known.astype(np.intp), released.astype(np.intp)
+        if known.ndim != 2 or known.shape[1] != 1 or released.shape[0] != 1:
+            rows, columns = np.broadcast_arrays(rows, columns)
+            found = [
+                self._outer(np.array([i]), np.array([j]))[0, 0] for i, j in zip(rows.flat, columns.flat, strict=True)
+            ]
+            return np.array(found).reshape(rows.shape)
+        return self._outer(rows[:, 0], columns[0])
+
+    def _outer(self, rows: Array, columns: Array) -> Array:
+        found = np.zeros((len(rows), len(columns)))
+        pattern = self.pattern[columns]
+        for number in np.unique(pattern):
+            here = np.flatnonzero(pattern == number)
+            change = self.whitening[number].T
+            a, b = self.known[rows] @ change, self.released[columns[here]] @ change
+            found[:, here] = a @ b.T - 0.5 * (a**2).sum(axis=1)[:, np.newaxis] - 0.5 * (b**2).sum(axis=1)
+        return found
+
+
+def by_variable(noise: Added, known: Array, released: Array) -> tuple[Field, ...]:
+    """One field for each variable, for independent noise."""
+    own, cuts = _cuts(noise, known, released)
+    if noise.plain:
+        return tuple(Field(own[:, j] / cut.sd, released[:, j] / cut.sd, Normal(1.0)) for j, cut in cuts.items())
+    return tuple(Field(own[:, j], released[:, j], cut) for j, cut in cuts.items())
+
+
+def together(
+    noise: Added, known: Array, released: Array, covariance: Array, complete: Whitened | None = None
+) -> tuple[Field, ...]:
+    """Fields along the directions in which correlated noise is not null, N(0, 1) each.
+
+    In a null direction all records are alike, so it says nothing. Records with one pattern of missing values are a part of
+    their own and use the covariance of what they have. `complete` states the fields of records without missing values
+    where their noise is not normal; the others keep the normal one with the same covariance.
+    """
+    own, _, c = moved(noise, known, released)
+    rounding = np.array([rounding_step(column) ** 2 / 12 for column in released.T])
+    spread = c**2 * max(noise.variance, LEAST) * covariance + np.diag(rounding)
+    centre = _means(known)
+    own, seen = own - centre, released - centre
+    mine, theirs, parts = _patterns(own, seen)
+    found = []
+    for rows, others, here in parts:
+        if complete is not None and len(here) == own.shape[1]:
+            fields = complete(own[rows], seen[others], c, rounding)
+        else:
+            change = whitening(spread[np.ix_(here, here)]).T
+            pairs = zip((own[np.ix_(rows, here)] @ change).T, (seen[np.ix_(others, here)] @ change).T, strict=True)
+            fields = tuple(Field(a, b, Normal(1.0)) for a, b in pairs)
+        found.append((rows, others, fields))
+    return joined(mine, theirs, found)
+
+
+def together_inside(noise: Added, known: Array, released: Array, covariance: Array) -> tuple[Field, ...]:
+    """The same where noise was cut at bounds or zeros were kept: all variables together where a released record is inside
+    its bounds, and one field for each variable that says what a bound or a zero tells."""
+    own, cuts = _cuts(noise, known, released)
+    c = shrinkage(noise.variance) if noise.rescale else 1.0
+    spread = c**2 * max(noise.variance, LEAST) * covariance
+    spread += np.diag([rounding_step(column) ** 2 / 12 for column in released.T])
+    inside = np.zeros(released.shape, dtype=bool)
+    for j, cut in cuts.items():
+        inside[:, j] = cut.inside(released[:, j])
+    centre = _means(known)
+    mine, theirs, parts = _patterns(known, released)
+    found = []
+    for rows, others, here in parts:
+        live = np.zeros((len(others), len(spread)), dtype=bool)
+        live[:, here] = inside[np.ix_(others, here)]
+        sets, pattern = np.unique(live, axis=0, return_inverse=True)
+        matrices = tuple(_whitening_of(spread, one) for one in sets)
+        a, b = np.nan_to_num(own[rows] - centre), np.nan_to_num(released[others] - centre)
+        numbers = np.arange(len(rows), dtype=float), np.arange(len(others), dtype=float)
+        ends = (Field(own[rows, j], released[others, j], replace(cuts[j], ends_alone=True)) for j in here if j in cuts)
+        found.append((rows, others, (Field(*numbers, Inside(a, b, pattern.ravel(), matrices)), *ends)))
+    return joined(mine, theirs, found)
+
+
+def moved(noise: Added, known: Array, released: Array) -> tuple[Array, Array, float]:
+    """c x + (1 - c) mu of the known file, its shift (1 - c) mu, and c: a snooper redoes the rescaling.
+
+    mu is the mean of the masked file, which the released file has too; where bounds or zeros moved that mean, the known
+    file's own is nearer.
+    """
+    if not noise.rescale:
+        return known, np.zeros(known.shape[1]), 1.0
+    c = shrinkage(noise.variance)
+    shift = (1 - c) * _means(released if noise.plain else known)
+    return c * known + shift, shift, c
+
+
+def rounding_step(values: Array) -> float:
+    """The power of ten that released values were rounded to; 0 where they were not."""
+    power = granularity(values)
+    return 0.0 if power is None else 10.0**power
+
+
+def covariance_before(noise: Added, known: Array, released: Array) -> Array:
+    """The covariance matrix of the file before masking, as a snooper has it, or Undefined where he has none.
+
+    Who knows every record takes theirs. Who knows some, or a file of his own, takes the released file's with the noise
+    taken off: Cov Z = (1 + variance) Cov X, or Cov X where it was rescaled.
+    """
+    everyone = len(known) == len(released)
+    x = known if everyone else released
+    complete = x[~np.isnan(x).any(axis=1)]
+    if len(complete) < 2:
+        raise Undefined("a snooper needs at least 2 records without missing values to know how noise is shaped.")
+    grown = 1.0 if everyone or noise.rescale else 1.0 + noise.variance
+    return np.atleast_2d(np.cov(complete, rowvar=False)) / grown
+
+
+def _cuts(noise: Added, known: Array, released: Array) -> tuple[Array, dict[int, Cut]]:
+    """The known values where the noise was added, and the noise of each variable that is not constant.
+
+    A constant variable has no noise and tells no record apart.
+    """
+    own, shift, c = moved(noise, known, released)
+    lower, upper = whole_bounds(noise.lower, noise.upper) if noise.integers else (noise.lower, noise.upper)
+    found = {}
+    for j in range(known.shape[1]):
+        spread = _spread_before(noise, known[:, j], released[:, j])
+        if not spread > 0:
+            continue
+        step = rounding_step(released[:, j])
+        sd, high = (
+            float(np.sqrt(c**2 * max(share, LEAST) * spread**2 + step**2 / 12))
+            for share in (noise.variance, noise.variance_above)
+        )
+        zero = float(shift[j]) if noise.keep_zeros else None
+        found[j] = Cut(sd, lower, upper, zero, step or CHANCE_ZERO * sd, noise.above, high)
+    return own, found
+
+
+def _spread_before(noise: Added, known: Array, released: Array) -> float:
+    """The same of one variable, as a standard deviation; 0 where there is none."""
+    everyone = len(known) == len(released)
+    values = known if everyone else released
+    values = values[~np.isnan(values)]
+    grown = 1.0 if everyone or noise.rescale else 1.0 + noise.variance
+    return float(spreads(values)) / grown**0.5 if len(values) > 1 else 0.0
+
+
+def _patterns(known: Array, released: Array) -> tuple[Array, Array, list[tuple[Array, Array, Array]]]:
+    """Which values each record has, as a number; and for each such pattern its rows in both files and its columns."""
+    lost = np.isnan(np.concatenate([known, released]))
+    pattern, _ = compress(list(lost.T.astype(np.uint8)))
+    mine, theirs = pattern[: len(known)], pattern[len(known) :]
+    parts = []
+    for number in np.intersect1d(mine, theirs):
+        rows, others = np.flatnonzero(mine == number), np.flatnonzero(theirs == number)
+        parts.append((rows, others, np.flatnonzero(~np.isnan(known[rows[0]]))))
+    return mine, theirs, parts
+
+
+def _whitening_of(covariance: Array, live: Array) -> Array:
+    """The matrix that whitens the variables `live` and leaves the others out."""
+    here = np.flatnonzero(live)
+    part = whitening(covariance[np.ix_(here, here)])
+    found = np.zeros((len(part), len(covariance)))
+    found[:, here] = part
+    return found
+
+
+def _means(x: Array) -> Array:
+    present = ~np.isnan(x)
+    found: Array = np.where(present, x, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+    return found

@@ -1,0 +1,191 @@
+"""Synthetic data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.schema import KINDS
+from sdcmap.errors import Infeasible
+from sdcmap.kernels.masking.copula import drawn_given, normal_scores, quantile_mapped
+from sdcmap.kernels.statistics.trees import bin_edges, binned, drawn_from, grow
+from sdcmap.methods.shuffle import predictor_columns, predictor_problems, present_scores
+
+NO_PREDICTOR = ("identifier", "weight", "household")
+
+
+def absence_scores(data: Microdata, name: str) -> Array:
+    """The normal scores of being missing. A view."""
+    return normal_scores(data.missing(name))
+
+
+@dataclass(frozen=True)
+class Synthesise(Method):
+    """Replace the values of some variables by draws from a model of them given the others; of all: synthetic data.
+
+    Parameters
+    ----------
+    on : variables to replace, of any kind, in the order in which they are drawn. All others are kept as they are; where
+        it names every variable but identifiers, weight and household, the file is fully synthetic, and no row of it
+        came from a row of the original.
+    given : variables, kept, that the model looks at; by default all that are kept, but for identifiers, weight and
+        household.
+    model : "trees": one variable after the other, each drawn from the leaf of a tree on `given` and the variables drawn
+        before; "copula": all at once, a normal regression between the normal scores of all variables, and back by the
+        empirical distribution of each. A nominal variable has no order, so that "trees" suit it better.
+    leaf : with trees: fewest records of a leaf, at least 1. A value is drawn from as many originals or more.
+
+    Formula: y_j ~ F_j(. | given, y_1, ..., y_(j-1)), F_j by a tree; or y_j = F_j^-1(Phi(z_j)) with z ~ N(S b, C).
+    Missing values are drawn too: a missing category is one more category, whether a number is missing is drawn first, and
+    for the copula present or missing is a variable of its own. Weights are not used: each row keeps its own, and counts
+    once. Households are not used: each row keeps its own.
+    Reference: Reiter (2005); Nowok, Raab, Dibben (2016); Breiman et al. (1984); Sklar (1959).
+
+    Examples
+    --------
+    >>> Synthesise(on=["wage", "age"], model="copula").text
+    "Synthesise(on=['wage', 'age'], model='copula')"
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    missing: ClassVar[str] = "category"
+    weights: ClassVar[str] = "not used; each row keeps its own weight"
+    households: ClassVar[str] = "not used; each row keeps its own household"
+    kept: ClassVar[str] = (
+        "nothing exactly, but for the variables that are not replaced; every value occurred in the file"
+    )
+    distorted: ClassVar[str] = "all relations that the model does not see"
+
+    on: tuple[str, ...]
+    given: tuple[str, ...] = ()
+    model: Literal["trees", "copula"] = "trees"
+    leaf: Annotated[int, Range(1)] = 5
+
+    def problems(self) -> Iterator[str]:
+        if not self.on:
+            yield ".on must name at least one variable."
+        if len(set(self.on)) < len(self.on):
+            yield ".on must name each variable once."
+        both = sorted(set(self.on) & set(self.given))
+        if both:
+            yield f".given must not name a replaced variable: {', '.join(both)}."
+
+    def _columns(self) -> tuple[str, ...]:
+        return (*super()._columns(), *self.given)
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        for name in self.given:
+            if name in data.names and data.schema[name].role in NO_PREDICTOR:
+                yield f"Synthesise.given must not name {name!r}: it is the file's {data.schema[name].role}."
+        if self.model == "copula":
+            yield from predictor_problems(data, self, self._predictors(data))
+
+    def _kept(self, data: Microdata) -> tuple[str, ...]:
+        """The variables kept, but for those that are only there to tell records apart."""
+        return tuple(v.name for v in data.schema.variables if v.role not in NO_PREDICTOR and v.name not in self.on)
+
+    def _predictors(self, data: Microdata) -> tuple[str, ...]:
+        kept = self._kept(data)
+        return self.given or tuple(name for name in kept if name not in self.within)
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        if len(data) < 2:
+            raise Infeasible("a model needs at least 2 records.")
+        drawn = self._by_trees(data, rng) if self.model == "trees" else self._by_copula(data, rng)
+        values = {name: new.astype(data.column(name).values.dtype) for name, new in drawn.items()}
+        synthetic = _without_reasons(data, self.on).change(None, values)
+        return replace(synthetic, paired=bool(self._kept(data)) and data.paired)
+
+    def _by_copula(self, data: Microdata, rng: Generator) -> dict[str, Array]:
+        """Present or missing is a variable of its own, beside the value."""
+        drawn = {name: data.column(name).values.copy() for name in self.on}
+        known = [name for name in self.on if not data.missing(name).all()]
+        partly = [name for name in known if data.missing(name).any()]
+        scores = [data.view(present_scores, name) for name in known]
+        scores += [data.view(absence_scores, name) for name in partly]
+        if not scores:
+            return drawn
+        z = drawn_given(np.column_stack(scores), data.view(predictor_columns, self._predictors(data)), rng)
+        for j, name in enumerate(known):
+            values, missing = data.column(name).values, data.missing(name)
+            drawn[name] = quantile_mapped(values[~missing], z[:, j])
+            if name in partly:
+                gone = np.flatnonzero(quantile_mapped(missing, z[:, len(known) + partly.index(name)]))
+                drawn[name][gone] = rng.choice(values[missing], len(gone))
+        return drawn
+
+    def _by_trees(self, data: Microdata, rng: Generator) -> dict[str, Array]:
+        drawn: dict[str, Array] = {}
+        predictors = list(self._predictors(data))
+        seen, asked = _Bins(), _Bins()  # the predictors as they were, and as they are in the new file
+        for name in predictors:
+            seen.add(data, name, data.column(name).values)
+            asked.add(data, name, data.column(name).values)
+        for name in self.on:
+            drawn[name] = _drawn_by_tree(data, name, seen, asked, self.leaf, rng)
+            seen.add(data, name, data.column(name).values)
+            asked.add(data, name, drawn[name])
+        return drawn
+
+
+def _without_reasons(data: Microdata, names: tuple[str, ...]) -> Microdata:
+    """The same file without the reasons of missing numbers: they belong to rows of the original, and are not drawn."""
+    plain = {name: replace(data.columns[name], reasons=None) for name in names}
+    base = data if data.base is None else data.base
+    return replace(data, columns={**data.columns, **plain}, base=base, _views={})
+
+
+class _Bins:
+    """Predictors as bins, side by side."""
+
+    def __init__(self) -> None:
+        self.columns: list[Array] = []
+        self.sizes: list[int] = []
+        self.ordered: list[bool] = []
+
+    def add(self, data: Microdata, name: str, values: Array) -> None:
+        column = data.column(name)
+        self.ordered.append(data.schema[name].kind != "nominal")
+        if column.levels is None:
+            edges = data.view(_edges, name)
+            self.columns.append(binned(values, edges))
+            self.sizes.append(len(edges) + 2)
+        else:
+            self.columns.append(values.astype(np.int64))
+            self.sizes.append(len(column.levels))
+
+    def matrix(self, count: int) -> Array:
+        return np.column_stack(self.columns) if self.columns else np.empty((count, 0), dtype=np.int64)
+
+
+def _edges(data: Microdata, name: str) -> Array:
+    return bin_edges(data.numbers(name))
+
+
+def _drawn_by_tree(data: Microdata, name: str, seen: _Bins, asked: _Bins, leaf: int, rng: Generator) -> Array:
+    """New values of one variable: draws from the leaves of its tree; of a number, first which are missing."""
+    column, n = data.column(name), len(data)
+    sizes, ordered = np.array(seen.sizes, dtype=np.int64), np.array(seen.ordered, dtype=np.bool_)
+    known, new = seen.matrix(n), asked.matrix(n)
+    if column.levels is not None:
+        codes = column.values.astype(np.int64)
+        return drawn_from(grow(known, sizes, ordered, codes, len(column.levels), leaf), new, codes, rng)
+    gone = np.isnan(column.values)
+    if gone.all():
+        return column.values.copy()
+    drawn = np.full(n, np.nan)
+    rows = np.arange(n)
+    if gone.any():
+        which = gone.astype(np.int64)
+        rows = np.flatnonzero(drawn_from(grow(known, sizes, ordered, which, 2, leaf), new, which, rng) == 0)
+    y = column.values[~gone]
+    drawn[rows] = drawn_from(grow(known[~gone], sizes, ordered, y, 0, leaf), new[rows], y, rng)
+    return drawn

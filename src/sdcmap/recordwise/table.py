@@ -1,0 +1,284 @@
+"""Every record of a masked file: how many units it could be, how far it was moved, and whether that is enough.
+
+The table behind the confidentiality plot.  Seri (2005). It speaks of single records, so it never leaves the room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sdcmap.core.catalogue import drawn
+from sdcmap.core.chart import Chart
+from sdcmap.core.measure import Measure
+from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.schema import Schema, Variable
+from sdcmap.errors import PlanError, SchemaError, did_you_mean
+from sdcmap.files.aligning import align
+from sdcmap.files.reading import read
+from sdcmap.kernels.neighbours.counting import is_safe
+from sdcmap.recordwise.neighbourhood import Assessment, Unsafe, assess
+
+CURVE = 0.5  # q of the second safety line in figure 3
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RecordTable:
+    """One row a judged record; see `Assessment` for the columns. `sizes`: the original's values of the first variable."""
+
+    found: Assessment
+    sizes: Array
+    rows_in_file: int
+
+    # ---- numbers ----------------------------------------------------------------------------------------------
+    @property
+    def rule(self) -> Unsafe:
+        """The rule, with everything written out: `Protect(table.rule, method)` protects the records it names."""
+        return self.found.rule
+
+    @property
+    def delta(self) -> float | None:
+        """The critical distance; None where frequencies are counted."""
+        return self.found.delta
+
+    @property
+    def neighbours(self) -> Array:
+        return self.found.neighbours
+
+    @property
+    def perturbation(self) -> Array:
+        return self.found.perturbation
+
+    @property
+    def social(self) -> bool:
+        """Whether neighbours are counted by equal combinations of categories."""
+        return self.rule.neighbourhood == "frequency"
+
+    def __len__(self) -> int:
+        return len(self.found.rows)
+
+    @property
+    def crosses(self) -> int:
+        """Records whose own original is in their neighbourhood."""
+        return int(self.found.link_in.sum())
+
+    @property
+    def squares(self) -> int:
+        """Records to which no unit is nearer than their own original; a tie counts, and `ties` tells how many have one."""
+        return int(self.found.nearest.sum())
+
+    @property
+    def ties(self) -> int:
+        return int((self.found.ties > 0).sum())
+
+    @property
+    def empty(self) -> int:
+        """Records without a neighbour."""
+        return int((self.neighbours == 0).sum())
+
+    @property
+    def unsafe(self) -> Array:
+        """The unsafe records, as rows of the masked file."""
+        return self.found.rows[~self.found.safe]
+
+    @property
+    def left_out(self) -> Array:
+        """Rows of the masked file that have no place on the rule's scale and are not judged."""
+        return self.found.left_out
+
+    @property
+    def mean_perturbation(self) -> float:
+        return float(self.perturbation.mean())
+
+    @property
+    def largest(self) -> int:
+        """The row of the masked file whose original has the largest value of the first variable; -1: none is numeric."""
+        return -1 if np.isnan(self.sizes).all() else int(self.found.rows[np.nanargmax(self.sizes)])
+
+    def unsafe_at(self, q: float) -> int:
+        """Number of unsafe records with another shape of the line."""
+        if self.social:
+            return len(self.unsafe)
+        return int((~is_safe(self.neighbours, self.perturbation, self.rule.k, self.rule.r, q)).sum())
+
+    def summary(self) -> dict[str, float | int | None]:
+        """The counts of the table; nothing of a single record."""
+        return {
+            "records": len(self), "left_out": len(self.left_out), "delta": self.delta, "crosses": self.crosses,
+            "squares": self.squares, "ties": self.ties, "empty": self.empty, "unsafe": len(self.unsafe),
+            "unsafe_line": self.unsafe_at(1.0), "unsafe_curve": self.unsafe_at(CURVE),
+            "mean_neighbours": None if self.found.counted_to else float(self.neighbours.mean()),
+            "mean_perturbation": self.mean_perturbation,
+        }  # fmt: skip
+
+    def frame(self) -> pl.DataFrame:
+        """The table: row (of the masked file), original_row, neighbours, perturbation, link_in, nearest, ties, safe."""
+        return pl.DataFrame(
+            {
+                "row": self.found.rows,
+                "original_row": self.found.links,
+                "neighbours": self.neighbours,
+                "perturbation": self.perturbation,
+                "link_in_neighbourhood": self.found.link_in,
+                "nearest_is_link": self.found.nearest,
+                "ties": self.found.ties,
+                "safe": self.found.safe,
+            }
+        )
+
+    def biggest(self, top: int = 10) -> pl.DataFrame:
+        """The biggest units linked by their rank, as a snooper would who knows who is first, second, ...
+
+        Sizes are the first variable's. Columns row, rank (in the original), released_rank, and chance: the probability
+        that matching the two lists place by place finds the record, ties broken at random.  Seri (2005), conclusions
+        """
+        if self.found.pairs is None or top < 1:
+            raise PlanError("the biggest units need a numeric first variable, and `top` of at least 1.")
+        released = self.found.pairs.y[:, 0]
+        own = self.found.pairs.x[self.found.pairs.link, 0]
+        first, last = _places(own)
+        first_after, last_after = _places(released)
+        overlap = np.minimum(last, last_after) - np.maximum(first, first_after) + 1
+        chance = np.maximum(overlap, 0) / ((last - first + 1) * (last_after - first_after + 1))
+        order = np.lexsort((self.found.rows, first))[:top]
+        columns = {"row": self.found.rows, "rank": first, "released_rank": first_after, "chance": chance}
+        return pl.DataFrame({name: values[order] for name, values in columns.items()})
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name} {value:.6g}" for name, value in self.summary().items() if value is not None)
+        return f"RecordTable({self.rule.text}: {said})"
+
+    # ---- pictures ---------------------------------------------------------------------------------------------
+    def draw(self, *, audience: str = "internal", title: str = "", width: int = 560, height: int = 400) -> Chart:
+        """The confidentiality plot. audience: "internal" shows records; "external" binned counts alone, none under 10."""
+        return drawn("draw_confidentiality", self, audience=audience, title=title, width=width, height=height)
+
+    def draw_zoom(self, *rows: int, title: str = "") -> Chart:
+        """Released records (rows of the masked file) in the cloud of originals, whole and zoomed in; by default the
+        largest unit and one in the thick of the cloud.  Seri (2005), figure 1"""
+        return drawn("draw_zoom", self, rows, title=title)
+
+    def draw_densities(self, *, title: str = "") -> Chart:
+        """The densities m(z) of links and u(z) of nonlinks, with delta.  Seri (2005), eq. 3"""
+        return drawn("draw_densities", self, title=title)
+
+
+def _places(sizes: Array) -> tuple[Array, Array]:
+    """First and last place of each value among all, the largest first, from 1; equal values share their places."""
+    rising = np.sort(sizes)
+    above = len(sizes) - np.searchsorted(rising, sizes, side="right")
+    return above + 1, len(sizes) - np.searchsorted(rising, sizes, side="left")
+
+
+def records(
+    original: Any, masked: Any, on: Any = (), *, rule: Unsafe | None = None, by: str | None = None,
+    intervals: Mapping[str, tuple[str, str]] | None = None, population: Any = None, loss: Measure | None = None,
+    count_to: int | None = None, threads: int | None = None, **options: Any,
+) -> RecordTable:  # fmt: skip
+    """The table behind the confidentiality plot: for each released record its neighbours and its perturbation.
+
+    Parameters
+    ----------
+    original, masked : Microdata, paths or frames of the same records; `plan.make(data, choice)` gives the second.
+    on, alpha, k, r, q, scale, delta, ... : the rule, as the fields of `Unsafe`; or `rule`, an `Unsafe` value.
+    by : name of an id column in both files that says which record is which; else row i is row i.
+    intervals : {"turnover": ("turnover_low", "turnover_high")}: the released value lies between these columns of the
+        masked file, and its midpoint is taken: for the whole variable where the masked file lacks it, else where it is
+        missing (a suppressed cell with its feasibility interval).
+    population : with frequency="population": a file of the population, instead of weights.
+    loss : with frequencies: a measure whose record-level form is the vertical axis, instead of the share of information
+        each record lost.
+    count_to : stop counting neighbours at this number (k at least), all that safety needs: for millions of records.
+    threads : of the counting; by default one a core. The result does not depend on it.
+
+    Formula: z = ||y - x|| / ||y||, N(y) = #{x: z < delta}, delta the alpha-quantile of z over all pairs of different
+    records (inverted distribution function), p = ||y - x|| / ||x||.
+    Reference: Seri (2005), eq. 2 to 4.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> x = pl.DataFrame({"a": [3.0, 6, 0, 1], "b": [4.0, 8, 5, 1]})
+    >>> y = pl.DataFrame({"a": [3.0, 6, 0.5, 4], "b": [4.5, 7, 5, 4]})
+    >>> table = records(x, y, on=["a", "b"], alpha=0.25)
+    >>> round(table.delta, 6), table.neighbours.tolist(), table.crosses
+    (0.535844, [1, 2, 1, 1], 3)
+    """
+    rule = _rule(rule, on, options)
+    data = original if isinstance(original, Microdata) else read(original)
+    if intervals:
+        masked = _with_midpoints(masked, intervals)
+    released = align(data, masked, by=by)
+    everyone = population if population is None or isinstance(population, Microdata) else read(population)
+    found = assess(data, released, rule, count_to=count_to, threads=threads, population=everyone)
+    if loss is not None:
+        if found.rule.neighbourhood != "frequency":
+            raise PlanError("`loss` is the vertical axis of frequencies; with distances it is the perturbation.")
+        found = replace(found, perturbation=loss.records(data, released)[found.rows])
+    first = data.column(found.rule.on[0])
+    sizes = first.values[found.links] if first.levels is None else np.full(len(found.rows), np.nan)
+    return RecordTable(found, sizes, len(released))
+
+
+def compare_records(original: Any, masked: Any, attacks: Mapping[str, Mapping[str, Any]], **common: Any) -> RecordSets:
+    """Several snoopers at once: other key variables, other similarities.  Seri (2005), conclusions
+
+    attacks : a name and the options of `records` for each, such as
+        {"size": {"on": ["turnover"]}, "both, unit-free": {"on": ["turnover", "employees"], "scale": "standardised"}}.
+    common : options of all of them.
+    """
+    if not attacks:
+        raise PlanError("compare_records needs at least one attack, a name and the options of records.")
+    return RecordSets({name: records(original, masked, **{**common, **given}) for name, given in attacks.items()})
+
+
+@dataclass(frozen=True)
+class RecordSets:
+    """The tables of several attacks on one file, by name."""
+
+    tables: Mapping[str, RecordTable]
+
+    @property
+    def unsafe(self) -> Array:
+        """Records that at least one attack finds unsafe, as rows of the masked file."""
+        found: Array = np.unique(np.concatenate([table.unsafe for table in self.tables.values()]))
+        return found
+
+    def frame(self) -> pl.DataFrame:
+        """The counts of each attack, a row each."""
+        return pl.DataFrame([{"attack": name, **table.summary()} for name, table in self.tables.items()])
+
+    def draw(self, *, audience: str = "internal") -> Chart:
+        """The confidentiality plots side by side."""
+        return drawn("draw_side_by_side", dict(self.tables), audience=audience)
+
+
+def _rule(rule: Unsafe | None, on: Any, options: dict[str, Any]) -> Unsafe:
+    known = [f.name for f in fields(Unsafe)]
+    for name in options:
+        if name not in known:
+            raise PlanError(f"records has no parameter {name!r}.{did_you_mean(name, known)}")
+    given = {**options, **({"on": on} if len(on) else {})}
+    return Unsafe(**given) if rule is None else replace(rule, **given)
+
+
+def _with_midpoints(masked: Any, intervals: Mapping[str, tuple[str, str]]) -> Microdata:
+    """The masked file with the midpoint of its interval where a value is missing or its column is.  Seri, conclusions"""
+    data = masked if isinstance(masked, Microdata) else read(masked)
+    schema, columns = data.schema, {name: data.column(name) for name in data.names}
+    for name, ends in intervals.items():
+        low, high = (data.numbers(end) for end in ends)
+        if (low > high).any():
+            raise SchemaError(f"{int((low > high).sum())} intervals of {name!r} end below their beginning.")
+        middle = low + (high - low) / 2
+        if name in columns:
+            values = data.numbers(name)
+            columns[name] = Column(np.where(np.isnan(values), middle, values))
+        else:
+            columns[name] = Column(middle)
+            schema = Schema((*schema.variables, Variable(name, "numeric")), schema.format)
+    return Microdata(schema, columns, data.origin)

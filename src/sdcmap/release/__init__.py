@@ -1,6 +1,0 @@
-"""Releases: a chosen candidate checked, written, read back, scored and put in place, or `Refused` with every reason."""
-
-from sdcmap.release.checks import Check
-from sdcmap.release.releasing import Release, release
-
-__all__ = ["Check", "Release", "release"]

@@ -1,5 +1,0 @@
-"""The report for the board: one HTML file that says what was done, what was found and what was chosen."""
-
-from sdcmap.report.page import Report, report
-
-__all__ = ["Report", "report"]

@@ -1,0 +1,51 @@
+"""The snooper's own file: named by path and digest, read once, its columns in the types of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from sdcmap.core.named_files import SHOWN, check_digest, digest_of, is_digest
+from sdcmap.data.microdata import Column, Microdata
+from sdcmap.errors import SchemaError
+from sdcmap.files.reading import read
+
+
+def stated_digest(owner: str, path: str, sha256: str) -> str:
+    """The digest that was stated, or that of the file where none was."""
+    return sha256 or digest_of(path, f"{owner}.archive")
+
+
+def digest_problems(sha256: str) -> Iterator[str]:
+    """What is wrong with a stated digest, the second half of a sentence."""
+    if sha256 and not is_digest(sha256):
+        yield f".sha256 must be the first {SHOWN} hexadecimal digits of the archive's SHA-256, in small letters."
+
+
+def open_archive(path: str, sha256: str) -> Microdata:
+    """The archive as it is; SchemaError when it is not the file that was named."""
+    check_digest(path, sha256)
+    return read(path)
+
+
+def read_archive(path: str, sha256: str, data: Microdata, names: Sequence[str]) -> Microdata:
+    """The columns `names` of the archive, with the kinds and the categories' types of the data."""
+    found = open_archive(path, sha256)
+    lacking = [name for name in names if name not in found.names]
+    if lacking:
+        raise SchemaError(f"{path} has no column {', '.join(map(repr, lacking))}.")
+    found = read(found.only(names), kinds={name: data.schema[name].kind for name in names})
+    return Microdata(found.schema, {name: _in_type_of(data, found, name) for name in names})
+
+
+def _in_type_of(data: Microdata, archive: Microdata, name: str) -> Column:
+    """One column of the archive, its categories cast to the type of the data's, so that 1 and "1" match."""
+    ours, theirs = data.column(name).levels, archive.column(name).levels
+    if ours is None or theirs is None or ours.dtype == theirs.dtype:
+        return archive.column(name)
+    try:
+        return Column(archive.column(name).values, theirs.cast(ours.dtype))
+    except pl.exceptions.PolarsError:
+        kinds = f"{theirs.dtype.base_type()} in the archive and {ours.dtype.base_type()} in the data"
+        raise SchemaError(f"column {name!r} is {kinds}, so its values cannot match.") from None

@@ -1,0 +1,141 @@
+"""The linkage attacks as a measure: who the snooper is, which records he holds, and the share that he re-identifies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.errors import SchemaError, Undefined
+from sdcmap.files.reading import read
+from sdcmap.risk._archive import digest_problems, open_archive, read_archive, stated_digest
+from sdcmap.risk._linking import LinkTable, Pair, lay_out
+
+
+@dataclass(frozen=True)
+class Attack(Measure):
+    """The base of the linkage attacks: the share of released records that the snooper re-identifies.
+
+    A subclass says how it links, in `link`. `on`: the variables he knows, by default the numeric variables and the keys
+    of the file (those that his archive has). `archive`: his own file; without one he holds the original records.
+    `row`: the column of the archive that says which row of the file, counted from 0, each of its records is (missing:
+    somebody who is not in it); by default row i is row i. `inclusion`: the probability that his target is in the file.
+    """
+
+    axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    unit: ClassVar[str] = "share of records"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    missing: ClassVar[str] = "a value that is missing in one of two records says nothing about the pair"
+
+    on: tuple[str, ...] = field(default=(), kw_only=True)
+    archive: str = field(default="", kw_only=True)
+    row: str = field(default="", kw_only=True)
+    sha256: str = field(default="", kw_only=True)
+    inclusion: Annotated[float, Range(0, 1, "(]")] = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.archive:
+            object.__setattr__(self, "sha256", stated_digest(type(self).__name__, self.archive, self.sha256))
+
+    def problems(self) -> Iterator[str]:
+        yield from digest_problems(self.sha256)
+        if not self.archive and (self.row or self.sha256):
+            yield ".row and .sha256 belong to an archive, and .archive names none."
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        if self.on:
+            return self.on
+        plain = {*data.numeric, *data.keys} - {self.row}
+        names = tuple(name for name in data.names if name in plain)
+        if not self.archive:
+            return names
+        theirs = data.remember(
+            ("archive names", self.archive, self.sha256), lambda: open_archive(self.archive, self.sha256).names
+        )
+        return tuple(name for name in names if name in theirs)
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        try:
+            if self.archive and not self.variables(data):
+                yield f"{type(self).__name__}: {self.archive} has no variable in common with the data."
+                return
+            problems = list(super().misfits(data))
+            yield from problems
+            if self.archive and not problems:
+                self._snooper(data)
+        except SchemaError as problem:
+            yield f"{type(self).__name__}: {problem}"
+
+    def nothing(self, original: Microdata) -> float | None:
+        """A guess: one of the n records at random."""
+        return self.inclusion / len(original) if len(original) else None
+
+    def link(self, pair: Pair) -> LinkTable:
+        """The links this snooper makes."""
+        raise TypeError(f"{type(self).__name__} makes no links.")
+
+    def links(self, original: Microdata, masked: Microdata) -> LinkTable:
+        """The links, one line for each record of the masked file: what a link file is made of."""
+        return self.linked(original, masked)[1]
+
+    def linked(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
+        """The two files as they were laid out, and the links between them."""
+        pair = self.pair(original, masked, self.checked(original))
+        return pair, self.link(pair)
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        table = self.links(original, masked)
+        rate = float(table.found.mean())
+        believed = float(table.found[table.zone()].sum()) / len(table.found)
+        return Estimate(self.inclusion * rate, None, {"prosecutor": rate, "zone": believed, **table.facts})
+
+    def records(self, original: Microdata, masked: Microdata) -> Array:
+        """The calibrated link probability of each record: the share of true links among links of such a margin."""
+        return self.inclusion * self.links(original, masked).probability
+
+    def pair(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Pair:
+        """The snooper's file and the masked one, laid out for linking."""
+        if masked.origin is None and len(masked) != len(original):
+            raise Undefined(
+                "the masked file does not say which record each of its rows was, so no link is true or false."
+            )
+        if len(masked) == 0:
+            raise Undefined("the masked file has no records.")
+        known, person = self._snooper(original)
+        if len(known) == 0:
+            raise Undefined("the snooper's file has no records.")
+        return lay_out(known, person, original, masked, names)
+
+    def _snooper(self, original: Microdata) -> tuple[Microdata, Array]:
+        """The snooper's file, and the original's row that each of its records is."""
+        if not self.archive:
+            return original, np.arange(len(original))
+        key = "archive", self.archive, self.sha256, self.row, self.variables(original)
+        return original.remember(key, lambda: self._read(original))
+
+    def _read(self, original: Microdata) -> tuple[Microdata, Array]:
+        known = read_archive(self.archive, self.sha256, original, self.variables(original))
+        if not self.row:
+            if len(known) != len(original):
+                raise SchemaError(
+                    f"{self.archive} has {len(known)} records and the data {len(original)}: name in `row` the column "
+                    "that says which row of the data each is."
+                )
+            return known, np.arange(len(known))
+        whole = open_archive(self.archive, self.sha256)
+        if self.row not in whole.names:
+            raise SchemaError(f"{self.archive} has no column {self.row!r} of row numbers.")
+        row = read(whole.only([self.row]), kinds={self.row: "numeric"}).numbers(self.row)
+        held = row[~np.isnan(row)]
+        if (held != held.astype(np.int64)).any() or (held < 0).any() or (held >= len(original)).any():
+            raise SchemaError(f"{self.row!r} of {self.archive} must hold whole numbers from 0 to {len(original) - 1}.")
+        if len(np.unique(held)) < len(held):
+            raise SchemaError(f"{self.row!r} of {self.archive} names a row of the data twice.")
+        return known, np.where(np.isnan(row), len(original), row).astype(np.int64)

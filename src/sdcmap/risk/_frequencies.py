@@ -1,0 +1,133 @@
+"""Frequencies of key combinations, and what the risk measures that rest on them share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from sdcmap.core.measure import Measure
+from sdcmap.core.value import Share
+from sdcmap.data.cells import DistinctCells, distinct_cells
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.errors import Undefined
+from sdcmap.kernels.tables.combinations import set_count, sets_up_to
+from sdcmap.kernels.tables.individual_risk import individual_risks
+from sdcmap.kernels.tables.wildcards import wildcard_sums
+
+MOST_KEYS = 60  # bits of a number
+MOST_SETS = 1 << 20  # of keys that a measure looks at
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """For each combination of keys that occurs: the records that match it, and the sum of their weights."""
+
+    met: DistinctCells
+    records: Array
+    weights: Array
+
+
+def frequencies(data: Microdata, names: tuple[str, ...], missing_is: str, alpha: float) -> Frequencies:
+    """f and F of each combination of `names`, computed once and kept."""
+    if len(data) == 0:
+        raise Undefined("the file has no records.")
+    wild = alpha if missing_is == "any value" else None
+    unchanged = data.origin is None and data.changes.keys().isdisjoint((*names, data.weight))
+    home = data.base if data.base is not None and unchanged else data
+    return home.remember(("frequencies", names, wild), lambda: _frequencies(home, names, wild))
+
+
+def _frequencies(data: Microdata, names: tuple[str, ...], wild: float | None) -> Frequencies:
+    met = data.view(distinct_cells, names)
+    count = met.count.astype(np.float64)
+    sums = count if data.weight is None else np.bincount(met.code, data.weights)
+    if wild is None or not (met.codes < 0).any():
+        return Frequencies(met, count, sums)
+    found = wildcard_sums(met.codes, np.column_stack([count, sums]), wild)
+    return Frequencies(met, found[:, 0], found[:, 1])
+
+
+@dataclass(frozen=True)
+class KeyMeasure(Measure):
+    """What the risk measures of key combinations share: `on`, the keys, and how a missing key value matches."""
+
+    axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    unit: ClassVar[str] = "share of records"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    at_nothing: ClassVar[float | None] = 0.0
+    missing: ClassVar[str] = "a missing key matches every value, or missing alone, as `missing_is` says"
+
+    _: KW_ONLY
+    on: tuple[str, ...] = ()
+    missing_is: Literal["any value", "a category"] = "any value"
+
+    def problems(self) -> Iterator[str]:
+        if len(self.on) > MOST_KEYS:
+            yield f".on must name at most {MOST_KEYS} variables."
+        if len(set(self.on)) < len(self.on):
+            yield ".on must name each variable once."
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        return self.on or data.keys
+
+    def cells(self, data: Microdata) -> tuple[DistinctCells, Array]:
+        """The combinations of keys that occur, and their codes, MISSING only where it is to match every value."""
+        met = data.view(distinct_cells, self.variables(data))
+        category = self.missing_is == "a category" and bool((met.codes < 0).any())
+        return met, met.codes + 1 if category else met.codes
+
+
+@dataclass(frozen=True)
+class FrequencyMeasure(KeyMeasure):
+    """The same for measures of how many records match, where `alpha` says what a match by a missing value counts."""
+
+    _: KW_ONLY
+    alpha: Share = 1.0
+
+    def frequencies(self, data: Microdata) -> Frequencies:
+        """How many records of this file, and of the population they stand for, match each combination."""
+        return frequencies(data, self.variables(data), self.missing_is, self.alpha)
+
+
+@dataclass(frozen=True)
+class LinkMeasure(FrequencyMeasure):
+    """What the measures of the individual risk share: its form, and weights that must be positive."""
+
+    unit: ClassVar[str] = "probability"
+    weights: ClassVar[str] = "used: a record stands for so many persons; they must be positive"
+
+    _: KW_ONLY
+    form: Literal["approximate", "exact"] = "approximate"
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        yield from positive_weights(self, data)
+
+    def risks(self, data: Microdata) -> tuple[DistinctCells, Array]:
+        """The combinations of keys that occur in this file, and the risk of a record of each."""
+        found = self.frequencies(data)
+        return found.met, individual_risks(found.records, found.weights, exact=self.form == "exact")
+
+    def records(self, original: Microdata, masked: Microdata) -> Array:
+        """The chance that the link of each record is right."""
+        self.checked(original)
+        met, risk = self.risks(masked)
+        return risk[met.code]
+
+
+def key_sets(width: int, largest: int, field: str) -> Array:
+    """All sets of up to `largest` of so many keys as bits; `field` says where a user states less."""
+    if set_count(width, largest) > MOST_SETS:
+        raise Undefined(f"{width} variables have more than {MOST_SETS:,} sets: state a smaller `{field}`.")
+    return sets_up_to(width, largest)
+
+
+def positive_weights(measure: Measure, data: Microdata) -> Iterator[str]:
+    """The sentence for weights that no population can be counted with."""
+    if data.weight is not None:
+        bad = int((~((data.weights > 0) & np.isfinite(data.weights))).sum())
+        if bad:
+            yield f"{type(measure).__name__} needs positive weights; {bad} records have none in {data.weight!r}."

@@ -1,0 +1,227 @@
+"""Two files side by side: the snooper's records and the released ones, the links between them, and which are true.
+
+Files are laid out in an order that depends on their values alone, so no result depends on the order of rows, and ties
+never lean to the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from sdcmap.data.cells import common_codes
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.errors import Undefined
+from sdcmap.kernels.linking.assignment import dense, one_to_one
+from sdcmap.kernels.linking.calibration import calibrated, running_precision
+from sdcmap.kernels.linking.links import Links, block_links
+
+DENSE_PAIRS = 25_000_000  # up to so many pairs every score is held at once
+KEEP = 50  # beyond: so many candidates of each known record
+CANDIDATES = 2_000_000  # in all, up to which more are added where the optimum needs them
+BLOCK = 1 << 16  # scores computed at once: they stay in the cache
+SIZE_RATIO = 100  # files that differ more in size have no one-to-one links worth the name
+ZONE = 0.2  # links are believed down to where so large a share of them is true
+GOLDEN = 0.6180339887498949  # its multiples scatter places evenly
+
+
+class LinkTable(NamedTuple):
+    """One line for each released record: the link that the snooper makes, and what it is worth."""
+
+    partner: Array  # row of the snooper's file; -1: none
+    weight: Array  # score of the link, higher is likelier; NaN: none
+    margin: Array  # by how much it beats the next best candidate; NaN: none
+    found: Array  # 1 where the link is the true one, 0 where not; between where records tie: the share expected
+    probability: Array  # calibrated: the share of true links among links of such a margin
+    facts: Mapping[str, float] = {}
+
+    def ranked(self) -> tuple[Array, Array]:
+        """The link file: linked rows, the best weight first, and the share of true links down to each."""
+        linked = np.flatnonzero(self.partner >= 0)
+        order, precision = running_precision(self.weight[linked], self.found[linked])
+        return linked[order], precision
+
+    def zone(self, level: float = ZONE) -> Array:
+        """The rows that a careful snooper believes: the best links, down to the last place where a share of at least
+        `level` of them is true."""
+        rows, precision = self.ranked()
+        believed = np.flatnonzero(precision >= level)
+        return rows[: believed[-1] + 1] if len(believed) else rows[:0]
+
+
+class Scoring(NamedTuple):
+    """How likely pairs are, each known record against all released ones."""
+
+    block: Callable[[Array | slice], Array]  # scores of these known records
+    best: Callable[[Array, int], Links]  # so many best candidates of these known records
+
+
+def scored_in_blocks(block: Callable[[Array | slice], Array], m: int) -> Scoring:
+    """The scoring of any block of scores; m: how many released records there are."""
+    return Scoring(block, lambda rows, keep: block_links(lambda part: block(rows[part]), len(rows), m, keep))
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The snooper's records and the released ones, as numbers (a category: a code equal in both files; NaN: missing)."""
+
+    names: tuple[str, ...]
+    categorical: Array
+    known: Array
+    released: Array
+    known_rows: Array  # row of the snooper's file at each place
+    released_rows: Array
+    truth: Array  # place of the known record that each released one was made from; -1: the snooper does not know it
+    known_group: Array  # records with equal values are one group
+    released_group: Array
+    known_file: Microdata
+    released_file: Microdata
+    originals: bool  # the snooper holds the original records, without errors; else a file of his own
+
+    @cached_property
+    def known_size(self) -> Array:
+        """How many records each known group has."""
+        return np.bincount(self.known_group)
+
+    @cached_property
+    def released_size(self) -> Array:
+        return np.bincount(self.released_group)
+
+
+def lay_out(known: Microdata, person: Array, original: Microdata, released: Microdata, names: tuple[str, ...]) -> Pair:
+    """Both files in an order of their own. person: the original's row that each known record is; its length: none."""
+    split = len(known)
+    columns, categorical = [], []
+    for name in names:
+        numeric = known.column(name).levels is None and released.column(name).levels is None
+        if numeric:
+            both = np.concatenate([known.numbers(name), released.numbers(name)])
+        else:
+            both = common_codes(known, released, name).astype(float)
+            both[np.concatenate([known.missing(name), released.missing(name)])] = np.nan
+        columns.append(both)
+        categorical.append(not numeric)
+    table = np.column_stack(columns)
+    table[np.isinf(table)] = np.nan
+    known_rows, known_group = _ordered(table[:split])
+    released_rows, released_group = _ordered(table[split:])
+    scattered = np.argsort(np.arange(len(released_rows)) * GOLDEN % 1, kind="stable")
+    released_rows, released_group = released_rows[scattered], released_group[scattered]
+    place = np.full(len(original) + 1, -1)  # the last: nobody
+    place[person[known_rows]] = np.arange(split)
+    place[-1] = -1
+    truth = place[released_rows if released.origin is None else released.origin[released_rows]]
+    return Pair(
+        names, np.array(categorical), table[:split][known_rows], table[split:][released_rows], known_rows,
+        released_rows, truth, known_group, released_group, known, released, known is original,
+    )  # fmt: skip
+
+
+def _ordered(table: Array) -> tuple[Array, Array]:
+    """Rows in the order of their values, and the number of the group of equal rows that each place belongs to."""
+    order = np.lexsort(table.T[::-1])
+    above, below = table[order[:-1]], table[order[1:]]
+    new = ~((above == below) | (np.isnan(above) & np.isnan(below))).all(axis=1)
+    group = np.concatenate([[0], np.cumsum(new)]) if len(order) else order
+    return order, group
+
+
+# ---- links ----------------------------------------------------------------------------------------------------
+def link_one_to_one(pair: Pair, scoring: Scoring) -> LinkTable:
+    """Each known record takes one released record at most, and the sum of scores is the largest.
+
+    Records with equal values are exchanged at random, so a link of group A to group B is true with probability
+    #{true pairs in A x B} / (|A| |B|).
+    """
+    n, m = len(pair.known), len(pair.released)
+    if max(n, m) > SIZE_RATIO * min(n, m):
+        raise Undefined(
+            f"one-to-one links need files of similar size; the snooper's has {n} records, the released {m}: "
+            "use NearestRecord without one-to-one."
+        )
+    if n * m <= DENSE_PAIRS:
+        score = np.empty((n, m))
+        step = max(1, BLOCK // m)
+        for start in range(0, n, step):
+            score[start : start + step] = scoring.block(slice(start, min(n, start + step)))
+        found = dense(score)
+        known = np.flatnonzero(found.partner >= 0)
+        taken = found.partner[known]
+        weight = score[known, taken]
+        score[known, taken] = -np.inf
+        other = score.max(axis=1)[known]
+    else:
+        links = scoring.best(np.arange(n), KEEP)
+        found = one_to_one(links, scoring.best, m, limit=CANDIDATES)
+        known = np.flatnonzero(found.partner >= 0)
+        taken = found.partner[known]
+        here = links.index[known] == taken[:, np.newaxis]
+        weight = np.where(here, links.score[known], 0.0).sum(axis=1)
+        later = np.flatnonzero(~here.any(axis=1))  # linked to a candidate that was added
+        for rows in np.array_split(later, 1 + len(later) * m // BLOCK):
+            weight[rows] = scoring.block(known[rows])[np.arange(len(rows)), taken[rows]]
+        other = np.where(here[:, 0], links.score[known, 1], links.score[known, 0])
+    margin = np.where(np.isfinite(other), weight - other, 0.0)
+    a, b = pair.known_group[known], pair.released_group[taken]
+    true = _true_pairs(pair, a, b) / (pair.known_size[a] * pair.released_size[b])
+    facts = {"linked": len(known) / min(n, m), "gap": found.gap}
+    return _table(pair, taken, known, weight, margin, true, facts)
+
+
+def _true_pairs(pair: Pair, a: Array, b: Array) -> Array:
+    """How many true pairs the known groups `a` and the released groups `b` hold together."""
+    span = len(pair.released_size)
+    held = pair.truth >= 0
+    key = pair.known_group[pair.truth[held]] * span + pair.released_group[held]
+    met, count = np.unique(key, return_counts=True)
+    if len(met) == 0:
+        return np.zeros(len(a))
+    place = np.minimum(np.searchsorted(met, a * span + b), len(met) - 1)
+    return np.where(met[place] == a * span + b, count[place], 0)
+
+
+def link_nearest(pair: Pair, nearest: Callable[[Array, int], Links]) -> LinkTable:
+    """Each released record is linked to its best known record; of t that tie, the true one is taken with probability 1/t.
+
+    nearest(places, k): the k best of the known records at these places for each released one.
+    """
+    first = np.unique(pair.known_group, return_index=True)[1]  # equal records are one candidate with their number
+    links = nearest(first, KEEP)
+    best = links.score[:, :1]
+    tied = (links.index >= 0) & (links.score >= best - 1e-9 * np.abs(best) - 1e-12)
+    ties = np.where(tied, pair.known_size[links.index], 0).sum(axis=1)
+    own = np.where(pair.truth >= 0, pair.known_group[pair.truth], -1)
+    true = (tied & (links.index == own[:, np.newaxis])).any(axis=1) / ties
+    other = links.score[:, 1] if links.score.shape[1] > 1 else best[:, 0]
+    margin = np.where(ties > 1, 0.0, best[:, 0] - np.where(np.isfinite(other), other, best[:, 0]))
+    return _table(pair, np.arange(len(ties)), first[links.index[:, 0]], best[:, 0], margin, true, {})
+
+
+def _table(
+    pair: Pair, taken: Array, known: Array, weight: Array, margin: Array, true: Array, facts: Mapping[str, float]
+) -> LinkTable:
+    """The links (released place `taken`, known place `known`) as one line for each row of the released file."""
+    rows, group = pair.released_rows, pair.released_group
+
+    def placed(values: Array, empty: float) -> Array:
+        column = np.full(len(rows), empty, dtype=np.asarray(values).dtype)
+        column[rows[taken]] = values
+        return column
+
+    def shared(values: Array) -> Array:  # equal records share what is expected of each
+        column = np.empty(len(rows))
+        column[rows] = (np.bincount(group[taken], values, len(pair.released_size)) / pair.released_size)[group]
+        return column
+
+    return LinkTable(
+        placed(pair.known_rows[known], -1),
+        placed(weight, np.nan),
+        placed(margin, np.nan),
+        shared(true),
+        shared(calibrated(margin, true)),
+        facts,
+    )

@@ -1,0 +1,229 @@
+"""A Dask cluster as the engine: the one place that imports dask.
+
+A task carries the version, the digest of the data, and a chunk of jobs as bytes: candidates with their derived keys, never
+data and never the seed. Its name says nothing. A worker opens the working copy once, by path and digest; where workers do
+not share the driver's disk, each receives the data once (identifiers left out) and holds them in memory, never spilled.
+Off this machine only TLS is spoken, and a cluster of our own speaks TLS too, so that other users of the machine stay out.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import pickle
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sdcmap import __version__
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import MissingExtra, PlanError, SdcmapError, StudyDamaged
+from sdcmap.study.jobs import CandidateRow
+from sdcmap.study.worker import one_thread, opened, run_here
+
+PATIENCE = 60  # seconds to wait for a scheduler and for its first worker
+ASK_EVERY = 2  # seconds between two looks at the number of workers
+GONE = "the Dask scheduler is gone; what was stored is kept: start it and sweep again to go on."
+NEEDS_TLS = (
+    "a Dask cluster off this machine needs TLS: give the ca-file, cert and key of distributed.comm.tls in Dask's "
+    "configuration, such as DASK_DISTRIBUTED__COMM__TLS__CA_FILE."
+)
+HELD: dict[str, Microdata] = {}  # in a worker: data it received, by digest
+
+
+class Answer(NamedTuple):
+    """What a worker sends back: who it is, of which data it speaks, and the rows, or why there are none."""
+
+    version: str
+    digest: str
+    rows: list[CandidateRow]
+    refusal: str = ""
+
+
+def answer(version: str, digest: str, copy: str | None, chunk: bytes) -> Answer:
+    """Run a chunk of jobs in a worker; it never raises for what a driver could ask."""
+    if version != __version__:
+        return Answer(__version__, "", [], f"a worker runs sdcmap {__version__} and this is {version}")
+    try:
+        data = HELD[digest] if copy is None else opened(copy, digest)
+    except (KeyError, StudyDamaged):
+        return Answer(__version__, "", [], "a worker does not have these data")
+    one_thread()
+    return Answer(__version__, data.digest, run_here(data, pickle.loads(chunk)))
+
+
+def can_open(copy: str, digest: str) -> bool:
+    """Whether this worker sees the driver's working copy."""
+    try:
+        return opened(copy, digest).digest == digest
+    except StudyDamaged:
+        return False
+
+
+class Cluster(Executor):
+    """A Dask client as an executor of chunks of jobs."""
+
+    shared_fate = False  # the death of one worker is no other's
+
+    def __init__(self, client: Any, data: Microdata, copy: Path) -> None:
+        self.client = client
+        self.digest = data.digest
+        self.plugin = ""
+        self._workers, self._ask_again = 1, 0.0
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+            seen = client.run(can_open, str(copy), self.digest)
+        except TimeoutError:
+            raise SdcmapError(f"the Dask scheduler had no worker within {PATIENCE} s: start some.") from None
+        except Exception as error:
+            raise self._told(error) from None
+        self.copy = str(copy) if all(seen.values()) else None
+        if self.copy is None:
+            self._send(copy)
+
+    def _send(self, copy: Path) -> None:
+        """Give every worker, and each that joins later, the data once; they live in its memory and nowhere else."""
+        from distributed import WorkerPlugin
+
+        from sdcmap.files.working_copy import open_copy
+
+        digest, data = self.digest, open_copy(copy, self.digest)
+
+        class Hold(WorkerPlugin):  # type: ignore[misc]
+            """Data held in a worker while a sweep runs."""
+
+            def setup(self, worker: Any) -> None:
+                from sdcmap.study.cluster import HELD
+
+                HELD[digest] = data
+
+            def teardown(self, worker: Any) -> None:
+                from sdcmap.study.cluster import HELD
+
+                HELD.pop(digest, None)
+
+        self.plugin = f"sdcmap-{secrets.token_hex(8)}"
+        self.client.register_plugin(Hold(), name=self.plugin)
+
+    @property
+    def workers(self) -> int:
+        """Threads that work at present, asked for now and then: a cluster may grow and shrink."""
+        if time.monotonic() > self._ask_again:
+            try:
+                self._workers = max(1, int(sum(self.client.nthreads().values())))
+            except Exception:
+                raise SdcmapError(GONE) from None
+            self._ask_again = time.monotonic() + ASK_EVERY
+        return self._workers
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """`fn` is not sent: what a worker does with a chunk of jobs is `answer`."""
+        *_, chunk = args
+        wanted: Future[Any] = Future()
+        try:
+            sent = self.client.submit(
+                answer, __version__, self.digest, self.copy, pickle.dumps(chunk),
+                key=f"sdcmap-{secrets.token_hex(16)}", pure=False,
+            )  # fmt: skip
+        except Exception:
+            raise SdcmapError(GONE) from None
+        wanted.add_done_callback(lambda done: sent.cancel() if done.cancelled() else None)
+        sent.add_done_callback(lambda done: self._settle(done, wanted))
+        return wanted
+
+    def _settle(self, done: Any, wanted: Future[Any]) -> None:
+        if not wanted.set_running_or_notify_cancel():
+            return
+        try:
+            found = done.result(timeout=PATIENCE)
+        except BaseException as error:
+            wanted.set_exception(self._told(error))
+            return
+        if found.refusal or (found.version, found.digest) != (__version__, self.digest):
+            reason = found.refusal or "a worker answered for other data or another version"
+            wanted.set_exception(SdcmapError(f"{reason}: the sweep has stopped, and what was stored is kept."))
+        else:
+            wanted.set_result(found.rows)
+
+    @staticmethod
+    def _told(error: BaseException) -> Exception:
+        """KilledWorker means not done; any other error means that the cluster cannot go on."""
+        if type(error).__name__ == "KilledWorker":
+            return BrokenExecutor("a worker was killed")
+        if "ModuleNotFoundError" in f"{type(error).__name__} {error}":  # `client.run` gives its text alone
+            return SdcmapError("a Dask worker cannot import sdcmap: install it in the workers' environment.")
+        if isinstance(error, CancelledError) or "Cancelled" in type(error).__name__:
+            return SdcmapError(GONE)
+        return SdcmapError(f"the Dask cluster failed ({type(error).__name__}); what was stored is kept.")
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take the data back; the client is its owner's."""
+        if self.plugin and self.client.status == "running":
+            with suppress(OSError, TimeoutError):
+                self.client.unregister_worker_plugin(self.plugin)
+        self.plugin = ""
+
+
+@contextmanager
+def client_of(engine: str, workers: int) -> Iterator[Any]:
+    """A client of the cluster that `engine` names: "dask" (one of our own, on this machine) or "dask://HOST:PORT"."""
+    try:
+        import dask
+        from distributed import Client, LocalCluster, Security
+    except ImportError:
+        raise MissingExtra("a Dask cluster needs: pip install 'sdcmap[dask]'") from None
+    with ExitStack() as stack:
+        if engine == "dask":
+            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="sdcmap-"))
+            quiet = {"distributed.worker.memory.spill": False, "distributed.worker.memory.target": False}
+            stack.enter_context(dask.config.set(quiet))
+            cluster = stack.enter_context(
+                LocalCluster(
+                    n_workers=workers, threads_per_worker=1, host="127.0.0.1", security=Security.temporary(),
+                    dashboard_address=None, local_directory=scratch, silence_logs=50,
+                )
+            )  # fmt: skip
+            yield stack.enter_context(Client(cluster, set_as_default=False))
+            return
+        address, security = _address(engine), Security()
+        try:
+            client = Client(address, security=security, timeout=PATIENCE, set_as_default=False)
+        except (OSError, TimeoutError):
+            raise SdcmapError(f"no Dask scheduler answers at {engine.removeprefix('dask://')}.") from None
+        yield stack.enter_context(client)
+
+
+def _address(engine: str) -> str:
+    """The address of a scheduler; off this machine it must be one that speaks TLS."""
+    from distributed import Security
+
+    host, _, port = engine.removeprefix("dask://").rpartition(":")
+    if not host or not port.isdigit():
+        raise PlanError(f"{engine!r} is no address of a Dask scheduler: write dask://HOST:PORT.")
+    secure = Security().get_connection_args("client").get("ssl_context") is not None
+    if not secure and not on_this_machine(host):
+        raise SdcmapError(NEEDS_TLS)
+    return f"{'tls' if secure else 'tcp'}://{host}:{port}"
+
+
+def on_this_machine(host: str) -> bool:
+    """Whether a host name or address is loopback."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def client_behind(executor: Executor) -> Any | None:
+    """The Dask client behind `client.get_executor()`, or None; one that speaks plainly to another machine is refused."""
+    client = getattr(executor, "_client", None)
+    if client is None or not type(executor).__module__.startswith("distributed"):
+        return None
+    scheme, _, place = str(client.scheduler.address).partition("://")
+    if scheme == "tcp" and not on_this_machine(place.rpartition(":")[0]):
+        raise SdcmapError(NEEDS_TLS)
+    return client

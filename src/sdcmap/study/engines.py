@@ -1,0 +1,180 @@
+"""Engines: where jobs run. The seam is `concurrent.futures.Executor`: serial, threads, processes, Dask, or anyone's own.
+
+Processes start by forkserver or spawn, never fork, and end with their parent. A broken pool is rebuilt; a chunk of jobs
+that kills its worker twice is halved until the one candidate is found, which is tried alone a few times more: a worker
+that somebody else kills must cost no candidate.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures.process import ProcessPoolExecutor
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError, SdcmapError, did_you_mean
+from sdcmap.study.cluster import Cluster, client_behind, client_of
+from sdcmap.study.jobs import CandidateRow, Job
+from sdcmap.study.worker import run_at, run_here
+
+ENGINES = ("serial", "threads", "processes", "dask")  # and dask://HOST:PORT
+CHUNK_SECONDS = 0.05  # work in one chunk
+WINDOW = 4  # chunks in flight per worker
+ALONE = 4  # deaths of a worker that runs one candidate alone, before the candidate is given up
+STARTS = 3  # times a pool that dies while it starts is started again
+KILLED = "its worker process was killed every time (out of memory, or a crash in compiled code)"
+Run = Callable[[Sequence[Job]], list[CandidateRow]]
+
+
+class Serial(Executor):
+    """Runs each task when it is submitted."""
+
+    workers = 0.25  # one chunk at a time
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+class Borrowed(Executor):
+    """Somebody else's executor: used, never ended."""
+
+    def __init__(self, owner: Executor) -> None:
+        self.owner = owner
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        try:
+            return self.owner.submit(fn, *args, **kwargs)
+        except BrokenExecutor:
+            raise SdcmapError("the executor given is broken; what was stored is kept.") from None
+
+
+@contextmanager
+def crew(
+    engine: str, workers: int, executor: Executor | None, data: Microdata, copy: Path | None, memory: int = 0
+) -> Iterator[tuple[Callable[[], Executor], Run]]:
+    """How to make (again) the executor of an engine, and what its workers do with a chunk of jobs."""
+    run: Run = partial(run_here, data) if copy is None else partial(run_at, str(copy), data.digest, memory)
+    client = None if executor is None else client_behind(executor)
+    with client_of(engine, workers) if executor is None and engine.startswith("dask") else nullcontext(client) as found:
+        if found is not None and copy is not None:
+            yield partial(Cluster, found, data, copy), run
+        elif executor is not None:
+            yield partial(Borrowed, executor), run
+        else:
+            yield partial(make_executor, engine, workers), run
+
+
+def check_engine(engine: str) -> None:
+    """PlanError unless the engine is one of ENGINES or a Dask scheduler's address."""
+    if engine not in ENGINES and not engine.startswith("dask://"):
+        known = f"{', '.join(ENGINES)} or dask://HOST:PORT"
+        raise PlanError(f"the engine must be one of {known}.{did_you_mean(engine, ENGINES)}")
+
+
+def make_executor(engine: str, workers: int) -> Executor:
+    """A fresh executor: serial, threads or processes."""
+    if engine == "serial":
+        return Serial()
+    if engine == "threads":
+        return ThreadPoolExecutor(workers)
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        os._exit(1)  # a worker is importing an unguarded script: the parent says so
+    how = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    for _ in range(STARTS):
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context(how), initializer=_start_worker)
+        try:
+            pool.submit(os.getpid).result()
+            return pool
+        except BrokenExecutor:
+            pool.shutdown()
+    raise SdcmapError(
+        'the worker processes could not start. Put the call under `if __name__ == "__main__":`, '
+        "because workers import the script, or use workers=1."
+    )
+
+
+def _start_worker() -> None:
+    """Runs once in each worker: one thread for every library, Ctrl-C left to the parent, and no life without it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in ("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ[name] = "1"
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers: int) -> Iterator[list[CandidateRow]]:
+    """Rows as they come; at most WINDOW chunks per worker are in flight, and chunks grow to CHUNK_SECONDS of work."""
+    executor = make()
+    suspects: deque[tuple[list[Job], int]] = deque()  # chunks whose worker died, and how often: they run alone
+    flying: dict[Future[list[CandidateRow]], tuple[list[Job], int]] = {}
+    size = 1
+    try:
+        while True:
+            window = 1 if suspects else WINDOW * getattr(executor, "workers", workers)
+            while len(flying) < window:
+                chunk, deaths = suspects.popleft() if suspects else (list(islice(jobs, size)), 0)
+                if not chunk:
+                    break
+                flying[executor.submit(run, chunk)] = chunk, deaths
+                if deaths:
+                    break
+            if not flying:
+                return
+            broken: list[tuple[list[Job], int]] = []
+            for future in wait(flying, return_when=FIRST_COMPLETED).done:
+                chunk, deaths = flying.pop(future)
+                try:
+                    rows = future.result()
+                except BrokenExecutor:
+                    broken.append((chunk, deaths + 1))
+                    continue
+                per_job = sum(row.seconds for row in rows) / len(rows)
+                size = max(1, min(1000, 4 * size, int(CHUNK_SECONDS / max(per_job, 1e-6))))
+                yield rows
+            if broken and getattr(executor, "shared_fate", True):
+                broken += [(chunk, deaths + 1) for chunk, deaths in flying.values()]
+                flying.clear()
+                stop(executor)
+                executor = make()
+            for chunk, deaths in broken:
+                if deaths < (2 if len(chunk) > 1 else ALONE):
+                    suspects.append((chunk, deaths))
+                elif len(chunk) == 1:
+                    yield [_killed(chunk[0])]
+                else:
+                    half = len(chunk) // 2
+                    suspects += [(chunk[:half], 1), (chunk[half:], 1)]
+    finally:
+        for future in flying:
+            future.cancel()
+        stop(executor)
+
+
+def _killed(job: Job) -> CandidateRow:
+    candidate = job.candidate
+    return CandidateRow(candidate.id, candidate.method.text, candidate.replicate, "failed", KILLED, 0.0)
+
+
+def stop(executor: Executor) -> None:
+    """End an executor now; what is in flight is lost and made again by the next sweep."""
+    for process in list((getattr(executor, "_processes", None) or {}).values()):
+        process.terminate()
+    executor.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,164 @@
+"""Making and scoring: one candidate of a sweep, one masked file, or a file made elsewhere."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from numpy.random import Generator
+
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.method import Method
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import Infeasible, SchemaError, Undefined
+from sdcmap.files.aligning import align
+from sdcmap.files.reading import read
+from sdcmap.study.plan import Candidate
+
+
+@dataclass(frozen=True)
+class Job:
+    """One candidate to make and the measures still missing; it carries the candidate's own key, never the seed."""
+
+    candidate: Candidate
+    key: bytes = field(repr=False)
+    measures: tuple[Measure, ...]
+
+
+class ScoreRow(NamedTuple):
+    """One row of the score table."""
+
+    measure: str
+    value: float | None
+    se: float | None
+    parts: str
+    status: str  # ok, infinite, undefined, failed
+    reason: str
+
+
+class CandidateRow(NamedTuple):
+    """One row of the candidate table with its scores."""
+
+    id: str
+    method: str
+    replicate: int
+    status: str  # ok, infeasible, failed
+    reason: str
+    seconds: float
+    scores: tuple[ScoreRow, ...] = ()
+
+
+def run_job(data: Microdata, job: Job) -> CandidateRow:
+    """Make one candidate and score it. It never raises: our own errors are recorded with their sentence, any other
+    with its type and place only, since its text may hold a data value."""
+    started = time.perf_counter()
+    stream = Stream(job.key)
+    candidate = job.candidate
+    status, reason = "ok", ""
+    scores: tuple[ScoreRow, ...] = ()
+    try:
+        masked = candidate.method.apply(data, stream)
+        scores = tuple(score_row(m, data, masked, stream, candidate.method) for m in job.measures)
+    except (Infeasible, SchemaError) as error:
+        status, reason = "infeasible", str(error)
+    except Exception as error:
+        status, reason = "failed", _type_and_place(error)
+    seconds = time.perf_counter() - started
+    return CandidateRow(candidate.id, candidate.method.text, candidate.replicate, status, reason, seconds, scores)
+
+
+def score_row(
+    measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None = None
+) -> ScoreRow:
+    """One measure of one masked file, made by `method` where that is known; an undefined value has its reason."""
+    try:
+        informed = measure if method is None else measure.knowing(method)
+        estimate = informed.apply(original, masked, _rng_of(measure, stream))
+    except (Undefined, SchemaError) as error:
+        return ScoreRow(measure.text, None, None, "{}", "undefined", str(error))
+    except Exception as error:
+        return ScoreRow(measure.text, None, None, "{}", "failed", _type_and_place(error))
+    return row_of(measure, estimate)
+
+
+def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:
+    """An estimate as a row of the score table; infinity is a status."""
+    parts = _json(estimate.parts)
+    if math.isfinite(estimate.value):
+        se = None if estimate.se is None else float(estimate.se)
+        return ScoreRow(measure.text, float(estimate.value) + 0.0, se, parts, "ok", "")  # 0 for -0
+    if math.isinf(estimate.value):
+        return ScoreRow(measure.text, None, None, parts, "infinite", "")
+    return ScoreRow(measure.text, None, None, parts, "undefined", "the value is not a number.")
+
+
+def _json(parts: Mapping[str, float]) -> str:
+    """Parts as JSON, the keys sorted; `repr` of a finite float is JSON's own, and this is a hot path."""
+    if len(parts) == 1:
+        ((name, value),) = parts.items()
+        return f"{{{_quoted(name)}: {float(value)!r}}}"
+    return "{" + ", ".join([f"{_quoted(name)}: {float(parts[name])!r}" for name in sorted(parts)]) + "}"
+
+
+_quoted = cache(json.dumps)
+
+
+def _rng_of(measure: Measure, stream: Stream) -> Generator:
+    """The generator of a measure; only sampled measures have a stream of their own, the others draw nothing."""
+    return stream.child(f"measure {measure.digest}").rng() if measure.sampled else UNUSED
+
+
+UNUSED = Stream(bytes(32)).rng()
+
+
+def _type_and_place(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
+
+
+def mask(data: Microdata, method: Method, *, seed: int) -> Microdata:
+    """One masked file for study, replicate 0 of `method`, without a plan. It may not be released.
+
+    >>> from sdcmap import Noise, demo
+    >>> persons = demo.population(100, seed=1)
+    >>> len(mask(persons, Noise(on="wage"), seed=1))
+    100
+    """
+    return method.apply(data, Candidate(method).stream(seed))
+
+
+def score(
+    original: Any, masked: Any, measures: Measure | Sequence[Measure], *, by: str | None = None, seed: int = 0
+) -> dict[str, Estimate]:
+    """The measures of a masked file from any tool, named by their text.
+
+    Parameters
+    ----------
+    original : Microdata, with keys, numeric variables and weight stated; or a path or frame.
+    masked : Microdata, path or frame with the same columns; rows in the same order, or matched by a column.
+    by : name of an id column in both files that says which record is which.
+    seed : for measures that draw random numbers.
+
+    A measure that has no value raises Undefined with the reason.
+    """
+    original = original if isinstance(original, Microdata) else read(original)
+    aligned = align(original, masked, by=by)
+    measures = [measures] if isinstance(measures, Measure) else list(measures)
+    stream = Stream.of_seed(seed, "score")
+    return {m.text: m.apply(original, aligned, _rng_of(m, stream)) for m in measures}
+
+
+def score_file(
+    original: Microdata, masked: Any, measures: Sequence[Measure], *, by: str | None = None, seed: int = 0
+) -> list[ScoreRow]:
+    """As `score`, but one row a measure, with status and reason where there is no value."""
+    aligned = align(original, masked, by=by)
+    return [score_row(measure, original, aligned, Stream.of_seed(seed, "score")) for measure in measures]

@@ -1,0 +1,276 @@
+"""Plans: what to make, what to measure, how to choose. A list of values, fixed before the first score."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from numpy.random import Generator
+
+from sdcmap.core.grid import Grid, decode_grid
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.core.rule import Rule
+from sdcmap.core.streams import Stream
+from sdcmap.core.value import Value, decode
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError, SdcmapError, did_you_mean
+from sdcmap.files.reading import Source
+from sdcmap.methods import Identity
+
+_PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "data")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One release that could be made: a method and a replicate number."""
+
+    method: Method
+    replicate: int = 0
+
+    @cached_property
+    def id(self) -> str:
+        """Twelve hexadecimal digits that name the candidate in every study."""
+        return hashlib.sha256(f"{self.method.digest}/{self.replicate}".encode()).hexdigest()[:12]
+
+    def stream(self, seed: int) -> Stream:
+        """The candidate's own random stream: HMAC-SHA256(seed, spec digest and replicate)."""
+        return Stream.of_seed(seed, self.method.digest, str(self.replicate))
+
+    def rng(self, seed: int) -> Generator:
+        """The numpy generator of that stream."""
+        return self.stream(seed).rng()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to make and measure, and how to choose.
+
+    Parameters
+    ----------
+    methods : masking methods and grids of them. `Identity()`, the end where everything is released, is always added.
+    measures : risk and utility measures, each written once.
+    replicates : random draws of each method, at least 1; a method without randomness has one candidate.
+    risk, utility : the measures on the two axes of the map, by name or value; default: the first of each kind.
+        Several risk measures are taken at their worst.
+    limits : the largest tolerable value of each measure in `risk`, needed when these have different units.
+    rule : how to choose; fix it, with its limits, before the first score.
+    data : where the data lie and what their columns are, for plans kept in a file.
+    seed : the secret behind every random number, 256 random bits unless stated. A seed that was not stated is settled by
+        the study. It is in no repr, TOML, digest or comparison, and `release` refuses one below 128 bits.
+
+    Examples
+    --------
+    >>> from sdcmap import Hellinger, SmallCells, Swap, grid
+    >>> plan = Plan(grid(Swap, on=["sex", "age"], rate=[0.01, 0.05]), [SmallCells(), Hellinger()], replicates=10)
+    >>> plan.count
+    41
+    """
+
+    methods: Any  # given as one or a list; held as a tuple of methods and grids
+    measures: Any  # given as one or a list; held as a tuple of measures
+    replicates: int = 1
+    risk: Any = ()  # given by name or value, one or a list; held as a tuple of names
+    utility: Any = ""
+    limits: tuple[float, ...] = ()
+    rule: Rule | None = None
+    data: Source | None = None
+    seed: int = field(default=-1, repr=False, compare=False)
+    seed_stated: bool = field(default=True, repr=False, compare=False, init=False)
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("methods", _listed(self.methods))
+        put("measures", _listed(self.measures))
+        put("risk", tuple(map(str, _listed(self.risk))))
+        put("utility", str(self.utility))
+        put("limits", tuple(map(float, _listed(self.limits))))
+        if self.seed == -1:
+            put("seed", secrets.randbits(256))
+            put("seed_stated", False)
+        measures = [m for m in self.measures if isinstance(m, Measure)]
+        risk = tuple(_measure_named(name, measures) for name in self.risk)
+        put("risk", risk or tuple(m.text for m in measures if m.axis == "risk")[:1])
+        utility = _measure_named(self.utility, measures)
+        put("utility", utility or next((m.text for m in measures if m.axis == "utility"), ""))
+        problems = list(self._problems())
+        if problems:
+            raise PlanError(problems)
+
+    def _problems(self) -> Iterator[str]:
+        for method in self.methods:
+            if not isinstance(method, Method | Grid):
+                yield f"Plan.methods holds a {type(method).__name__}, which is no method."
+        for measure in self.measures:
+            if not isinstance(measure, Measure):
+                yield f"Plan.measures holds a {type(measure).__name__}, which is no measure."
+        if not isinstance(self.replicates, int) or self.replicates < 1:
+            yield f"Plan.replicates must be in [1, inf). Got {self.replicates!r}."
+        if not isinstance(self.seed, int) or self.seed < 0:
+            yield "Plan.seed must be a whole number of at least 0."
+        names = [m.text for m in self.measures if isinstance(m, Measure)]
+        if not names:
+            yield "Plan.measures must hold at least one measure."
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            yield f"Plan.measures holds {name} twice."
+        for name in (*self.risk, *([self.utility] if self.utility else [])):
+            if name not in names:
+                yield f"the axis {name!r} is none of the plan's measures.{did_you_mean(name, names)}"
+        for name in self.rule.measures if self.rule else ():
+            if name not in names:
+                yield f"the rule reads {name!r}, which is none of the plan's measures.{did_you_mean(name, names)}"
+        if self.limits and len(self.limits) != len(self.risk):
+            yield f"Plan.limits must hold one limit for each of {len(self.risk)} risk measures. Got {len(self.limits)}."
+
+    # ---- candidates -------------------------------------------------------------------------------------------
+    @cached_property
+    def expanded(self) -> tuple[Method, ...]:
+        """Every method once, grids unfolded, `Identity()` first."""
+        found: dict[str, Method] = {Identity().digest: Identity()}
+        for entry in self.methods:
+            for method in entry if isinstance(entry, Grid) else (entry,):
+                found.setdefault(method.digest, method)
+        return tuple(found.values())
+
+    @property
+    def candidates(self) -> Iterator[Candidate]:
+        """Every candidate, replicate by replicate, so that a stopped sweep has whole replicates."""
+        for replicate in range(self.replicates):
+            for method in self.expanded:
+                if method.random or replicate == 0:
+                    yield Candidate(method, replicate)
+
+    @property
+    def count(self) -> int:
+        """Number of candidates."""
+        return sum(self.replicates if method.random else 1 for method in self.expanded)
+
+    def find(self, name: str) -> Candidate:
+        """The candidate whose id begins with `name`."""
+        found = [candidate for candidate in self.candidates if candidate.id.startswith(name)]
+        if len(found) != 1 or not name:
+            what = "no candidate" if not found else f"{len(found)} candidates"
+            raise PlanError(f"{what} of this plan begin with {name!r}: give the id that `sdcmap choose` prints.")
+        return found[0]
+
+    def make(self, data: Microdata, choice: Any) -> Microdata:
+        """A candidate made again, with its secret `origin`: `choice` is a Choice, a Candidate or an id."""
+        name = choice if isinstance(choice, str) else getattr(choice, "candidate", None) or getattr(choice, "id", None)
+        if not name:
+            raise PlanError("the choice is to release nothing, so there is no candidate to make.")
+        candidate = self.find(name)
+        return candidate.method.apply(data, candidate.stream(self.seed))
+
+    def settle_seed(self, seed: int) -> None:
+        """Take the study's seed when none was stated."""
+        if not self.seed_stated:
+            object.__setattr__(self, "seed", seed)
+
+    def problems_with(self, data: Microdata) -> list[str]:
+        """Everything in which the plan does not fit these data, each once."""
+        parts: tuple[Method | Measure, ...] = (*self.expanded, *self.measures)
+        found: dict[str, None] = {}
+        for part in parts:
+            found |= dict.fromkeys(part.misfits(data))
+        if self.data is None and not data.keys and not data.numeric:
+            found["the data have no keys and no numeric variables: state roles when reading them."] = None
+        return list(found)
+
+    # ---- TOML -------------------------------------------------------------------------------------------------
+    def toml(self) -> str:
+        """The plan as a person would write it; the seed is left out."""
+        import tomli_w
+
+        table: dict[str, Any] = {"replicates": self.replicates, "risk": list(self.risk), "utility": self.utility}
+        if self.limits:
+            table["limits"] = list(self.limits)
+        for name in ("rule", "data"):
+            part: Value | None = getattr(self, name)
+            if part is not None:
+                table[name] = {key: value for key, value in part.spec().items() if name == "rule" or key != "type"}
+        table["methods"] = [method.spec() for method in self.methods]
+        table["measures"] = [measure.spec() for measure in self.measures]
+        return tomli_w.dumps(table)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the TOML: the plan without its seed."""
+        return hashlib.sha256(self.toml().encode()).hexdigest()
+
+    @staticmethod
+    def read(path: str | Path, *, seed: int = -1) -> Plan:
+        """The plan in a TOML file; PlanError with every problem at once."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise PlanError(f"{path} cannot be read as a plan.") from None
+        return Plan.from_toml(text, seed=seed)
+
+    @staticmethod
+    def from_toml(text: str, *, seed: int = -1) -> Plan:
+        """The plan in a TOML text; PlanError with every problem at once."""
+        try:
+            table = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise PlanError(f"the plan is not TOML: {error}.") from None
+        problems = [f"a plan has no part {name!r}.{did_you_mean(name, _PARTS)}" for name in table if name not in _PARTS]
+        given: dict[str, Any] = {name: table[name] for name in table if name in _PARTS}
+        for name, base in (("methods", Method), ("measures", Measure)):
+            given[name] = _decoded_list(name, given.get(name, []), base, problems)
+        for name, part_base in (("rule", Rule), ("data", Source)):
+            if name in given:
+                spec = (
+                    given[name]
+                    if name == "rule" or not isinstance(given[name], Mapping)
+                    else {**given[name], "type": "Source"}
+                )
+                given[name] = _decoded(f"[{name}]", spec, part_base, problems)
+        try:
+            plan = Plan(**given, seed=seed)
+        except PlanError as error:
+            plan, problems = None, [*problems, *error.problems]
+        except (TypeError, ValueError):
+            plan, problems = None, [*problems, "risk and limits must be lists, utility a text."]
+        if plan is None or problems:
+            raise PlanError(problems)
+        return plan
+
+
+def _measure_named(name: str, measures: Sequence[Measure]) -> str:
+    """The text of a measure that is named by its class alone, where only one is meant; else the name as it is."""
+    of_class = [m.text for m in measures if type(m).__name__ == name]
+    return of_class[0] if len(of_class) == 1 else name
+
+
+def _listed(given: Any) -> tuple[Any, ...]:
+    single = isinstance(given, str | Value | Grid | int | float)
+    return (given,) if single else tuple(given)
+
+
+def _decoded(where: str, spec: Any, base: type[Value], problems: list[str]) -> Any:
+    if not isinstance(spec, Mapping):
+        problems.append(f"{where} must be a table.")
+        return None
+    try:
+        return decode_grid(spec, base) if isinstance(spec.get("grid"), Mapping) else decode(spec, base)
+    except SdcmapError as error:
+        problems += [f"{where}: {problem}" for problem in getattr(error, "problems", (str(error),))]
+    except (TypeError, KeyError, AttributeError):
+        problems.append(f"{where}: `grid` must hold lists, or tables with `subsets` and `sizes`.")
+    return None
+
+
+def _decoded_list(name: str, specs: Any, base: type[Value], problems: list[str]) -> list[Any]:
+    if not isinstance(specs, Sequence) or isinstance(specs, str):
+        problems.append(f"{name} must be written as [[{name}]] tables.")
+        return []
+    decoded: Iterable[Any] = (_decoded(f"{name}[{i}]", s, base, problems) for i, s in enumerate(specs, 1))
+    return [value for value in decoded if value is not None]

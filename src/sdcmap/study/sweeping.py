@@ -1,0 +1,169 @@
+"""The sweep: every candidate of a plan made and scored, each number stored once, whatever the engine."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from sdcmap.core.measure import Measure
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError
+from sdcmap.files.blocks import check_room
+from sdcmap.files.working_copy import write_copy
+from sdcmap.kernels.room import limit_memory
+from sdcmap.study.engines import check_engine, crew, run_all
+from sdcmap.study.folder import Study
+from sdcmap.study.jobs import Job
+from sdcmap.study.plan import Candidate, Plan
+from sdcmap.study.progress import Progress, bar
+from sdcmap.study.scores import Scores
+from sdcmap.study.worker import run_here
+
+Done = dict[str, tuple[str, frozenset[str]]]  # candidate id -> its status and the measures it has
+
+
+def sweep(
+    data: Microdata,
+    plan: Plan,
+    study: str | Path | None = None,
+    *,
+    workers: int | None = None,
+    engine: str | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    memory: int = 0,
+) -> Scores:
+    """Make and score every candidate of `plan`; go on where an earlier sweep of the study stopped.
+
+    Parameters
+    ----------
+    study : folder to keep the scores in; None keeps them in memory.
+    workers : number of workers; by default one per core this process may use.
+    engine : "serial", "threads", "processes" (default; serial with one worker), "dask" (a cluster on this machine) or
+        "dask://HOST:PORT". Rows are the same.
+    executor : an executor of your own instead, such as a Dask client's `client.get_executor(pure=False)`.
+    memory : bytes that the sweep may use on this machine (0: no limit); large arrays then lie in files of the study. Data
+        with more rows than memory come from `read_in_blocks`.
+    progress : called with (candidates done, candidates in all); by default a bar, where a person looks on.
+
+    A candidate that cannot be made, and a measure that has no value, are recorded with the reason; nothing ends the
+    sweep. Ctrl-C leaves a valid study.
+    """
+    workers = workers or len(os.sched_getaffinity(0))
+    engine = engine or ("serial" if workers == 1 else "processes")
+    check_engine(engine)
+    crowd = 1 + workers if engine == "processes" else 1  # processes on this machine, this one included
+    check_room(memory, len(data), crowd)
+    problems = plan.problems_with(data)
+    if problems:
+        raise PlanError(problems)
+    kept = Study.begin(study, data, plan)
+    with (
+        kept.writing(),
+        _limited(memory // crowd, kept.path),
+        threadpool_limits(1),
+        bar() if progress is None else nullcontext(progress) as report,
+    ):
+        kept.add_measures(plan.measures, data)
+        done = kept.done()
+        finished = plan.count - sum(1 for _ in _lacking(done, plan)) if done else 0
+        report(finished, plan.count)
+        for job in _first_of_each_class(done, plan):  # compiles the kernels before workers start
+            kept.add(run_here(data, [job]))
+            done[job.candidate.id] = ("ok", frozenset(measure.text for measure in plan.measures))
+            finished += 1
+        if finished < plan.count:
+            with tempfile.TemporaryDirectory(prefix="sdcmap-") as folder:
+                copy = None
+                if executor is not None or engine not in ("serial", "threads"):
+                    copy = kept.path.resolve() if kept.path else write_copy(data, Path(folder))
+                todo = (_job(candidate, measures, plan) for candidate, measures in _lacking(done, plan))
+                with crew(engine, workers, executor, data, copy, memory // crowd) as (make, run):
+                    for batch in run_all(todo, run, make, workers):
+                        kept.add(batch)
+                        finished += len(batch)
+                        report(finished, plan.count)
+        report(plan.count, plan.count)
+    scores = kept.scores(plan)
+    kept.connection.close()
+    return scores
+
+
+@contextmanager
+def _limited(memory: int, folder: Path | None) -> Iterator[None]:
+    limit_memory(memory, folder or Path(tempfile.gettempdir()))
+    try:
+        yield
+    finally:
+        limit_memory(0, Path())
+
+
+def _lacking(done: Done, plan: Plan) -> Iterator[tuple[Candidate, tuple[Measure, ...]]]:
+    """Each candidate that lacks a score, with the measures it lacks."""
+    for candidate in plan.candidates:
+        status, have = done.get(candidate.id, ("", None))
+        lacking = plan.measures if have is None else tuple(m for m in plan.measures if m.text not in have)
+        if status in ("", "ok") and lacking:
+            yield candidate, lacking
+
+
+def _job(candidate: Candidate, measures: tuple[Measure, ...], plan: Plan) -> Job:
+    return Job(candidate, candidate.stream(plan.seed).key, measures)
+
+
+def _first_of_each_class(done: Done, plan: Plan) -> Iterator[Job]:
+    classes = {type(method) for method in plan.expanded}
+    for candidate, measures in _lacking(done, plan):
+        if type(candidate.method) in classes:
+            classes.remove(type(candidate.method))
+            yield _job(candidate, measures, plan)
+        if not classes:
+            return
+
+
+def cost_guess(data: Microdata, plan: Plan, limit: float = 2.0) -> float:
+    """Seconds one worker would need, from a few candidates made and scored for at most `limit` seconds; a guess."""
+    methods = plan.expanded
+    step = max(1, len(methods) // 8)
+    sample = [Candidate(method) for method in methods[1::step] or methods]
+    started = time.perf_counter()
+    seconds = []
+    for candidate in sample:
+        for _ in range(2):  # the second time without compilation and first views
+            rows = run_here(data, [_job(candidate, plan.measures, plan)])
+        seconds.append(rows[0].seconds)
+        if time.perf_counter() - started > limit:
+            break
+    return plan.count * sum(seconds) / len(seconds)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far the sweep of a study has come; `refused`: (method, candidates, reason) of those that could not be made."""
+
+    total: int
+    done: int
+    counts: dict[str, int]
+    refused: tuple[tuple[str, int, str], ...]
+
+
+def standing(study: Path, plan: Plan | None = None) -> Standing:
+    """How far a study has come with its plan, or with one that has grown; it may be read while a sweep writes."""
+    opened = Study.open(study)
+    plan = plan or opened.plan
+    with closing(opened.connection) as connection:
+        done = opened.done()
+        counts = dict(connection.execute("select status, count(*) from candidate group by status").fetchall())
+        refused = connection.execute(
+            "select method, count(*), min(reason) from candidate where status <> 'ok' group by method order by 1"
+        ).fetchall()
+    left = sum(1 for _ in _lacking(done, plan))
+    return Standing(plan.count, plan.count - left, counts, tuple(refused))

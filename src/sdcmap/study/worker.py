@@ -1,0 +1,38 @@
+"""What a worker does: it opens the working copy once, keeps to one thread, and runs chunks of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from sdcmap.data.microdata import Microdata
+from sdcmap.files.working_copy import open_copy
+from sdcmap.kernels.room import limit_memory
+from sdcmap.study.jobs import CandidateRow, Job, run_job
+
+
+def run_here(data: Microdata, jobs: Sequence[Job]) -> list[CandidateRow]:
+    """Run jobs on data of this process."""
+    return [run_job(data, job) for job in jobs]
+
+
+def run_at(path: str, digest: str, memory: int, jobs: Sequence[Job]) -> list[CandidateRow]:
+    """Run jobs on the working copy at `path`, opened once per worker, in so much memory (0: as much as there is)."""
+    one_thread()
+    limit_memory(memory, Path(path))
+    return run_here(opened(path, digest), jobs)
+
+
+@cache
+def one_thread() -> None:
+    """Keep BLAS to one thread in this worker from now on, so that sums come out the same everywhere."""
+    threadpool_limits(1)
+
+
+@cache
+def opened(path: str, digest: str) -> Microdata:
+    """The working copy at `path`, opened once per worker."""
+    return open_copy(Path(path), digest)

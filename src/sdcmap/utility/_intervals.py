@@ -1,0 +1,230 @@
+"""What a data user estimates: means, proportions and regressions, each with its 95 % interval, before and after masking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from sdcmap.core.measure import Estimate
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.errors import Undefined
+from sdcmap.kernels.statistics.regression import Design, Fit, least_squares, logit, products
+from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers, sound_weights
+
+NORMAL_95 = 1.959963984540054
+Label = tuple[str, ...]  # what is estimated: ("wage",), ("sex", "male"), or a formula, its term, and categories
+
+
+class Interval(NamedTuple):
+    """A 95 % interval."""
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+
+class Formula(NamedTuple):
+    """A regression: the response, and terms of one variable or of the product of several."""
+
+    response: str
+    terms: tuple[tuple[str, ...], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.response, *(name for term in self.terms for name in term))))
+
+
+def read_formula(text: str) -> Formula | None:
+    """The regression that a text such as "wage ~ age + sex + age:sex" names; None where it cannot be read.
+
+    >>> read_formula("wage ~ age + age:sex").terms
+    (('age',), ('age', 'sex'))
+    """
+    response, _, right = text.partition("~")
+    terms = tuple(tuple(name.strip() for name in term.split(":")) for term in right.split("+"))
+    found = Formula(response.strip(), terms)
+    fine = all(found.names) and found.response not in found.names[1:] and len(set(terms)) == len(terms)
+    return found if fine and all(found.response not in term for term in terms) else None
+
+
+@dataclass(frozen=True)
+class IntervalMeasure(WeightedMeasure):
+    """A measure of the 95 % intervals of means, proportions and regression coefficients before and after masking.
+
+    Fields: `on`, variables whose means (numeric) or proportions (others) are estimated, and `models`, regressions.
+    """
+
+    paired: ClassVar[bool] = False
+    missing: ClassVar[str] = "left out, in each file on its own; from a regression, records with any of them"
+
+    models: tuple[str, ...] = ()
+
+    def problems(self) -> Iterator[str]:
+        for text in self.models:
+            if read_formula(text) is None:
+                yield f'.models must be texts such as "wage ~ age + sex". Got {text!r}.'
+
+    def _single(self, data: Microdata) -> tuple[str, ...]:
+        return self.on or (() if self.models else keys_and_numbers(data))
+
+    def _formulas(self) -> Mapping[str, Formula]:
+        return {text: found for text in self.models if (found := read_formula(text)) is not None}
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        named = (name for formula in self._formulas().values() for name in formula.names)
+        return tuple(dict.fromkeys((*self._single(data), *named)))
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        for text, formula in self._formulas().items():
+            if formula.response in data.names:
+                levels = data.column(formula.response).levels
+                if levels is not None and len(levels.drop_nulls()) != 2:
+                    yield f"the response of {text!r} must be numeric or have 2 categories."
+
+    def compared(self, original: Microdata, masked: Microdata) -> list[tuple[str, Interval, Interval | None]]:
+        """Of each quantity: what it is of, its interval in the original, and in the released file, None where that no
+        longer tells it. What the original does not tell is left out."""
+        self.checked(original)
+        before = original.remember(("intervals", self), lambda: self._intervals(original, original))
+        untouched = masked.base is original and masked.origin is None and self._untouched(masked)
+        after = before if untouched else self._intervals(masked, original)
+        if not before:
+            raise Undefined("none of these means, proportions or regressions can be estimated from the original.")
+        return [(label[0], interval, after.get(label)) for label, interval in before.items()]
+
+    def _untouched(self, masked: Microdata) -> bool:
+        return masked.changes.keys().isdisjoint(self.with_weight(masked, *self.variables(masked)))
+
+    def _intervals(self, data: Microdata, original: Microdata) -> dict[Label, Interval]:
+        weights = sound_weights(data) if self.weighted else None
+        found: dict[Label, Interval] = {}
+        for name in self._single(original):
+            found |= _of_variable(data, name, weights)
+        for text, formula in self._formulas().items():
+            found |= _of_regression(data, original, text, formula, weights)
+        return found
+
+
+def over_quantities(losses: list[tuple[str, float]], lost: int) -> Estimate:
+    """The mean over all quantities; in `parts` the mean of each variable and model, and the share that was lost."""
+    parts: dict[str, list[float]] = {}
+    for name, loss in losses:
+        parts.setdefault(f"on {name}", []).append(loss)
+    means = {name: float(np.mean(own)) for name, own in parts.items()} if len(parts) > 1 else {}
+    return Estimate(float(np.mean([loss for _, loss in losses])), None, means | {"lost": lost / len(losses)})
+
+
+def _interval(estimate: float, variance: float) -> Interval:
+    reach = NORMAL_95 * float(np.sqrt(max(variance, 0.0)))
+    return Interval(float(estimate) - reach, float(estimate) + reach)
+
+
+def _of_mean(y: Array, weights: Array | None) -> Interval | None:
+    """Of the (weighted) mean with variance s^2/n; n = (sum w)^2/sum w^2 (Kish)."""
+    w = np.ones(len(y)) if weights is None else weights
+    total = w.sum()
+    count = total**2 / (w**2).sum() if total > 0 else 0.0
+    if count <= 1 + 1e-9:
+        return None
+    mean = y[0] if y.min() == y.max() else w @ y / total
+    return _interval(mean, w @ (y - mean) ** 2 / total / (count - 1))
+
+
+def _of_variable(data: Microdata, name: str, weights: Array | None) -> dict[Label, Interval]:
+    """The mean of a numeric variable, or the proportion of each category that occurs."""
+    known = ~data.missing(name)
+    w = None if weights is None else weights[known]
+    levels = data.column(name).levels
+    if levels is None:
+        interval = _of_mean(data.numbers(name)[known], w)
+        return {} if interval is None else {(name,): interval}
+    codes, texts = data.codes(name)[known], levels.to_list()
+    found = {(name, str(texts[c])): _of_mean((codes == c).astype(np.float64), w) for c in np.unique(codes)}
+    return {label: interval for label, interval in found.items() if interval is not None}
+
+
+def _of_regression(
+    data: Microdata, original: Microdata, text: str, formula: Formula, weights: Array | None
+) -> dict[Label, Interval]:
+    """The coefficients of one regression, linear or (of a response with two categories) logistic."""
+    rows = np.flatnonzero(~np.logical_or.reduce([data.missing(name) for name in formula.names]))
+    w = None if weights is None else weights[rows]
+    if len(rows) == 0 or (w is not None and not w.sum() > 0):
+        return {}
+    design, labels = _design(data, original, formula, rows)
+    linear = [one.column(formula.response).levels is None for one in (original, data)]
+    if linear[0] != linear[1]:
+        return {}
+    if linear[0]:
+        fit = least_squares(design, data.numbers(formula.response)[rows], w)
+    else:
+        fit = _logit(design, _event(data, original, formula.response, rows), w)
+    if fit is None:
+        return {}
+    spread = np.diag(fit.covariance)
+    return {(text, *label): _interval(b, v) for label, b, v in zip(labels, fit.slopes, spread, strict=True)}
+
+
+def _event(data: Microdata, original: Microdata, name: str, rows: Array) -> Array | None:
+    """1 where the response has the second of the original's two categories; None where it has any other than the two."""
+    known, own = _texts(original, name), _texts(data, name)
+    text = np.array(own)[data.codes(name)[rows]]
+    return (text == known[1]).astype(np.float64) if np.isin(text, known[:2]).all() else None
+
+
+def _texts(data: Microdata, name: str) -> list[str]:
+    """The categories as texts, missing ones last."""
+    levels = data.column(name).levels
+    return [] if levels is None else [str(level) for level in levels.to_list()]
+
+
+def _logit(design: Design, y: Array | None, weights: Array | None) -> Fit | None:
+    if y is None or design.rows <= len(design.terms) or y.min() == y.max():
+        return None
+    w = np.ones(len(y)) if weights is None else weights
+    fit, p = logit(design, y * w, (1 - y) * w)
+    if weights is None:
+        return fit
+    meat = sum(products(x, (w * (y - p))[at] ** 2) for at, x in design.blocks())
+    return Fit(fit.slopes, fit.covariance @ meat @ fit.covariance)
+
+
+def _design(data: Microdata, original: Microdata, formula: Formula, rows: Array) -> tuple[Design, list[Label]]:
+    """The columns of the regression and what each is of; the first category that the original has is the reference."""
+    columns: list[Array] = []
+    own: dict[str, list[tuple[int, str]]] = {}
+    for name in formula.names[1:]:
+        levels = data.column(name).levels
+        if levels is None:
+            own[name] = [(len(columns), "")]
+            columns.append(data.numbers(name)[rows])
+            continue
+        codes, own[name] = data.codes(name)[rows], []
+        reference = _reference(original, name)
+        for code in np.unique(codes):
+            text = str(levels[int(code)])
+            if text != reference:
+                own[name].append((len(columns), text))
+                columns.append(codes == code)
+    terms: list[tuple[int, ...]] = [()]
+    labels: list[Label] = [("",)]
+    for term in formula.terms:
+        made: list[tuple[tuple[int, ...], Label]] = [((), (":".join(term),))]
+        for name in term:
+            made = [((*at, column), (*label, text)) for at, label in made for column, text in own[name]]
+        terms += [at for at, _ in made]
+        labels += [label for _, label in made]
+    return Design(tuple(columns), tuple(terms), len(rows)), labels
+
+
+def _reference(original: Microdata, name: str) -> str | None:
+    levels = original.column(name).levels
+    known = ~original.missing(name)
+    return None if levels is None or not known.any() else str(levels[int(original.codes(name)[known].min())])

@@ -1,0 +1,378 @@
+"""A release from choice to folder: what is written, what it says, and that nothing secret leaves the room."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from sdcmap.bundle import Check, Release, release
+from sdcmap.study.plan import Candidate
+
+SEED = 0x9F3C5A7719E2D4B86A0F1C3E5D7B9A2C4E6F80123456789ABCDEF0123456789B  # 256 bits
+KEYS, WEIGHTS = ["age", "sex", "region"], [100.5, 200.25, 300.0]
+
+
+def people(rows: int = 600, seed: int = 1) -> pl.DataFrame:
+    """Persons with everything a release must look after."""
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "pid": [f"P{number:05d}" for number in rng.permutation(rows)],
+            "hh": 7000 + np.sort(rng.integers(0, rows // 2, rows)),
+            "psu": rng.choice(["north-7", "south-3", "west-9"], rows),
+            "age": rng.integers(18, 60, rows),
+            "sex": rng.choice(["f", "m"], rows),
+            "region": pl.Series(rng.choice(["A", "B", "C"], rows), dtype=pl.Enum(["A", "B", "C", "Emptied"])),
+            "income": 10 * rng.integers(50, 9000, rows),
+            "rent": rng.integers(20_000, 90_000, rows) / 100,
+            "w": rng.choice(WEIGHTS, rows),
+        }
+    )
+
+
+ROLES: dict[str, Any] = {
+    "keys": KEYS, "sensitive": ["income", "rent"], "identifiers": "pid", "weight": "w", "household": "hh",
+    "stratum": "psu", "kinds": {"age": "ordinal"},
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A ledger of the test's own."""
+    monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "ledger"))
+    return tmp_path / "ledger"
+
+
+@pytest.fixture
+def persons() -> sm.Microdata:
+    return sm.read(people(), **ROLES)
+
+
+def plan_of(*methods: sm.Method, **parts: Any) -> sm.Plan:
+    """A plan whose line (SmallCells at most 0.9) everything passes, unless stated otherwise."""
+    given: dict[str, Any] = {"rule": sm.Threshold(risk=0.9), "seed": SEED, "replicates": 2} | parts
+    measures = given.pop("measures", [sm.SmallCells(on=KEYS), sm.Hellinger(), sm.IL1s(on=["income"])])
+    return sm.Plan(list(methods), measures, **given)
+
+
+def chosen(plan: sm.Plan, place: int = 0) -> Candidate:
+    """The first draw of a plan's method, `Identity` not counted."""
+    return Candidate(plan.expanded[1 + place])
+
+
+SWAP_AND_NOISE = sm.Chain([sm.Swap(on=["region"], rate=0.2), sm.Noise(on=["income", "rent"], variance=0.3)])
+
+
+@pytest.fixture
+def written(persons: sm.Microdata, tmp_path: Path) -> Path:
+    plan = plan_of(SWAP_AND_NOISE)
+    return release(persons, plan, chosen(plan)).write(tmp_path / "public")
+
+
+def failed(found: Release) -> dict[str, str]:
+    return {check.name: check.sentence for check in found.check() if not check.passed}
+
+
+# ---- what is written ------------------------------------------------------------------------------------------
+def test_a_release_holds_the_listed_names_and_nothing_else(written: Path, tmp_path: Path) -> None:
+    names = {"data.parquet", "codebook.json", "codebook.md", "note.md", "note.json", "SHA256SUMS"}
+    assert {path.name for path in written.iterdir()} == names
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".part")] == []
+    assert written.stat().st_mode & 0o077 == 0, "private until somebody opens it"
+
+
+def test_checksums_are_those_of_the_files(written: Path) -> None:
+    lines = (written / "SHA256SUMS").read_text().splitlines()
+    assert {line.split("  ")[1] for line in lines} == {p.name for p in written.iterdir()} - {"SHA256SUMS"}
+    for line in lines:
+        digest, name = line.split("  ")
+        assert hashlib.sha256((written / name).read_bytes()).hexdigest() == digest
+
+
+def test_identifiers_are_dropped_and_all_else_stays(written: Path, persons: sm.Microdata) -> None:
+    frame = pl.read_parquet(written / "data.parquet")
+    assert frame.columns == [name for name in persons.names if name != "pid"]
+    assert frame.height == len(persons)
+    assert not re.search(rb"P0\d{4}", (written / "data.parquet").read_bytes())
+
+
+def test_types_stay_and_numbers_have_the_originals_granularity(written: Path) -> None:
+    frame, before = pl.read_parquet(written / "data.parquet"), people()
+    assert frame["income"].dtype == before["income"].dtype == pl.Int64
+    assert (frame["income"] % 10 == 0).all(), "the original counts in tens"
+    assert (frame["rent"] * 100 - (frame["rent"] * 100).round()).abs().max() < 1e-6, "the original counts in cents"
+    assert frame["rent"].n_unique() > 100 and set(frame["income"]) != set(before["income"])
+
+
+def test_an_emptied_category_is_named_nowhere(written: Path) -> None:
+    assert pl.read_parquet(written / "data.parquet")["region"].dtype == pl.Enum(["A", "B", "C"])
+    for path in written.iterdir():
+        assert b"Emptied" not in path.read_bytes(), path.name
+
+
+def test_households_and_strata_are_renumbered_and_stay_together(written: Path, persons: sm.Microdata) -> None:
+    frame, before = pl.read_parquet(written / "data.parquet"), people()
+    size = before["hh"].n_unique()
+    assert frame["hh"].dtype == pl.Int64 and sorted(frame["hh"].unique()) == list(range(1, size + 1))
+    assert sorted(frame["psu"].unique()) == ["1", "2", "3"]
+    rows = place_of_each_record(len(before))
+    assert frame[rows].select("age", "sex", "w").equals(before.select("age", "sex", "w")), "the same persons"
+    pairs = pl.DataFrame({"old": before["hh"], "new": frame["hh"][rows]}).unique()
+    assert len(pairs) == size, "one new number for each household"
+    assert abs(np.corrcoef(pairs["old"], pairs["new"])[0, 1]) < 0.3, "and not in the old order"
+    assert pl.DataFrame({"old": before["psu"], "new": frame["psu"][rows]}).n_unique() == 3
+
+
+def place_of_each_record(rows: int) -> list[int]:
+    """Where each record went: the order is made again with the candidate's own stream."""
+    order = Candidate(SWAP_AND_NOISE).stream(SEED).child("release rows").rng().permutation(rows)
+    return [int(place) for place in np.argsort(order)]
+
+
+def test_rows_are_shuffled(written: Path) -> None:
+    frame, before = pl.read_parquet(written / "data.parquet"), people()
+    together = (frame["age"] == before["age"]) & (frame["sex"] == before["sex"]) & (frame["w"] == before["w"])
+    assert together.mean() < 0.1
+
+
+def test_identity_is_released_unchanged_but_for_its_order(persons: sm.Microdata, tmp_path: Path) -> None:
+    plan = plan_of()
+    folder = release(persons, plan, Candidate(sm.Identity())).write(tmp_path / "public")
+    columns = ["age", "sex", "income", "rent", "w"]
+    assert (
+        pl.read_parquet(folder / "data.parquet")
+        .select(columns)
+        .sort(columns)
+        .equals(people().select(columns).sort(columns))
+    )
+
+
+def test_the_same_candidate_is_the_same_file_and_another_draw_is_not(persons: sm.Microdata, tmp_path: Path) -> None:
+    plan = plan_of(SWAP_AND_NOISE)
+    first, second, other = (
+        release(persons, plan, Candidate(SWAP_AND_NOISE, r), ledger=tmp_path / f"l{i}").write(tmp_path / str(i))
+        for i, r in enumerate([0, 0, 1])
+    )
+    same = [(folder / "data.parquet").read_bytes() for folder in (first, second, other)]
+    assert same[0] == same[1] != same[2]
+
+
+# ---- what it says ---------------------------------------------------------------------------------------------
+def test_the_note_tells_all_that_a_user_needs(written: Path) -> None:
+    note, page = json.loads((written / "note.json").read_text()), (written / "note.md").read_text()
+    assert note["method"] == SWAP_AND_NOISE.spec() and SWAP_AND_NOISE.text in page
+    assert note["masked"] == ["region", "income", "rent"] and "age" in note["not_masked"]
+    assert note["renumbered_at_random"] == ["hh", "psu"]
+    assert note["kept_exactly"] == SWAP_AND_NOISE.kept and SWAP_AND_NOISE.distorted in page
+    assert [amount["measure"] for amount in note["distorted_by"]] == ["Hellinger", "IL1s(on='income')"]
+    assert note["draws_searched"] == 2 and note["made_by"].endswith(sm.__version__)
+    assert note["profile"] == "public-use" and len(note["may_not"]) >= 4
+    for heading in ("What was done", "What is kept", "What may not be done", "How to use it"):
+        assert f"## {heading}" in page
+
+
+def test_scores_in_the_note_have_two_significant_digits(written: Path, persons: sm.Microdata) -> None:
+    note = json.loads((written / "note.json").read_text())
+    for amount in note["distorted_by"]:
+        assert len(re.sub(r"^0\.0*|\.0$|\.", "", repr(amount["value"]))) <= 2
+    masked = plan_of(SWAP_AND_NOISE).make(persons, Candidate(SWAP_AND_NOISE))
+    exact = sm.IL1s(on=["income"]).score(persons, masked, np.random.default_rng(0)).value
+    assert note["distorted_by"][1]["value"] == pytest.approx(exact, rel=0.06)
+
+
+def test_the_draws_searched_are_the_choices(persons: sm.Microdata, tmp_path: Path) -> None:
+    plan = plan_of(SWAP_AND_NOISE, replicates=5)
+    scores = sm.sweep(persons, plan, workers=1)
+    best = sm.RUMap(scores, risk=plan.risk, utility="IL1s(on='income')").choose(sm.Threshold(risk=0.3))
+    assert best.searched == 5
+    note = json.loads((release(persons, plan, best).write(tmp_path / "public") / "note.json").read_text())
+    assert note["draws_searched"] == 5
+
+
+@pytest.mark.parametrize("weight", [True, False])
+def test_the_example_runs(persons: sm.Microdata, tmp_path: Path, weight: bool) -> None:
+    data = persons if weight else persons.only([name for name in persons.names if name != "w"])
+    plan = plan_of(SWAP_AND_NOISE)
+    folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
+    assert run_example(folder) > 100
+
+
+def run_example(folder: Path) -> float:
+    """The example of the note, run as a data user would."""
+    code = re.search(r"```python\n(.*?)```", (folder / "note.md").read_text(), re.DOTALL)
+    assert code is not None and code[1] == json.loads((folder / "note.json").read_text())["example"]
+    done = subprocess.run([sys.executable, "-c", code[1]], cwd=folder, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def test_an_example_without_numbers_counts_categories(tmp_path: Path) -> None:
+    data = sm.read(people().select("age", "sex", "region"), keys="all")
+    plan = plan_of(sm.Swap(on=["sex"], rate=0.1), measures=[sm.SmallCells(), sm.Hellinger()], rule=sm.Threshold(risk=1))
+    folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
+    example = json.loads((folder / "note.json").read_text())["example"]
+    subprocess.run([sys.executable, "-c", example], cwd=folder, check=True, capture_output=True)
+
+
+def test_the_codebook_is_made_from_the_released_values(written: Path) -> None:
+    entries = {entry["name"]: entry for entry in json.loads((written / "codebook.json").read_text())}
+    assert list(entries) == pl.read_parquet(written / "data.parquet").columns
+    assert [category["value"] for category in entries["region"]["categories"]] == ["A", "B", "C"]
+    assert "categories" not in entries["hh"] and entries["hh"]["use"] == "household number"
+    assert entries["income"]["masked"] and not entries["age"]["masked"]
+    assert "## region" in (written / "codebook.md").read_text()
+
+
+def test_a_scientific_use_file_says_for_whom(persons: sm.Microdata, tmp_path: Path) -> None:
+    plan = plan_of(SWAP_AND_NOISE)
+    folder = release(persons, plan, chosen(plan), profile="scientific-use").write(tmp_path / "suf")
+    assert "for researchers under contract" in (folder / "note.md").read_text()
+    with pytest.raises(sm.errors.PlanError, match="Did you mean 'public-use'"):
+        release(persons, plan, chosen(plan), profile="public")
+
+
+# ---- nothing secret leaves ------------------------------------------------------------------------------------
+def secrets_of(data: sm.Microdata, plan: sm.Plan) -> list[bytes]:
+    """What may stand nowhere, in the spellings it could have."""
+    seed = plan.seed.to_bytes(32, "big")
+    texts = [hex(plan.seed)[2:], hex(plan.seed)[2:].upper(), str(plan.seed), data.digest, plan.digest]
+    return [*(text.encode() for text in texts), seed, seed[::-1], bytes.fromhex(data.digest)]
+
+
+def test_no_secret_is_in_the_bundle_or_the_ledger(written: Path, persons: sm.Microdata, ledger: Path) -> None:
+    plan = plan_of(SWAP_AND_NOISE)
+    forbidden = [*secrets_of(persons, plan), chosen(plan).id.encode()]
+    files = [*written.iterdir(), *(path for path in ledger.iterdir() if path.name != "lock")]
+    assert len(files) >= 8
+    for path in files:
+        content = path.read_bytes()
+        assert [secret for secret in forbidden if secret in content] == [], path.name
+        assert path.parent == ledger or b"replicate" not in content, path.name
+
+
+def test_no_secret_and_no_value_is_in_a_refusal(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:
+    plan = plan_of(sm.Swap(on=["region"], rate=0.01), rule=sm.Threshold(risk=0.0))
+    with pytest.raises(sm.errors.Refused) as caught:
+        release(persons, plan, chosen(plan)).write(tmp_path / "public")
+    text = (str(caught.value) + repr(caught.value)).encode()
+    assert [secret for secret in secrets_of(persons, plan) if secret in text] == []
+    assert "north-7" not in str(caught.value) and "Emptied" not in str(caught.value)
+    assert str(SEED) not in repr(release(persons, plan, chosen(plan)))
+
+
+def test_study_files_are_never_copied(persons: sm.Microdata, tmp_path: Path) -> None:
+    plan = plan_of(SWAP_AND_NOISE)
+    sm.sweep(persons, plan, tmp_path / "study", workers=1)
+    (tmp_path / "study" / "kept").mkdir()
+    (tmp_path / "study" / "kept" / "x.study.parquet").write_text("masked")
+    study = sm.Study.open(tmp_path / "study")
+    folder = release(persons, plan, chosen(plan), study=study).write(tmp_path / "public")
+    assert len(list(folder.rglob("*"))) == 6 and not list(folder.rglob("*study*"))
+
+
+def test_the_study_remembers_releases_and_overrides(tmp_path: Path) -> None:
+    persons = sm.read(people().with_columns(w=pl.Series(np.random.default_rng(5).random(600) + 1)), **ROLES)
+    plan = plan_of(SWAP_AND_NOISE)
+    sm.sweep(persons, plan, tmp_path / "study", workers=1)
+    study = sm.Study.open(tmp_path / "study")
+    reason = {"weight": "the weights were drawn at random"}
+    release(persons, plan, chosen(plan), study=study, override=reason).write(tmp_path / "public")
+    manifest = sm.Study.open(tmp_path / "study").manifest
+    (override,), (entry,) = manifest["overrides"], manifest["releases"]
+    assert (override["check"], override["reason"]) == ("weight", reason["weight"]) and override["when"].endswith(
+        "+00:00"
+    )
+    assert entry["profile"] == "public-use" and entry["when"].endswith("+00:00")
+    assert reason["weight"] not in (tmp_path / "public" / "note.md").read_text()
+
+
+def test_a_study_of_other_data_is_refused(persons: sm.Microdata, tmp_path: Path) -> None:
+    plan = plan_of(SWAP_AND_NOISE)
+    sm.sweep(persons, plan, tmp_path / "study", workers=1)
+    other = sm.read(people(seed=2), **ROLES)
+    with pytest.raises(sm.errors.StudyMismatch):
+        release(other, plan, chosen(plan), study=sm.Study.open(tmp_path / "study"))
+
+
+# ---- the checks are told --------------------------------------------------------------------------------------
+def test_check_tells_all_without_writing(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:
+    plan = plan_of(SWAP_AND_NOISE)
+    checks = release(persons, plan, chosen(plan)).check()
+    assert all(isinstance(check, Check) and check.passed and check.sentence for check in checks)
+    names = {check.name for check in checks}
+    assert names == {
+        "seed",
+        "roles",
+        "identifier",
+        "determines",
+        "weight",
+        "line",
+        "risk",
+        "read back",
+        "earlier releases",
+    }
+    assert not ledger.exists() and list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def refusals() -> Callable[[Release, Path], tuple[str, ...]]:
+    def refused(found: Release, folder: Path) -> tuple[str, ...]:
+        with pytest.raises(sm.errors.Refused) as caught:
+            found.write(folder)
+        return caught.value.checks
+
+    return refused
+
+
+def test_every_failed_check_is_named_and_nothing_is_written(
+    tmp_path: Path, refusals: Callable[[Release, Path], tuple[str, ...]]
+) -> None:
+    data = sm.read(people(), keys=["age", "region"], other=["sex", "w", "pid"], kinds={"age": "ordinal"})
+    plan = plan_of(
+        sm.Noise(on="income"), measures=[sm.SmallCells(on=["age", "sex"], n=500), sm.IL1s()], seed=7,
+        rule=sm.Threshold(risk=0.1),
+    )  # fmt: skip
+    checks = refusals(release(data, plan, chosen(plan)), tmp_path / "public")
+    assert {check.partition(":")[0] for check in checks} == {"seed", "roles", "identifier", "risk"}
+    assert "'hh', 'psu', 'income', 'rent'" in " ".join(checks)
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
+
+
+def test_releasing_nothing_is_refused(persons: sm.Microdata) -> None:
+    plan = plan_of(SWAP_AND_NOISE)
+    scores = sm.sweep(persons, plan, workers=1)
+    ru = sm.RUMap(scores, risk=plan.risk, utility="Hellinger")
+    for nothing in (None, ru.choose(sm.Threshold(risk=-1.0))):
+        with pytest.raises(sm.errors.Refused, match="release nothing"):
+            release(persons, plan, nothing)
+
+
+@pytest.mark.parametrize("choice", ["nothing", "", Candidate(sm.Noise(on="rent")), Candidate(SWAP_AND_NOISE, 9)])
+def test_a_choice_of_another_plan_is_an_error(persons: sm.Microdata, choice: Any) -> None:
+    with pytest.raises(sm.errors.PlanError, match="of this plan"):
+        release(persons, plan_of(SWAP_AND_NOISE), choice)
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ({"risk": "fine"}, "cannot be overridden"),
+        ({"seed": "fine"}, "cannot be overridden"),
+        ({"wieght": "fine"}, "Did you mean 'weight'"),
+        ({"weight": " "}, "needs a reason"),
+    ],
+)
+def test_only_soft_checks_can_be_overridden(persons: sm.Microdata, override: dict[str, str], said: str) -> None:
+    plan = plan_of(SWAP_AND_NOISE)
+    with pytest.raises(sm.errors.PlanError, match=said):
+        release(persons, plan, chosen(plan), override=override)

@@ -1,0 +1,319 @@
+"""The R-U map: what it shows, then that it can be drawn and saved."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import polars as pl
+import pytest
+import vl_convert
+
+import sdcmap as sm
+from sdcmap.charts import Chart, MapInfo, draw_map, map_info
+from sdcmap.charts.axis import axis
+from sdcmap.charts.key import key_rows
+from sdcmap.charts.labels import NEAR, Wish, _box, place
+from sdcmap.charts.names import class_of, groups_of, short_names
+from sdcmap.map import RUMap
+from sdcmap.study.scores import Scores
+from sdcmap.study.sweeping import sweep
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def swaps() -> RUMap:
+    """Swaps of a small population: 6 sets, 2 rates, 40 draws."""
+    data = sm.demo.population(600, seed=3)
+    methods = sm.grid(sm.Swap, on=sm.subsets(["Age", "Race", "Sex"], 1, 2), rate=[0.02, 0.1])
+    plan = sm.Plan(methods, [sm.SmallCells(), sm.Hellinger()], replicates=40, seed=11)
+    return RUMap(sweep(data, plan, workers=1), plan.risk, plan.utility)
+
+
+@pytest.fixture(scope="module")
+def noise() -> RUMap:
+    """Noise of three strengths under expectation measures: the original has infinite risk."""
+    data = sm.demo.population(300, seed=3)
+    measures = [sm.risk.KnownIndex(on="wage"), sm.utility.MeanPrecision(on="wage")]
+    plan = sm.Plan(sm.grid(sm.Noise, on="wage", variance=[0.1, 0.5, 1.0]), measures, replicates=5, seed=11)
+    return RUMap(sweep(data, plan, workers=1), plan.risk, plan.utility)
+
+
+def table(points: list[tuple[str, int, float, float]]) -> RUMap:
+    """A map of numbers made elsewhere: (method, draw, risk, distortion) each."""
+    ids = [f"{number:012x}" for number in range(len(points))]
+    candidate = {
+        "id": ids,
+        "method": [p[0] for p in points],
+        "replicate": [p[1] for p in points],
+        "status": "ok",
+        "reason": "",
+        "seconds": 0.0,
+    }
+    rows = [(one, name, p[i]) for one, p in zip(ids, points, strict=True) for name, i in (("R", 2), ("D", 3))]
+    score = pl.DataFrame(
+        [
+            (one, name, None if math.isinf(v) else v, None, "{}", "infinite" if math.isinf(v) else "ok", "")
+            for one, name, v in rows
+        ],
+        schema={
+            "candidate": pl.String, "measure": pl.String, "value": pl.Float64, "se": pl.Float64, "parts": pl.String,
+            "status": pl.String, "reason": pl.String,
+        },
+        orient="row",
+    )  # fmt: skip
+    measure = pl.DataFrame(
+        {
+            "name": ["R", "D"],
+            "direction": "lower",
+            "low": 0.0,
+            "high": None,
+            "unit": "share",
+            "axis": ["risk", "utility"],
+        }
+    ).with_columns(at_nothing=pl.Series([0.0, 1.0]))
+    schema = {"id": pl.String, "method": pl.String, "replicate": pl.Int64, "status": pl.String}
+    return RUMap(Scores(pl.DataFrame(candidate, schema_overrides=schema), score, measure), ("R",), "D")
+
+
+def marks_inside(info: MapInfo) -> bool:
+    tables = [info.points, info.means, info.anchors, info.marks, info.labels]
+    return all(
+        bool(t["x"].is_between(info.x.low, info.x.high).all() and t["y"].is_between(info.y.low, info.y.high).all())
+        for t in tables
+        if len(t)
+    )
+
+
+# ---- what is shown --------------------------------------------------------------------------------------------
+
+
+def test_points_and_frontier_are_the_maps_own(swaps: RUMap) -> None:
+    info = map_info(swaps)
+    assert info.by == "release" and len(info.points) == len(swaps.points) - 1
+    path = info.frontier.select(utility="x", risk="y").sort("utility", "risk")
+    assert path.equals(swaps.frontier.select("utility", "risk").unique().sort("utility", "risk"))
+    assert info.means.is_empty() and info.bands.is_empty()
+    assert marks_inside(info)
+
+
+def test_means_have_two_bands_that_stay_apart(swaps: RUMap) -> None:
+    info = map_info(swaps, by="mean")
+    front = swaps.means.filter("frontier").select("utility", "risk").sort("utility", "risk")
+    assert info.frontier.select(utility="x", risk="y").sort("utility", "risk").equals(front)
+    method = info.means["method"][0]
+    mean = swaps.means.filter(pl.col("method") == method).row(0, named=True)
+    band = info.bands.filter(pl.col("method") == method, pl.col("axis") == "risk")
+    spread, error = (band.filter(pl.col("kind") == kind).row(0, named=True) for kind in ("spread", "error"))
+    assert (spread["y"], spread["y2"]) == pytest.approx((mean["risk_low"], mean["risk_high"]))
+    assert (error["y"] + error["y2"]) / 2 == pytest.approx(mean["risk"])
+    assert (error["y2"] - error["y"]) / 2 == pytest.approx(1.96 * mean["risk_se"])
+    words = [row[2] for row in key_rows(info)]
+    assert "2.5 to 97.5 % of 40 releases" in words and "mean ± 1.96 standard errors" in words
+
+
+def test_anchors_are_shown_and_do_not_squeeze_the_points(swaps: RUMap) -> None:
+    info = map_info(swaps)
+    nothing = info.anchors.filter(pl.col("name") == "release nothing").row(0, named=True)
+    assert (nothing["risk"], nothing["utility"]) == (0.0, 1.0)
+    assert nothing["edge"] and nothing["text"].endswith("distortion 1")
+    points = swaps.points.filter(~pl.col("anchor"))["utility"]
+    assert info.x.high - info.x.low <= 1.5 * 1.1 * (points.max() - points.min())  # type: ignore[operator]
+    whole = info.anchors.filter(pl.col("name") == "release everything").row(0, named=True)
+    assert whole["risk"] == swaps.points.filter("anchor")["risk"][0]
+
+
+def test_a_near_guest_is_taken_in_and_a_far_one_is_not() -> None:
+    found = axis("", "", [0.0, 1.0], guests=[1.4, 9.0])
+    assert found.drawn(1.4) == (1.4, "") and found.drawn(9.0)[1] == "high"
+    assert found.drawn(math.inf)[1] == "high" and found.drawn(-1.0)[1] == "low"
+    assert axis("", "", [], guests=[math.inf]).drawn(0.5) == (0.5, "")
+    one = axis("", "", [2.0])
+    assert one.low < 2.0 < one.high
+
+
+def test_threshold_line_and_chosen_point(swaps: RUMap) -> None:
+    limit = float(swaps.frontier["risk"].median())  # type: ignore[arg-type]
+    choice = swaps.choose(sm.Threshold(risk=limit))
+    info = map_info(swaps, mark=choice)
+    line = info.lines.row(0, named=True)
+    assert (line["kind"], line["y"], line["y2"]) == ("limit", limit, limit)
+    assert line["text"] == f"limit: risk ≤ {limit:g}"
+    assert info.marks.select("x", "y").row(0) == (choice.utility, choice.risk)
+    assert any(text.startswith("chosen: Swap") for text in info.labels["text"])
+
+
+def test_tangent_of_the_linear_rule_touches_no_other_point(swaps: RUMap) -> None:
+    choice = swaps.choose(sm.Linear(slope=0.05))
+    line = map_info(swaps, mark=choice).lines.row(0, named=True)
+    constant = choice.risk + 0.05 * choice.utility
+    for end in ("", "2"):
+        assert line[f"y{end}"] + 0.05 * line[f"x{end}"] == pytest.approx(constant)
+    masked = swaps.points.filter(~pl.col("anchor"))
+    assert (masked["risk"] + 0.05 * masked["utility"]).min() == pytest.approx(constant)
+
+
+def test_a_draw_chosen_by_its_own_score_stands_beside_its_mean(swaps: RUMap) -> None:
+    choice = swaps.choose(sm.Linear(slope=0.05))
+    marks = map_info(swaps, mark=choice, by="mean").marks
+    assert marks["kind"].to_list() == ["chosen", "draw"]
+    assert marks.filter(pl.col("kind") == "draw").select("x", "y").row(0) == (choice.utility, choice.risk)
+
+
+def test_releasing_nothing_is_marked(swaps: RUMap) -> None:
+    choice = swaps.choose(sm.Threshold(risk=1e-9))
+    assert choice.candidate is None
+    info = map_info(swaps, mark=choice)
+    nothing = info.anchors.filter(pl.col("name") == "release nothing").row(0, named=True)
+    assert info.marks.select("x", "y").row(0) == (nothing["x"], nothing["y"])
+    assert info.lines["text"][0].endswith("below the picture")
+
+
+def test_expectations_are_drawn_by_mean_and_infinity_at_the_edge(noise: RUMap) -> None:
+    info = map_info(noise, mark=noise.choose(sm.Threshold(risk=1.0)))
+    assert info.by == "mean" and info.stepped == "step-before"
+    whole = info.anchors.filter(pl.col("name") == "release everything").row(0, named=True)
+    assert math.isinf(whole["risk"]) and whole["edge"] == "up" and "risk infinite" in whole["text"]
+    assert "higher is better" in " ".join(info.x.lines(40)) and "lower is better" in info.y.lines(400)[0]
+    assert marks_inside(info)
+    json.dumps(draw_map(noise).to_dict(), allow_nan=False)
+
+
+def test_infinite_points_are_triangles_at_the_edge() -> None:
+    ru = table([("Identity", 0, 0.5, 0.0), ("A", 0, 0.2, 0.3), ("A", 1, math.inf, 0.2), ("B", 0, 0.1, math.inf)])
+    info = map_info(ru)
+    assert dict(info.points.select("risk", "edge").iter_rows()) == {0.2: "", math.inf: "up", 0.1: "right"}
+    spec = json.dumps(draw_map(ru).to_dict(), allow_nan=False)
+    assert "triangle-up" in spec and "triangle-right" in spec and '"infinite"' in spec
+
+
+def test_facets_have_their_own_frontier_and_short_names(swaps: RUMap) -> None:
+    info = map_info(swaps, facet="rate", width=290, height=250)
+    assert info.panels == ("rate .02", "rate .1")
+    for panel in info.panels:
+        mine = info.points.filter(pl.col("panel") == panel)
+        best = mine.filter("frontier")
+        assert set(info.frontier.filter(pl.col("panel") == panel)["x"]) == set(best["utility"])
+        for risk, loss in best.select("risk", "utility").iter_rows():
+            beaten = (mine["risk"] <= risk) & (mine["utility"] <= loss)
+            strictly = beaten & ((mine["risk"] < risk) | (mine["utility"] < loss))
+            assert not strictly.any()
+    assert "Swap Age+Sex" in set(info.points["short"])
+    with pytest.raises(sm.errors.PlanError, match="no method of this map has a parameter 'colour'"):
+        map_info(swaps, facet="colour")
+
+
+@pytest.mark.parametrize(
+    "points", [[], [("Identity", 0, 0.5, 0.0)], [("A", 0, 0.2, 0.3)]], ids=["none", "original", "one"]
+)
+def test_few_points_still_make_a_picture(points: list[tuple[str, int, float, float]]) -> None:
+    ru = table(points)
+    for by in ("release", "mean"):
+        chart = draw_map(ru, by=by, mark=ru.choose(sm.Threshold(risk=0.1)))
+        assert chart.svg().startswith("<svg")
+    assert map_info(ru).frontier.height == sum(method != "Identity" for method, *_ in points)
+
+
+def test_by_must_be_known(swaps: RUMap) -> None:
+    with pytest.raises(sm.errors.PlanError, match="by 'release' or by 'mean'"):
+        draw_map(swaps, by="median")
+
+
+# ---- names and labels -----------------------------------------------------------------------------------------
+
+
+def test_short_names_say_what_differs() -> None:
+    chain = "Chain(methods=[Swap(on='Sex'), Noise(on='wage')])"
+    texts = ["Swap(on=['WrkTyp', 'Race'], rate=0.05)", "Swap(on='Sex')", "Noise(on='wage', variance=0.5)", chain]
+    short = short_names([*texts, "file: a.csv"])
+    assert [short[text] for text in texts] == [
+        "Swap WrkTyp+Race .05",
+        "Swap Sex .01",
+        "Noise .5",
+        "Swap Sex .01 then Noise .1",
+    ]
+    assert class_of(chain) == "Swap then Noise" and class_of("file: a.csv") == "file made elsewhere"
+    assert list(groups_of(texts, "method").values()) == ["Noise", "Swap", "Swap", "Swap then Noise"]
+    same = short_names(["mine:Blur(a=1)", "mine:Blur(a=2)"])
+    assert len(set(same.values())) == 2
+
+
+def test_labels_do_not_touch_and_stay_inside() -> None:
+    wishes = [Wish("a label of some length", ((60.0 + 7 * i, 80.0 + 3 * i),)) for i in range(20)]
+    found = place(wishes, [(x, y, 4.0) for wish in wishes for x, y in wish.near], 400, 200)
+    boxes = [_box(one, wishes[one.wish].text) for one in found]
+    assert 3 <= len(boxes) < 20
+    for number, one in enumerate(boxes):
+        assert one[0] >= 0 and one[1] >= 0 and one[2] <= 400 and one[3] <= 200
+        assert all(one[2] < b[0] or b[2] < one[0] or one[3] <= b[1] or b[3] <= one[1] for b in boxes[:number])
+    assert found == place(wishes, [(x, y, 4.0) for wish in wishes for x, y in wish.near], 400, 200)
+    assert not place([Wish("x" * 100, ((5.0, 5.0),), True, NEAR)], [], 100, 50)
+
+
+# ---- the drawing ----------------------------------------------------------------------------------------------
+
+
+def test_spec_is_valid_and_holds_names_and_scores_alone(swaps: RUMap) -> None:
+    before = alt.data_transformers.active
+    spec = draw_map(swaps, mark=swaps.choose(sm.Linear(slope=0.05)), facet="rate").to_dict()
+    alt.HConcatChart.from_dict(spec)
+    fields = {name for values in _values(spec) for row in values for name in row}
+    assert fields <= {"id", "method", "draw", "x", "y", "x2", "y2", "text", "what", "risk", "utility"}
+    assert alt.data_transformers.active == before
+
+
+def test_a_chart_goes_on_in_altair(swaps: RUMap) -> None:
+    """The altair chart draws the same picture, its row limit untouched: the tables go by name."""
+    before = alt.data_transformers.active
+    chart = draw_map(swaps, mark=swaps.choose(sm.Linear(slope=0.05)))
+    made = chart.altair()
+    assert isinstance(made, alt.HConcatChart) and alt.data_transformers.active == before
+    ours, theirs = chart.svg(), vl_convert.vegalite_to_svg(made.to_dict(), allowed_base_urls=[])
+    assert ours.count("<path") == theirs.count("<path") > 400
+    assert ours.count("<text") == theirs.count("<text")
+
+
+def _values(node: Any) -> list[list[dict[str, Any]]]:
+    if isinstance(node, dict):
+        own = [node["values"]] if isinstance(node.get("values"), list) else []
+        return own + [found for child in node.values() for found in _values(child)]
+    return [found for child in node for found in _values(child)] if isinstance(node, list) else []
+
+
+def test_saving(swaps: RUMap, tmp_path: Path) -> None:
+    chart = draw_map(swaps, title="Swaps")
+    svg = chart.save(tmp_path / "map.svg").read_text()
+    assert svg.startswith("<svg") and "release everything" in svg
+    sizes = []
+    for scale in (1, 2):
+        png = chart.save(tmp_path / "map.png", scale=scale).read_bytes()
+        assert png.startswith(b"\x89PNG")
+        sizes.append(struct.unpack(">II", png[16:24]))
+    assert sizes[1][0] == pytest.approx(2 * sizes[0][0], abs=2)
+    with pytest.raises(sm.errors.SdcmapError, match=".html, .svg or .png"):
+        chart.save(tmp_path / "map.pdf")
+    with pytest.raises(sm.errors.SdcmapError, match="cannot be written"):
+        chart.save(tmp_path / "no" / "map.svg")
+    bundle = chart._repr_mimebundle_()
+    assert bundle["image/png"].startswith(b"\x89PNG") and bundle["application/vnd.vegalite.v6+json"] == chart.spec
+
+
+def test_html_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
+    ru = table([("Identity", 0, 0.5, 0.0), (f"Swap(on={HOSTILE!r})", 0, 0.2, 0.3)])
+    page = draw_map(ru, title=HOSTILE).save(tmp_path / "map.html").read_text()
+    assert HOSTILE not in page and "&lt;script&gt;" in page
+    assert not re.findall(r"""(?:src|href)\s*=\s*["']?https?:""", page)
+    assert not re.findall(r"""\bimport\s*\(?[^;\n]{0,80}["']https?:""", page)
+    assert HOSTILE not in draw_map(ru, title=HOSTILE).svg()
+
+
+def test_chart_does_not_hand_out_its_own_spec() -> None:
+    chart = Chart({"mark": {"type": "point"}})
+    chart.to_dict()["mark"]["type"] = "bar"
+    assert chart.spec == {"mark": {"type": "point"}}

@@ -1,0 +1,165 @@
+"""Values: coercion, specs, texts, grids."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+import pytest
+
+import sdcmap as sm
+from sdcmap.core.grid import decode_grid
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range, Value, decode, parse
+
+
+def one_spec(first: Value, second: Value) -> bool:
+    return first == second and first.digest == second.digest and hash(first) == hash(second)
+
+
+def test_equal_values_have_one_spec() -> None:
+    swap = sm.Swap(on=("Age",), rate=0.5)
+    assert one_spec(swap, sm.Swap(on="Age", rate=np.float64(0.5)))
+    assert one_spec(swap, sm.Swap(on=["Age"], rate=0.5, same=[], differ=()))
+    assert one_spec(sm.SmallCells(n=5), sm.SmallCells(n=np.int64(5)))
+    assert one_spec(sm.Noise(on="x", variance=1), sm.Noise(on="x", variance=1.0))
+    assert one_spec(sm.Noise(on="x", lower=-0.0), sm.Noise(on="x", lower=0))
+    assert one_spec(sm.Noise(on="x", lower=None), sm.Noise(on="x"))
+    chain = sm.Chain([sm.Swap(on="Age"), sm.Noise(on=["x"])])
+    assert one_spec(chain, sm.Chain(({"type": "Swap", "on": "Age"}, sm.Noise(on="x"))))  # type: ignore[arg-type]
+    assert sm.Swap(on="Age", rate=0.4).digest != swap.digest
+
+
+def test_the_spec_holds_what_differs_from_the_default() -> None:
+    assert sm.Swap(on="Age").spec() == {"type": "Swap", "on": ["Age"]}
+    assert sm.Chain([sm.Noise(on="x", variance=0.2)]).spec()["methods"] == [
+        {"type": "Noise", "on": ["x"], "variance": 0.2}
+    ]
+
+
+def test_a_raised_revision_is_another_candidate() -> None:
+    @dataclass(frozen=True)
+    class Revised(sm.Swap):
+        revision = 2
+
+    plain = sm.Swap(on="Age")
+    assert Revised(on="Age").spec(revisions=True)["revision"] == 2
+    assert plain.spec(revisions=True)["revision"] == 1
+    assert "revision" not in plain.spec()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: sm.Swap(on="Age", rate=5), "Swap.rate must be in (0, 0.5]. Got 5."),
+        (lambda: sm.Swap(on="Age", rate=0), "Swap.rate must be in (0, 0.5]. Got 0."),
+        (lambda: sm.Swap(on="Age", rate=float("nan")), "Swap.rate must be a finite number."),
+        (lambda: sm.Noise(on="x", variance=float("inf")), "Noise.variance must be a finite number."),
+        (lambda: sm.Noise(on="x", variance=-1), "Noise.variance must be in [0, inf). Got -1."),
+        (lambda: sm.Noise(on="x", lower=2, upper=1), "Noise.lower must be below .upper."),
+        (lambda: sm.Noise(on="x", above=2), "Noise.above and .variance_above go together."),
+        (lambda: sm.Noise(on=()), "Noise.on must name at least one variable."),
+        (lambda: sm.Swap(on=3), "Swap.on must be a text. Got a int."),
+        (lambda: sm.Swap(on="Age", same="Age"), "Swap.same must not name a swapped variable: Age."),
+        (lambda: sm.SmallCells(n=1), "SmallCells.n must be in [2, inf). Got 1."),
+        (lambda: sm.SmallCells(n=2.5), "SmallCells.n must be a whole number. Got a float."),
+        (lambda: sm.SmallCells(n=True), "SmallCells.n must be a whole number. Got a bool."),
+        (lambda: sm.SmallCells(counting="unchangd"), "Did you mean 'unchanged'?"),
+        (lambda: sm.RankSwap(on="x", p=10), "RankSwap.p must be in (0, 1]. Got 10."),
+        (lambda: sm.Chain([]), "Chain.methods must hold at least one method."),
+        (lambda: sm.Chain([sm.SmallCells()]), "Chain.methods must be Method. Got a SmallCells."),
+    ],
+)
+def test_a_bad_parameter_gets_one_sentence(make, words) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(sm.errors.PlanError) as error:
+        make()
+    assert words in str(error.value)
+
+
+def test_every_bad_field_at_once() -> None:
+    with pytest.raises(sm.errors.PlanError) as error:
+        sm.Noise(on=(3,), variance=-1, correlated="yes")  # type: ignore[arg-type]
+    assert len(error.value.problems) == 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        sm.Identity(),
+        sm.Swap(on=["Age", "Sex"], rate=0.05, same="Race", within="Region"),
+        sm.Noise(on="x", correlated=True, lower=0, above=35, variance_above=0.2),
+        sm.Chain([sm.Swap(on="Age"), sm.Chain([sm.Noise(on="x")])]),
+    ],
+)
+def test_text_parses_back_and_pickles(value: Method) -> None:
+    assert parse(value.text, Method) == value
+    assert decode(value.spec(), Method) == value
+    assert pickle.loads(pickle.dumps(value)) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["SmallCell", "SmallCells(", "SmallCells(5)", "__import__('os')", "SmallCells(n=x)", ""]
+)
+def test_a_bad_text_is_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(sm.errors.PlanError):
+        parse(text, Measure)
+
+
+def test_did_you_mean_names_the_measure() -> None:
+    with pytest.raises(sm.errors.PlanError, match="Did you mean 'SmallCells'"):
+        parse("SmalCells", Measure)
+    with pytest.raises(sm.errors.PlanError, match="no parameter 'rat'. Did you mean 'rate'"):
+        decode({"type": "Swap", "on": ["a"], "rat": 0.1}, Method)
+    with pytest.raises(sm.errors.PlanError, match="there is no measure 'Swap'"):
+        parse("Swap(on='a')", Measure)
+
+
+def test_subsets_and_grids() -> None:
+    assert list(sm.subsets("abc", 1, 2)) == [("a",), ("b",), ("c",), ("a", "b"), ("a", "c"), ("b", "c")]
+    grid = sm.grid(sm.Swap, rate=[0.01, 0.05], on=sm.subsets(["a", "b"], 1, 2), same="s")
+    assert len(list(grid)) == 6
+    assert decode_grid(grid.spec(), Method) == grid
+    assert all(method.same == ("s",) for method in grid)
+    for sizes in ((), (0,), (3,)):
+        with pytest.raises(sm.errors.PlanError):
+            sm.subsets(["a", "b"], *sizes)
+    with pytest.raises(sm.errors.PlanError, match="Did you mean 'rate'"):
+        sm.grid(sm.Swap, on="a", rates=[0.1])
+
+
+@dataclass(frozen=True)
+class Foreign(Value):
+    """A value of another package."""
+
+    how: Literal["a", "b"] = "a"
+    much: Annotated[float, Range(0, 1, "()")] = 0.5
+
+
+def test_a_foreign_class_is_named_with_its_module() -> None:
+    value = Foreign(how="b")
+    assert value.spec()["type"].endswith(":Foreign")
+    assert decode(value.spec(), Foreign) == value
+    with pytest.raises(sm.errors.PlanError, match="there is no foreign"):
+        decode({"type": "nowhere.to.be.found:Foreign"}, Foreign)
+
+
+def test_public_names_survive_the_import_of_modules_of_the_same_name() -> None:
+    import sdcmap.core.grid
+    import sdcmap.study.sweeping  # noqa: F401
+
+    assert callable(sm.sweep)
+    assert callable(sm.grid)
+
+
+def test_a_part_may_be_given_as_its_text() -> None:
+    chain = decode({"type": "Chain", "methods": ["Noise(on='wage')", "RankSwap(on='wage', p=0.1)"]}, sm.Method)
+    assert chain == sm.Chain([sm.Noise(on="wage"), sm.RankSwap(on="wage", p=0.1)])
+    known = decode({"type": "IntruderKnowledge", "on": "x", "attack": "Linkage(metric='l')"}, sm.Measure)
+    assert known == sm.risk.IntruderKnowledge(on="x", attack=sm.risk.Linkage("l"))
+    with pytest.raises(sm.errors.PlanError, match="cannot be read as an attack: write Linkage"):
+        decode({"type": "IntruderKnowledge", "on": "x", "attack": "__import__('os')"}, sm.Measure)
+    with pytest.raises(sm.errors.PlanError, match="there is no attack 'Noise'"):
+        decode({"type": "IntruderKnowledge", "on": "x", "attack": "Noise(on='x')"}, sm.Measure)

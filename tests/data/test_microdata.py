@@ -1,0 +1,102 @@
+"""Microdata: immutability, views, changes and their composition."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from sdcmap.data.cells import cells
+from sdcmap.data.microdata import Microdata
+
+
+@pytest.fixture
+def data() -> Microdata:
+    frame = pl.DataFrame({"sex": ["f", "m", "f", None], "age": [31, 44, 31, 60], "wage": [1.5, None, 2.5, 3.0]})
+    return sm.read(frame, keys=["sex", "age"], numeric=["wage"])
+
+
+def test_columns_are_arrays_and_keys_a_tuple(data: Microdata) -> None:
+    assert data.keys == ("sex", "age")
+    assert data["wage"].tolist()[0] == 1.5
+    assert np.isnan(data["wage"][1])
+    assert data["sex"].tolist() == ["f", "m", "f", None]
+    with pytest.raises(sm.errors.SchemaError, match="no column 'wages'. Did you mean 'wage'"):
+        data["wages"]
+
+
+def test_data_cannot_be_written_to(data: Microdata) -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        data["wage"][0] = 9.0
+    with pytest.raises(ValueError, match="read-only"):
+        data.codes("sex")[0] = 1
+    with pytest.raises(AttributeError):
+        data.schema = None  # type: ignore[misc, assignment]
+
+
+def test_changes_compose_and_leave_the_base_alone(data: Microdata) -> None:
+    rows = np.array([0, 1])
+    swapped = data.change(rows, {"sex": data.codes("sex")[rows[::-1]]})
+    again = swapped.change(np.array([1, 2]), {"sex": np.array([2, 2], dtype=np.uint8)})
+    whole = again.change(None, {"wage": np.arange(4.0)})
+    assert data["sex"].tolist() == ["f", "m", "f", None]
+    assert swapped["sex"].tolist() == ["m", "f", "f", None]
+    assert again["sex"].tolist() == ["m", None, None, None]
+    assert again.changed_rows(["sex"]).tolist() == [0, 1, 2]  # type: ignore[union-attr]
+    assert whole.changed_rows(["wage"]) is None
+    assert whole.base is data
+    assert whole["age"].tolist() == data["age"].tolist()
+
+
+def test_a_view_of_what_did_not_change_is_the_bases_own(data: Microdata) -> None:
+    masked = data.change(None, {"wage": np.zeros(4)})
+    assert masked.view(cells, ("sex", "age")) is data.view(cells, ("sex", "age"))
+    other = masked.change(np.array([0]), {"sex": np.array([1], dtype=np.uint8)})
+    assert other.view(cells, ("sex",)) is not data.view(cells, ("sex",))
+
+
+def test_views_are_dropped_on_pickling(data: Microdata) -> None:
+    data.view(cells, ("sex",))
+    back = pickle.loads(pickle.dumps(data))
+    assert back._views == {}
+    assert back.digest == data.digest
+
+
+def test_views_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch, data: Microdata) -> None:
+    monkeypatch.setattr("sdcmap.data.microdata.VIEW_BYTES", 100)
+    for names in (("sex",), ("age",), ("sex", "age")):
+        data.view(cells, names)
+    assert len([key for key in data._views if key[0] is cells]) <= 2
+
+
+def test_the_digest_tells_values_roles_and_missing_apart(data: Microdata) -> None:
+    frame = data.frame()
+    same = sm.read(frame, keys=["sex", "age"], numeric=["wage"])
+    assert same.digest == data.digest
+    assert sm.read(frame, keys=["sex"], numeric=["wage"], other=["age"]).digest != data.digest
+    assert (
+        sm.read(frame.with_columns(wage=pl.Series([1.5, 0.0, 2.5, 3.0])), keys=["sex", "age"], numeric=["wage"]).digest
+        != data.digest
+    )
+    with_id = frame.with_columns(id=pl.Series(["a", "b", "c", "d"]))
+    assert sm.read(with_id, keys=["sex", "age"], numeric=["wage"], identifiers=["id"]).digest == data.digest
+
+
+def test_take_keeps_a_secret_origin(data: Microdata) -> None:
+    part = data.take(np.array([3, 0])).take(np.array([1]))
+    assert part.origin is not None
+    assert part.origin.tolist() == [0]
+    assert part["age"].tolist() == [31]
+    assert "origin" not in repr(part)
+
+
+def test_new_levels_and_wider_codes_survive_later_changes() -> None:
+    data = sm.read(pl.DataFrame({"v": ["a", "b", "c"]}), keys="all")
+    recoded = data.change(None, {"v": np.array([0, 0, 1], dtype=np.uint8)}, {"v": pl.Series(["ab", "c"])})
+    assert recoded.change(np.array([0, 2]), {"v": np.array([1, 0], dtype=np.uint8)})["v"].tolist() == ["c", "ab", "ab"]
+    many = pl.Series([str(i) for i in range(400)])
+    wide = data.change(np.array([0]), {"v": np.array([0], dtype=np.uint8)}, {"v": many})
+    assert wide.change(np.array([1]), {"v": np.array([300], dtype=np.uint16)}).codes("v").tolist() == [0, 300, 2]

@@ -1,0 +1,199 @@
+"""Every method on one map: the plan that roles alone give, and the command that runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+import sdcmap as sm
+from sdcmap.cli import app
+from sdcmap.explore.comparing import Comparison, compare, set_aside
+from sdcmap.explore.strengths import WAYS, Roles, _handy
+from sdcmap.methods import METHODS
+from sdcmap.study.plan import Plan
+
+NOT_COMPARED = {
+    "Identity"
+}  # always in a plan; a new method that stands neither here nor in WAYS is left out with a note
+
+
+@pytest.fixture(scope="module")
+def people() -> sm.Microdata:
+    """A file with every role: keys, numbers, a sensitive category, weight, households, strata."""
+    made = sm.demo.population(700, seed=3)
+    frame = made.frame().select("Age", "Educ", "Sex", "Race", "wage", "benefits", "Income", "household", "weight")
+    frame = frame.with_columns(region=pl.Series([f"r{number % 4}" for number in frame["household"]]))
+    return sm.read(
+        frame, keys=["Age", "Educ", "Sex", "Race"], numeric=["wage", "benefits"], sensitive=["Income"],
+        household="household", weight="weight", stratum="region",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def compared(people: sm.Microdata, tmp_path_factory: pytest.TempPathFactory) -> tuple[sm.Microdata, Comparison]:
+    inside, outside = set_aside(people, 0.2, np.random.default_rng(1))
+    path = tmp_path_factory.mktemp("control") / "outside.study.parquet"
+    sm.write(outside, path)
+    return inside, compare(inside, str(path), replicates=1)
+
+
+def classes(found: Comparison) -> set[str]:
+    return {type(method).__name__ for method in found.plan.expanded}
+
+
+def test_every_method_has_a_default_strength() -> None:
+    assert {cls.__name__ for cls in METHODS} == set(WAYS) | NOT_COMPARED
+
+
+def test_a_file_with_every_role_has_every_method(compared: tuple[sm.Microdata, Comparison]) -> None:
+    data, found = compared
+    steps = {type(s).__name__ for m in found.plan.expanded if isinstance(m, sm.Chain) for s in m.methods}
+    assert classes(found) | steps == {cls.__name__ for cls in METHODS}
+    assert found.left_out == {}
+    assert found.plan.problems_with(data) == []
+    assert len(set(found.names.values())) == len(found.names) == len(found.plan.expanded) - 1
+    strengths = {name.split()[0] for name in found.names.values()}
+    assert set(WAYS) - {"Chain"} <= strengths
+
+
+def test_every_candidate_is_on_the_map(compared: tuple[sm.Microdata, Comparison]) -> None:
+    """Masked, recoded, suppressed, sampled and synthetic files have a value on both axes."""
+    data, found = compared
+    scores = sm.sweep(data, found.plan, workers=1)
+    made = scores.candidate.filter(pl.col("status") == "ok")
+    assert set(scores.candidate["status"]) <= {"ok", "infeasible"}
+    assert all(scores.candidate.filter(pl.col("status") == "infeasible")["reason"])
+    ru = sm.RUMap(scores, found.plan.risk, found.plan.utility)
+    assert set(ru.points["id"]) == set(made["id"])
+    assert found.plan.risk[0].startswith("ClosestRecord") and found.plan.utility.startswith("QueryError")
+    value = {found.names.get(row["method"], "Identity"): row for row in ru.points.to_dicts()}
+    assert value["Identity"]["utility"] == 0
+    assert value["Synthesise all"]["risk"] < value["Identity"]["risk"]
+    for weak, strong in (("Noise .05", "Noise .5"), ("RankSwap .02", "RankSwap .15"), ("PRAM .9", "PRAM .6")):
+        assert value[strong]["risk"] < value[weak]["risk"] < value["Identity"]["risk"] + 0.05
+
+
+def test_the_plan_is_kept_as_toml(compared: tuple[sm.Microdata, Comparison]) -> None:
+    plan = compared[1].plan
+    assert Plan.from_toml(plan.toml()).digest == plan.digest
+
+
+@pytest.mark.parametrize("kind", ["keys", "numeric"])
+def test_files_of_one_kind_have_their_methods(kind: str) -> None:
+    made = sm.demo.population(300, seed=1).frame()
+    names = {"keys": ["Age", "Educ", "Sex"], "numeric": ["wage", "total"]}[kind]
+    data = sm.read(made.select(names), **{kind: names})
+    found = compare(data)
+    assert found.plan.problems_with(data) == []
+    of_keys, of_numbers = (
+        {"Swap", "PRAM", "RandomisedResponse", "Suppress"},
+        {"Noise", "RankSwap", "Shuffle", "TopCode"},
+    )
+    wanted, others = (of_keys, of_numbers) if kind == "keys" else (of_numbers, of_keys)
+    assert wanted | {"Sample", "Synthesise"} <= classes(found)
+    assert not others & classes(found)
+    assert others <= set(found.left_out)
+
+
+def test_large_mixed_files_are_not_grouped_by_gower(people: sm.Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sdcmap.explore.strengths.MOST_GOWER", 100)
+    assert compare(people).left_out["Microaggregate gower 3"] == "too slow for more than 100 records."
+
+
+def test_a_constant_and_an_empty_variable_are_no_obstacle() -> None:
+    frame = pl.DataFrame({"a": [1.0] * 40, "b": [None] * 40, "c": ["x"] * 40}, schema_overrides={"b": pl.Float64})
+    data = sm.read(frame, keys=["c"], numeric=["a", "b"])
+    found = compare(data, replicates=1)
+    assert "Round" in found.left_out
+    assert set(sm.sweep(data, found.plan, workers=1).candidate["status"]) <= {"ok", "infeasible"}
+
+
+def test_no_roles_no_comparison() -> None:
+    with pytest.raises(sm.errors.PlanError, match="state roles"):
+        compare(sm.read(pl.DataFrame({"a": ["x", "y"]})))
+
+
+def test_households_are_set_aside_whole(people: sm.Microdata) -> None:
+    inside, outside = set_aside(people, 0.25, np.random.default_rng(2))
+    own, others = (set(part.frame()["household"]) for part in (inside, outside))
+    assert not own & others
+    assert len(inside) + len(outside) == len(people)
+    assert len(others) == round(0.25 * len(own | others))
+    assert inside.origin is None and inside.base is None
+    one = sm.read(pl.DataFrame({"a": [1.0]}), numeric="a")
+    with pytest.raises(sm.errors.PlanError, match="two records"):
+        set_aside(one, 0.2, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(("size", "base"), [(1, 1), (1.99, 1), (2.5, 2), (5, 5), (78, 50), (0.03, 0.02), (7000, 5000)])
+def test_rounding_bases_are_handy(size: float, base: float) -> None:
+    assert _handy(size) == pytest.approx(base)
+
+
+def test_rare_categories_and_varied_keys() -> None:
+    frame = pl.DataFrame({"a": ["x"] * 97 + ["y", "y", "z"], "b": ["p", "q"] * 50, "c": ["u"] * 60 + ["v"] * 40})
+    roles = Roles(sm.read(frame, keys="all"))
+    assert roles.rare("a", 0.05) == ("y", "z")
+    assert roles.rare("a", 0.02) == ("z",)
+    assert roles.varied == ("b", "c")
+
+
+# ---- the command ----------------------------------------------------------------------------------------------
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["compare", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def folder(people: sm.Microdata, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("room")
+    people.frame().select("Age", "Sex", "Educ", "Race", "wage", "Income").write_csv(folder / "people.csv")
+    return folder
+
+
+def test_compare_draws_one_map(folder: Path) -> None:
+    out = folder / "comparison"
+    arguments = ("--sensitive", "Income", "--replicates", 1, "--workers", 1, "--risk", "AttributeInference", "--json")
+    done = run(folder / "people.csv", *arguments, "-o", out)
+    assert done.exit_code == 0, done.output
+    assert "keys: Age, Sex, Educ, Race" in done.stderr
+    assert "140 of 700 records are set aside" in done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["risk"].startswith("AttributeInference") and facts["utility"].startswith("QueryError")
+    names = {row["name"] for row in facts["methods"]}
+    assert {"Identity", "Noise .2", "Suppress 5", "Synthesise all", "PRAM .9 then RankSwap .05"} <= names
+    assert "HouseholdSwap" in facts["not on the map"]
+    files = {path.name for path in out.iterdir()}
+    assert files == {"plan.toml", "study", "map.html", "map.png", "inside.study.parquet", "outside.study.parquet"}
+    drawn = (out / "map.html").read_text()
+    assert "method='gower'" in drawn  # every method is there; labels are, where there is room for them
+    assert str(out) not in drawn
+    assert "not empty" in str(run(folder / "people.csv", "-o", out).exception)
+    plan = Plan.read(out / "plan.toml")
+    assert plan.data is not None
+    assert plan.problems_with(plan.data.read(out)) == []
+
+
+def test_compare_takes_the_columns_that_were_named(folder: Path, tmp_path: Path) -> None:
+    arguments = ("--keys", "Age,Sex", "--numeric", "wage", "--replicates", 1, "--workers", 1)
+    shown = run(folder / "people.csv", *arguments, "-o", tmp_path / "out").stdout
+    assert "Synthesise all" in shown and "ClosestRecord(control_file='outside.study.parquet')" in shown
+    plan = Plan.read(tmp_path / "out" / "plan.toml")
+    assert plan.data is not None
+    assert plan.data.read(tmp_path / "out").names == ("Age", "Sex", "wage")
+    wrong = run(folder / "people.csv", *arguments, "--risk", "Closest", "-o", tmp_path / "b")
+    assert "Did you mean 'ClosestRecord'" in str(wrong.exception)
+
+
+# ---- the conformance page --------------------------------------------------------------------------------------
+def test_every_test_on_the_conformance_page_exists() -> None:
+    root = Path(__file__).resolve().parents[1]
+    page = (root.parent / "docs" / "conformance.md").read_text(encoding="utf-8")
+    source = {file.stem: file.read_text(encoding="utf-8") for file in root.rglob("test_*.py")}
+    named = [word for word in page.replace("`", " ").split() if "::" in word]
+    assert len(named) > 30
+    assert [one for one in named if f"def {one.split('::')[1]}(" not in source.get(one.split("::")[0], "")] == []

@@ -1,0 +1,569 @@
+"""Fuzzing of every reader: whatever the bytes, only our own errors come out; no hang, no memory blow-up, no crash.
+
+Each reader gets valid files with seeded damage (bytes flipped, put in, taken out, cut off, copied elsewhere, overwritten by
+awkward integers) and structured nonsense from Hypothesis, in a process of its own with limits on time and memory, for
+SDCMAP_FUZZ_SECONDS seconds (default 8 in CI, 3 elsewhere). Case number i is a function of (reader, i) alone:
+
+    python tests/test_fuzz.py sav 1234        one case again, in this process, with its traceback
+    python tests/test_fuzz.py sav 1234 60     60 seconds of cases from there on
+
+Statistics files are read by a C library in a process apart (statfiles/apart.py). Here the library runs in the fuzzing
+process itself, thousands of times faster; a case that ends that process is read again as a user reads it, and must be
+refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyreadstat
+import pytest
+import tomli_w
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from polars.testing.parametric import dataframes
+from test_statfiles import write_catalog, write_sas
+
+import sdcmap as sm
+import sdcmap.files.reading
+from sdcmap.bundle.ledger import Ledger
+from sdcmap.core.grid import Grid
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.core.rule import Rule
+from sdcmap.core.value import decode, parse
+from sdcmap.errors import PlanError, SdcmapError
+from sdcmap.explore.looking import look
+from sdcmap.files.stat.reading import read_statfile
+from sdcmap.files.working_copy import open_copy
+from sdcmap.study.repairing import repair
+
+SECONDS = float(os.environ.get("SDCMAP_FUZZ_SECONDS", "8" if os.environ.get("CI") else "3"))
+CASE_SECONDS = 10  # of processor time that one case may take; each is a file of a few kilobytes
+MEMORY = 1 << 30  # bytes that one case may add to the process
+MARK = "Quokka"  # in every text value of the valid files, in no name: an error must not hold it
+AWKWARD = [-1, 0, 1, 2, 3, 7, 8, 127, 128, 255, 256, 1000, 32767, 32768, 65535, 65536, 10**6, 2**24, 2**31 - 1, 2**31,
+           2**32 - 1, 2**40, 2**53, 2**62, 2**63 - 1]  # fmt: skip
+Case = Callable[[], object]
+
+
+# ---- valid files ----------------------------------------------------------------------------------------------
+def people(rows: int = 23) -> pl.DataFrame:
+    rng = np.random.default_rng(1)
+    return pl.DataFrame(
+        {
+            "age": rng.integers(18, 60, rows),
+            "sex": rng.choice([f"{MARK} f", f"{MARK} m"], rows),
+            "wage": np.where(rng.random(rows) < 0.2, np.nan, rng.normal(3000, 500, rows).round(2)),
+            "region": rng.choice([1.0, 2.0, 9.0], rows),
+            "born": pl.Series(rng.integers(0, 20_000, rows)).cast(pl.Int32).cast(pl.Date),
+        }
+    )
+
+
+@cache
+def valid(reader: str) -> list[tuple[str, bytes]]:
+    """(ending, content) of valid files."""
+    with tempfile.TemporaryDirectory() as name:
+        return [(path.name, path.read_bytes()) for path in made(reader, Path(name))]
+
+
+def made(reader: str, folder: Path) -> Iterator[Path]:
+    frame = people()
+    pandas = frame.with_columns(pl.col("region").fill_nan(None))
+    labels = {"region": {1.0: f"{MARK} north", 2.0: f"{MARK} south", 9.0: f"{MARK} refused"}}
+    words = {name: f"the {name}" for name in frame.columns}
+    if reader == "csv":
+        frame.write_csv(folder / "plain.csv")
+        yield folder / "plain.csv"
+        frame.write_csv(folder / "quoted.csv", quote_style="always", line_terminator="\r\n")
+        yield folder / "quoted.csv"
+    elif reader in ("parquet", "blocks"):
+        for place, packing in enumerate(("uncompressed", "zstd", "snappy", "gzip")):
+            typed = frame.with_columns(pl.col("sex").cast(pl.Categorical)) if place % 2 else frame
+            typed.write_parquet(folder / f"{packing}.parquet", compression=packing, row_group_size=10)
+            yield folder / f"{packing}.parquet"
+    elif reader == "sav":
+        for name, compress, row in (
+            ("plain.sav", False, False),
+            ("bytes.sav", False, True),
+            ("zipped.zsav", True, False),
+        ):
+            pyreadstat.write_sav(
+                pandas, folder / name, compress=compress, row_compress=row, column_labels=words,
+                variable_value_labels=labels, missing_ranges={"region": [9.0]}, note="a note",
+            )  # fmt: skip
+            yield folder / name
+    elif reader == "dta":
+        for version in (8, 10, 13, 14, 15):
+            plain = pandas if version > 8 else pandas.drop("born")
+            pyreadstat.write_dta(plain, folder / f"v{version}.dta", version=version, column_labels=words,
+                                 variable_value_labels=labels)  # fmt: skip
+            yield folder / f"v{version}.dta"
+    elif reader == "xpt":
+        for version in (5, 8):
+            path = folder / f"v{version}.xpt"
+            pyreadstat.write_xport(pandas, path, file_format_version=version, column_labels=words)
+            yield path
+        yield write_sas(folder / "letters.xpt", {"sex": [1.0, 2.0, "A", None], "name": [MARK] * 4}, {"sex": "SEXF"})
+    elif reader == "sas7bdat":
+        columns: dict[str, list[Any]] = {"sex": [1.0, 2.0, "A", None] * 5, "name": [MARK] * 20}
+        yield write_sas(folder / "panel.sas7bdat", columns, {"sex": "SEXF"})
+    elif reader == "sas7bcat":
+        write_catalog(folder / "panel.sas7bcat", "SEXF", {1.0: f"{MARK} f", 2.0: f"{MARK} m"})
+        yield folder / "panel.sas7bcat"
+    elif reader == "plan":
+        (folder / "plan.toml").write_text(plan().toml())
+        yield folder / "plan.toml"
+    elif reader in ("manifest", "scores", "copy"):
+        sm.sweep(data(), plan(), folder / "s", workers=1)
+        sm.Study.open(folder / "s").connection.execute("pragma wal_checkpoint(truncate)")
+        for name in STUDY_FILES[reader]:
+            yield folder / "s" / name
+    elif reader == "ledger":
+        sweep = sm.Plan(sm.Noise(on="wage"), [sm.IL1s(on="wage")], seed=2**200 + 7)
+        first = next(iter(sweep.candidates))
+        with (
+            Ledger.opened(folder / "ledger") as ledger,
+            ledger.entered(data(), sweep, first, "public-use", Path("public")),
+        ):
+            pass
+        for name in ("ledger.sqlite", "key"):
+            yield folder / "ledger" / name
+    else:
+        raise KeyError(reader)
+
+
+STUDY_FILES = {
+    "manifest": ("manifest.json", "plan.toml"),
+    "scores": ("scores.sqlite",),
+    "copy": ("schema.arrow", "data.bin"),
+}
+
+
+@cache
+def data() -> sm.Microdata:
+    return sm.read(people(), keys=["age", "sex", "region"], sensitive="wage", other="born")
+
+
+def plan() -> sm.Plan:
+    methods = [
+        sm.grid(sm.Swap, on=sm.subsets(["age", "sex"], 1, 2), rate=[0.1, 0.2]),
+        sm.Chain([sm.Swap(on="sex", rate=0.1), sm.Noise(on="wage", variance=0.2)]),
+        sm.RankSwap(on="wage", p=0.1),
+    ]
+    source = sm.Source("people.csv", keys=("age", "sex"), numeric=("wage",), ordinal=("age",))
+    return sm.Plan(methods, [sm.SmallCells(), sm.Hellinger(), sm.IL1s(on="wage")], replicates=2,
+                   rule=sm.Threshold(risk=0.5), limits=(0.5,), data=source, seed=2**180 + 3)  # fmt: skip
+
+
+# ---- damage ---------------------------------------------------------------------------------------------------
+def damaged(content: bytes, dice: random.Random, others: list[bytes]) -> bytes:
+    """A valid content with one to six kinds of damage; places near its begin are hit more often, for headers are there."""
+    found = bytearray(content)
+    for _ in range(dice.choice((1, 1, 1, 2, 3, 6))):
+        size = len(found)
+        if not size:
+            break
+        place = dice.randrange(size if dice.random() < 0.5 else min(size, 400))
+        kind = dice.randrange(8)
+        if kind == 0:
+            found[place] ^= 1 << dice.randrange(8)
+        elif kind == 1:
+            found[place] = dice.randrange(256)
+        elif kind == 2:
+            found[place:place] = dice.randbytes(dice.choice((1, 2, 4, 8, 80)))
+        elif kind == 3:
+            del found[place : place + dice.choice((1, 2, 4, 8, 100))]
+        elif kind == 4:
+            del found[place:]
+        elif kind == 5:
+            other = dice.choice(others)
+            start, length = dice.randrange(len(other)), dice.choice((4, 16, 100, 1000))
+            found[place : place + dice.choice((0, length))] = other[start : start + length]
+        else:
+            width, order = dice.choice((1, 2, 4, 8)), dice.choice("<>")
+            number = dice.choice(AWKWARD) % (1 << 8 * width)
+            cells = number.to_bytes(width, "little" if order == "<" else "big")
+            if dice.random() < 0.1:
+                cells = struct.pack(f"{order}d", dice.choice((float("nan"), float("inf"), 1e308, -1.0, 2.0**63)))
+            found[place : place + len(cells)] = cells
+    return bytes(found)
+
+
+# ---- what reads -----------------------------------------------------------------------------------------------
+def read_file(path: Path, dice: random.Random) -> None:
+    roles: dict[str, Any] = dice.choice([{}, {"keys": "all"}, {"numeric": "all"}, {"other": "all"}])
+    found = sm.read(path, **roles)
+    assert len(found) > 0 and found.digest
+    found.frame()
+    look(found)
+
+
+def read_blocks(path: Path, dice: random.Random) -> None:
+    roles: dict[str, Any] = dice.choice([{}, {"keys": ("age", "sex")}, {"numeric": ("wage",)}])
+    sm.files.read_in_blocks(sm.Source(path.name, **roles), path.parent / "copy", below=path.parent)
+
+
+def read_plan(text: str) -> None:
+    found = sm.Plan.from_toml(text)
+    if found.replicates < 100 and sum(len(list(m)) if isinstance(m, Grid) else 1 for m in found.methods) < 1000:
+        found.problems_with(data())
+        found.toml()
+
+
+def read_study(folder: Path, *, report: bool = False) -> None:
+    study = sm.Study.open(folder)
+    try:
+        pages = [lambda: sm.report(folder).html] if report else []
+        for use in (lambda: study.data, lambda: study.plan, study.scores, lambda: study.rule_was_fixed_first, *pages):
+            try:
+                use()
+            except SdcmapError as error:
+                told(error)
+    finally:
+        study.connection.close()
+
+
+def file_case(reader: str, dice: random.Random, folder: Path) -> Case:
+    """A damaged file, and what reads it."""
+    files = valid(reader)
+    name, content = dice.choice(files)
+    path = folder / name
+    found = damaged(content, dice, [other for _, other in files])
+    if reader == "sas7bcat":
+        path.with_suffix(".sas7bdat").write_bytes(valid("sas7bdat")[0][1])
+        path.write_bytes(found)
+        return lambda: read_file(path.with_suffix(".sas7bdat"), dice)
+    if reader in STUDY_FILES:
+        for part in STUDY_FILES:
+            for other, whole in valid(part):
+                (folder / other).write_bytes(whole)
+        path.write_bytes(found)
+        if reader == "copy":
+            return lambda: open_copy(folder, dice.choice([None, data().digest]))
+        return lambda: (read_study(folder, report=dice.random() < 0.1), repair(folder), read_study(folder))
+    if reader == "ledger":
+        for other, whole in files:
+            (folder / other).write_bytes(whole)
+        path.write_bytes(found)
+        return lambda: Ledger.seen(folder).earlier()
+    path.write_bytes(found)
+    if reader == "plan":
+        return lambda: read_plan(sm_text(path))
+    return lambda: read_blocks(path, dice) if reader == "blocks" else read_file(path, dice)
+
+
+def sm_text(path: Path) -> str:
+    sm.Plan.read(path)
+    return path.read_text(encoding="utf-8")
+
+
+# ---- structured nonsense --------------------------------------------------------------------------------------
+LEAVES = (
+    st.none() | st.booleans() | st.sampled_from(AWKWARD) | st.integers() | st.floats() | st.text(max_size=6)
+    | st.sampled_from(["Swap", "Noise", "Chain", "age", "wage", "SmallCells", "Threshold", "sdcmap:Plan", "os:getcwd", ""])
+)  # fmt: skip
+NESTED = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "on", "rate", "grid", "subsets", "sizes", "methods", "x"]), inner, max_size=3
+        )
+    ),
+    max_leaves=8,
+)
+
+
+def places_in(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield before
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in inner:
+        yield from places_in(part, (*before, key))
+
+
+def put(value: Any, place: tuple[Any, ...], new: Any) -> Any:
+    if not place:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[place[0]] = put(copy[place[0]], place[1:], new)
+    return copy
+
+
+def without_null(value: Any) -> Any:
+    """TOML has no null."""
+    if isinstance(value, dict):
+        return {key: without_null(part) for key, part in value.items() if part is not None}
+    return [without_null(part) for part in value if part is not None] if isinstance(value, list) else value
+
+
+@st.composite
+def replaced(draw: Any, whole: Any) -> Any:
+    """A valid tree with some of its parts replaced, taken out or put in."""
+    for _ in range(draw(st.integers(1, 3))):
+        places = list(places_in(whole))
+        whole = put(whole, draw(st.sampled_from(places)), draw(NESTED))
+    return whole
+
+
+TABLES = dataframes(
+    max_cols=4, max_size=8, allow_null=True,
+    excluded_dtypes=[pl.Object],
+)  # fmt: skip
+RAGGED = st.lists(st.lists(st.text(alphabet='ab,"\n\r01.-\x00é;e', max_size=5), max_size=4), max_size=6)
+
+
+def structured(reader: str, folder: Path) -> tuple[Any, Callable[[Any], object]] | None:
+    """What Hypothesis draws for a reader, and what reads it."""
+    import tomllib
+
+    if reader == "plan":
+        whole = tomllib.loads(plan().toml())
+        return replaced(whole), lambda table: read_plan(
+            tomli_w.dumps(without_null(table if isinstance(table, dict) else {"methods": table}))
+        )
+    if reader == "note":
+        specs = [method.spec() for method in plan().expanded] + [m.spec() for m in plan().measures]
+        return st.sampled_from(specs).flatmap(replaced), read_note
+    if reader == "manifest":
+        read_valid_study(folder)
+        whole = json.loads(dict(valid("manifest"))["manifest.json"])
+        return replaced(whole), lambda tree: (
+            (folder / "manifest.json").write_text(json.dumps(tree)), read_study(folder)
+        )  # fmt: skip
+    if reader in ("parquet", "blocks"):
+
+        def read_table(frame: pl.DataFrame) -> None:
+            path = folder / "table.parquet"
+            frame.write_parquet(path)
+            (read_file if reader == "parquet" else read_blocks)(path, random.Random(frame.width))
+
+        return TABLES, read_table
+    if reader == "csv":
+
+        def read_ragged(rows: list[list[str]]) -> None:
+            path = folder / "ragged.csv"
+            path.write_text("\n".join(",".join(row) for row in rows), newline="")
+            read_file(path, random.Random(len(rows)))
+
+        return RAGGED, read_ragged
+    return None
+
+
+def read_valid_study(folder: Path) -> None:
+    for part in STUDY_FILES:
+        for other, whole in valid(part):
+            (folder / other).write_bytes(whole)
+
+
+def read_note(spec: Any) -> None:
+    """A method note's `method`, as somebody gives it back to us: as a table and as a text."""
+    refused = []
+    for base in (Method, Measure, Rule):
+        try:
+            value = decode(spec, base)
+            assert parse(value.text, base) == value
+        except SdcmapError as error:
+            told(error)
+            refused.append(error)
+    with suppress(PlanError):
+        parse(repr(spec)[:200], Method)
+    if len(refused) == 3:
+        raise refused[0]
+
+
+# ---- one process ----------------------------------------------------------------------------------------------
+def told(error: SdcmapError) -> None:
+    """Our own error: one that may be shown."""
+    assert str(error).strip(), "an error without a text"
+    assert len(str(error)) < 5000, "an error as long as a file"
+
+
+def run_case(reader: str, number: int, folder: Path) -> str:
+    """Run one case; the word for what came out, or the traceback of what should not have."""
+    dice = random.Random(f"{reader}/{number}")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    drawn = structured(reader, folder) if reader == "note" or number % 50 == 49 else None
+    if drawn is None:
+        return outcome(file_case(reader, dice, folder), quotes=reader not in ("csv", "plan", "manifest"))
+    strategy, reads = drawn
+    found: list[str] = []
+
+    @seed(number)
+    @settings(max_examples=40, database=None, deadline=None, phases=[Phase.generate],
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(strategy)
+    def try_all(value: Any) -> None:
+        found.append(outcome(lambda: reads(value), quotes=False))
+        if len(found[-1]) > 40:
+            found[-1] += f"\nvalue: {value!r}"[:2000]
+
+    try_all()
+    bad = [one for one in found if len(one) > 40]
+    if bad:
+        return bad[0]
+    return "read" if "read" in found and number % 2 else max(set(found), key=found.count)  # both kinds are told
+
+
+def outcome(case: Case, *, quotes: bool) -> str:
+    try:
+        case()
+    except SdcmapError as error:
+        told(error)
+        if "MemoryError" in str(error):
+            return f"{'memory blow-up':<41}: {error}"
+        if quotes and MARK.lower() in str(error).lower():
+            return f"{'a data value in an error':<41}: {error}"
+        return type(error).__name__
+    except BaseException:
+        return traceback.format_exc()
+    return "read"
+
+
+def work(reader: str, first: int, seconds: float, report: Path) -> None:
+    """Run cases until the time is over; each begins with its number in `report`, and bad ones end with a line of JSON."""
+    warnings.simplefilter("error")
+    sdcmap.io.read_apart = read_statfile
+    valid(reader if reader != "note" else "plan")
+    room = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + MEMORY
+    size = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()  # data and stack
+    resource.setrlimit(resource.RLIMIT_DATA, (size + 2 * MEMORY, size + 2 * MEMORY))
+    counts: dict[str, int] = {}
+    end, number = time.monotonic() + seconds, first
+    with tempfile.TemporaryDirectory() as name, report.open("a") as lines:
+        while time.monotonic() < end:
+            print(number, file=lines, flush=True)
+            signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)  # the default action of SIGPROF ends the process
+            word = run_case(reader, number, Path(name) / "case")
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            if len(word) <= 40 and peak > room:
+                word, room = f"{'memory blow-up':<41}: {peak >> 20} MB", peak + MEMORY
+            if len(word) > 40:
+                print(json.dumps({"case": number, "what": word}), file=lines, flush=True)
+            word = word if len(word) <= 40 else "BAD"
+            counts[word] = counts.get(word, 0) + 1
+            number += 1
+        print(json.dumps({"counts": counts}), file=lines, flush=True)
+
+
+def fuzz(reader: str, seconds: float, folder: Path, first: int = 0) -> tuple[list[str], dict[str, int]]:
+    """What should not have come out, and how often each word did; a process that dies is gone on after."""
+    report, bad, counts = folder / "report", [], {}
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0 and len(bad) < 20:
+        report.write_text("")
+        command = [sys.executable, __file__, "--work", reader, str(first), str(left), str(report)]
+        try:
+            code = subprocess.run(command, capture_output=True, timeout=left + 120).returncode
+        except subprocess.TimeoutExpired:
+            code = "a hang"
+        lines = report.read_text().splitlines()
+        numbers = [int(line) for line in lines if line.isdigit()]
+        for line in lines:
+            if line.startswith("{"):
+                found = json.loads(line)
+                bad += [f"{reader} {found['case']}: {found['what']}"] if "case" in found else []
+                for word, count in found.get("counts", {}).items():
+                    counts[word] = counts.get(word, 0) + count
+        if not numbers:
+            return [*bad, f"{reader}: the process did not begin ({code})"], counts
+        first = numbers[-1] + 1
+        if code != 0:
+            word = apart(reader, numbers[-1]) if reader in APART else ""
+            counts["before a crash"] = counts.get("before a crash", 0) + len(numbers) - 1
+            if word == "SchemaError":
+                counts["crash, refused"] = counts.get("crash, refused", 0) + 1
+            else:
+                bad.append(f"{reader} {numbers[-1]}: the process ended with {code} {word}")
+    return bad, counts
+
+
+def apart(reader: str, number: int) -> str:
+    """What comes out of a case in a process of its own that reads as a user reads."""
+    command = [sys.executable, __file__, reader, str(number)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return result.stdout.strip() if result.returncode == 0 else f"and then with {result.returncode}"
+
+
+APART = ("sav", "dta", "xpt", "sas7bdat", "sas7bcat")
+READERS = ["csv", "parquet", "blocks", "sav", "dta", "xpt", "sas7bdat", "sas7bcat", "plan", "note", "manifest", "scores",
+           "copy", "ledger"]  # fmt: skip
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_only_our_own_errors_come_out(reader: str, tmp_path: Path) -> None:
+    bad, counts = fuzz(reader, SECONDS, tmp_path)
+    print(reader, counts)
+    assert not bad, "\n".join(bad)
+    assert sum(counts.values()) >= 3 and len(counts) >= 2, "nothing was tried, or nothing was read"
+
+
+DEEP = 100_000
+
+
+@pytest.mark.parametrize(
+    "text", ["x = " + "[" * DEEP, "x = " + "{a=" * DEEP, "replicates = " + "9" * DEEP, "a." * 3000 + "b=1"]
+)
+def test_a_plan_of_brackets_is_no_plan(text: str) -> None:
+    with pytest.raises(sm.errors.PlanError):
+        sm.Plan.from_toml(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * DEEP, "-" * DEEP + "1", "Noise(on=" + "[" * 80 + "]" * 80 + ")", "Noise(on=1+1)"]
+)
+def test_a_method_of_brackets_is_no_method(text: str) -> None:
+    with pytest.raises(sm.errors.PlanError):
+        parse(text, Method)
+
+
+def test_a_grid_of_all_subsets_of_sixty_names_is_refused() -> None:
+    names = [f"v{number}" for number in range(60)]
+    table = {"type": "Swap", "grid": {"on": {"subsets": names, "sizes": list(range(1, 60))}}}
+    with pytest.raises(sm.errors.PlanError, match="at most 1,000,000 members"):
+        sm.Plan.from_toml(tomli_w.dumps({"methods": [table], "measures": [{"type": "SmallCells"}]}))
+
+
+def test_fuzzing_can_find_something(tmp_path: Path) -> None:
+    """A reader that a damaged file can crash: the very library that reads .sav files, without its process apart."""
+    number = 152
+    file_case("sav", random.Random(f"sav/{number}"), tmp_path)
+    [path] = tmp_path.iterdir()
+    alone = [sys.executable, "-c", f"import pyreadstat; pyreadstat.read_sav({str(path)!r}, output_format='dict')"]
+    assert subprocess.run(alone).returncode < 0
+    with pytest.raises(sm.errors.SchemaError, match="the reader ended with code"):
+        sm.read(path)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--work":
+        work(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]), Path(sys.argv[5]))
+    elif len(sys.argv) == 3:
+        with tempfile.TemporaryDirectory() as scratch:
+            print(run_case(sys.argv[1], int(sys.argv[2]), Path(scratch) / "case"))
+    else:
+        with tempfile.TemporaryDirectory() as scratch:
+            problems, met = fuzz(sys.argv[1], float(sys.argv[3]), Path(scratch), int(sys.argv[2]))
+            print(*problems, met, sep="\n")

@@ -1,0 +1,311 @@
+"""Recoding, top coding, rounding and hierarchies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sdcmap as sm
+from sdcmap.core.streams import Stream
+from sdcmap.kernels.masking.breaks import interval_of, randomly_rounded
+from sdcmap.study.jobs import score_row
+from sdcmap.testing import check_method
+
+AGES = [1, 9, 10, 19, 20, 69, 70, 100]
+
+
+@pytest.fixture(scope="module")
+def persons() -> sm.Microdata:
+    return sm.demo.population(400, seed=4)
+
+
+@pytest.fixture
+def ages() -> sm.Microdata:
+    """An age that is a key, so that it is held as ordered categories, and the same as a number."""
+    frame = pl.DataFrame({"age": [*AGES, None], "years": [*map(float, AGES), None], "zip": [*"12345678", None]})
+    return sm.read(frame, keys=["age", "zip"], numeric="years")
+
+
+def recoded(data: sm.Microdata, name: str, **fields: Any) -> list[Any]:
+    return sm.mask(data, sm.Recode(on=name, **fields), seed=1)[name].tolist()
+
+
+# ---- intervals ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["age", "years"])
+def test_intervals_are_left_open_as_in_sdcmicro(ages: sm.Microdata, name: str) -> None:
+    """globalRecode cuts as R's cut: 9 is in (1, 9], 10 in (9, 19]; what lies outside is kept in open ends."""
+    found = recoded(ages, name, breaks=[1, 9, 19, 69])
+    assert found == ["<= 1", "(1, 9]", "(9, 19]", "(9, 19]", "(19, 69]", "(19, 69]", "> 69", "> 69", None]
+
+
+@pytest.mark.parametrize("name", ["age", "years"])
+def test_closed_on_the_left(ages: sm.Microdata, name: str) -> None:
+    found = recoded(ages, name, width=10, closed="left")
+    bands = [(0, 10), (0, 10), (10, 20), (10, 20), (20, 30), (60, 70), (70, 80), (100, 110)]
+    assert found == [*(f"[{low}, {high})" for low, high in bands), None]
+    assert recoded(ages, name, breaks=[18, 65], closed="left", labels=["child", "adult", "old"])[3:6] == [
+        "adult", "adult", "old",
+    ]  # fmt: skip
+
+
+@given(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=60), st.integers(2, 6))
+def test_breaks_found_from_the_data(values: list[float], bins: int) -> None:
+    """Equal width, equal ratio, equal numbers: the plain formula, to the six digits that are kept."""
+    x = np.array(values)
+    data = sm.read(pl.DataFrame({"x": x}), numeric="all")
+    plain = {
+        "width": [x.min() + (x.max() - x.min()) * i / bins for i in range(1, bins)],
+        "log width": [x.min() * (x.max() / x.min()) ** (i / bins) for i in range(1, bins)],
+        "quantiles": [np.quantile(x, i / bins) for i in range(1, bins)],
+    }
+    for by, breaks in plain.items():
+        found = sm.mask(data, sm.Recode(on="x", bins=bins, by=by), seed=1).column("x").values  # type: ignore[arg-type]
+        ends = sorted({float(f"{one:.6g}") for one in breaks})
+        near = (
+            np.min(np.abs(x[:, np.newaxis] / np.array(ends) - 1), axis=1) < 1e-9
+        )  # the formulas differ in the last bit
+        assert (found == np.searchsorted(ends, x, side="left"))[~near].all()
+
+
+def test_quantiles_hold_equally_many(persons: sm.Microdata) -> None:
+    x = np.random.default_rng(0).lognormal(10, 1, 1000)
+    data = sm.read(pl.DataFrame({"x": x}), numeric="all")
+    counts = np.bincount(sm.mask(data, sm.Recode(on="x", bins=4, by="quantiles"), seed=1).codes("x"))
+    assert counts.tolist() == [250, 250, 250, 250]
+
+
+@pytest.mark.parametrize("becomes", ["midpoint", "mean", "median"])
+def test_typical_numbers(ages: sm.Microdata, becomes: Any) -> None:
+    found = sm.mask(ages, sm.Recode(on="years", breaks=[9, 19, 69], becomes=becomes), seed=1)
+    ends = {"midpoint": (5, 85), "mean": (5, 85), "median": (5, 85)}[becomes]
+    middle = {"midpoint": (14, 44), "mean": (14.5, 44.5), "median": (14.5, 44.5)}[becomes]
+    expected = [ends[0]] * 2 + [middle[0]] * 2 + [middle[1]] * 2 + [ends[1]] * 2
+    assert found["years"][:-1].tolist() == expected and np.isnan(found["years"][-1])
+    assert found.schema["years"].kind == "numeric"
+
+
+def test_a_recoded_number_is_ordinal(persons: sm.Microdata) -> None:
+    """Its kind and type change, measures of numbers are undefined with the reason, tables of it work."""
+    masked = sm.mask(persons, sm.Recode(on="wage", bins=3), seed=1)
+    variable = masked.schema["wage"]
+    assert (variable.kind, variable.storage, variable.role) == ("ordinal", "String", "sensitive")
+    assert persons.schema["wage"].kind == "numeric"
+    assert masked.frame()["wage"].dtype == pl.String
+    row = score_row(sm.IL1s(on="wage"), persons, masked, Stream.of_seed(1))
+    assert (row.status, row.reason) == ("undefined", "column 'wage' is ordinal, and a numeric one is needed.")
+    tables = sm.score(persons, masked, [sm.Hellinger(on=["wage"]), sm.SmallCells(on=["wage"], counting="all")])
+    assert tables["Hellinger(on='wage')"].value == pytest.approx(1)  # no number is a label
+
+
+def test_a_chain_goes_on_with_the_new_kind(persons: sm.Microdata) -> None:
+    chain = sm.Chain([sm.Recode(on="wage", bins=4), sm.Suppress(on=["Sex", "wage"], k=5), sm.PRAM(on="wage")])
+    assert sm.mask(persons, chain, seed=1).schema["wage"].kind == "ordinal"
+    with pytest.raises(sm.errors.SchemaError, match="Noise masks numeric variables; 'wage' is ordinal"):
+        sm.mask(persons, sm.Chain([sm.Recode(on="wage", bins=4), sm.Noise(on="wage")]), seed=1)
+
+
+def test_strata_have_intervals_of_their_own(persons: sm.Microdata) -> None:
+    masked = sm.mask(persons, sm.Recode(on="wage", bins=2, by="quantiles", within="Sex"), seed=1)
+    for sex in ("Male", "Female"):
+        rows = persons["Sex"] == sex
+        labels, counts = np.unique(masked["wage"][rows], return_counts=True)
+        middle = float(f"{np.median(persons['wage'][rows]):.6g}")
+        assert set(labels) == {f"<= {middle:.15g}", f"> {middle:.15g}"}
+        assert counts.sum() == rows.sum()
+
+
+# ---- categories -----------------------------------------------------------------------------------------------
+def test_merging(ages: sm.Microdata) -> None:
+    assert recoded(ages, "zip", merge=[["1", "2"], ["8", "7"]])[:8] == ["1|2", "1|2", *"3456", "8|7", "8|7"]
+    assert recoded(ages, "zip", merge=[["1", "2"]], labels="low")[:3] == ["low", "low", "3"]
+    masked = sm.mask(ages, sm.Recode(on="age", merge=[["1", "9"]]), seed=1)  # whole numbers become text
+    assert masked["age"].tolist()[:3] == ["1|9", "1|9", "10"]
+    moved = sm.score(ages, masked, sm.SmallCells(on=["age"], n=2))  # 10 and "10" are the same category
+    assert moved["SmallCells(n=2, on='age')"].value == pytest.approx(7 / 7)
+
+
+def test_prefixes(ages: sm.Microdata) -> None:
+    data = sm.read(pl.DataFrame({"zip": ["81667", "81675", None, "9"]}), keys="all")
+    assert recoded(data, "zip", prefix=3) == ["816", "816", None, "9"]
+
+
+def test_hierarchies(tmp_path: Path, ages: sm.Microdata) -> None:
+    path = str(tmp_path / "age.csv")
+    sm.data.Hierarchy.intervals(AGES, widths=[10, 50]).write(path)
+    assert Path(path).read_text().splitlines()[0] == "1;[0, 10);[0, 50);*"
+    for name in ("age", "years"):
+        assert recoded(ages, name, hierarchy=path, level=2)[4:] == ["[0, 50)", *["[50, 100)"] * 2, "[100, 150)", None]
+        assert set(recoded(ages, name, hierarchy=path, level=3)) == {"*", None}
+    method = sm.Recode(on="age", hierarchy=path)
+    check_method(method, ages)
+    with pytest.raises(sm.errors.SchemaError, match="levels 0 to 3, and level 4 is asked for"):
+        recoded(ages, "age", hierarchy=path, level=4)
+    sm.data.Hierarchy.intervals([1, 9], widths=[10]).write(path)
+    with pytest.raises(sm.errors.SchemaError, match="is not the file that was named"):
+        sm.mask(ages, method, seed=1)
+    with pytest.raises(sm.errors.SchemaError, match="misses 6 of the 8 values of 'age'"):
+        recoded(ages, "age", hierarchy=path)
+
+
+def test_reading_a_hierarchy(tmp_path: Path) -> None:
+    """As ARX writes it; comma and tab are read too."""
+    path = tmp_path / "zip.csv"
+    for mark in ";,\t":
+        path.write_text(f"81667{mark}8166*{mark}*\n81675{mark}8167*{mark}*\n")
+        found = sm.data.Hierarchy.read(str(path))
+        assert (found.levels, found.at(1)) == (2, {"81667": "8166*", "81675": "8167*"})
+    found.write(str(path))
+    assert sm.data.Hierarchy.read(str(path)) == found
+    assert sm.data.Hierarchy.prefixes(["81667", "9"]).at(3) == {"81667": "81***", "9": "9****"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a;x\nb\n", "rows have unequal lengths"),
+        ("a;x\na;y\n", "names a value twice"),
+        ("a;x;p\nb;x;q\n", "level 2 of the hierarchy splits a label of level 1"),
+        ("", "needs at least one value"),
+    ],
+)
+def test_bad_hierarchies(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(sm.errors.SchemaError, match=words):
+        sm.data.Hierarchy.read(str(path))
+
+
+def test_bad_intervals() -> None:
+    with pytest.raises(sm.errors.SchemaError, match="widths above 0"):
+        sm.data.Hierarchy.intervals([1, 2], widths=[0])
+
+
+# ---- top coding and rounding ----------------------------------------------------------------------------------
+def test_top_coding_by_share_keeps_totals_by_the_mean() -> None:
+    x = np.random.default_rng(0).lognormal(8, 1, 1000)
+    data = sm.read(pl.DataFrame({"x": x}), numeric="all")
+    masked = sm.mask(data, sm.TopCode(on="x", top_share=0.05, bottom_share=0.1, replaced_by="mean"), seed=1)["x"]
+    assert masked.sum() == pytest.approx(x.sum())
+    assert (masked != x).sum() == 150
+    bound = sm.mask(data, sm.TopCode(on="x", top_share=0.05), seed=1)["x"]
+    assert bound.max() == np.quantile(x, 0.95)
+    middle = sm.mask(data, sm.TopCode(on="x", top_share=0.05, replaced_by="median"), seed=1)["x"]
+    assert middle.max() == np.median(np.sort(x)[-50:])
+
+
+def test_a_replacement_between_the_bounds_is_not_coded_again() -> None:
+    data = sm.read(pl.DataFrame({"x": [1.0, 5.0, 9.0]}), numeric="all")
+    assert sm.mask(data, sm.TopCode(on="x", top=8, bottom=2, replaced_by=0), seed=1)["x"].tolist() == [0, 5, 0]
+
+
+def test_an_age_held_as_categories(ages: sm.Microdata) -> None:
+    """It stays ordinal, with whole numbers as categories."""
+    masked = sm.mask(ages, sm.TopCode(on="age", top=65), seed=1)
+    assert masked["age"][:-1].tolist() == [1, 9, 10, 19, 20, 65, 65, 65] and masked.missing("age")[-1]
+    assert masked.schema["age"].kind == "ordinal" and masked.column("age").levels.dtype == pl.Int64  # type: ignore[union-attr]
+    rounded = sm.mask(ages, sm.methods.Round(on="age", base=10), seed=1)
+    assert rounded["age"][:-1].tolist() == [0, 10, 10, 20, 20, 70, 70, 100]
+    half = sm.mask(ages, sm.methods.Round(on="age", base=2.5), seed=1)
+    assert half["age"][1] == 10 and half["age"][3] == 20 and half["age"][0] == 0
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.floats(0.1, 1e4), st.booleans())
+def test_rounding_gives_near_multiples(values: list[float], base: float, unbiased: bool) -> None:
+    data = sm.read(pl.DataFrame({"x": values}), numeric="all")
+    found = sm.mask(data, sm.methods.Round(on="x", base=base, unbiased=unbiased), seed=1)["x"]
+    steps = found / base
+    np.testing.assert_allclose(steps, np.rint(steps), atol=1e-6)
+    assert (np.abs(found - np.array(values)) <= base * (1 if unbiased else 0.5) * (1 + 1e-9) + 1e-9).all()
+
+
+def test_random_rounding_is_unbiased() -> None:
+    """x = 37 with base 10: 40 with probability .7; 100,000 draws, within 5 standard errors."""
+    draws = randomly_rounded(np.full(100_000, 37.0), 10, np.random.default_rng(1).random(100_000))
+    assert set(draws.tolist()) == {30.0, 40.0}
+    assert abs(draws.mean() - 37) < 5 * 10 * np.sqrt(0.7 * 0.3 / 100_000)
+    assert (sm.methods.Round(on="x", base=1).random, sm.methods.Round(on="x", base=1, unbiased=True).random) == (
+        False,
+        True,
+    )
+
+
+def test_interval_of_is_the_plain_search() -> None:
+    x, breaks = np.array([1.0, 2.0, 2.5, 3.0]), np.array([2.0, 3.0])
+    assert interval_of(x, breaks, "right").tolist() == [0, 0, 1, 1]
+    assert interval_of(x, breaks, "left").tolist() == [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        sm.Recode(on=["wage", "interest"], bins=4, by="quantiles"),
+        sm.Recode(on="wage", width=5000, within="Sex"),
+        sm.Recode(on="wage", breaks=[10_000, 50_000], becomes="midpoint"),
+        sm.Recode(on="Educ", merge=[["HS", "Coll"]], labels="middle", within="Race"),
+        sm.Recode(on=["Educ", "Race"], prefix=1),
+        sm.TopCode(on=["wage", "interest"], top_share=0.1, replaced_by="mean", within="Sex"),
+        sm.TopCode(on="wage", bottom=1000, replaced_by=0),
+        sm.methods.Round(on="wage", base=500, within="Sex"),
+        sm.methods.Round(on=["wage", "interest"], base=500, unbiased=True),
+    ],
+    ids=lambda method: method.text,
+)
+def test_they_obey_the_laws(method: sm.Method, persons: sm.Microdata) -> None:
+    check_method(method, persons)
+
+
+# ---- bad input ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("cls", "fields", "words"),
+    [
+        (sm.Recode, {}, "needs one of breaks, bins, width, merge, prefix, hierarchy. Got none."),
+        (sm.Recode, {"bins": 3, "width": 2}, "Got bins and width."),
+        (sm.Recode, {"bins": 1}, r"Recode.bins must be in \[2, inf\). Got 1."),
+        (sm.Recode, {"width": 0}, r"Recode.width must be in \(0, inf\). Got 0."),
+        (sm.Recode, {"breaks": [2, 1]}, ".breaks must rise."),
+        (sm.Recode, {"breaks": [1, 2], "labels": ["a"]}, "one name for each interval or list: 3. Got 1."),
+        (sm.Recode, {"merge": [["a"], ["a", "b"]]}, ".merge must name each category once."),
+        (sm.Recode, {"prefix": 2, "becomes": "mean"}, "needs breaks, bins or width"),
+        (sm.Recode, {"hierarchy": "nowhere.csv"}, "there is no file nowhere.csv to read"),
+        (sm.Recode, {"bins": 2, "sha256": "0" * 16}, ".sha256 must be"),
+        (sm.TopCode, {}, "needs a top, a bottom, or the share of values to code"),
+        (sm.TopCode, {"top": 1, "top_share": 0.1}, "takes top or top_share, not both"),
+        (sm.TopCode, {"top_share": 1}, r"TopCode.top_share must be in \(0, 1\). Got 1."),
+        (sm.TopCode, {"top": 1, "bottom": 2}, ".bottom must be below .top."),
+        (sm.TopCode, {"top_share": 0.6, "bottom_share": 0.5}, "must sum to less than 1"),
+        (sm.TopCode, {"top": 1, "replaced_by": "mode"}, "replaced_by must be a number"),
+        (sm.methods.Round, {"base": 0}, r"Round.base must be in \(0, inf\). Got 0."),
+        (sm.methods.Round, {"base": 5, "on": []}, ".on must name at least one variable."),
+    ],
+)
+def test_parameters_out_of_range(cls: Any, fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(sm.errors.PlanError, match=words):
+        cls(**({"on": "x"} | fields))
+
+
+def test_data_that_do_not_fit(persons: sm.Microdata, ages: sm.Microdata) -> None:
+    for method, error, words in [
+        (sm.Recode(on="Sex", bins=2), sm.errors.SchemaError, "needs numbers; 'Sex' is nominal"),
+        (sm.Recode(on="wage", prefix=1), sm.errors.SchemaError, "needs categories; 'wage' is numeric"),
+        (sm.Recode(on="interest", bins=3, by="log width"), sm.errors.Infeasible, "are not positive"),
+        (sm.Recode(on="wage", width=0.001), sm.errors.Infeasible, "more than 10,000 intervals"),
+        (
+            sm.TopCode(on="Sex", top=1),
+            sm.errors.SchemaError,
+            "TopCode masks numeric and ordinal variables; 'Sex' is nominal",
+        ),
+        (sm.methods.Round(on="Educ", base=1), sm.errors.SchemaError, "the categories of 'Educ' are not numbers"),
+    ]:
+        with pytest.raises(error, match=words):
+            sm.mask(persons, method, seed=1)
+    with pytest.raises(sm.errors.SchemaError, match="needs a numeric variable; 'age' is ordinal"):
+        recoded(ages, "age", bins=2, becomes="mean")
+    empty = sm.read(pl.DataFrame({"x": pl.Series([None, None], dtype=pl.Float64)}), numeric="all")
+    with pytest.raises(sm.errors.Infeasible, match="has no known value"):
+        recoded(empty, "x", bins=2)

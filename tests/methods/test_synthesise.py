@@ -1,0 +1,292 @@
+"""Synthetic data: the trees are the best ones, draws follow them, and a fully synthetic file has nobody's rows."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sdcmap as sm
+from sdcmap.bundle.prepare import prepare, rounded
+from sdcmap.bundle.readback import aligned
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Array, Microdata
+from sdcmap.kernels.statistics.trees import MOST_BINS, Tree, bin_edges, binned, drawn_from, grow, leaves_of
+from sdcmap.testing import check_method
+
+ONCE = Stream.of_seed(1)
+RNG = np.random.default_rng(0)
+
+
+# ---- trees ----------------------------------------------------------------------------------------------------
+def purity(y: Array, classes: int) -> Fraction:
+    """Sum of squared sums over n: the larger, the purer. Gini's index and the sum of squares are a constant minus it."""
+    parts = [int((y == c).sum()) for c in range(classes)] if classes else [int(y.sum())]
+    return Fraction(sum(part**2 for part in parts), len(y))
+
+
+def best_purity(bins: Array, ordered: Array, y: Array, classes: int, leaf: int) -> Fraction:
+    """Over all splits of all predictors, those of categories into any two sets included."""
+    best = purity(y, classes)
+    for v in range(bins.shape[1]):
+        met = np.unique(bins[:, v]).tolist()
+        if ordered[v]:
+            sides = [met[:i] for i in range(1, len(met))]
+        else:
+            sides = [list(s) for size in range(1, len(met)) for s in itertools.combinations(met, size)]
+        for side in sides:
+            left = np.isin(bins[:, v], side)
+            if leaf <= left.sum() <= len(y) - leaf:
+                best = max(best, purity(y[left], classes) + purity(y[~left], classes))
+    return best
+
+
+def rows_of(tree: Tree, node: int) -> Array:
+    rows: Array = tree.rows[tree.start[node] : tree.start[node] + tree.size[node]]
+    return rows
+
+
+@given(
+    n=st.integers(2, 60), p=st.integers(1, 3), leaf=st.integers(1, 8), classes=st.sampled_from([0, 2]),
+    seed=st.integers(0, 10_000),
+)  # fmt: skip
+def test_every_split_is_the_best(n: int, p: int, leaf: int, classes: int, seed: int) -> None:
+    """With numbers or two classes the order of mean y finds the best of all sets of categories (Breiman et al. 4.2.2), as
+    long as no set is too small for a leaf."""
+    rng = np.random.default_rng(seed)
+    bins, ordered = rng.integers(0, 5, (n, p)), (rng.random(p) < 0.5) | (leaf > 1)
+    y = rng.integers(0, 2, n) if classes else rng.integers(-20, 20, n)
+    tree = grow(bins, np.full(p, 5), ordered, y, classes, leaf)
+    for node in range(len(tree.variable)):
+        rows = rows_of(tree, node)
+        best = best_purity(bins[rows], ordered, y[rows], classes, leaf)
+        if tree.variable[node] < 0:
+            assert best == purity(y[rows], classes) or len(rows) < 2 * leaf
+            continue
+        parts = [y[rows_of(tree, child)] for child in (tree.left[node], tree.right[node])]
+        assert sum(purity(part, classes) for part in parts) == best
+        assert min(len(part) for part in parts) >= leaf
+
+
+@given(n=st.integers(2, 200), classes=st.sampled_from([0, 2, 4]), seed=st.integers(0, 10_000))
+def test_rows_fall_into_the_leaves_that_hold_them(n: int, classes: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    bins = rng.integers(0, 6, (n, 3))
+    y = rng.integers(0, max(classes, 1), n) if classes else rng.lognormal(0, 1, n)
+    tree = grow(bins, np.full(3, 6), np.array([True, False, True]), y, classes, 4)
+    leaf = leaves_of(tree, bins)
+    assert (tree.variable[leaf] < 0).all()
+    assert np.array_equal(np.sort(tree.rows), np.arange(n))
+    for node in np.unique(leaf):
+        assert np.array_equal(np.sort(rows_of(tree, node)), np.flatnonzero(leaf == node))
+    drawn = drawn_from(tree, bins, np.arange(n), rng)
+    assert np.array_equal(leaf[drawn], leaf)
+
+
+def test_draws_from_a_leaf_are_uniform() -> None:
+    """Without predictors there is one leaf: chi-square of 6,000 draws of 6 rows, P = .001."""
+    tree = grow(np.empty((6, 0), np.int64), np.empty(0, np.int64), np.empty(0, np.bool_), np.arange(6.0), 0, 1)
+    drawn = drawn_from(tree, np.empty((6000, 0), np.int64), np.arange(6), np.random.default_rng(1))
+    assert ((np.bincount(drawn) - 1000) ** 2 / 1000).sum() < 20.5
+
+
+def test_bins_of_numbers() -> None:
+    few = np.array([3.0, np.nan, 1.0, 3.0, 2.0])
+    assert binned(few, bin_edges(few)).tolist() == [2, 3, 0, 2, 1]
+    many = np.random.default_rng(1).lognormal(0, 1, 10_000)
+    found = binned(many, bin_edges(many))
+    assert found.max() == MOST_BINS - 2
+    assert np.bincount(found).min() >= 10_000 // (MOST_BINS - 1) - 1
+    assert np.array_equal(np.argsort(many), np.lexsort((many, found)))
+    assert binned(np.array([np.nan, -9.0]), bin_edges(np.array([np.nan]))).tolist() == [1, 0]
+
+
+# ---- the method -----------------------------------------------------------------------------------------------
+def people(n: int = 1500, gone: bool = False) -> Microdata:
+    """Wage follows school and sex; tax is wage's alone; only those who work have hours."""
+    rng = np.random.default_rng(4)
+    sex, school = rng.integers(0, 2, n), rng.integers(0, 6, n)
+    works = rng.random(n) < 0.4 + 0.5 * sex
+    wage = np.exp(1 + 0.4 * school + 0.5 * sex + 0.3 * rng.standard_normal(n))
+    frame = pl.DataFrame(
+        {
+            "id": np.arange(n),
+            "sex": np.where(sex == 1, "m", "f"),
+            "school": school,
+            "wage": wage,
+            "tax": np.round(wage / 3),
+            "hours": [float(h) if w else None for h, w in zip(rng.integers(10, 50, n), works, strict=True)],
+            "weight": rng.integers(1, 5, n).astype(float),
+        }
+    )
+    if gone:
+        for name in ("sex", "school", "wage"):
+            frame = frame.with_columns(pl.when(pl.Series(rng.random(n) >= 0.2)).then(pl.col(name)).alias(name))
+    keys, numeric = ["sex", "school"], ["wage", "tax", "hours"]
+    return sm.read(frame, identifiers=["id"], keys=keys, numeric=numeric, weight="weight")
+
+
+EVERYTHING = ("sex", "school", "wage", "tax", "hours")
+MODELS = ("trees", "copula")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_partial_synthesis_keeps_the_rest(model: str) -> None:
+    data = people()
+    masked = sm.Synthesise(["wage", "tax"], model=model).apply(data, ONCE)
+    assert set(masked.changes) == {"wage", "tax"}
+    assert masked.paired and masked.origin is None
+    for name in ("wage", "tax"):
+        assert np.isin(masked.numbers(name), data.numbers(name)).all()
+        assert (masked.numbers(name) != data.numbers(name)).mean() > 0.5
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_fully_synthetic_file_has_nobodys_rows(model: str) -> None:
+    data = people()
+    masked = sm.Synthesise(EVERYTHING, model=model).apply(data, ONCE)
+    assert not masked.paired
+    assert np.array_equal(masked.weights, data.weights)
+    with pytest.raises(
+        sm.errors.Undefined, match="SmallCells compares records with their originals; a synthetic file has none"
+    ):
+        sm.score(data, masked, sm.SmallCells())
+    with pytest.raises(sm.errors.Undefined, match="IL1s compares"):
+        sm.score(data, masked, sm.IL1s())
+    assert 0 < sm.score(data, masked, sm.Hellinger())["Hellinger"].value < 0.2
+    assert sm.score(data, masked, sm.utility.MeanPrecision(on="wage"))["MeanPrecision(on='wage')"].value > 0
+    for other in (
+        masked.change(None, {"wage": data.numbers("wage")}), masked.take(np.arange(9)), masked.only(["sex"]),
+        masked.with_roles(sex="sensitive"),
+    ):  # fmt: skip
+        assert not other.paired
+
+
+def test_a_sweep_tells_why_a_measure_has_no_value() -> None:
+    data = people(300)
+    methods = [sm.Synthesise(EVERYTHING), sm.Chain([sm.Synthesise(EVERYTHING), sm.Noise(on="wage")])]
+    plan = sm.Plan([*methods, sm.Synthesise("sex")], [sm.SmallCells(), sm.Hellinger()], seed=1)
+    scores = sm.sweep(data, plan, workers=1)
+    rows = {row["method"]: row for row in scores.pooled("SmallCells").to_dicts()}
+    known = {row["method"] for row in scores.pooled("Hellinger").to_dicts()}
+    for method in methods:
+        assert rows.get(method.text, {"value": None})["value"] is None
+        assert method.text in known
+    assert rows["Synthesise(on='sex')"]["value"] is not None
+
+
+def test_a_written_file_stays_nobodys() -> None:
+    """What a release prepares, and what is read back for scoring."""
+    data = people(300)
+    for on, paired in ((EVERYTHING, False), (("wage",), True)):
+        method = sm.Synthesise(on)
+        prepared = prepare(data, method, rounded(data, method.apply(data, ONCE)), ONCE)
+        assert prepared.data.paired is paired
+        assert aligned(data, prepared.data, prepared).paired is paired
+
+
+def test_identifiers_weights_and_ids_are_no_predictors() -> None:
+    data = people()
+    assert sm.Synthesise("wage")._predictors(data) == ("sex", "school", "tax", "hours")
+    assert sm.Synthesise("wage", given="sex")._predictors(data) == ("sex",)
+
+
+def test_trees_learn_what_is_certain() -> None:
+    """`copy` says the school, so it does in the synthetic file; a third category of its own is drawn as often."""
+    data = people()
+    frame = data.frame().with_columns(copy=pl.concat_str(pl.lit("s"), pl.col("school")))
+    data = sm.read(frame, identifiers=["id"], keys=["sex", "school", "copy"], numeric=["wage", "tax", "hours"])
+    masked = sm.Synthesise(["school", "copy"], given="sex").apply(data, ONCE)
+    assert (masked.frame()["copy"].str.slice(1).cast(pl.Int64) == masked.frame()["school"]).all()
+    assert (masked.codes("school") != data.codes("school")).any()
+
+
+def means(method: sm.Synthesise, data: Microdata, number: object) -> tuple[float, float]:
+    """The mean of a number of the file over 20 seeds, and its standard error."""
+    found = [number(method.apply(data, Stream.of_seed(seed))) for seed in range(20)]  # type: ignore[operator]
+    return float(np.mean(found)), float(np.std(found, ddof=1) / np.sqrt(20))
+
+
+def ranks_go_together(first: str, second: str) -> object:
+    from scipy.stats import spearmanr
+
+    return lambda f: spearmanr(f.column(first).values.astype(float), f.column(second).values.astype(float)).statistic
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("on", [EVERYTHING, ("wage", "tax")], ids=["full", "partial"])
+def test_margins_and_relations_are_those_of_the_model(model: str, on: tuple[str, ...]) -> None:
+    """Means over 20 seeds within 4 standard errors; rank correlations within .05 besides (leaves and scores blur them)."""
+    data = people()
+    method = sm.Synthesise(on, model=model)
+    found, se = means(method, data, lambda f: f.numbers("wage").mean())
+    assert abs(found - data.numbers("wage").mean()) < 4 * se + 0.02 * data.numbers("wage").mean()
+    for pair in (("wage", "school"), ("wage", "tax"), ("wage", "sex")):
+        truth = ranks_go_together(*pair)(data)  # type: ignore[operator]
+        found, se = means(method, data, ranks_go_together(*pair))
+        assert abs(found - truth) < 4 * se + 0.05, pair
+        assert truth > 0.2
+
+
+def test_which_values_are_missing_is_drawn() -> None:
+    """The share of those without hours within each sex, over 20 seeds, 4 standard errors (and .03 for the copula, in
+    which present or missing is cut from a normal variable); reasons are not carried over."""
+    data = people()
+    men = data.codes("sex") == 1
+    for model in MODELS:
+        method = sm.Synthesise("hours", given="sex", model=model)
+        for who in (men, ~men):
+            found, se = means(method, data, lambda f, who=who: f.missing("hours")[who].mean())
+            assert abs(found - data.missing("hours")[who].mean()) < 4 * se + (0.03 if model == "copula" else 0), model
+    column = replace(data.columns["hours"], reasons=data.missing("hours").astype(np.uint8))
+    coded = replace(data, columns={**data.columns, "hours": column}, _views={})
+    assert sm.Synthesise("hours").apply(coded, ONCE).column("hours").reasons is None
+
+
+def test_a_stratum_is_kept() -> None:
+    data = people()
+    masked = sm.Synthesise(("school", "wage", "tax", "hours"), within="sex").apply(data, ONCE)
+    assert masked.paired
+    assert "sex" not in masked.changes
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"on": ()}, "must name at least one variable"),
+        ({"on": ("wage", "wage")}, "each variable once"),
+        ({"on": "wage", "given": "wage"}, "must not name a replaced variable: wage"),
+        ({"on": "wage", "model": "gan"}, "must be one of 'trees', 'copula'"),
+        ({"on": "wage", "leaf": 0}, r"must be in \[1, inf\). Got 0."),
+    ],
+)
+def test_bad_parameters(given: dict[str, object], problem: str) -> None:
+    with pytest.raises(sm.errors.PlanError, match=problem):
+        sm.Synthesise(**given)  # type: ignore[arg-type]
+
+
+def test_misfits() -> None:
+    data = people(50)
+    with pytest.raises(sm.errors.SchemaError, match="no column 'schol'. Did you mean 'school'"):
+        sm.Synthesise("wage", given="schol").apply(data, ONCE)
+    with pytest.raises(sm.errors.SchemaError, match="must not name 'weight': it is the file's weight"):
+        sm.Synthesise("wage", given="weight").apply(data, ONCE)
+    with pytest.raises(sm.errors.SchemaError, match="cannot mask 'id': it is the file's identifier"):
+        sm.Synthesise("id").apply(data, ONCE)
+    with pytest.raises(sm.errors.Infeasible, match="at least 2 records"):
+        sm.Synthesise("wage").apply(data.take(np.array([0])), ONCE)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_laws(model: str) -> None:
+    for gone in (False, True):
+        data = people(90, gone)
+        check_method(sm.Synthesise(EVERYTHING, model=model), data)
+        check_method(sm.Synthesise(["hours", "sex"], model=model, leaf=2), data)
+    check_method(sm.Synthesise(["wage", "school"], model=model, within="sex"), people(90))

@@ -1,0 +1,332 @@
+"""A Dask cluster as the engine: real scheduler and worker processes over TCP or TLS, and the same rows as serial."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+from numpy.random import Generator
+
+import sdcmap as sm
+from sdcmap.core.method import Method
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError, SdcmapError
+from sdcmap.study import cluster
+from sdcmap.study.engines import crew, run_all
+
+pytest.importorskip("distributed", reason="a Dask cluster needs: pip install 'sdcmap[dask]'")
+SEED = 2**140 + 7
+
+
+def people() -> Microdata:
+    return sm.demo.population(1200, seed=3)
+
+
+def plan_of(replicates: int = 4, **more: object) -> sm.Plan:
+    methods = sm.grid(sm.Swap, on=sm.subsets(("Age", "Educ", "Race"), 1, 2), rate=[0.01, 0.05])
+    measures = [sm.SmallCells(), sm.Hellinger()]
+    return sm.Plan([methods, sm.Noise(on="wage")], measures, replicates=replicates, seed=SEED, **more)
+
+
+def rows(scores: sm.Scores) -> tuple[pl.DataFrame, ...]:
+    return scores.candidate.drop("seconds"), scores.score, scores.measure
+
+
+def same(first: sm.Scores, second: sm.Scores) -> bool:
+    return all(a.equals(b) for a, b in zip(rows(first), rows(second), strict=True))
+
+
+@dataclass
+class Processes:
+    """A scheduler and its workers, each a process of its own."""
+
+    folder: Path
+    scheduler: subprocess.Popen[bytes]
+    workers: list[subprocess.Popen[bytes]]
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def address(self) -> str:
+        return str(json.loads((self.folder / "scheduler.json").read_text())["address"])
+
+    @property
+    def engine(self) -> str:
+        return "dask://" + self.address.partition("://")[2]
+
+    def add_worker(self, **environment: str) -> subprocess.Popen[bytes]:
+        home = self.folder / f"worker-{len(self.workers)}"
+        home.mkdir()
+        words = ["worker", "--scheduler-file", str(self.folder / "scheduler.json"), "--nthreads", "1", "--no-dashboard"]
+        worker = _dask([*words, "--local-directory", str(home), *self.arguments], home, environment)
+        self.workers.append(worker)
+        return worker
+
+
+def _dask(words: list[str], folder: Path, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-W", "ignore", "-m", "dask", *words]
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **(environment or {})})
+
+
+@contextmanager
+def processes(
+    folder: Path, count: int = 2, *arguments: str, dashboard: bool = False, failures: int = 3,
+    environment: dict[str, str] | None = None,
+) -> Iterator[Processes]:  # fmt: skip
+    """`arguments` go to the workers; a task may kill as many workers as `failures` says before it is given up."""
+    folder.mkdir(exist_ok=True)
+    words = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(folder / "scheduler.json")]
+    allowed = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(failures), **(environment or {})}
+    words += ["--protocol", "tls"] if environment else []
+    view = ["--dashboard-address", "127.0.0.1:0"] if dashboard else ["--no-dashboard"]
+    running = Processes(folder, _dask([*words, *view], folder, allowed), [], arguments)
+    try:
+        until(lambda: (folder / "scheduler.json").exists())
+        for _ in range(count):
+            running.add_worker(**(environment or {}))
+        yield running
+    finally:
+        for process in (*running.workers, running.scheduler):
+            process.kill()
+            process.wait()
+
+
+def until(true: Callable[[], object], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    with processes(tmp_path_factory.mktemp("cluster"), dashboard=True) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def serial() -> sm.Scores:
+    return sm.sweep(people(), plan_of(), workers=1)
+
+
+def test_a_scheduler_elsewhere_gives_the_same_rows(running: Processes, serial: sm.Scores, tmp_path: Path) -> None:
+    seen: list[int] = []
+    scores = sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine, progress=lambda k, n: seen.append(k))
+    assert same(scores, serial)
+    assert seen == sorted(seen) and len(set(seen)) > 2
+
+
+def test_a_cluster_of_our_own_and_an_executor_give_the_same_rows(
+    running: Processes, serial: sm.Scores, tmp_path: Path
+) -> None:
+    from distributed import Client
+
+    assert same(sm.sweep(people(), plan_of(), engine="dask", workers=2), serial)
+    with Client(running.address, set_as_default=False) as client:
+        assert same(sm.sweep(people(), plan_of(), executor=client.get_executor(pure=False)), serial)
+        assert client.submit(int, 7, pure=False).result() == 7, "the client is its owner's and still works"
+
+
+def test_workers_that_do_not_see_the_folder_receive_the_data_once(
+    running: Processes, serial: sm.Scores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """/proc/self/cwd is another folder in each process: what the driver writes there no worker can open."""
+    from distributed import Client
+
+    if not Path("/proc/self/cwd").exists():
+        pytest.skip("no /proc on this machine")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", "/proc/self/cwd")
+    assert same(sm.sweep(people(), plan_of(), engine=running.engine), serial)
+    with Client(running.address, set_as_default=False) as client:
+        assert set(client.run(lambda: len(__import__("sdcmap.study.cluster").cluster.HELD)).values()) == {0}, (
+            "the data were taken back"
+        )
+    for file in running.folder.rglob("*"):
+        assert not file.is_file() or b"wage" not in file.read_bytes(), "nothing of the data is left behind"
+
+
+def test_a_stopped_sweep_goes_on_to_the_same_rows(running: Processes, serial: sm.Scores, tmp_path: Path) -> None:
+    def stop(done: int, total: int) -> None:
+        if done > 12:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine, progress=stop)
+    stored = len(sm.Study.open(tmp_path / "s").done())
+    assert 12 < stored < serial.candidate.height
+    assert same(sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine), serial)
+
+
+def test_nothing_confidential_is_in_tasks_dashboard_or_logs(
+    running: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from distributed import Client
+
+    data, plan = people(), plan_of(replicates=2)
+    sent: list[tuple[object, ...]] = []
+    submit = Client.submit
+
+    def listening(client: Client, *words: object, **named: object) -> object:
+        sent.append((words, named))
+        return submit(client, *words, **named)
+
+    monkeypatch.setattr(Client, "submit", listening)
+    pages = b""
+    with Client(running.address, set_as_default=False) as client:
+        place = client.dashboard_link.removesuffix("/status")
+
+        def look(done: int, total: int) -> None:
+            nonlocal pages
+            tasks = [f"info/task/{named['key']}.html" for _, named in sent[-3:]]
+            for page in ("info/main/workers.html", "info/logs.html", "json/counts.json", "json/identity.json", *tasks):
+                with suppress(urllib.error.HTTPError), urllib.request.urlopen(f"{place}/{page}", timeout=20) as answer:
+                    pages += answer.read()
+
+        sm.sweep(data, plan, tmp_path / "s", executor=client.get_executor(pure=False), progress=look)
+    assert len(sent) > 2 and b"sdcmap-" in pages
+    assert all(re.fullmatch("sdcmap-[0-9a-f]{32}", str(named["key"])) for _, named in sent), "a name says nothing"
+    carried = pickle.dumps(sent)
+    assert all(candidate.stream(SEED).key in carried for candidate in list(plan.candidates)[-3:]), "derived keys alone"
+    logs = b"".join(file.read_bytes() for file in running.folder.rglob("log"))
+    seeds = (hex(SEED)[2:].encode(), str(SEED).encode(), SEED.to_bytes(18, "big"), SEED.to_bytes(18, "little"))
+    assert not any(seed in carried + pages + logs for seed in seeds)
+    assert not any(secret in pages + logs for secret in (data.digest.encode(), b"Swap(", b"Educ", b"wage"))
+
+
+def test_a_worker_of_another_version_is_refused(tmp_path: Path, serial: sm.Scores) -> None:
+    other = tmp_path / "other" / "sitecustomize.py"
+    other.parent.mkdir()
+    other.write_text("import sdcmap\nsdcmap.__version__ = '9.9'\n")
+    with processes(tmp_path / "c", 0) as running:
+        path = os.pathsep.join(filter(None, [str(other.parent), os.environ.get("PYTHONPATH", "")]))
+        running.add_worker(PYTHONPATH=path)
+        with pytest.raises(SdcmapError, match=r"a worker runs sdcmap 9\.9 and this is .*stored is kept"):
+            sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine)
+
+
+def test_an_answer_for_other_data_is_refused(running: Processes, tmp_path: Path) -> None:
+    found = cluster.answer(sm.__version__, "0" * 64, None, b"")
+    assert found.rows == [] and "does not have these data" in found.refusal
+    other = sm.sweep(sm.demo.population(300, seed=5), plan_of(1), tmp_path / "other", workers=1)
+    assert other.candidate.height
+    assert not cluster.can_open(str(tmp_path / "other"), people().digest)
+
+
+@dataclass(frozen=True)
+class Deadly(Method):
+    """Kills the worker it runs in."""
+
+    on: tuple[str, ...] = ("wage",)
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return data
+
+
+def test_a_candidate_that_kills_its_worker_is_found(tmp_path: Path) -> None:
+    """KilledWorker means not done: the chunk is halved until the one candidate is found; the others are all made."""
+    plug = Path(__file__).parent
+    path = os.pathsep.join(filter(None, [str(plug), os.environ.get("PYTHONPATH", "")]))
+    data = people()
+    plan = sm.Plan([sm.Swap(on="Age"), sm.Swap(on="Educ"), Deadly()], [sm.SmallCells()], replicates=3, seed=SEED)
+    copy = sm.Study.begin(tmp_path / "s", data, plan).path
+    with processes(tmp_path / "c", 0, failures=0) as running:
+        for _ in range(2):
+            running.add_worker(PYTHONPATH=path)
+        jobs = iter([sm.scoring.Job(c, c.stream(SEED).key, plan.measures) for c in plan.candidates])
+        with crew(running.engine, 2, None, data, copy) as (make, run):
+            found = [row for batch in run_all(jobs, run, make, 2) for row in batch]
+    assert sorted(row.status for row in found) == ["failed"] * 3 + ["ok"] * 7
+    assert all("killed every time" in row.reason for row in found if row.status == "failed")
+
+
+def test_a_lost_scheduler_gets_one_sentence_and_nothing_is_lost(
+    tmp_path: Path, serial: sm.Scores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", 10)
+    with processes(tmp_path / "c", 1) as running:
+
+        def lose(done: int, total: int) -> None:
+            if done > 8 and running.scheduler.poll() is None:
+                running.scheduler.kill()
+                running.scheduler.wait()
+
+        with pytest.raises(SdcmapError, match="what was stored is kept"):
+            sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine, progress=lose)
+    assert len(sm.Study.open(tmp_path / "s").done()) > 8
+    assert same(sm.sweep(people(), plan_of(), tmp_path / "s", workers=1), serial)
+
+
+def test_addresses(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="dask://HOST:PORT"):
+        sm.sweep(people(), plan_of(1), engine="dask://nowhere")
+    with pytest.raises(SdcmapError, match="needs TLS"):
+        sm.sweep(people(), plan_of(1), engine="dask://192.0.2.1:8786")
+    with pytest.raises(PlanError, match="Did you mean 'dask'"):
+        sm.sweep(people(), plan_of(1), engine="dusk")
+    assert cluster.on_this_machine("[::1]") and cluster.on_this_machine("localhost")
+    assert not cluster.on_this_machine("10.0.0.1") and not cluster.on_this_machine("cluster.example")
+
+
+def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", 2)
+    with pytest.raises(SdcmapError, match="no Dask scheduler answers at 127"):
+        sm.sweep(people(), plan_of(1), engine="dask://127.0.0.1:9")
+
+
+def test_a_plain_client_of_another_machine_is_refused() -> None:
+    executor = type("ClientExecutor", (cluster.Executor,), {"__module__": "distributed.cfexecutor"})()
+    executor._client = SimpleNamespace(scheduler=SimpleNamespace(address="tcp://192.0.2.1:8786"))
+    with pytest.raises(SdcmapError, match="needs TLS"):
+        cluster.client_behind(executor)
+
+
+def test_tls_from_dasks_own_configuration(tmp_path: Path, serial: sm.Scores) -> None:
+    """A scheduler that speaks TLS alone: the credentials come from Dask's configuration; without them nobody gets in."""
+    from distributed import Security
+
+    made = Security.temporary()
+    files = {}
+    for name, text in (("ca", made.tls_ca_file), ("cert", made.tls_client_cert), ("key", made.tls_client_key)):
+        files[name] = tmp_path / f"{name}.pem"
+        files[name].write_text(text)
+    given = {f"DASK_DISTRIBUTED__COMM__TLS__{role}__{what}": str(files[what.lower()])
+             for role in ("CLIENT", "SCHEDULER", "WORKER") for what in ("CERT", "KEY")}  # fmt: skip
+    given |= {"DASK_DISTRIBUTED__COMM__TLS__CA_FILE": str(files["ca"])}
+    given |= {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
+    script = tmp_path / "drive.py"
+    script.write_text(
+        "import sys\nimport sdcmap as sm\nfrom sdcmap import cluster\nsys.path.insert(0, sys.argv[3])\n"
+        "from test_cluster import people, plan_of\ncluster.PATIENCE = 20\n"
+        "scores = sm.sweep(people(), plan_of(), engine=sys.argv[1])\nscores.score.write_parquet(sys.argv[2])\n"
+    )
+    with processes(tmp_path / "c", 1, environment=given) as running:
+        assert running.address.startswith("tls://")
+        command = [
+            sys.executable,
+            str(script),
+            running.engine,
+            str(tmp_path / "score.parquet"),
+            str(Path(__file__).parent),
+        ]
+        subprocess.run(command, check=True, env={**os.environ, **given})
+        assert pl.read_parquet(tmp_path / "score.parquet").equals(serial.score)
+        refused = subprocess.run(command, check=False, capture_output=True)
+        assert refused.returncode and b"no Dask scheduler answers" in refused.stderr

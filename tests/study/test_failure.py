@@ -1,0 +1,165 @@
+"""What goes wrong around a sweep or a release: a full disk, a read-only folder, no memory, a clock that jumps."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.random import Generator
+from test_cluster import processes
+
+import sdcmap as sm
+from sdcmap.core.method import Method
+from sdcmap.data.microdata import Microdata
+from sdcmap.study import folder as study
+from sdcmap.study.engines import crew, run_all
+
+SDCMAP = f"{sys.executable} -m sdcmap.cli"
+
+
+def mounts_work() -> bool:
+    script = "mount -t tmpfs -o size=64k tmpfs /mnt && mount -o remount,size=1m /mnt"
+    return shutil.which("unshare") is not None and not _private(script).returncode
+
+
+def _private(script: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a shell script in a mount namespace of its own; its file systems vanish with it."""
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", script]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **more}, check=False)
+
+
+needs_mounts = pytest.mark.skipif(not mounts_work(), reason="this machine lets nobody mount a small file system")
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    sm.demo.population(2000, seed=6).frame().write_csv(tmp_path / "people.csv")
+    (tmp_path / "plan.toml").write_text(
+        """
+replicates = 300
+measures = [{type = "SmallCells"}, {type = "Hellinger"}]
+[data]
+path = "people.csv"
+keys = ["Age", "Educ", "Race", "Sex"]
+[[methods]]
+type = "Swap"
+grid.on = ["Age", "Educ", "Race", "Sex"]
+grid.rate = [0.01, 0.02]
+"""
+    )
+    return tmp_path / "plan.toml"
+
+
+def rows(folder: Path) -> list[pl.DataFrame]:
+    scores = sm.Study.open(folder).scores()
+    return [scores.candidate.drop("seconds"), scores.score, scores.measure]
+
+
+@needs_mounts
+@pytest.mark.parametrize("size", ["40k", "150k", "500k"])
+def test_a_full_disk_gets_one_sentence_and_the_sweep_goes_on_when_there_is_room(
+    plan: Path, tmp_path: Path, size: str
+) -> None:
+    """A real disk of this size: it is full before the data are copied, while they are, or while scores are stored."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    sweep = f"{SDCMAP} sweep {plan} -o {disk}/s --workers 1"
+    done = _private(
+        f"mount -t tmpfs -o size={size} tmpfs {disk} && ({sweep}; echo exit $?; mount -o remount,size=100m {disk};"
+        f" {sweep} && cp -r {disk}/s {tmp_path}/copy)"
+    )
+    assert "exit 2" in done.stdout, done.stderr
+    assert "cannot be written" in done.stderr and "Traceback" not in done.stderr and "failed:" not in done.stderr
+    subprocess.run(f"{SDCMAP} sweep {plan} -o {tmp_path}/plain --workers 1", shell=True, check=True)
+    with_seed = sm.Plan.read(plan, seed=sm.Study.open(tmp_path / "copy").seed)
+    sm.sweep(sm.Study.open(tmp_path / "copy").data, with_seed, tmp_path / "again", workers=1)
+    assert all(a.equals(b) for a, b in zip(rows(tmp_path / "copy"), rows(tmp_path / "again"), strict=True))
+
+
+@needs_mounts
+def test_a_read_only_folder_gets_one_sentence(plan: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(f"{SDCMAP} sweep {plan} -o {disk}/s --workers 1", shell=True, check=True)
+    frozen = f"mount --bind {disk} {disk} && mount -o remount,ro,bind {disk}"
+    for command in (
+        f"sweep {plan} -o {disk}/s", f"sweep {plan} -o {disk}/new", f"study repair {disk}/s",
+        f"map {disk}/s -o {disk}/map.html", f"report {disk}/s -o {disk}/report.html",
+        f"mask {tmp_path}/people.csv --method 'Noise(on=\"wage\")' --seed 1 -o {disk}/m.study.csv",
+    ):  # fmt: skip
+        done = _private(f"{frozen} && {SDCMAP} {command}")
+        assert done.returncode == 2, (command, done.stderr)
+        assert done.stderr.startswith("error: ") and "Read-only" in done.stderr, (command, done.stderr)
+
+
+@needs_mounts
+def test_a_release_on_a_full_disk_leaves_nothing(plan: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(f"{SDCMAP} sweep {plan} -o {tmp_path}/s --workers 1", shell=True, check=True)
+    found = sm.Study.open(tmp_path / "s").scores().candidate.filter(pl.col("method").str.contains("Swap"))["id"][0]
+    done = _private(
+        f"mount -t tmpfs -o size=60k tmpfs {disk} && {SDCMAP} release {tmp_path}/s {found} -o {disk}/public"
+        f" --max-risk 1; echo exit $?; ls -A {disk}"
+    )
+    assert "exit 2" in done.stdout or "exit 3" in done.stdout, done.stderr
+    assert done.stdout.rstrip().endswith(("exit 2", "exit 3")), "nothing lies on the disk"
+
+
+@dataclass(frozen=True)
+class Greedy(Method):
+    """Takes more memory than its worker has."""
+
+    on: tuple[str, ...] = ("wage",)
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        taken = [np.ones(2**24) for _ in range(40)]
+        return data.change(None, {"wage": data.numbers("wage") + len(taken)})
+
+
+def test_a_dask_worker_out_of_memory_is_not_done(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="a Dask cluster needs: pip install 'sdcmap[dask]'")
+    data = sm.demo.population(300, seed=1)
+    plan = sm.Plan([sm.Swap(on="Age"), Greedy()], [sm.SmallCells()], seed=2**140)
+    copy = sm.Study.begin(tmp_path / "s", data, plan).path
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]))
+    with processes(tmp_path / "c", 0, "--memory-limit", "600MB", failures=0) as running:
+        running.add_worker(PYTHONPATH=path)
+        jobs = iter([sm.scoring.Job(c, c.stream(plan.seed).key, plan.measures) for c in plan.candidates])
+        with crew(running.engine, 1, None, data, copy) as (make, run):
+            found = {row.method: row.status for batch in run_all(jobs, run, make, 1) for row in batch}
+    greedy = next(status for method, status in found.items() if "Greedy" in method)
+    assert greedy == "failed" and sorted(found.values()) == ["failed", "ok", "ok"]
+
+
+def test_memory_that_cannot_be_had_is_a_failed_candidate_with_its_place() -> None:
+    @dataclass(frozen=True)
+    class Endless(Method):
+        on: tuple[str, ...] = ("wage",)
+
+        def mask(self, data: Microdata, rng: Generator) -> Microdata:
+            return data.change(None, {"wage": np.ones(2**45)})
+
+    plan = sm.Plan([sm.Swap(on="Age"), Endless()], [sm.SmallCells()], seed=2**140)
+    found = sm.sweep(sm.demo.population(300, seed=1), plan, workers=1).candidate
+    assert found.filter(pl.col("status") == "failed")["reason"].to_list()[0].startswith(("MemoryError", "_ArrayMemory"))
+
+
+def test_a_clock_that_jumps_back_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, rule = sm.demo.population(300, seed=1), sm.Threshold(risk=0.1)
+    methods, measures = [sm.Swap(on="Age")], [sm.SmallCells(), sm.Hellinger()]
+    sm.sweep(data, sm.Plan(methods, measures, seed=2**140), tmp_path / "s", workers=1)
+    monkeypatch.setattr(study, "_now", lambda: "1999-01-01T00:00:00+00:00")
+    sm.sweep(data, sm.Plan(methods, measures, rule=rule, seed=2**140), tmp_path / "s", workers=1)
+    assert not sm.Study.open(tmp_path / "s").rule_was_fixed_first, (
+        "it was fixed after the first score, whatever the clock"
+    )
+    sm.sweep(data, sm.Plan(methods, measures, rule=rule, seed=2**140), tmp_path / "t", workers=1)
+    assert sm.Study.open(tmp_path / "t").rule_was_fixed_first

@@ -1,0 +1,167 @@
+"""A damaged database: one clear sentence, and `repair` keeps every whole row, whatever was broken."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import sdcmap as sm
+from sdcmap.cli import app
+from sdcmap.errors import StudyDamaged
+from sdcmap.study.jobs import ScoreRow
+from sdcmap.study.repairing import repair
+
+PLAN = sm.Plan(
+    sm.grid(sm.Swap, on=sm.subsets(("Age", "Educ", "Race"), 1, 2), rate=[0.01, 0.05]),
+    [sm.SmallCells(), sm.Hellinger(), sm.Hellinger(on=("Age", "Educ", "Race", "Sex", "MarStat"))],
+    replicates=12,
+    seed=2**140,
+)
+
+
+@pytest.fixture(scope="module")
+def data() -> sm.Microdata:
+    return sm.demo.population(400, seed=3)
+
+
+@pytest.fixture
+def study(data: sm.Microdata, tmp_path: Path) -> Path:
+    sm.sweep(data, PLAN, tmp_path / "s", workers=1)
+    connection = sqlite3.connect(tmp_path / "s" / "scores.sqlite")
+    connection.execute("pragma wal_checkpoint(truncate)")
+    connection.close()
+    return tmp_path / "s"
+
+
+def rows(scores: sm.Scores) -> tuple[pl.DataFrame, ...]:
+    return scores.candidate.drop("seconds"), scores.score, scores.measure
+
+
+def damage(file: Path, how: str) -> int:
+    """Break a database; the number of pages that are gone."""
+    content = bytearray(file.read_bytes())
+    pages = len(content) // 4096
+    if how == "header":
+        content[:100] = bytes(100)
+        return_ = 0
+    elif how == "interior":  # every page of the tree that leads to others
+        for page in range(pages):
+            if content[page * 4096] == 2:
+                content[page * 4096 : page * 4096 + 12] = bytes(12)
+        return_ = 1
+    elif how == "noise":  # garbage in three places of the leaves
+        rng = np.random.default_rng(1)
+        for page in rng.choice(np.arange(4, pages), 3, replace=False):
+            start = page * 4096 + int(rng.integers(100, 3000))
+            content[start : start + 200] = rng.bytes(200)
+        return_ = 3
+    elif how == "zeros":
+        content[5 * 4096 : 8 * 4096] = bytes(3 * 4096)
+        return_ = 3
+    else:
+        del content[-3 * 4096 - 1000 :]
+        return_ = 4
+    file.write_bytes(content)
+    return return_
+
+
+@pytest.mark.parametrize("how", ["header", "interior", "noise", "zeros", "truncated"])
+def test_every_whole_row_is_kept_and_the_next_sweep_completes_the_study(
+    data: sm.Microdata, study: Path, how: str
+) -> None:
+    whole = sm.Study.open(study).scores(PLAN)
+    gone = damage(study / "scores.sqlite", how)
+    found = repair(study)
+    assert found.kept is not None and found.kept.exists()
+    after = sm.Study.open(study).scores(PLAN)
+    assert after.score.join(whole.score, on=["candidate", "measure"], how="semi").height == after.score.height
+    kept = whole.score.join(after.score, on=["candidate", "measure"], how="semi")
+    assert kept.sort("candidate", "measure").equals(after.score.sort("candidate", "measure")), "no damaged row got in"
+    rows_per_page = 4096 / 60
+    assert found.scores >= whole.score.height - (gone + 1) * rows_per_page, "no more is lost than was broken"
+    if how == "header":
+        assert (found.candidates, found.scores) == (whole.candidate.height, whole.score.height)
+    again = sm.sweep(data, PLAN, study, workers=1)
+    assert all(a.equals(b) for a, b in zip(rows(again), rows(whole), strict=True))
+
+
+def test_rows_still_in_the_write_ahead_log_are_kept(data: sm.Microdata, tmp_path: Path) -> None:
+    sm.sweep(data, PLAN, tmp_path / "s", workers=1)
+    study = sm.Study.open(tmp_path / "s")
+    study.add_file("elsewhere", [ScoreRow("SmallCells", 0.25, None, "{}", "ok", "")])
+    log = tmp_path / "s" / "scores.sqlite-wal"
+    assert log.stat().st_size > 0
+    saved = log.read_bytes()
+    study.connection.close()
+    log.write_bytes(saved)
+    (tmp_path / "s" / "scores.sqlite").write_bytes(b"not a database at all")
+    assert repair(tmp_path / "s").candidates >= 1
+    assert "file: elsewhere" in sm.Study.open(tmp_path / "s").done()
+
+
+def test_an_undamaged_study_is_left_as_it_is(study: Path) -> None:
+    before = (study / "scores.sqlite").read_bytes()
+    said = CliRunner().invoke(app, ["study", "repair", str(study)])
+    assert said.exit_code == 0 and "nothing is damaged" in said.stdout
+    assert (study / "scores.sqlite").read_bytes() == before
+
+
+def test_the_error_of_a_damaged_study_names_the_repair(study: Path) -> None:
+    (study / "scores.sqlite").write_bytes(b"x" * 5000)
+    with pytest.raises(StudyDamaged, match="sdcmap study repair s"):
+        sm.Study.open(study)
+    said = CliRunner().invoke(app, ["study", "repair", str(study)])
+    assert said.exit_code == 0 and "0 candidates and 0 scores are whole and were kept" in said.stdout
+
+
+def test_a_changed_number_is_no_whole_row(study: Path) -> None:
+    """Bit rot that leaves the database readable is found by the checksum; an old copy of a row may still be whole."""
+    with_all = sm.Study.open(study)
+    whole = with_all.scores(PLAN).score
+    with_all.connection.close()
+    connection = sqlite3.connect(study / "scores.sqlite")
+    with connection:
+        connection.execute("update score set value = value + 1e-9 where measure = 'SmallCells'")
+    connection.close()
+    found = repair(study)
+    assert found.kept is not None and found.scores >= whole.filter(pl.col("measure") != "SmallCells").height
+    after = sm.Study.open(study).scores(PLAN).score
+    kept = whole.join(after, on=["candidate", "measure"], how="semi").sort("candidate", "measure")
+    assert after.sort("candidate", "measure").equals(kept), "no changed number got in"
+
+
+def test_a_study_without_its_manifest_cannot_be_repaired(study: Path) -> None:
+    (study / "manifest.json").write_text("{")
+    with pytest.raises(StudyDamaged, match="needs it for its seed"):
+        repair(study)
+
+
+def test_a_changed_fact_of_a_measure_is_put_right(study: Path) -> None:
+    """A direction that is turned round would turn the choice round."""
+    whole = rows(sm.Study.open(study).scores(PLAN))
+    connection = sqlite3.connect(study / "scores.sqlite")
+    with connection:
+        connection.execute("update measure set direction = 'higher' where axis = 'risk'")
+    connection.close()
+    assert repair(study).kept is not None
+    assert all(
+        after.equals(before) for after, before in zip(rows(sm.Study.open(study).scores(PLAN)), whole, strict=True)
+    )
+
+
+def test_a_study_of_an_earlier_version_is_told_from_a_damaged_one(study: Path) -> None:
+    """It has no checksums of measures; a repair would throw its rows away."""
+    connection = sqlite3.connect(study / "scores.sqlite")
+    connection.execute("alter table measure drop column checksum")
+    connection.commit()
+    connection.close()
+    before = (study / "scores.sqlite").read_bytes()
+    for act in (sm.Study.open, repair):
+        with pytest.raises(sm.errors.StudyMismatch, match="made by an earlier version of sdcmap"):
+            act(study)
+    assert (study / "scores.sqlite").read_bytes() == before

@@ -1,0 +1,90 @@
+"""Scoring files made elsewhere, and single masked files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from sdcmap.data.microdata import Microdata
+from sdcmap.files.aligning import align
+from sdcmap.study.jobs import score_file
+
+MEASURES = [sm.SmallCells(), sm.Hellinger(), sm.IL1s()]
+
+
+@pytest.fixture(scope="module")
+def people() -> Microdata:
+    return sm.demo.population(300, seed=4)
+
+
+@pytest.fixture(scope="module")
+def masked(people: Microdata) -> Microdata:
+    return sm.mask(people, sm.Chain([sm.Swap(on=["Sex", "Educ"], rate=0.1), sm.Noise(on="wage")]), seed=5)
+
+
+def test_a_file_scores_as_the_candidate_it_is(people: Microdata, masked: Microdata, tmp_path: Path) -> None:
+    inside = sm.score(people, masked, MEASURES)
+    for name in ("masked.csv", "masked.parquet"):
+        sm.write(masked, tmp_path / name)
+        outside = sm.score(people, tmp_path / name, MEASURES)
+        for measure, found in outside.items():
+            assert found.value == pytest.approx(inside[measure].value, abs=1e-12), measure
+    assert sm.score(people, masked.frame(), sm.SmallCells())["SmallCells"].value == inside["SmallCells"].value
+
+
+def test_rows_are_matched_by_an_id_column(people: Microdata, masked: Microdata) -> None:
+    number = pl.Series("id", np.random.default_rng(1).permutation(len(people)))
+    roles = {"keys": people.keys, "numeric": people.numeric, "household": "household", "weight": "weight"}
+    original = sm.read(people.frame().with_columns(number), **roles, identifiers="id")
+    shuffled = masked.frame().with_columns(number).sample(fraction=1, shuffle=True, seed=3)
+    inside = sm.score(people, masked, MEASURES)
+    assert {m: e.value for m, e in sm.score(original, shuffled, MEASURES, by="id").items()} == pytest.approx(
+        {m: e.value for m, e in inside.items()}
+    )
+    assert sm.score(original, shuffled, sm.IL1s())["IL1s"].value > inside["IL1s"].value  # in the wrong order
+    for twice in (shuffled.with_columns(id=pl.lit(1)), shuffled.with_columns(pl.col("id") + 7)):
+        with pytest.raises(sm.errors.SchemaError, match="id column 'id'"):
+            sm.score(original, twice, MEASURES, by="id")
+
+
+def test_a_masked_file_with_other_rows_or_columns(people: Microdata, masked: Microdata) -> None:
+    with pytest.raises(sm.errors.SchemaError, match="299 rows and the original 300"):
+        sm.score(people, masked.frame().head(299), MEASURES)
+    with pytest.raises(sm.errors.SchemaError, match="no column in common"):
+        sm.score(people, pl.DataFrame({"other": range(300)}), MEASURES)
+    with pytest.raises(sm.errors.SchemaError, match="'wage' is String, not numbers"):
+        sm.score(people, masked.frame().with_columns(wage=pl.lit("a lot")), MEASURES)
+
+
+def test_new_and_lost_categories_are_scored(people: Microdata) -> None:
+    frame = people.frame().with_columns(Sex=pl.lit("any"), Race=pl.col("Race").cast(pl.String).replace("White", "w"))
+    found = sm.score(people, frame, [sm.Hellinger(on=["Age", "Sex"]), sm.SmallCells(counting="all")])
+    assert found["Hellinger(on=['Age', 'Sex'])"].value == pytest.approx(1.0)
+    with pytest.raises(sm.errors.Undefined, match="every record has changed"):
+        sm.score(people, frame, sm.SmallCells())
+
+
+def test_undefined_and_infinite_are_told_apart(people: Microdata) -> None:
+    rows = score_file(people, people.frame(), [sm.risk.KnownIndex(on="wage"), sm.IL1s(on=["nowhere"]), sm.SmallCells()])
+    assert [row.status for row in rows] == ["infinite", "undefined", "ok"]
+    assert rows[0].value is None
+    assert "no column 'nowhere'" in rows[1].reason
+
+
+def test_alignment_says_which_rows_changed(people: Microdata, masked: Microdata) -> None:
+    aligned = align(people, masked.frame())
+    rows = aligned.changed_rows(["Sex"])
+    assert rows is not None
+    assert sorted(rows) == sorted(masked.changed_rows(["Sex"]))  # type: ignore[arg-type]
+    assert aligned.base is people
+
+
+def test_mask_is_replicate_zero_of_the_method(people: Microdata) -> None:
+    method = sm.Swap(on="Sex", rate=0.1)
+    plan = sm.Plan(method, MEASURES, seed=77)
+    candidate = list(plan.candidates)[1]
+    assert sm.mask(people, method, seed=77).frame().equals(plan.make(people, candidate).frame())

@@ -1,0 +1,332 @@
+"""The service: every verb over HTTP, with the answers of the package itself."""
+
+from __future__ import annotations
+
+import base64
+import io
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import polars as pl
+import pytest
+from webroom import KEYS, ROLES, decided, people, plan_of, served, swept
+
+import sdcmap as sm
+from sdcmap.explore.looking import class_sizes, source_of, telling_sets
+from sdcmap.methods import METHODS
+from sdcmap.web.room import Room
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("served").resolve()
+    swept(home)
+    decided(home)
+    return home
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[httpx.Client]:
+    with served(Room(folder, ledger=folder / ".ledger")) as made:
+        yield made
+
+
+def ok(answer: Any, status: int = 200) -> Any:
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def wait_for(client: httpx.Client, name: str, *states: str) -> dict[str, Any]:
+    for _ in range(600):
+        status = ok(client.get(f"/api/studies/{name}/sweep"))
+        if status["state"] in states:
+            return dict(status)
+        time.sleep(0.1)
+    raise AssertionError(f"the sweep never was {states}: {status}")
+
+
+# ---- the whole line -------------------------------------------------------------------------------------------
+
+
+def test_the_whole_line_from_upload_to_release(tmp_path: Path) -> None:
+    home = tmp_path / "served"
+    home.mkdir()
+    sent_bytes = people(tmp_path).read_bytes()
+    with served(Room(home.resolve(), ledger=tmp_path / "ledger")) as client:
+        sent = ok(client.post("/api/files", files={"file": ("people.csv", sent_bytes)}), 201)
+        assert ok(client.get("/api/files"))["files"] == [sent]
+        seen = ok(client.post("/api/looks", json={"file": "people.csv"}))
+        assert seen["rows"] == 800
+        assert {v["name"]: v["role"] for v in seen["variables"]}["household"] == "household"
+        ok(client.post("/api/studies", json={"name": "first", "file": "people.csv", "roles": ROLES}), 201)
+        plan = plan_of(home)
+        assert ok(client.put("/api/studies/first/plan", json={"toml": plan.toml()}))["candidates"] == plan.count
+        assert ok(client.put("/api/studies/first/sweep", json={"state": "running"}))["state"] in ("running", "done")
+        status = wait_for(client, "first", "done")
+        assert (status["done"], status["total"]) == (plan.count, plan.count)
+        choice = ok(client.post("/api/studies/first/choices", json={}))
+        assert choice["reason"].startswith("Release Swap")
+        checks = ok(client.post("/api/studies/first/checks", json={}))
+        assert checks["passed"] and checks["candidate"] == choice["candidate"]
+        made = ok(client.post("/api/studies/first/releases", json={}), 201)
+        assert {"data.csv", "note.md", "codebook.md", "SHA256SUMS"} <= set(made["files"])
+        packed = client.get(f"/api/studies/first/releases/{made['release']}.zip")
+        names = zipfile.ZipFile(io.BytesIO(packed.content)).namelist()
+        assert f"{made['release']}/data.csv" in names
+        ids = ok(client.get("/api/studies/first/map"))["points"]["id"]
+        other = next(name for name in ids if name != choice["candidate"])
+        again = client.post("/api/studies/first/releases", json={"candidate": other})
+        assert again.status_code == 409 and any("earlier releases" in one for one in again.json()["problems"])
+        for audience in ("internal", "external"):
+            page = client.get("/api/studies/first/report", params={"audience": audience})
+            assert page.status_code == 200 and "attachment" in page.headers["content-disposition"]
+
+
+# ---- data and plans -------------------------------------------------------------------------------------------
+
+
+def test_look_tells_what_the_package_tells(client: httpx.Client, folder: Path) -> None:
+    seen = ok(client.post("/api/looks", json={"file": "people.csv", "roles": ROLES}))
+    data = source_of("people.csv", ROLES, {}).read(folder)
+    assert seen["class_sizes"] == [list(one) for one in class_sizes(data)]
+    assert sum(count for _, count in seen["class_sizes"]) == len(data)
+    assert seen["class_sizes"][0][1] == seen["sizes"]["<2"]
+    assert [(tuple(one["keys"]), one["alone"]) for one in seen["telling"]] == telling_sets(data)
+    assert all(v["stated"] for v in seen["variables"])
+    assert len(seen["preview"]["rows"]) == 12
+
+
+def test_a_kind_can_be_stated(client: httpx.Client) -> None:
+    stated = {"file": "people.csv", "roles": ROLES, "kinds": {"Hours": "ordinal"}}
+    seen = ok(client.post("/api/looks", json=stated))
+    assert {v["name"]: v["kind"] for v in seen["variables"]}["Hours"] == "ordinal"
+    begun = ok(client.post("/api/studies", json=stated | {"name": "kinds"}), 201)
+    assert sm.Plan.from_toml(begun["toml"]).data.ordinal == ("Hours",)  # type: ignore[union-attr]
+
+
+def test_forms_hold_every_field_with_range_and_words(client: httpx.Client) -> None:
+    forms = ok(client.get("/api/forms"))
+    assert [form["type"] for form in forms["methods"]] == [m.__name__ for m in METHODS if m is not sm.Identity]
+    rate = next(e for f in forms["methods"] if f["type"] == "Swap" for e in f["entries"] if e["name"] == "rate")
+    assert (rate["kind"], rate["range"], rate["default"]) == ("number", "(0, 0.5]", 0.01)
+    assert rate["help"].startswith("number of pairs as a share of the records")
+    target = next(e for f in forms["measures"] if f["type"] == "Index" for e in f["entries"] if e["name"] == "target")
+    assert (target["choices"], target["open"], target["range"]) == (["maximum", "minimum"], True, "")
+    silent = [
+        (form["type"], entry["name"])
+        for group in ("methods", "measures", "rules")
+        for form in forms[group]
+        for entry in form["entries"]
+        if not entry["help"] or not form["summary"]
+    ]
+    assert silent == []
+
+
+def test_a_plan_goes_both_ways_and_has_all_problems_at_once(client: httpx.Client, folder: Path) -> None:
+    text = (folder / "cps.toml").read_text()
+    sound = ok(client.post("/api/plans", json={"toml": text, "cost": True}))
+    assert sound["problems"] == [] and sound["candidates"] == sm.Plan.from_toml(text).count and sound["seconds"] > 0
+    back = ok(client.post("/api/plans", json={"table": sound["table"]}))
+    assert sm.Plan.from_toml(back["toml"]).toml() == sm.Plan.from_toml(text).toml()
+    broken = text.replace("Hellinger", "Helinger").replace("0.2", "2.0").replace('"Race"', '"Rase"')
+    found = ok(client.post("/api/plans", json={"toml": broken}))["problems"]
+    assert any("Did you mean 'Hellinger'" in one for one in found) and any("Got 2" in one for one in found)
+    assert "is not TOML" in ok(client.post("/api/plans", json={"toml": "a = = 2"}))["problems"][0]
+    assert client.post("/api/plans", json={"table": {"rule": None}}).status_code == 422
+
+
+def test_an_endless_plan_is_refused_unread(client: httpx.Client) -> None:
+    names = ", ".join(f'"v{i}"' for i in range(60))
+    wide = f'[[methods]]\ntype = "Swap"\ngrid.on = {{subsets = [{names}], sizes = [20]}}\n'
+    assert "at most 1,000,000" in ok(client.post("/api/plans", json={"toml": wide}))["problems"][0]
+
+
+# ---- sweeps ---------------------------------------------------------------------------------------------------
+
+
+def test_a_sweep_pauses_goes_on_and_has_one_writer(client: httpx.Client, folder: Path) -> None:
+    plan = plan_of(folder, replicates=150)
+    (folder / "long.toml").write_text(plan.toml())
+    assert ok(client.get("/api/studies/long/sweep"))["state"] == "not begun"
+    ok(client.put("/api/studies/long/sweep", json={"state": "running"}))
+    second = client.put("/api/studies/long/sweep", json={"state": "running"})
+    assert second.status_code == 409 and "running already" in second.json()["error"]
+    refused = client.put("/api/studies/long/plan", json={"toml": plan.toml()})
+    assert refused.status_code == 409 and "pause it" in refused.json()["error"]
+    for _ in range(300):
+        if ok(client.get("/api/studies/long/sweep"))["done"] > 20:
+            break
+        time.sleep(0.1)
+    paused = ok(client.put("/api/studies/long/sweep", json={"state": "paused"}))
+    assert paused["state"] == "paused" and 20 < paused["done"] < paused["total"]
+    kept = sm.Study.open(folder / "long")
+    with kept.writing():  # somebody sweeps in a terminal
+        assert ok(client.get("/api/studies/long/sweep"))["state"] == "running elsewhere"
+        elsewhere = client.put("/api/studies/long/sweep", json={"state": "running"})
+        assert elsewhere.status_code == 409 and "another process" in elsewhere.json()["error"]
+    ok(client.put("/api/studies/long/sweep", json={"state": "running"}))
+    cancelled = ok(client.put("/api/studies/long/sweep", json={"state": "cancelled"}))
+    assert cancelled["state"] == "cancelled" and cancelled["done"] >= paused["done"]
+
+
+def test_a_study_made_elsewhere_grows_from_its_own_copy_of_the_data(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "cps", tmp_path / "made")
+    with served(Room(tmp_path.resolve())) as client:
+        found = ok(client.get("/api/studies/made"))
+        assert found["sweep"]["state"] == "done"
+        grown = found["toml"].replace("replicates = 3", "replicates = 4")
+        assert ok(client.post("/api/plans", json={"toml": grown}))["problems"]  # there is no people.csv here
+        assert ok(client.post("/api/plans", json={"toml": grown, "study": "made"}))["problems"] == []
+        ok(client.put("/api/studies/made/plan", json={"toml": grown}))
+        assert ok(client.get("/api/studies/made/sweep"))["state"] == "not begun"
+        ok(client.put("/api/studies/made/sweep", json={"state": "running"}))
+        assert wait_for(client, "made", "done")["done"] == found["sweep"]["total"] + 20
+
+
+def test_a_sweep_that_cannot_start_says_why(client: httpx.Client, folder: Path) -> None:
+    text = (folder / "cps.toml").read_text().replace('"people.csv"', '"absent.csv"')
+    (folder / "lost.toml").write_text(text)
+    ok(client.put("/api/studies/lost/sweep", json={"state": "running"}))
+    assert "no data file" in wait_for(client, "lost", "stopped")["error"]
+
+
+# ---- maps, choices, candidates --------------------------------------------------------------------------------
+
+
+def test_the_map_is_the_packages_map(client: httpx.Client, folder: Path) -> None:
+    found = ok(client.get("/api/studies/cps/map"))
+    study = sm.Study.open(folder / "cps")
+    ru = sm.RUMap(study.scores(), "SmallCells", "Hellinger")
+    assert found["points"]["id"] == ru.points["id"].to_list()
+    assert found["points"]["risk"] == ru.points["risk"].to_list()
+    assert [found["methods"][i] for i in found["points"]["method"]] == ru.points["method"].to_list()
+    assert found["means"]["membership"] == ru.means["membership"].to_list()
+    assert found["signs"] == [1.0, 1.0] and found["expectation"] is False
+    table = pl.read_csv(client.get("/api/studies/cps/map.csv").content)
+    assert table["id"].to_list() == ru.points["id"].to_list()
+    assert client.get("/api/studies/cps/map.png").content.startswith(b"\x89PNG")
+    assert client.get("/api/studies/cps/map.svg", params={"by": "mean"}).text.startswith("<svg")
+    scores = ok(client.get("/api/studies/cps/scores", params={"measure": "Hellinger"}))
+    assert scores["candidates"]["value"] == study.scores().column("Hellinger")["value"].to_list()
+
+
+@pytest.mark.parametrize(
+    "rule", [sm.Threshold(risk=0.2), sm.Threshold(risk=-1.0), sm.Linear(slope=0.3), sm.IdealPoint(by="mean")]
+)
+def test_a_choice_is_the_packages_choice(client: httpx.Client, folder: Path, rule: sm.core.rule.Rule) -> None:
+    found = ok(client.post("/api/studies/cps/choices", json={"rule": rule.spec()}))
+    expected = sm.RUMap(sm.Study.open(folder / "cps").scores(), "SmallCells", "Hellinger").choose(rule)
+    assert (found["candidate"], found["reason"]) == (expected.candidate, expected.reason)
+    assert found["runners_up"] == list(expected.runners_up)
+
+
+def test_a_candidate_with_its_changes(client: httpx.Client, folder: Path) -> None:
+    choice = ok(client.post("/api/studies/cps/choices", json={}))
+    found = ok(client.get(f"/api/studies/cps/candidates/{choice['candidate']}"))
+    assert (found["method"], found["replicate"], found["status"]) == (choice["method"], choice["replicate"], "ok")
+    risk = found["measures"]["risk"][0]
+    assert float(risk["own"]) == pytest.approx(choice["risk"], rel=1e-3)
+    change = ok(client.get(f"/api/studies/cps/candidates/{choice['candidate']}/changes"))
+    assert set(change["charts"]) == set(found["masked"])
+    shares = change["charts"][found["masked"][0]]["data"]["values"]
+    assert sum(row["share"] for row in shares if row["file"] == "after") == pytest.approx(1)
+
+
+def test_the_records_of_a_candidate_are_those_of_the_package(client: httpx.Client, folder: Path) -> None:
+    for study in ("cps", "known"):
+        opened = sm.Study.open(folder / study)
+        on = opened.data.keys if study == "cps" else ("wage", "interest", "benefits")
+        candidate = next(one for one in opened.plan.candidates if one.method.random).id
+        found = ok(client.get(f"/api/studies/{study}/candidates/{candidate}/records"))
+        expected = sm.records(opened.data, opened.plan.make(opened.data, candidate), on=on, leave_out=True)
+        assert found["unsafe"] == len(expected.unsafe) > 0
+        assert sorted(found["rows"]["row"]) == sorted(expected.unsafe.tolist())[:500]
+        assert found["rule"] == expected.rule.text
+        assert found["counts"]["records"] == len(expected)
+
+
+def test_the_planes_hold_what_the_criterion_compares(client: httpx.Client, folder: Path) -> None:
+    found = ok(client.get("/api/studies/known/criterion"))
+    plan = sm.Study.open(folder / "known").plan
+    ru = sm.RUMap(sm.Study.open(folder / "known").scores(), plan.risk, plan.utility)
+    names = {type(measure).__name__: measure.text for measure in plan.measures}
+    rule = sm.GlobalCriterion(
+        iek=names["IntruderKnowledge"], rdh=names["DiscreditHarm"], sek=names["SocietyKnowledge"],
+        dus=names["SocietyUtility"], agency_limit=found["rule"]["agency_limit"],
+        intruder_limit=found["rule"]["intruder_limit"],
+    )  # fmt: skip
+    assert found["rule"] == {"agency_limit": 0.0, "intruder_limit": 0.0} | rule.spec()
+    table = rule.table(ru)
+    for name in ("method", "iek", "rdh", "sek", "dus"):
+        assert found["rows"][name] == table[name].to_list()
+    assert found["prior"]["rdh"] == 2 * rule.intruder_limit < 0
+    choice = ok(client.post("/api/studies/known/choices", json={"rule": found["rule"]}))
+    assert choice["candidate"] == ru.choose(rule).candidate
+
+
+def test_a_study_without_the_four_measures_has_no_planes(client: httpx.Client) -> None:
+    found = ok(client.get("/api/studies/cps/criterion"))
+    assert found["rule"] is None and found["numeric"] == ["wage", "interest", "benefits", "total"]
+
+
+def test_the_server_starts_without_what_the_first_page_does_not_need() -> None:
+    code = "import sys, sdcmap.cli, sdcmap.web.app, sdcmap.web.server; print({'polars', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "set()", done.stderr
+
+
+# ---- one call -------------------------------------------------------------------------------------------------
+
+
+def test_a_swap_in_one_call(client: httpx.Client, folder: Path) -> None:
+    keys = ",".join(KEYS)
+    with (folder / "people.csv").open("rb") as file:
+        answer = client.post(
+            "/api/swaps", files={"file": ("people.csv", file)},
+            data={"on": "Race,Educ", "rate": "0.03", "same": "Sex", "keys": keys},
+        )  # fmt: skip
+    found = ok(answer)
+    swapped = pl.read_csv(io.BytesIO(base64.b64decode(found["file"]["base64"])))
+    before = pl.read_csv(folder / "people.csv")
+    assert found["file"]["name"] == "people.study.csv"
+    changed = (swapped["Race"] != before["Race"]) & (swapped["Educ"] != before["Educ"])
+    assert int(changed.sum()) == 2 * round(0.03 * 800)
+    scored = sm.score(sm.read(folder / "people.csv", keys=KEYS), swapped, [sm.SmallCells(), sm.Hellinger()])
+    assert found["risk"]["after"] == pytest.approx(scored["SmallCells"].value)
+    assert found["distortion"]["value"] == pytest.approx(scored["Hellinger"].value)
+    assert found["risk"]["before"] > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"on": "Rase"}, "Did you mean 'Race'"),
+        ({"on": "Race", "rate": "0.7"}, "must be in (0, 0.5]"),
+        ({"on": ""}, "on"),
+    ],
+)
+def test_a_bad_swap_is_one_sentence(client: httpx.Client, folder: Path, given: dict[str, str], words: str) -> None:
+    with (folder / "people.csv").open("rb") as file:
+        answer = client.post("/api/swaps", files={"file": ("people.csv", file)}, data=given)
+    assert answer.status_code == 422 and words in answer.json()["error"]
+
+
+def test_no_answer_holds_the_seed(client: httpx.Client, folder: Path) -> None:
+    seed = sm.Study.open(folder / "cps").manifest["seed"].removeprefix("0x")
+    for path in (
+        "",
+        "/sweep",
+        "/map",
+        "/releases",
+        "/scores?measure=Hellinger",
+        "/map.svg",
+        "/report?audience=internal",
+    ):
+        assert seed not in client.get(f"/api/studies/cps{path}").text

@@ -1,0 +1,447 @@
+"""The workbench in a real Chromium: the whole story, by mouse and by keyboard, narrow and wide, light and dark."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from webroom import Server, decided, people, plan_of, swept
+
+import sdcmap as sm
+from sdcmap.core.value import decode
+from sdcmap.study.sweeping import standing
+
+PAGES = ("/", "/data?file=people.csv", "/studies/cps/data", "/studies/cps/plan", "/studies/cps/sweep", "/studies/cps/map",
+         "/studies/cps/candidate", "/studies/cps/choose", "/studies/cps/decision",
+         "/studies/known/candidate", "/studies/known/decision")  # fmt: skip
+SHOTS = os.environ.get("SDCMAP_SHOTS", "")  # a folder for screenshots, to be looked at by a person
+SLOW = 60_000  # milliseconds; the machine may be busy
+DRAWN = {  # what is there when a page has drawn itself
+    "map": "body[data-confirmed] .plot canvas",
+    "plan": "body[data-checked] #methods .item",
+    "data": "#columns select",
+    "candidate": "[data-ready]",
+    "choose": "#choice .verdict",
+    "decision": "body[data-confirmed]",
+    "sweep": "body[data-state] .plot canvas",
+}
+PIXEL = """() => {
+  const box = document.querySelector(".plot canvas").getBoundingClientRect();
+  const [x, y] = workbench.plot.pixel(workbench.state.best);
+  return [box.left + x, box.top + y];
+}"""
+MANY = """async () => {
+  const { state, plot } = workbench;
+  const count = 10000, map = structuredClone(state.map);
+  const of = (make) => Array.from({ length: count }, (_, i) => make(i));
+  const masked = map.methods.map((_, i) => i).filter((i) => map.methods[i] !== "Identity");
+  const spread = (i, by) => ((i * by) % 9973) / 9973;
+  Object.assign(map.points, {
+    id: of((i) => `p${i}`), method: of((i) => masked[i % masked.length]), replicate: of((i) => i),
+    risk: of((i) => 0.02 * spread(i, 7919) + 0.001),
+    utility: of((i) => 0.1 * spread(i, 6101) + 0.01 / (1 + spread(i, 7919))),
+    frontier: of(() => false), fair: of(() => true), anchor: of(() => false),
+  });
+  const before = performance.now();
+  state.map = map;
+  await plot.set(map, { by: "release" });
+  const drawn = performance.now() - before;
+  const lever = document.getElementById("lever"), seen = new Set();
+  const start = performance.now();
+  for (let i = 0; i < 100; i += 1) {
+    lever.value = String(10 * i);
+    lever.dispatchEvent(new Event("input"));
+    seen.add(state.best?.id);
+  }
+  return { points: plot.shown().length, drawn, step: (performance.now() - start) / 100, choices: seen.size };
+}"""
+expect.set_options(timeout=SLOW)
+
+CHECK = (Path(__file__).parent / "accessibility.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    home = tmp_path_factory.mktemp("served").resolve()
+    swept(home)
+    decided(home)
+    made = Server.start(home)
+    yield made
+    made.end()
+
+
+class Visitor:
+    """A page that remembers everything that went wrong in it; nothing may."""
+
+    def __init__(self, browser: Browser, server: Server, **how: Any) -> None:
+        self.context = browser.new_context(accept_downloads=True, **how)
+        self.context.set_default_timeout(SLOW)
+        self.page: Page = self.context.new_page()
+        self.wrong: list[str] = []
+        self.page.on("console", lambda said: said.type in ("error", "warning") and self.wrong.append(said.text))
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("request", lambda asked: asked.url.startswith(server.base) or asked.url.startswith(("data:", "blob:"))
+                     or self.wrong.append(f"asked {asked.url}"))  # fmt: skip
+        self.page.goto(server.address)
+
+    def __enter__(self) -> Visitor:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.context.close()
+        if error[0] is None:
+            assert self.wrong == []
+
+
+def ready(page: Page) -> None:
+    """Wait until the page has drawn what it shows."""
+    page.wait_for_load_state("networkidle", timeout=SLOW)
+    place = page.url.split("?")[0].rpartition("/")[2]
+    if place in DRAWN:
+        page.wait_for_selector(DRAWN[place], timeout=SLOW)
+
+
+def until(page: Page, script: str, given: object = None) -> None:
+    """Wait until a script is true; Playwright's own way needs `eval`, which our pages forbid."""
+    for _ in range(SLOW // 100):
+        if page.evaluate(script, given):
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"never true: {script}")
+
+
+# ---- the whole story ------------------------------------------------------------------------------------------
+
+
+def test_from_an_upload_to_a_downloaded_release(browser: Browser, tmp_path: Path) -> None:
+    home = tmp_path / "served"
+    home.mkdir()
+    people(tmp_path)
+    server = Server.start(home)
+    try:
+        with Visitor(browser, server, viewport={"width": 1280, "height": 900}) as visitor:
+            page = visitor.page
+            assert "token" not in page.url
+            page.set_input_files("#file", tmp_path / "people.csv")
+            page.click("text=Upload")
+            page.wait_for_url("**/data?file=people.csv")
+            expect(page.locator("#facts")).to_contain_text("800")
+            for name in ("WrkTyp", "MarStat", "Hours", "Income"):
+                page.get_by_label(f"Role of {name}").select_option("other")
+                expect(page.locator("#columns tr", has_text=name)).to_contain_text("stated")
+            page.fill("#name", "story")
+            page.click("text=State these roles")
+            page.wait_for_url("**/studies/story/plan")
+            ready(page)
+            plan = plan_of(home)
+            page.fill("#toml", plan.toml())  # the text, and the forms follow
+            expect(page.locator("#count")).to_have_text(str(plan.count))
+            expect(page.locator("#methods .item")).to_have_count(1)
+            page.fill("#replicates", "4")  # the forms, and the text follows
+            expect(page.locator("#toml")).to_have_value(plan.toml().replace("replicates = 3", "replicates = 4"))
+            rate = page.get_by_label("rate")
+            rate.fill("0.05, 2")
+            expect(page.locator("#problems")).to_contain_text("Swap.rate must be in (0, 0.5]. Got 2.")
+            expect(rate).to_have_attribute("aria-invalid", "true")
+            expect(page.locator("#save")).to_be_disabled()
+            rate.fill("0.05, 0.2")
+            expect(page.locator("#problems")).to_be_empty()
+            page.click("#save")
+            expect(page.locator("#said")).to_have_text("The plan is saved.")
+            page.click("#next")
+            page.click("#start")
+            expect(page.locator("#state")).to_have_text("Done", timeout=SLOW)
+            page.wait_for_selector(".plot canvas")
+            page.click("nav >> text=Choose and release")
+            ready(page)
+            expect(page.locator("#choice")).to_contain_text("Release Swap")
+            page.click("#check-form button")
+            expect(page.locator("#checks")).to_contain_text("Every check passed.")
+            page.click("#write")
+            link = page.locator("#releases a")
+            expect(link).to_have_count(1)
+            with page.expect_download() as download:
+                link.click()
+            names = zipfile.ZipFile(download.value.path()).namelist()
+            assert any(name.endswith("/data.csv") for name in names) and any(
+                name.endswith("/note.md") for name in names
+            )
+            with page.expect_download() as report:
+                page.click("#external")
+            assert "Release report (external)" in Path(report.value.path()).read_text()
+        assert sm.Study.open(home / "story").rule_was_fixed_first
+    finally:
+        server.end()
+
+
+def test_a_value_made_of_parts_is_written_in_its_form(browser: Browser, server: Server) -> None:
+    with Visitor(browser, server) as visitor:
+        page = visitor.page
+        page.goto(f"{server.base}/studies/known/plan")
+        ready(page)
+        text = page.locator("#toml")
+        attack = page.locator("#measures .item").first.get_by_label("attack")
+        expect(attack).to_have_value('Linkage(on=["wage", "interest", "benefits"])')
+        attack.fill("Linkage(metric='l', on=['wage'])")
+        expect(text).to_have_value(re.compile(r"attack = .*Linkage\(metric='l', on="))
+        expect(page.locator("#problems")).to_be_empty()
+        attack.fill("Linkag()")
+        expect(page.locator("#problems")).to_contain_text("Did you mean 'Linkage'?")
+
+
+def test_the_keyboard_is_enough(browser: Browser, server: Server) -> None:
+    with Visitor(browser, server) as visitor:
+        page = visitor.page
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
+        tab_to(page, "cps")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/studies/cps/map")
+        ready(page)
+        before = page.get_attribute("body", "data-confirmed")
+        tab_to(page, "#lever")
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        page.keyboard.press("End")
+        until(page, "before => document.body.dataset.confirmed !== before", before)
+        page.keyboard.press("Home")
+        until(page, "document.body.dataset.confirmed === 'nothing'")
+        expect(page.locator("#choice")).to_contain_text("Release nothing")
+        tab_to(page, "#table button")
+        page.keyboard.press("Enter")
+        expect(page.locator("#point")).to_contain_text("on the frontier")
+        tab_to(page, "Open", back=True)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/candidate?id=*")
+        ready(page)
+        page.goto(f"{server.base}/studies/cps/choose")
+        ready(page)
+        tab_to(page, "#check-form button")
+        page.keyboard.press("Enter")
+        expect(page.locator("#checks li").first).to_be_visible()
+
+
+def tab_to(page: Page, what: str, *, back: bool = False) -> None:
+    """Press Tab until the element with this text or selector has the focus."""
+    script = """what => {
+      const at = document.activeElement;
+      return what.startsWith("#") ? at.matches(what) : at.textContent.trim() === what;
+    }"""
+    for _ in range(120):
+        page.keyboard.press("Shift+Tab" if back else "Tab")
+        if page.evaluate(script, what):
+            return
+    raise AssertionError(f"Tab never reaches {what}")
+
+
+def test_a_sweep_goes_on_after_a_restart_of_the_server(browser: Browser, tmp_path: Path) -> None:
+    people(tmp_path)
+    (tmp_path / "long.toml").write_text(plan_of(tmp_path, replicates=8000).toml())
+    first = Server.start(tmp_path)
+    port = int(first.base.rpartition(":")[2])
+    try:
+        with Visitor(browser, first) as visitor:
+            page = visitor.page
+            page.goto(f"{first.base}/studies/long/sweep")
+            page.click("#start")
+            until(page, "document.getElementById('progress').value > 0")
+    finally:
+        first.end()
+    stood = standing(tmp_path / "long")
+    assert 0 < stood.done < stood.total
+    second = Server.start(tmp_path, port=port)
+    try:
+        with Visitor(browser, second) as visitor:
+            page = visitor.page
+            page.goto(f"{second.base}/studies/long/sweep")
+            until(page, "done => document.getElementById('progress').value > done", stood.done / stood.total)
+            page.click("#pause")
+            expect(page.locator("#state")).to_have_text("Paused")
+            expect(page.locator("#start")).to_have_text("Resume")
+    finally:
+        second.end()
+
+
+# ---- the map --------------------------------------------------------------------------------------------------
+
+
+def test_the_choice_that_is_shown_is_the_servers_choice(browser: Browser, server: Server) -> None:
+    ru = sm.RUMap(sm.Study.open(server.folder / "cps").scores(), "SmallCells", "Hellinger")
+    draw = random.Random(5)
+    rules: list[sm.core.rule.Rule] = [sm.Threshold(risk=round(draw.uniform(0.0, 0.06), 6)) for _ in range(40)]
+    rules += [sm.Linear(slope=round(10 ** draw.uniform(-3, 2), 6)) for _ in range(40)]
+    with Visitor(browser, server) as visitor:
+        page = visitor.page
+        page.goto(f"{server.base}/studies/cps/map")
+        ready(page)
+        asked = [{"type": type(rule).__name__, "risk": 0, "slope": 0} | rule.spec() for rule in rules]
+        shown = page.evaluate(
+            "rules => rules.map(rule => workbench.choose(workbench.state.map, rule)?.id ?? null)", asked
+        )
+    assert shown == [ru.choose(rule).candidate for rule in rules]
+    assert len(set(shown)) > 3
+
+
+def test_levers_and_lines_can_be_dragged(browser: Browser, server: Server) -> None:
+    with Visitor(browser, server, viewport={"width": 1280, "height": 1000}) as visitor:
+        page = visitor.page
+        page.goto(f"{server.base}/studies/cps/map")
+        ready(page)
+        box = page.locator(".plot .grip").bounding_box()
+        assert box is not None
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        before = page.evaluate("workbench.state.rule.risk")
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x, y + 60, steps=4)
+        page.mouse.up()
+        after = page.evaluate("workbench.state.rule.risk")
+        assert after < before
+        until(page, "workbench.state.choice?.rule.includes(String(workbench.state.rule.risk))")
+        assert page.evaluate("workbench.state.choice.candidate === (workbench.state.best?.id ?? null)")
+        page.select_option("#rule", "Linear")
+        slope = page.evaluate("workbench.state.rule.slope")
+        page.locator("#lever").fill("900")
+        assert page.evaluate("workbench.state.rule.slope") > slope
+        until(page, "workbench.state.choice?.rule.startsWith('Linear')")
+        page.uncheck("#families input")
+        expect(page.locator("#table")).to_contain_text("No point yet.")
+        page.check("#families input")
+        page.evaluate("workbench.plot.redraw()")
+        page.locator(".plot canvas").scroll_into_view_if_needed()
+        dot = page.evaluate(PIXEL)
+        page.mouse.click(*dot)
+        expect(page.locator("#point")).to_contain_text("draw")
+        with page.expect_download() as download:
+            page.click("#csv")
+        page.locator("#table button").last.click()
+        page.click("text=Beside the choice")
+        expect(page.locator("[data-ready]")).to_have_count(2)
+        assert "frontier" in Path(download.value.path()).read_text().splitlines()[0]
+
+
+def test_limits_are_dragged_on_the_planes_of_decision_theory(browser: Browser, server: Server) -> None:
+    plan = sm.Study.open(server.folder / "known").plan
+    ru = sm.RUMap(sm.Study.open(server.folder / "known").scores(), plan.risk, plan.utility)
+    draw = random.Random(6)
+    with Visitor(browser, server, viewport={"width": 1280, "height": 1000}) as visitor:
+        page = visitor.page
+        page.goto(f"{server.base}/studies/known/decision")
+        ready(page)
+        rule = page.evaluate("workbench.state.rule")
+        both = [
+            {key: round(-4 * draw.random() ** 2, 6) for key in ("agency_limit", "intruder_limit")} for _ in range(60)
+        ]
+        shown = page.evaluate(
+            "all => all.map(limits => workbench.nearest(workbench.state.rows, limits)?.method ?? '')", both
+        )
+        assert shown == [ru.choose(decode(rule | limits, sm.core.rule.Rule)).method for limits in both]
+        assert len(set(shown)) > 1 and "" in shown
+        for line, name, dx, dy in (
+            (".grip:not(.side)", "intruder_limit", 0, 70),
+            (".grip.side", "agency_limit", -70, 0),
+        ):
+            box = page.locator(f"#risk-plane {line}").bounding_box()
+            assert box is not None
+            x = box["x"] + (box["width"] / 2 if dx else 12)  # off the crossing of the two lines
+            y = box["y"] + (box["height"] / 2 if dy else box["height"] - 12)
+            before = page.evaluate(f"workbench.state.rule.{name}")
+            page.mouse.move(x, y)
+            page.mouse.down()
+            page.mouse.move(x + dx, y + dy, steps=4)
+            page.mouse.up()
+            assert page.evaluate(f"workbench.state.rule.{name}") < before
+        until(page, "workbench.state.choice?.rule.includes(String(workbench.state.rule.agency_limit))")
+        assert page.evaluate("workbench.state.choice.method === (workbench.state.best?.method ?? '')")
+        page.locator("#agency-limit").fill("0")
+        expect(page.locator("#left")).to_contain_text("release nothing")
+        expect(page.locator("#choice")).to_contain_text("Release nothing")
+
+
+def test_a_study_that_measures_no_knowledge_is_offered_the_measures(browser: Browser, tmp_path: Path) -> None:
+    swept(tmp_path, "small", replicates=1)
+    server = Server.start(tmp_path)
+    try:
+        with Visitor(browser, server) as visitor:
+            page = visitor.page
+            page.goto(f"{server.base}/studies/small/decision")
+            ready(page)
+            page.select_option("#wanted", "total")
+            page.select_option("#studied", "wage")
+            page.click("#add")
+            page.wait_for_url("**/studies/small/sweep")
+            page.click("#start")
+            expect(page.locator("#state")).to_have_text("Done", timeout=SLOW)
+            page.click("nav >> text=Decision")
+            ready(page)
+            expect(page.locator("#risk-plane canvas")).to_be_visible()
+            expect(page.locator("#choice")).to_contain_text("elease")
+    finally:
+        server.end()
+
+
+def test_ten_thousand_points_follow_a_lever(browser: Browser, server: Server) -> None:
+    """A hundred steps of the lever, each with a choice among 10,000 points and the drawing that follows it."""
+    with Visitor(browser, server) as visitor:
+        page = visitor.page
+        page.goto(f"{server.base}/studies/cps/map")
+        ready(page)
+        found = page.evaluate(MANY)
+        assert found["points"] == 10_000
+        assert found["choices"] > 5
+        print(f"10,000 points: drawn in {found['drawn']:.0f} ms, {found['step']:.1f} ms a step of the lever")
+
+
+# ---- how it looks ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 1600])
+def test_every_page_is_legible_labelled_and_fits(browser: Browser, server: Server, width: int, scheme: Any) -> None:
+    wrong = {}
+    with Visitor(browser, server, viewport={"width": width, "height": 900}, color_scheme=scheme) as visitor:
+        for place in PAGES:
+            visitor.page.goto(server.base + place)
+            ready(visitor.page)
+            found = visitor.page.evaluate(CHECK)
+            if found:
+                wrong[place] = found
+            if SHOTS:
+                name = place.strip("/").replace("/", "-").replace("?", "-") or "home"
+                visitor.page.screenshot(path=f"{SHOTS}/{name}-{width}-{scheme}.png", full_page=True)
+    assert wrong == {}
+
+
+def test_the_accessibility_check_can_fail(browser: Browser) -> None:
+    page = browser.new_page()
+    page.set_content(
+        "<p style='color:#999;background:#fff'>pale</p><input><img src='data:,'><canvas></canvas><h1>a</h1><h1>b</h1>"
+    )
+    found = " ".join(page.evaluate(CHECK))
+    page.close()
+    for fault in (
+        "contrast",
+        "no label",
+        "no words for IMG",
+        "no words for CANVAS",
+        "not one h1",
+        "not one main",
+        "title",
+    ):
+        assert fault in found

@@ -1,0 +1,50 @@
+"""Whatever the OpenAPI document allows, and much that it does not: never a fault of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import not_a_server_error
+from webroom import HEAD, TOKEN, served, swept
+
+from sdcmap.web.app import make_app
+from sdcmap.web.room import Room
+
+schema = schemathesis.openapi.from_dict(make_app(Room(Path("/nowhere")), TOKEN).openapi())
+SLOW_OR_LASTING = (
+    "/sweep",
+    "/releases",
+    "/checks",
+    "/report",
+    "/map.{form}",
+)  # asked of a real study in test_web_api.py
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    home = tmp_path_factory.mktemp("served").resolve()
+    swept(home, rates=(0.05,), replicates=2)
+    with served(Room(home, upload_limit=1 << 20, ledger=home / ".ledger")) as client:
+        yield str(client.base_url)
+
+
+@schema.parametrize()
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+def test_no_request_makes_the_server_fail(case: schemathesis.Case, address: str) -> None:
+    if "name" in case.path_parameters and not case.path.endswith(SLOW_OR_LASTING):
+        case.path_parameters["name"] = "cps"
+    case.call_and_validate(base_url=address, headers=HEAD, checks=[not_a_server_error])
+
+
+def test_every_operation_is_described() -> None:
+    document = make_app(Room(Path("/nowhere")), TOKEN).openapi()
+    operations = [one for path in document["paths"].values() for one in path.values()]
+    assert len(operations) > 20
+    assert all(one["summary"] and one["description"] and one["tags"] for one in operations)
+    assert {"files", "plans", "sweeps", "maps", "releases", "swaps"} <= {
+        tag for one in operations for tag in one["tags"]
+    }

@@ -1,0 +1,143 @@
+"""What the tests of the workbench share: a folder with a file and a study, and a server over it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+import sdcmap as sm
+from sdcmap.explore.looking import source_of
+from sdcmap.web.app import make_app
+from sdcmap.web.room import Room
+from sdcmap.web.server import Impatient
+
+TOKEN = "t" * 32
+HEAD = {"authorization": f"Bearer {TOKEN}"}
+KEYS = ["Age", "Sex", "Educ", "Race"]
+ROLES: dict[str, str] = (
+    dict.fromkeys(KEYS, "key")
+    | dict.fromkeys(["WrkTyp", "MarStat", "Hours", "Income"], "other")
+    | dict.fromkeys(["wage", "interest", "benefits", "total"], "numeric")
+    | {"household": "household", "weight": "weight"}
+)
+
+
+def people(folder: Path, rows: int = 800) -> Path:
+    return sm.write(sm.demo.population(rows, seed=8), folder / "people.csv")
+
+
+def plan_of(folder: Path, *, replicates: int = 3, rates: tuple[float, ...] = (0.05, 0.2)) -> sm.Plan:
+    """A small plan whose rule some candidates pass and some do not."""
+    source = source_of("people.csv", ROLES, {})
+    data = source.read(folder)
+    limit = round(0.95 * sm.score(data, data, sm.SmallCells())["SmallCells"].value, 4)
+    return sm.Plan(
+        sm.grid(sm.Swap, on=sm.subsets(KEYS, 1, 2), rate=list(rates)), [sm.SmallCells(), sm.Hellinger()],
+        replicates=replicates, rule=sm.Threshold(risk=limit), data=source, seed=(1 << 200) + 7,
+    )  # fmt: skip
+
+
+def decided(folder: Path, name: str = "known") -> sm.Plan:
+    """A folder with people.csv and a finished study of what intruder and society know; some is safe, some not."""
+    if not (folder / "people.csv").exists():
+        people(folder)
+    source = source_of("people.csv", ROLES, {})
+    amounts = ("wage", "interest", "benefits")
+    methods = [
+        *(sm.Noise(on=amounts, variance=v) for v in (0.01, 0.3, 2.0)),
+        *(sm.RankSwap(on=amounts, p=p) for p in (0.02, 0.3)),
+    ]
+    intruder, society = {"on": "total", "attack": sm.risk.Linkage(on=amounts)}, {"on": "wage"}
+    measures = [
+        sm.risk.IntruderKnowledge(**intruder), sm.risk.DiscreditHarm(**intruder), sm.utility.SocietyKnowledge(**society),
+        sm.utility.SocietyUtility(**society),
+    ]  # fmt: skip
+    plan = sm.Plan(methods, measures, replicates=2, data=source, seed=(1 << 200) + 9)
+    (folder / f"{name}.toml").write_text(plan.toml())
+    sm.sweep(plan.data.read(folder), plan, folder / name, workers=1)  # type: ignore[union-attr]
+    return plan
+
+
+def swept(folder: Path, name: str = "cps", **how: Any) -> sm.Plan:
+    """A folder with people.csv and a finished study of this name."""
+    if not (folder / "people.csv").exists():
+        people(folder)
+    plan = plan_of(folder, **how)
+    (folder / f"{name}.toml").write_text(plan.toml())
+    sm.sweep(plan.data.read(folder), plan, folder / name, workers=1)  # type: ignore[union-attr]
+    return plan
+
+
+@contextmanager
+def served(room: Room, **client: Any) -> Iterator[httpx.Client]:
+    """The application over `room` behind a real socket, in a thread of this process, and a client that has the token."""
+    app = make_app(room, TOKEN, workers=1)
+    config = uvicorn.Config(
+        app, port=0, http=Impatient, ws="none", log_level="critical", server_header=False, timeout_graceful_shutdown=2
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", **({"headers": HEAD, "timeout": 60} | client)) as made:
+            yield made
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@dataclass
+class Server:
+    """`sdcmap serve` as a process of its own."""
+
+    folder: Path
+    process: subprocess.Popen[str]
+    address: str
+
+    @staticmethod
+    def start(folder: Path, *options: object, port: int = 0) -> Server:
+        command = [sys.executable, "-m", "sdcmap.cli", "serve", "--folder", folder, "--port", port, "--workers", 1]
+        process = subprocess.Popen(
+            [*map(str, command), *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=os.environ | {"SDCMAP_LEDGER": str(folder / ".ledger")},
+        )  # fmt: skip
+        assert process.stdout is not None
+        ready, _, _ = select.select([process.stdout], [], [], 60)
+        assert ready, "the server printed nothing"
+        return Server(folder, process, process.stdout.readline().strip())
+
+    @property
+    def base(self) -> str:
+        return "/".join(self.address.split("/")[:3])
+
+    @property
+    def token(self) -> str:
+        return self.address.partition("token=")[2]
+
+    @property
+    def head(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.token}"}
+
+    def end(self, how: int = signal.SIGINT) -> tuple[str, str]:
+        """Stop it; what it printed besides its address."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        out, err = self.process.communicate(timeout=60)
+        return out, err
