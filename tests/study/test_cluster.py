@@ -29,6 +29,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.study import cluster
 from sdcmap.study.engines import crew, run_all
+from sdcmap.study.jobs import Job
 
 pytest.importorskip("distributed", reason="a Dask cluster needs: pip install 'sdcmap[dask]'")
 SEED = 2**140 + 7
@@ -155,7 +156,7 @@ def test_workers_that_do_not_see_the_folder_receive_the_data_once(
     monkeypatch.setattr(tempfile, "tempdir", "/proc/self/cwd")
     assert same(sm.sweep(people(), plan_of(), engine=running.engine), serial)
     with Client(running.address, set_as_default=False) as client:
-        assert set(client.run(lambda: len(__import__("sdcmap.study.cluster").cluster.HELD)).values()) == {0}, (
+        assert set(client.run(lambda: len(__import__("sdcmap.study.cluster").study.cluster.HELD)).values()) == {0}, (
             "the data were taken back"
         )
     for file in running.folder.rglob("*"):
@@ -246,11 +247,12 @@ def test_a_candidate_that_kills_its_worker_is_found(tmp_path: Path) -> None:
     path = os.pathsep.join(filter(None, [str(plug), os.environ.get("PYTHONPATH", "")]))
     data = people()
     plan = sm.Plan([sm.Swap(on="Age"), sm.Swap(on="Educ"), Deadly()], [sm.SmallCells()], replicates=3, seed=SEED)
-    copy = sm.Study.begin(tmp_path / "s", data, plan).path
+    with sm.Study.begin(tmp_path / "s", data, plan) as begun:
+        copy = begun.path
     with processes(tmp_path / "c", 0, failures=0) as running:
         for _ in range(2):
             running.add_worker(PYTHONPATH=path)
-        jobs = iter([sm.scoring.Job(c, c.stream(SEED).key, plan.measures) for c in plan.candidates])
+        jobs = iter([Job(c, c.stream(SEED).key, plan.measures) for c in plan.candidates])
         with crew(running.engine, 2, None, data, copy) as (make, run):
             found = [row for batch in run_all(jobs, run, make, 2) for row in batch]
     assert sorted(row.status for row in found) == ["failed"] * 3 + ["ok"] * 7
@@ -313,7 +315,7 @@ def test_tls_from_dasks_own_configuration(tmp_path: Path, serial: sm.Scores) -> 
     given |= {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
     script = tmp_path / "drive.py"
     script.write_text(
-        "import sys\nimport sdcmap as sm\nfrom sdcmap import cluster\nsys.path.insert(0, sys.argv[3])\n"
+        "import sys\nimport sdcmap as sm\nfrom sdcmap.study import cluster\nsys.path.insert(0, sys.argv[3])\n"
         "from test_cluster import people, plan_of\ncluster.PATIENCE = 20\n"
         "scores = sm.sweep(people(), plan_of(), engine=sys.argv[1])\nscores.score.write_parquet(sys.argv[2])\n"
     )

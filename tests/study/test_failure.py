@@ -20,6 +20,7 @@ from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.study import folder as study
 from sdcmap.study.engines import crew, run_all
+from sdcmap.study.jobs import Job
 
 SDCMAP = f"{sys.executable} -m sdcmap.cli"
 
@@ -128,11 +129,12 @@ def test_a_dask_worker_out_of_memory_is_not_done(tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="a Dask cluster needs: pip install 'sdcmap[dask]'")
     data = sm.demo.population(300, seed=1)
     plan = sm.Plan([sm.Swap(on="Age"), Greedy()], [sm.SmallCells()], seed=2**140)
-    copy = sm.Study.begin(tmp_path / "s", data, plan).path
+    with sm.Study.begin(tmp_path / "s", data, plan) as begun:
+        copy = begun.path
     path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]))
     with processes(tmp_path / "c", 0, "--memory-limit", "600MB", failures=0) as running:
         running.add_worker(PYTHONPATH=path)
-        jobs = iter([sm.scoring.Job(c, c.stream(plan.seed).key, plan.measures) for c in plan.candidates])
+        jobs = iter([Job(c, c.stream(plan.seed).key, plan.measures) for c in plan.candidates])
         with crew(running.engine, 1, None, data, copy) as (make, run):
             found = {row.method: row.status for batch in run_all(jobs, run, make, 1) for row in batch}
     greedy = next(status for method, status in found.items() if "Greedy" in method)

@@ -47,7 +47,7 @@ MANY = """async () => {
     id: of((i) => `p${i}`), method: of((i) => masked[i % masked.length]), replicate: of((i) => i),
     risk: of((i) => 0.02 * spread(i, 7919) + 0.001),
     utility: of((i) => 0.1 * spread(i, 6101) + 0.01 / (1 + spread(i, 7919))),
-    frontier: of(() => false), fair: of(() => true), anchor: of(() => false),
+    frontier: of(() => false), compared: of(() => true), anchor: of(() => false),
   });
   const before = performance.now();
   state.map = map;

@@ -16,7 +16,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.core.value import decode
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
-from sdcmap.study.jobs import UNUSED, ScoreRow, row_of, score_row
+from sdcmap.study.jobs import UNUSED, ScoreRow, no_value, row_of, score_row
 from sdcmap.study.plan import Plan
 
 Note = Mapping[str, Any]
@@ -71,7 +71,7 @@ def expected(measures: Sequence[Measure], original: Microdata, draws: Iterable[M
             try:
                 found.append(measure.apply(original, masked, UNUSED))
             except (Undefined, SchemaError) as reason:
-                return [ScoreRow(m.text, None, None, "{}", "undefined", str(reason)) for m in measures]
+                return [no_value(m, "undefined", str(reason)) for m in measures]
     return [row_of(m, m.pool(found)) for m, found in zip(measures, estimates, strict=True)]
 
 

@@ -185,13 +185,12 @@ def release(
     if problems:
         raise PlanError(problems)
     if study is not None:
-        plan.settle_seed(study.seed)
+        plan = study.bound(plan)
         if study.seed != plan.seed or study.manifest["data"] != data.digest:
             raise StudyMismatch("the study belongs to other data or another seed than this release.")
     if choice is None or (isinstance(choice, Choice) and choice.candidate is None):
         raise Refused(["the choice is to release nothing"])
-    named = choice.id if isinstance(choice, Candidate) else choice.candidate if isinstance(choice, Choice) else choice
-    candidate = plan.find(str(named))
+    candidate = plan.chosen(choice)
     draws = plan.replicates if candidate.method.random else 1  # a person who names a candidate may have seen all draws
     searched = choice.searched if isinstance(choice, Choice) and choice.searched else draws
     lines = lines_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)

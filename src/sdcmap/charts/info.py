@@ -13,11 +13,11 @@ from sdcmap.charts.axis import Axis, axis
 from sdcmap.charts.captions import label_rows
 from sdcmap.charts.guides import anchor_rows, band_rows, chosen_points, line_rows, loss_word, mark_rows, position
 from sdcmap.charts.map_tables import MapInfo
-from sdcmap.charts.names import groups_of, short_names
+from sdcmap.charts.names import Labelled, groups_of, labelled, short_names
 from sdcmap.core.rule import Choice
 from sdcmap.errors import PlanError
 from sdcmap.kernels.decision.pareto import undominated
-from sdcmap.map import IDENTITY, RUMap
+from sdcmap.map import RUMap
 
 MOST_BANDS = 40  # with more methods than this, bands are drawn for the frontier and the chosen method alone
 _TEXTS = ("panel", "method", "short", "edge", "name", "text", "axis", "kind", "align")
@@ -41,9 +41,10 @@ def map_info(
         raise PlanError(f"a map is drawn by 'release' or by 'mean'. Got {by!r}.")
     table = (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor")).rename(_DRAW, strict=False)
     methods = table["method"].unique(maintain_order=True).to_list()
-    groups = groups_of(methods, colour)
-    panels = _panels(methods, facet)
-    short = _short_in_panels(panels) | dict(names or {})
+    rows = labelled(methods, ru.scores.methods, ru.scores.kinds)
+    groups = groups_of(rows, colour)
+    panels = _panels(rows, facet)
+    short = _short_in_panels(rows, panels) | dict(names or {})
     table = _with(table, group=groups, panel=panels, short=short)
     if facet:
         table = _with_frontier_of_panels(ru, table)
@@ -53,7 +54,8 @@ def map_info(
     table = _with_places(x, y, table)
     method = "" if mark is None else mark.method
     home = panels.get(method, titles[0])
-    said = "the file as it is" if method == IDENTITY else short.get(method, "")
+    whole = ru.scores.kinds.get(method) == "identity"
+    said = "the file as it is" if whole else short.get(method, "")
     banded = table if len(methods) <= MOST_BANDS else table.filter(pl.col("frontier") | (pl.col("method") == method))
     layer = table.select([name for name in _COLUMNS if name in table.columns])
     info = MapInfo(
@@ -77,13 +79,14 @@ def map_info(
     return replace(info, labels=_frame(labels))
 
 
-def _panels(methods: Sequence[str], facet: str | Mapping[str, str] | None) -> dict[str, str]:
+def _panels(rows: Sequence[Labelled], facet: str | Mapping[str, str] | None) -> dict[str, str]:
     """The panel of each method, in the order the panels are drawn in."""
+    texts = [row.text for row in rows]
     if facet is None:
-        return dict.fromkeys(methods, "")
+        return dict.fromkeys(texts, "")
     if isinstance(facet, str):
-        return groups_of(methods, facet)
-    return {method: panel for method, panel in facet.items() if method in set(methods)}
+        return groups_of(rows, facet)
+    return {method: panel for method, panel in facet.items() if method in set(texts)}
 
 
 _DRAW = {"replicate": "draw"}
@@ -93,12 +96,12 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _short_in_panels(panels: Mapping[str, str]) -> dict[str, str]:
+def _short_in_panels(rows: Sequence[Labelled], panels: Mapping[str, str]) -> dict[str, str]:
     """Short names, made for each panel apart: what its methods have in common is said once, by the panel's title."""
-    found: dict[str, str] = {}
+    short: dict[str, str] = {}
     for name in dict.fromkeys(panels.values()):
-        found |= short_names(method for method, panel in panels.items() if panel == name)
-    return found
+        short |= short_names([row for row in rows if panels.get(row.text) == name])
+    return short
 
 
 def _with(table: pl.DataFrame, **words: Mapping[str, str]) -> pl.DataFrame:

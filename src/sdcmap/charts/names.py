@@ -3,77 +3,76 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import fields
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import groupby
 from typing import Any
 
 from sdcmap.core.method import Method
-from sdcmap.core.value import parse
 from sdcmap.errors import PlanError
-from sdcmap.study.scores import ELSEWHERE
 
 LONGEST = 34  # characters of a label
 FILE = "file made elsewhere"
 
 
-@cache
-def method_of(text: str) -> Method | None:
-    """The method that a method text stands for; None for a file made elsewhere or a text that is no method's."""
-    try:
-        return parse(text, Method)
-    except PlanError:
-        return None
+@dataclass(frozen=True)
+class Labelled:
+    """A row's method as the scores know it: its text, the method itself (None: not known), and the kind of row."""
+
+    text: str
+    method: Method | None
+    kind: str = "candidate"
+
+    @property
+    def family(self) -> str:
+        """The class of the method; of a chain, the classes of its steps, steps of one class in a row once."""
+        if self.kind == "file":
+            return FILE
+        if self.method is None:
+            return self.text.partition("(")[0].rpartition(":")[2] or self.text
+        return " then ".join(name for name, _ in groupby(type(step).__name__ for step in _steps(self.method)))
 
 
-def class_of(text: str) -> str:
-    """The class of a method; of a chain, the classes of its steps, steps of one class in a row once.
-
-    >>> class_of("Chain(methods=[Swap(on='sex'), Noise(on='income')])")
-    'Swap then Noise'
-    """
-    if text.startswith(ELSEWHERE):
-        return FILE
-    method = method_of(text)
-    if method is None:
-        return text.partition("(")[0].rpartition(":")[2] or text
-    return " then ".join(name for name, _ in groupby(type(step).__name__ for step in _steps(method)))
+def labelled(texts: Iterable[str], methods: Mapping[str, Method], kinds: Mapping[str, str]) -> list[Labelled]:
+    """The methods behind some texts of a score table."""
+    return [Labelled(text, methods.get(text), kinds.get(text, "candidate")) for text in texts]
 
 
-def groups_of(texts: Iterable[str], by: str) -> dict[str, str]:
+def groups_of(rows: Sequence[Labelled], by: str) -> dict[str, str]:
     """The group of each method text, smallest first: its class (by "method"), or its value of the parameter `by`.
 
-    >>> groups_of(["Swap(on='sex', rate=0.05)", "Swap(on='sex', rate=0.005)", "file: a.csv"], "rate")
-    {"Swap(on='sex', rate=0.005)": 'rate .005', "Swap(on='sex', rate=0.05)": 'rate .05', 'file: a.csv': 'no rate'}
+    >>> from sdcmap import Swap
+    >>> swaps = [Swap(on="sex", rate=0.05), Swap(on="sex", rate=0.005)]
+    >>> groups_of([*(Labelled(m.text, m) for m in swaps), Labelled("a.csv", None, "file")], "rate")
+    {"Swap(on='sex', rate=0.005)": 'rate .005', "Swap(on='sex', rate=0.05)": 'rate .05', 'a.csv': 'no rate'}
     """
-    texts = list(texts)
     if by == "method":
-        return {text: class_of(text) for text in sorted(texts, key=lambda text: (class_of(text), text))}
-    values = {text: _values(text, by) for text in texts}
-    if texts and not any(values.values()):
+        return {row.text: row.family for row in sorted(rows, key=lambda row: (row.family, row.text))}
+    values = {row.text: _values(row.method, by) for row in rows}
+    if rows and not any(values.values()):
         raise PlanError(f"no method of this map has a parameter {by!r}.")
-    order = sorted(texts, key=lambda text: (not values[text], _sortable(values[text]), text))
-    said = {text: " then ".join(filter(None, map(_word, values[text]))) for text in texts}
+    order = sorted(values, key=lambda text: (not values[text], _sortable(values[text]), text))
+    said = {text: " then ".join(filter(None, map(_word, values[text]))) for text in values}
     return {text: f"{by} {said[text]}" if said[text] else f"no {by}" for text in order}
 
 
-def short_names(texts: Iterable[str]) -> dict[str, str]:
+def short_names(rows: Sequence[Labelled]) -> dict[str, str]:
     """A few words for each method text: its class and the parameters in which methods of its class differ.
 
-    >>> short_names(["Swap(on=['Age', 'Sex'], rate=0.05)", "Swap(on='Age', rate=0.01)"])["Swap(on='Age', rate=0.01)"]
+    >>> from sdcmap import Swap
+    >>> swaps = [Swap(on=["Age", "Sex"], rate=0.05), Swap(on="Age", rate=0.01)]
+    >>> short_names([Labelled(m.text, m) for m in swaps])["Swap(on='Age', rate=0.01)"]
     'Swap Age .01'
     """
-    texts = list(texts)
-    leaves: dict[type, list[Method]] = {}
-    for text in texts:
-        for step in _steps(method_of(text)):
-            leaves.setdefault(type(step), []).append(step)
+    steps: dict[type, list[Method]] = {}
+    for row in rows:
+        for step in _steps(row.method):
+            steps.setdefault(type(step), []).append(step)
     varying = {
-        cls: [f.name for f in fields(cls) if len({getattr(method, f.name) for method in found}) > 1]
-        for cls, found in leaves.items()
+        cls: [f.name for f in fields(cls) if len({getattr(method, f.name) for method in methods}) > 1]
+        for cls, methods in steps.items()
     }
-    short = {text: _shortened(text, varying) for text in texts}
+    short = {row.text: _shortened(row, varying) for row in rows}
     counts = Counter(short.values())
     return {text: words if counts[words] == 1 else _cut(text) for text, words in short.items()}
 
@@ -84,12 +83,11 @@ def number(value: float) -> str:
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
 
 
-def _shortened(text: str, varying: dict[type, list[str]]) -> str:
-    method = method_of(text)
-    if method is None:
-        return _cut(text)
+def _shortened(row: Labelled, varying: dict[type, list[str]]) -> str:
+    if row.method is None:
+        return _cut(row.text)
     words = []
-    for step in _steps(method):
+    for step in _steps(row.method):
         names = varying[type(step)]
         numbers = [name for name in names if isinstance(getattr(step, name), int | float)]
         said = [_said(step, name, bare=len(numbers) == 1) for name in names]
@@ -116,9 +114,9 @@ def _word(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _values(text: str, name: str) -> tuple[Any, ...]:
+def _values(method: Method | None, name: str) -> tuple[Any, ...]:
     """The parameter `name` of each step that has one."""
-    steps = [step for step in _steps(method_of(text)) if name in {f.name for f in fields(step)}]
+    steps = [step for step in _steps(method) if name in {f.name for f in fields(step)}]
     return tuple(getattr(step, name) for step in steps if getattr(step, name) not in (None, ()))
 
 

@@ -43,7 +43,7 @@ class ByRelease(Rule):
     def _rows(self, ru: RiskUtilityMap) -> tuple[pl.DataFrame, str]:
         """The rows to compare (method, risk, utility, ...) and how to speak of their risk."""
         if self.by == "release" and not self._is_expectation(ru):
-            return ru.points.filter("fair"), "risk"
+            return ru.points.filter("compared"), "risk"
         means = ru.means
         if self.by != "quantile":
             return means, "mean risk" if not self._is_expectation(ru) else "risk (pooled over replicates)"
@@ -67,7 +67,7 @@ class ByRelease(Rule):
         if len(order) == 0:
             return Choice(None, "", None, None, None, self, miss())
         row = rows.row(int(order[0]), named=True)
-        draws = ru.points.filter(pl.col("fair"), pl.col("method") == row["method"])
+        draws = ru.points.filter(pl.col("compared"), pl.col("method") == row["method"])
         if "id" in row:
             chosen = row
         elif is_expectation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -79,6 +79,7 @@ class Choice:
     reason: str
     runners_up: tuple[str, ...] = ()
     searched: int = 0  # random draws of the chosen method that were looked at before one was taken
+    seal: str = field(default="", repr=False, compare=False)  # of the candidate's stream: tells another seed's
 
     def __str__(self) -> str:
         return self.reason

@@ -68,22 +68,27 @@ class Value:
         """Problems between fields, such as ".lower must be below .upper."; a subclass says them."""
         return iter(())
 
-    def spec(self, *, revisions: bool = False) -> dict[str, Any]:
+    def spec(self) -> dict[str, Any]:
         """Class name and the fields that differ from their default, as plain TOML values."""
-        found: dict[str, Any] = {"type": type_name(type(self))}
-        if revisions:
-            found["revision"] = self.revision
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if f.default is MISSING or value != f.default:
-                found[f.name] = plain(value, revisions=revisions)
-        return found
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        stated = {f.name: given[f.name] for f in fields(self) if f.default is MISSING or given[f.name] != f.default}
+        return {"type": type_name(type(self))} | {name: plain(value) for name, value in stated.items()}
+
+    def identity(self) -> dict[str, Any]:
+        """All that makes the numbers of this value: class, revision and every field, defaults and nested values too."""
+        given = {f.name: _identity_of(getattr(self, f.name)) for f in fields(self)}
+        return {"type": type_name(type(self)), "revision": self.revision} | given
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the spec: equal values have one digest, in every process."""
-        spec = json.dumps(self.spec(revisions=True), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(spec.encode()).hexdigest()
+        """SHA-256 of the identity: equal values have one digest, in every process; another revision or default, another."""
+        identity = json.dumps(self.identity(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(identity.encode()).hexdigest()
+
+    @property
+    def id(self) -> str:
+        """Twelve digits of the digest: what a stored number is keyed by."""
+        return self.digest[:12]
 
     @cached_property
     def text(self) -> str:
@@ -170,12 +175,20 @@ def _coerce_any(kinds: Sequence[Any], value: Any) -> Any:
     return coerce(kinds[-1], value)
 
 
-def plain(value: Any, *, revisions: bool = False) -> Any:
+def plain(value: Any) -> Any:
     """A field's value as TOML holds it."""
     if isinstance(value, Value):
-        return value.spec(revisions=revisions)
+        return value.spec()
     if isinstance(value, tuple):
-        return [plain(item, revisions=revisions) for item in value]
+        return [plain(item) for item in value]
+    return value
+
+
+def _identity_of(value: Any) -> Any:
+    if isinstance(value, Value):
+        return value.identity()
+    if isinstance(value, tuple):
+        return [_identity_of(item) for item in value]
     return value
 
 

@@ -18,7 +18,6 @@ from sdcmap.map import RUMap
 from sdcmap.recordwise.neighbourhood import Unsafe
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
-from sdcmap.study.scores import ELSEWHERE
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -68,6 +67,8 @@ def report(
     ru = RUMap(scores, plan.risk, plan.utility, plan.limits)
     if choice is None and plan.rule is not None:
         choice = ru.choose(plan.rule)
+    made_here = choice is not None and choice.candidate is not None and scores.kinds.get(choice.method) != "file"
+    ours = choice if made_here else None
     shown, marked = ru, choice
     if to.external:
         shown = RUMap(public_scores(scores, len(data)), plan.risk, plan.utility, plan.limits)
@@ -83,8 +84,8 @@ def report(
         "choice": None if marked is None or choice is None else results.choice_facts(marked, choice.rule.text, to),
         "risks": results.score_table(scores, choice, "risk", to),
         "utilities": results.score_table(scores, choice, "utility", to),
-        "changes": _changes(data, plan, choice, to),
-        "records": _records(data, plan, choice, to, records),
+        "changes": _changes(data, plan, ours, to),
+        "records": _records(data, plan, ours, to, records),
         "missing": facts.missing_candidates(scores, to),
         "history": facts.history(study, to),
         "versions": facts.versions(),
@@ -100,15 +101,15 @@ def _maps(shown: RUMap, marked: Choice | None, to: Audience) -> list[str]:
 
 def _changes(data: Microdata, plan: Plan, choice: Choice | None, to: Audience) -> list[Table]:
     """The chosen candidate made again, beside the original; nothing where there is no candidate of ours."""
-    if choice is None or choice.candidate is None or choice.candidate.startswith(ELSEWHERE):
+    if choice is None:
         return []
-    names = plan.find(choice.candidate).method.masks(data)
+    names = plan.chosen(choice).method.masks(data)
     return changes(data, plan.make(data, choice), names, to)
 
 
 def _records(data: Microdata, plan: Plan, choice: Choice | None, to: Audience, rule: Unsafe | None) -> str:
     """The confidentiality plot of the chosen candidate; nothing where no rule or no candidate of ours is given."""
-    if rule is None or choice is None or choice.candidate is None or choice.candidate.startswith(ELSEWHERE):
+    if rule is None or choice is None:
         return ""
     from sdcmap.recordwise.table import records
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from sdcmap.core.audience import Audience, significant
 from sdcmap.core.rule import Choice
-from sdcmap.map import IDENTITY, RUMap
+from sdcmap.map import RUMap
 from sdcmap.study.scores import Scores
 
 Facts = dict[str, Any]
@@ -94,7 +94,7 @@ def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) 
     ):
         pooled = {row["method"]: row for row in scores.pooled(name).to_dicts()}
         mean = pooled.get(choice.method) if choice is not None and choice.candidate is not None else None
-        whole = pooled.get(IDENTITY)
+        whole = next((row for method, row in pooled.items() if scores.kinds[method] == "identity"), None)
         rows.append(
             {
                 "name": name,

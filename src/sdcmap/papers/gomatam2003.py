@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -102,10 +102,11 @@ class Collections:
 
     def map_of(self, chosen: Iterable[Condition]) -> RUMap:
         """The map of some conditions alone."""
-        texts = pl.Series([c.method.text for c in chosen if c.method is not None] + ["Identity"])
-        candidate = self.scores.candidate.filter(pl.col("method").is_in(texts.implode()))
+        texts = pl.Series([c.method.text for c in chosen if c.method is not None])
+        ours = pl.col("method").is_in(texts.implode()) | (pl.col("kind") == "identity")
+        candidate = self.scores.candidate.filter(ours)
         score = self.scores.score.filter(pl.col("candidate").is_in(candidate["id"].implode()))
-        return RUMap(Scores(candidate, score, self.scores.measure, self.scores.values), ("SmallCells",), "Hellinger")
+        return RUMap(replace(self.scores, candidate=candidate, score=score), ("SmallCells",), "Hellinger")
 
     def of(self, collection: str, rate: float | None = None) -> list[Condition]:
         return [c for c in self.conditions if c.collection == collection and rate in (None, c.rate)]

@@ -14,7 +14,7 @@ import polars as pl
 from sdcmap.core.grid import grid
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.files.reading import read
-from sdcmap.methods import Noise
+from sdcmap.methods import Identity, Noise
 from sdcmap.papers.reference import reference_file
 from sdcmap.risk import Index, Position
 from sdcmap.study.plan import Plan
@@ -112,7 +112,7 @@ class EmpiricalMaps:
     def rows(self) -> list[dict[str, Any]]:
         """One row a masking, level and target: noise_share, efficiency, R_index, R_position, and their standard errors."""
         utility = self._pooled(MeanPrecision(on="income"))
-        whole = utility["Identity"][0]
+        whole = utility[Identity().text][0]
         rows = []
         for target in TARGETS:
             position, index = (self._pooled(knows(on="income", target=target)) for knows in (Position, Index))

@@ -14,7 +14,7 @@ from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
 from sdcmap.files.reading import read
 from sdcmap.map import RUMap
-from sdcmap.methods import Noise, RankSwap
+from sdcmap.methods import Identity, Noise, RankSwap
 from sdcmap.papers.reference import Result, reference_file
 from sdcmap.risk import DiscreditHarm, Informed, IntruderKnowledge
 from sdcmap.study.plan import Plan
@@ -50,7 +50,7 @@ def worked_choice(*, data: Path | None = None, seed: int = 1, replicates: int = 
     ru = RUMap(sweep(file, plan), risk=(iek,), utility=sek)
     rule = GlobalCriterion(iek=iek, rdh=rdh, sek=sek, dus=dus, agency_limit=LIMITS[0], intruder_limit=LIMITS[1])
     choice = ru.choose(rule)
-    names = {method.text: name for name, method in METHODS.items()} | {"Identity": "as it is"}
+    names = {method.text: name for name, method in METHODS.items()} | {Identity().text: "as it is"}
     table = rule.table(ru).with_columns(pl.col("method").replace_strict(names).alias("name")).sort("distance")
     chart = draw_criterion(ru, choice, unit="of prior uncertainty", names=names)
     return Result(_document(table, choice, names, which), tuple(_lines(table, choice, names, which)), {"choice": chart})

@@ -24,7 +24,7 @@ from typing import Any
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError, did_you_mean
 from sdcmap.study.cluster import Cluster, client_behind, client_of
-from sdcmap.study.jobs import CandidateRow, Job
+from sdcmap.study.jobs import CandidateRow, Job, candidate_row
 from sdcmap.study.worker import run_at, run_here
 
 ENGINES = ("serial", "threads", "processes", "dask")  # and dask://HOST:PORT
@@ -169,8 +169,7 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
 
 
 def _killed(job: Job) -> CandidateRow:
-    candidate = job.candidate
-    return CandidateRow(candidate.id, candidate.method.text, candidate.replicate, "failed", KILLED, 0.0)
+    return candidate_row(job, "failed", KILLED, 0.0)
 
 
 def stop(executor: Executor) -> None:
