@@ -6,7 +6,6 @@ that the table confirms no guess without the key.
 
 from __future__ import annotations
 
-import fcntl
 import hmac
 import json
 import os
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
+from filelock import FileLock
 
 from sdcmap.bundle.sketch import Sketch, fingerprints, sketch_of, telling_names
 from sdcmap.data.microdata import Microdata
@@ -71,8 +71,7 @@ class Ledger:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
             key = _key(home)
             home.chmod(0o700)
-            with _private(home / "lock") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with FileLock(home / "lock", mode=0o600):
                 key = key or _key(home)
                 if key is None:
                     key = secrets.token_bytes(32)

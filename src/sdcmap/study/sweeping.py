@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,8 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
 from sdcmap.files.blocks import check_room
 from sdcmap.files.working_copy import write_copy
-from sdcmap.kernels.room import limit_memory
+from sdcmap.kernels.machine import cores
+from sdcmap.kernels.room import room_limited
 from sdcmap.study.engines import check_engine, crew, run_all
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import Job
@@ -57,7 +57,7 @@ def sweep(
     A candidate that cannot be made, and a measure that has no value, are recorded with the reason; nothing ends the
     sweep. Ctrl-C leaves a valid study.
     """
-    workers = workers or len(os.sched_getaffinity(0))
+    workers = workers or cores()
     engine = engine or ("serial" if workers == 1 else "processes")
     check_engine(engine)
     crowd = 1 + workers if engine == "processes" else 1  # processes on this machine, this one included
@@ -68,7 +68,7 @@ def sweep(
     kept = Study.begin(study, data, plan)
     with (
         kept.writing(),
-        _limited(memory // crowd, kept.path),
+        room_limited(memory // crowd, kept.path or Path(tempfile.gettempdir())),
         threadpool_limits(1),
         bar() if progress is None else nullcontext(progress) as report,
     ):
@@ -95,15 +95,6 @@ def sweep(
     scores = kept.scores(plan)
     kept.connection.close()
     return scores
-
-
-@contextmanager
-def _limited(memory: int, folder: Path | None) -> Iterator[None]:
-    limit_memory(memory, folder or Path(tempfile.gettempdir()))
-    try:
-        yield
-    finally:
-        limit_memory(0, Path())
 
 
 def _lacking(done: Done, plan: Plan) -> Iterator[tuple[Candidate, tuple[Measure, ...]]]:
