@@ -17,9 +17,9 @@ import vl_convert
 import sdcmap as sm
 from sdcmap.charts import Chart, MapInfo, draw_map, map_info
 from sdcmap.charts.axis import axis
-from sdcmap.charts.key import key_rows
 from sdcmap.charts.labels import NEAR, Wish, _box, place
-from sdcmap.charts.names import class_of, groups_of, short_names
+from sdcmap.charts.legend import key_rows
+from sdcmap.charts.method_names import class_of, groups_of, short_names
 from sdcmap.map import RUMap
 from sdcmap.study.scores import Scores
 from sdcmap.study.sweeping import sweep

@@ -14,8 +14,8 @@ import numpy as np
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.ledger import Earlier, Ledger
-from sdcmap.bundle.line import Line, Note, scored, verdict
 from sdcmap.bundle.prepare import rounded
+from sdcmap.bundle.risk_line import Line, Note, scored, verdict
 from sdcmap.bundle.sketch import fingerprints, overlaps
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method

@@ -28,11 +28,11 @@ from sdcmap.bundle.codebook import codebook, codebook_text
 from sdcmap.bundle.determines import check_determines
 from sdcmap.bundle.earlier import check_earlier, check_joint, history
 from sdcmap.bundle.ledger import Ledger
-from sdcmap.bundle.line import Line, check_line, check_risks, expected, lines_of, scored
 from sdcmap.bundle.note import method_note, note_text
 from sdcmap.bundle.prepare import prepare, rounded
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
-from sdcmap.bundle.write import checksums, listed_names, part_folder, problem_with, put_in_place
+from sdcmap.bundle.risk_line import Line, check_line, check_risks, expected, lines_of, scored
+from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place
 from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, PlanError, Refused, SdcmapError, StudyMismatch

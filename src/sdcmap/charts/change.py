@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sdcmap.charts.look import COLOURS, CONFIG, FONT
+from sdcmap.charts.style import COLOURS, CONFIG, FONT
 from sdcmap.core.chart import Chart
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.tables import table

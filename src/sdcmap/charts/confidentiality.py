@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from sdcmap.charts.key import key_view
-from sdcmap.charts.look import CONFIG, GREY, INK
+from sdcmap.charts.legend import key_view
 from sdcmap.charts.record_axes import RecordAxis, heat
 from sdcmap.charts.record_bins import draw_bins
+from sdcmap.charts.style import CONFIG, GREY, INK
 from sdcmap.core.audience import Audience
 from sdcmap.core.chart import Chart
 from sdcmap.data.microdata import Array

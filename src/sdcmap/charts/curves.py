@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from sdcmap.charts.look import COLOURS, CONFIG, INK, SHAPES
+from sdcmap.charts.style import COLOURS, CONFIG, INK, SHAPES
 from sdcmap.core.chart import Chart
 
 LIMIT = "#b3261e"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sdcmap.charts.confidentiality import draw_confidentiality
-from sdcmap.charts.map import draw_map
+from sdcmap.charts.ru_map import draw_map
 from sdcmap.core.chart import Chart
 from sdcmap.map import RUMap
 

@@ -12,9 +12,9 @@ from typing import Any
 import polars as pl
 
 from sdcmap.charts.axis import Axis
-from sdcmap.charts.key import STYLES, key_view
 from sdcmap.charts.labels import FAR, FONT_SIZE, Box, Dot, Wish, place
-from sdcmap.charts.look import COLOURS, CONFIG, GREY, INK
+from sdcmap.charts.legend import STYLES, key_view
+from sdcmap.charts.style import COLOURS, CONFIG, GREY, INK
 from sdcmap.choose import GlobalCriterion
 from sdcmap.core.chart import Chart
 from sdcmap.core.rule import Choice

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sdcmap.charts.look import GREY, INK
+from sdcmap.charts.style import GREY, INK
 from sdcmap.core.audience import SMALL, Audience, significant
 from sdcmap.data.microdata import Array
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sdcmap.charts.key import key_view
-from sdcmap.charts.look import COLOURS, CONFIG, GREY, INK
+from sdcmap.charts.legend import key_view
+from sdcmap.charts.style import COLOURS, CONFIG, GREY, INK
 from sdcmap.core.chart import Chart
 from sdcmap.data.microdata import Array
 from sdcmap.errors import PlanError

@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 
 from sdcmap.charts.axis import Axis
-from sdcmap.charts.info import map_info
-from sdcmap.charts.key import ANCHOR_SHAPES, STYLES, key
 from sdcmap.charts.labels import CHARACTER, FONT_SIZE
-from sdcmap.charts.look import CONFIG, GREY, INK, colour_of, shape_of
+from sdcmap.charts.legend import ANCHOR_SHAPES, STYLES, key
+from sdcmap.charts.map_contents import map_info
 from sdcmap.charts.map_tables import MapInfo
+from sdcmap.charts.style import CONFIG, GREY, INK, colour_of, shape_of
 from sdcmap.core.chart import Chart
 from sdcmap.core.rule import Choice
 from sdcmap.map import RUMap

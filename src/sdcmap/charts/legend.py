@@ -8,8 +8,8 @@ import polars as pl
 
 from sdcmap.charts.guides import EVERYTHING, NOTHING
 from sdcmap.charts.labels import CHARACTER, FONT_SIZE
-from sdcmap.charts.look import GREY, INK, colour_of, shape_of
 from sdcmap.charts.map_tables import MapInfo
+from sdcmap.charts.style import GREY, INK, colour_of, shape_of
 
 ROW, SAMPLE = 18, 26  # pixels
 

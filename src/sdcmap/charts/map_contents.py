@@ -13,7 +13,7 @@ from sdcmap.charts.axis import Axis, axis
 from sdcmap.charts.captions import label_rows
 from sdcmap.charts.guides import anchor_rows, band_rows, chosen_points, line_rows, loss_word, mark_rows, position
 from sdcmap.charts.map_tables import MapInfo
-from sdcmap.charts.names import groups_of, short_names
+from sdcmap.charts.method_names import groups_of, short_names
 from sdcmap.core.rule import Choice
 from sdcmap.errors import PlanError
 from sdcmap.kernels.decision.pareto import undominated
