@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,6 +13,7 @@ from sdcmap.charts.captions import label_rows
 from sdcmap.charts.guides import anchor_rows, band_rows, chosen_points, line_rows, loss_word, mark_rows, position
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.method_names import groups_of, short_names
+from sdcmap.core.chart import Row
 from sdcmap.core.rule import Choice
 from sdcmap.errors import PlanError
 from sdcmap.kernels.decision.pareto import undominated
@@ -125,7 +125,7 @@ def _with_places(x: Axis, y: Axis, table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[dict[str, Any]], mark: Choice | None) -> tuple[Axis, Axis]:
+def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None) -> tuple[Axis, Axis]:
     made = []
     for number, (name, word) in enumerate((("risk", "Risk"), ("utility", loss_word(ru).capitalize()))):
         better = "lower is better" if ru.signs[number] > 0 else "higher is better"
@@ -141,7 +141,7 @@ def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[dict[str, Any]], mark: Ch
     return made[1], made[0]
 
 
-def _frame(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
+def _frame(rows: Iterable[Row]) -> pl.DataFrame:
     rows = list(rows)
     names = list(rows[0]) if rows else ["panel"]
     return pl.DataFrame(rows, schema={name: pl.String if name in _TEXTS else pl.Float64 for name in names})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 
+from sdcmap.core.chart import Spec
 from sdcmap.data.microdata import Array
 
 FAR = 6.0  # values beyond so many thresholds make the axis logarithmic above the threshold
@@ -52,9 +52,9 @@ class RecordAxis:
         edges = self.back((np.arange(bins + 2) - 0.5) * end / bins)
         return np.unique(np.rint(edges)) - 0.5 if self.counts else edges
 
-    def spec(self, length: int) -> dict[str, Any]:
-        scale: dict[str, Any] = {"domain": [self.low, self.high], "nice": False, "zero": False}
-        look: dict[str, Any] = {"title": self.title, "format": ".6~g" if self.high < 1e4 else "~s"}
+    def spec(self, length: int) -> Spec:
+        scale: Spec = {"domain": [self.low, self.high], "nice": False, "zero": False}
+        look: Spec = {"title": self.title, "format": ".6~g" if self.high < 1e4 else "~s"}
         if self.bent:
             scale |= {"type": "symlog", "constant": self.threshold}
             look["values"] = self._ticks()
