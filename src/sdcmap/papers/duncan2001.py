@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from sdcmap.charts.curves import draw_curves
 from sdcmap.core.chart import Chart
-from sdcmap.papers.reference import Result
+from sdcmap.papers.reference import Document, Result
 from sdcmap.papers.teachers import LIMIT, TARGETS, EmpiricalMaps, Target, incomes, noise_variances, truncated_efficiency
 from sdcmap.theory import NoiseModel
 
@@ -63,7 +62,7 @@ def run(
     people, which = incomes(data)
     maps = EmpiricalMaps.run(people, replicates, secrets.randbits(256) if seed is None else seed)
     statements = _statements(maps)
-    figures: dict[str, Any] = dict.fromkeys(FIGURES, theory)
+    figures: Document = dict.fromkeys(FIGURES, theory)
     figures["5"] = maps.curve("maximum") + maps.curve("minimum")
     figures["6"] = maps.curve(0.99)
     figures["7"] = maps.curve(0.99) + maps.curve(0.99, "unequal")
@@ -83,7 +82,7 @@ def _theory_rows(model: NoiseModel) -> list[dict[str, float]]:
     return [{name: float(values[i]) for name, values in columns.items()} for i in range(len(l2))]
 
 
-def _solutions(model: NoiseModel, max_risk: float) -> dict[str, Any]:
+def _solutions(model: NoiseModel, max_risk: float) -> Document:
     """The smallest noise for the tolerable risk, for each knowledge state of figures 2 to 4."""
     found = {}
     for name, (knowledge, _) in CURVES.items():
@@ -93,7 +92,7 @@ def _solutions(model: NoiseModel, max_risk: float) -> dict[str, Any]:
     return found
 
 
-def _statements(maps: EmpiricalMaps) -> dict[str, Any]:
+def _statements(maps: EmpiricalMaps) -> Document:
     """The four statements of section 4."""
     smallest = maps.curve("minimum")
     x = maps.data["income"]
@@ -119,7 +118,7 @@ def _statements(maps: EmpiricalMaps) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _lines(model: NoiseModel, max_risk: float, found: dict[str, Any], which: str, replicates: int) -> list[str]:
+def _lines(model: NoiseModel, max_risk: float, found: Document, which: str, replicates: int) -> list[str]:
     index = model.solve(max_risk, "index")
     percentile = model.solve(max_risk, "percentile")
     return [

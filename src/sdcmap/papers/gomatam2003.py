@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -23,7 +22,7 @@ from sdcmap.explore.demo import population
 from sdcmap.files.reading import read
 from sdcmap.map import RUMap
 from sdcmap.methods import Swap
-from sdcmap.papers.reference import Result, reference_file
+from sdcmap.papers.reference import Document, Result, reference_file
 from sdcmap.risk import SmallCells
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
@@ -116,10 +115,10 @@ class Collections:
         return self.map_of(self.of(FREE))
 
     @cached_property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Document]:
         """One row a condition. `frontier_frequency` is among the conditions of its collection, all rates together;
         `frontier_frequency_at_rate` among those of its own rate."""
-        rows: list[dict[str, Any]] = []
+        rows: list[Document] = []
         for collection in (FREE, SAME_SEX, OTHER_MARITAL):
             whole = _by_method(self.map_of(self.of(collection)))
             for rate in RATES:
@@ -129,7 +128,7 @@ class Collections:
         return rows
 
     @cached_property
-    def linear_optimum(self) -> list[dict[str, Any]]:
+    def linear_optimum(self) -> list[Document]:
         """The least mean risk + a x mean Hellinger as a goes from 0 to infinity."""
         said = {c.method.text: c for c in self.of(FREE) if c.method is not None}
         path = self.free.linear_path().iter_rows(named=True)
@@ -140,7 +139,7 @@ class Collections:
         ]  # fmt: skip
 
     @cached_property
-    def claims(self) -> dict[str, Any]:
+    def claims(self) -> Document:
         """What the paper says of its figures, checked on the means over seeds."""
         made = pl.DataFrame([row for row in self.rows if row["feasible"]])
         free = made.filter(pl.col("collection") == FREE).with_columns(size=pl.col("vars").str.len_chars())
@@ -181,13 +180,13 @@ class Collections:
         return figures
 
 
-def _by_method(ru: RUMap) -> dict[str, dict[str, Any]]:
+def _by_method(ru: RUMap) -> dict[str, Document]:
     spread = ru.points.group_by("method").agg(risk_sd=pl.col("risk").std(), utility_sd=pl.col("utility").std())
     table = ru.means.join(spread, on="method", how="left")
     return {row["method"]: row for row in table.iter_rows(named=True)}
 
 
-def _row(condition: Condition, whole: dict[str, dict[str, Any]], alone: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _row(condition: Condition, whole: dict[str, Document], alone: dict[str, Document]) -> Document:
     text = "" if condition.method is None else condition.method.text
     found = whole.get(text, {})
     return {

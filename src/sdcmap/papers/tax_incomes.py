@@ -10,7 +10,6 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,7 +21,7 @@ from sdcmap.data.microdata import Array, Microdata
 from sdcmap.files.reading import read
 from sdcmap.map import overall_score
 from sdcmap.methods import Chain, Noise, SwapReidentified
-from sdcmap.papers.reference import Result, reference_file
+from sdcmap.papers.reference import Document, Result, reference_file
 from sdcmap.papers.yancey2002_tables import (
     LOSSES,
     TABLE_4,
@@ -52,7 +51,7 @@ UNUSUAL = 771 / 64_998  # share of records with unusual combinations, Duncan et 
 NOISE = (0.0049, 0.01, 0.02, 0.05, 0.1, 0.2333, 1.0, 9.0)  # lambda2; printed: .0049 to .2333, then 9
 DRAWS = 3  # of each lambda2
 TOP = (10, 20, 50, 100, 500, 1000)
-Cells = dict[str, dict[str, dict[str, Any]]]
+Cells = dict[str, dict[str, Document]]
 
 
 def row_method(row: str, on: tuple[str, ...]) -> Method:
@@ -165,7 +164,7 @@ def _in_zone(links: LinkTable) -> float:
     return float(links.found[links.zone()].sum()) / len(links.found)
 
 
-def _scores(tables: dict[str, Cells], row: str) -> dict[str, dict[str, Any]]:
+def _scores(tables: dict[str, Cells], row: str) -> dict[str, Document]:
     found = {}
     for zone, share in (("", "total"), ("zone ", "zone")):
         for name, loss in (("A", "s0"), ("D", "s1"), ("S", "s2")):
@@ -175,7 +174,7 @@ def _scores(tables: dict[str, Cells], row: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _precision(links: LinkTable) -> dict[str, Any]:
+def _precision(links: LinkTable) -> Document:
     """The share of true links among the best so many, by weight; how many links there are, and how many are believed."""
     rows, precision = links.ranked()
     shares = {str(top): float(precision[top - 1]) for top in TOP if top <= len(rows)}
@@ -254,7 +253,7 @@ def _figure(curve: list[dict[str, float]]) -> Chart:
     )  # fmt: skip
 
 
-def _lines(document: dict[str, Any], which: str) -> Iterator[str]:
+def _lines(document: Document, which: str) -> Iterator[str]:
     titles = {
         "table4": "Table 4, information loss, 11 variables",
         "table5": "Table 5, information loss, 8 variables",

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from sdcmap.charts.planes import draw_planes
 from sdcmap.core.chart import Chart
-from sdcmap.papers.reference import Result
+from sdcmap.papers.reference import Document, Result
 from sdcmap.papers.trottini_choice import worked_choice
 from sdcmap.theory.checks import Numbers
 from sdcmap.theory.decision import (
@@ -68,7 +67,7 @@ def run(
     """
     risk, utility = _four(KullbackLeibler())
     decision = decide(risk, utility, agency_limit=agency_limit, intruder_limit=intruder_limit)
-    document: dict[str, Any] = {
+    document: Document = {
         name: {
             "IEK": _of(risk.iek, i), "RDH": _of(risk.rdh, i), "SEK": _of(utility.sek, i), "DUS": _of(utility.dus, i),
             "distance": float(decision.distances[i]), "region": str(decision.regions[i]),
@@ -93,7 +92,7 @@ def _four(divergence: Divergence) -> tuple[GlobalRisk, GlobalUtility]:
 
 
 def _lines(
-    document: dict[str, Any], risk: GlobalRisk, utility: GlobalUtility, decision: Decision, agency_limit: float,
+    document: Document, risk: GlobalRisk, utility: GlobalUtility, decision: Decision, agency_limit: float,
     intruder_limit: float,
 ) -> list[str]:  # fmt: skip
     lines = [
@@ -127,7 +126,7 @@ def _lines(
     return [*lines, *(f"  {number}. {text}" for number, text in enumerate(ERRATA, 1))]
 
 
-def _charts(document: dict[str, Any], agency_limit: float, intruder_limit: float) -> dict[str, Chart]:
+def _charts(document: Document, agency_limit: float, intruder_limit: float) -> dict[str, Chart]:
     rows = pl.DataFrame(
         [
             {"name": name, **{key.lower(): document[name][key] for key in ("IEK", "RDH", "SEK", "DUS")},

@@ -15,7 +15,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.files.reading import read
 from sdcmap.map import RUMap
 from sdcmap.methods import Noise, RankSwap
-from sdcmap.papers.reference import Result, reference_file
+from sdcmap.papers.reference import Document, Result, reference_file
 from sdcmap.risk import DiscreditHarm, Informed, IntruderKnowledge
 from sdcmap.study.plan import Plan
 from sdcmap.study.sweeping import sweep
@@ -56,7 +56,7 @@ def worked_choice(*, data: Path | None = None, seed: int = 1, replicates: int = 
     return Result(_document(table, choice, names, which), tuple(_lines(table, choice, names, which)), {"choice": chart})
 
 
-def _document(table: pl.DataFrame, choice: Choice, names: dict[str, str], which: str) -> dict[str, Any]:
+def _document(table: pl.DataFrame, choice: Choice, names: dict[str, str], which: str) -> Document:
     rows = {
         row["name"]: {
             **{key.upper(): row[key] for key in ("iek", "rdh", "sek", "dus")},
