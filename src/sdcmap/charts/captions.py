@@ -45,7 +45,7 @@ def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, heig
     dots += _along([pixel(row) for row in here["frontier"]], info.stepped)
     for row in (*here["lines"], *here["bands"]):
         dots += _along([pixel(row), pixel(row, "x2", "y2")], "linear")
-    return [_label(found, wishes, info, panel, width, height) for found in place(wishes, dots, width, height)]
+    return [_label(spot, wishes, info, panel, width, height) for spot in place(wishes, dots, width, height)]
 
 
 def _on_line(row: Row, start: tuple[float, float], end: tuple[float, float]) -> Wish:
@@ -53,15 +53,15 @@ def _on_line(row: Row, start: tuple[float, float], end: tuple[float, float]) -> 
     return Wish(row["text"], near, True, NEAR)
 
 
-def _label(found: Place, wishes: list[Wish], info: MapInfo, panel: str, width: int, height: int) -> Row:
+def _label(spot: Place, wishes: list[Wish], info: MapInfo, panel: str, width: int, height: int) -> Row:
     def back(across: float, down: float) -> tuple[float, float]:
         return info.x.at(across / width), info.y.at(1 - down / height)
 
-    wish, (x, y) = wishes[found.wish], back(found.x, found.y)
+    wish, (x, y) = wishes[spot.wish], back(spot.x, spot.y)
     kind = "line" if wish.distances == NEAR else "name"
-    ends = (*back(*found.point), *back(*found.end)) if found.leader else (None,) * 4
+    ends = (*back(*spot.point), *back(*spot.end)) if spot.leader else (None,) * 4
     leader = dict(zip(("from_x", "from_y", "to_x", "to_y"), ends, strict=True))
-    return {"panel": panel, "kind": kind, "text": wish.text, "x": x, "y": y, "align": found.align, **leader}
+    return {"panel": panel, "kind": kind, "text": wish.text, "x": x, "y": y, "align": spot.align, **leader}
 
 
 def _along(path: list[tuple[float, float]], how: str) -> list[Dot]:

@@ -117,16 +117,16 @@ def safety_line(k: float, r: float, q: float) -> pl.DataFrame:
 
 def _marks(table: RecordTable, many: bool) -> pl.DataFrame:
     """A row for each mark: a record is drawn as a point or, where its link is in the neighbourhood, as a cross."""
-    found = table.found
-    columns = {"row": found.rows, "x": table.neighbours.astype(float), "y": table.perturbation, "safe": found.safe}
+    judged = table.found
+    columns = {"row": judged.rows, "x": table.neighbours.astype(float), "y": table.perturbation, "safe": judged.safe}
     everyone = pl.DataFrame(columns)
-    largest = found.rows == table.largest
-    nearest, linked = found.nearest & ~largest, found.link_in & ~largest
+    largest = judged.rows == table.largest
+    nearest, linked = judged.nearest & ~largest, judged.link_in & ~largest
 
     def some(which: Array, kind: str) -> pl.DataFrame:
         return everyone.filter(pl.Series(which)).with_columns(kind=pl.lit(kind))
 
-    drawn = ~found.safe if many else np.ones(len(table), dtype=bool)
+    drawn = ~judged.safe if many else np.ones(len(table), dtype=bool)
     shown = np.flatnonzero(drawn)
     if len(shown) > MOST_MARKS:
         drawn = np.zeros(len(table), dtype=bool)

@@ -69,8 +69,8 @@ def draw_densities(table: RecordTable, *, title: str = "") -> Chart:
 
 def density(values: Array, total: int, edges: Array) -> Array:
     """Histogram density of `total` values, of which those below the last edge are given."""
-    found: Array = np.histogram(values, edges)[0] / total / np.diff(edges)
-    return found
+    heights: Array = np.histogram(values, edges)[0] / total / np.diff(edges)
+    return heights
 
 
 def _some_rows(pairs: Pairs) -> Array:

@@ -95,10 +95,10 @@ _COLUMNS = (
 
 def _short_in_panels(panels: Mapping[str, str]) -> dict[str, str]:
     """Short names, made for each panel apart: what its methods have in common is said once, by the panel's title."""
-    found: dict[str, str] = {}
+    short: dict[str, str] = {}
     for name in dict.fromkeys(panels.values()):
-        found |= short_names(method for method, panel in panels.items() if panel == name)
-    return found
+        short |= short_names(method for method, panel in panels.items() if panel == name)
+    return short
 
 
 def _with(table: pl.DataFrame, **words: Mapping[str, str]) -> pl.DataFrame:
@@ -110,12 +110,12 @@ def _with(table: pl.DataFrame, **words: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _with_frontier_of_panels(ru: RUMap, table: pl.DataFrame) -> pl.DataFrame:
-    found = np.zeros(len(table), dtype=bool)
+    on_frontier = np.zeros(len(table), dtype=bool)
     risk, loss = ru.losses(table)
     for name in table["panel"].unique():
         rows = np.flatnonzero((table["panel"] == name).to_numpy())
-        found[rows] = undominated(risk[rows], loss[rows])
-    return table.with_columns(pl.Series("frontier", found))
+        on_frontier[rows] = undominated(risk[rows], loss[rows])
+    return table.with_columns(pl.Series("frontier", on_frontier))
 
 
 def _with_places(x: Axis, y: Axis, table: pl.DataFrame) -> pl.DataFrame:

@@ -42,10 +42,10 @@ def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") 
 
 
 def _place(table: RecordTable, row: int) -> int:
-    found = np.flatnonzero(table.found.rows == row)
-    if len(found) == 0:
+    places = np.flatnonzero(table.found.rows == row)
+    if len(places) == 0:
         raise PlanError("the zoom shows judged rows of the masked file; one of those given is none.")
-    return int(found[0])
+    return int(places[0])
 
 
 def _typical(table: RecordTable) -> list[int]:

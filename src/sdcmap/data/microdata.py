@@ -270,15 +270,15 @@ def _distinct_codes(data: Microdata, name: str) -> tuple[Array, int]:
 
 
 def _digest(data: Microdata, _names: tuple[str, ...]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for variable in data.schema.variables:
         if variable.role == "identifier":
             continue
         column = data.column(variable.name)
-        found.update(f"{variable.name}|{variable.kind}|{variable.role}|{column.values.dtype}".encode())
-        found.update(np.ascontiguousarray(column.values).data)
+        digest.update(f"{variable.name}|{variable.kind}|{variable.role}|{column.values.dtype}".encode())
+        digest.update(np.ascontiguousarray(column.values).data)
         if column.levels is not None:
-            found.update(repr(column.levels.to_list()).encode())
+            digest.update(repr(column.levels.to_list()).encode())
         if column.reasons is not None:
-            found.update(np.ascontiguousarray(column.reasons).data)
-    return found.hexdigest()
+            digest.update(np.ascontiguousarray(column.reasons).data)
+    return digest.hexdigest()

@@ -84,12 +84,12 @@ def _theory_rows(model: NoiseModel) -> list[dict[str, float]]:
 
 def _solutions(model: NoiseModel, max_risk: float) -> Document:
     """The smallest noise for the tolerable risk, for each knowledge state of figures 2 to 4."""
-    found = {}
+    solutions = {}
     for name, (knowledge, _) in CURVES.items():
         solution = model.solve(max_risk, knowledge)
         facts = ("status", "noise_variance", "risk", "utility", "efficiency", "intervals")
-        found[name] = {fact: getattr(solution, fact) for fact in facts}
-    return found
+        solutions[name] = {fact: getattr(solution, fact) for fact in facts}
+    return solutions
 
 
 def _statements(maps: EmpiricalMaps) -> Document:
@@ -118,7 +118,7 @@ def _statements(maps: EmpiricalMaps) -> Document:
     }  # fmt: skip
 
 
-def _lines(model: NoiseModel, max_risk: float, found: Document, which: str, replicates: int) -> list[str]:
+def _lines(model: NoiseModel, max_risk: float, facts: Document, which: str, replicates: int) -> list[str]:
     index = model.solve(max_risk, "index")
     percentile = model.solve(max_risk, "percentile")
     return [
@@ -128,12 +128,12 @@ def _lines(model: NoiseModel, max_risk: float, found: Document, which: str, repl
         f"  percentile known, R <= {max_risk:g}: {percentile}",
         *(f"  best snooper: {switch}" for switch in model.switches()),
         f"Figures 5 to 7, simulation: {which}, {replicates} replicates",
-        f"  (a) position of the minimum: lowest R {found['a']['lowest_R']:.3g} > 4e-8   [paper: never below 4e-8]",
-        f"  (b) position of the maximum reaches 4e-8 {_said(found['b']['crossing'])}   [paper: 0.12 S2, 89 %]",
-        f"      efficiency at 0.12 S2, exact: {found['b']['efficiency_at_0.12']:.4f}",
+        f"  (a) position of the minimum: lowest R {facts['a']['lowest_R']:.3g} > 4e-8   [paper: never below 4e-8]",
+        f"  (b) position of the maximum reaches 4e-8 {_said(facts['b']['crossing'])}   [paper: 0.12 S2, 89 %]",
+        f"      efficiency at 0.12 S2, exact: {facts['b']['efficiency_at_0.12']:.4f}",
         "  (c) smallest ratio of position to index risk: "
-        + ", ".join(f"{name} {ratio:.2f}" for name, ratio in found["c"]["smallest_ratio"].items()),
-        f"  (d) 99th percentile, equal noise {_said(found['d']['equal'])}; unequal {_said(found['d']['unequal'])}",
+        + ", ".join(f"{name} {ratio:.2f}" for name, ratio in facts["c"]["smallest_ratio"].items()),
+        f"  (d) 99th percentile, equal noise {_said(facts['d']['equal'])}; unequal {_said(facts['d']['unequal'])}",
         "Errata of the printed paper:",
         *(f"  {number}. {text}" for number, text in enumerate(ERRATA, 1)),
     ]

@@ -83,12 +83,12 @@ def run(*, seeds: int = 100, data: Path | None = None, seed: int | None = None, 
     plan = Plan(
         methods, [SmallCells(), Hellinger()], replicates=seeds, seed=secrets.randbits(256) if seed is None else seed
     )
-    found = Collections(sweep(people, plan, workers=workers), wanted, seeds)
+    collections = Collections(sweep(people, plan, workers=workers), wanted, seeds)
     document = {
-        "conditions": found.rows, "linear_optimum": found.linear_optimum, "claims": found.claims, "data": which,
-        "seeds": seeds,
+        "conditions": collections.rows, "linear_optimum": collections.linear_optimum, "claims": collections.claims,
+        "data": which, "seeds": seeds,
     }  # fmt: skip
-    return Result(document, tuple(_lines(found, which)), found.figures())
+    return Result(document, tuple(_lines(collections, which)), collections.figures())
 
 
 @dataclass(frozen=True)
@@ -188,11 +188,11 @@ def _by_method(ru: RUMap) -> dict[str, Document]:
 
 def _row(condition: Condition, whole: dict[str, Document], alone: dict[str, Document]) -> Document:
     text = "" if condition.method is None else condition.method.text
-    found = whole.get(text, {})
+    mean = whole.get(text, {})
     return {
         "vars": condition.letters, "rate": condition.rate, "collection": condition.collection,
-        "risk_mean": found.get("risk"), "risk_sd": found.get("risk_sd"), "hellinger_mean": found.get("utility"),
-        "hellinger_sd": found.get("utility_sd"), "feasible": bool(found), "frontier_frequency": found.get("membership"),
+        "risk_mean": mean.get("risk"), "risk_sd": mean.get("risk_sd"), "hellinger_mean": mean.get("utility"),
+        "hellinger_sd": mean.get("utility_sd"), "feasible": bool(mean), "frontier_frequency": mean.get("membership"),
         "frontier_frequency_at_rate": alone.get(text, {}).get("membership"),
     }  # fmt: skip
 
@@ -201,20 +201,20 @@ def _rises(values: pl.Series) -> bool:
     return bool((values.diff().drop_nulls() > 0).all())
 
 
-def _lines(found: Collections, which: str) -> list[str]:
-    often = sorted((row for row in found.rows if row["feasible"] and row["collection"] == FREE),
+def _lines(collections: Collections, which: str) -> list[str]:
+    often = sorted((row for row in collections.rows if row["feasible"] and row["collection"] == FREE),
                    key=lambda row: -row["frontier_frequency"])  # fmt: skip
     optimum = [
         f"  {r['vars']} at {r['rate']:g} for a from {r['from']:.5f} to {r['to']:.5f}: risk {r['risk']:.6f}, "
         f"H {r['hellinger']:.6f}"
-        for r in found.linear_optimum
+        for r in collections.linear_optimum
     ]
-    claims = found.claims
+    claims = collections.claims
     held = [f"  {'holds' if value is True else 'FAILS' if value is False else value}: {claim}"
             for claim, value in claims.items() if claim != "infeasible"]  # fmt: skip
     return [
         "Gomatam, Karr, Sanil (2003)",
-        f"{which}; {len(found.conditions)} conditions, {found.seeds} seeds each",
+        f"{which}; {len(collections.conditions)} conditions, {collections.seeds} seeds each",
         "Claims of the paper, on the means over seeds:",
         *held,
         f"  infeasible: {', '.join(claims['infeasible'])}",

@@ -60,8 +60,8 @@ def _table(x: Array, y: Array, names: tuple[str, str], rule: dict[str, Any]) -> 
 
 
 def _facts(table: RecordTable) -> Document:
-    found = table.summary()
-    return {fact: found[fact] for fact in FACTS}
+    summary = table.summary()
+    return {fact: summary[fact] for fact in FACTS}
 
 
 def _said(table: RecordTable) -> str:

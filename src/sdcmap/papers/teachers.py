@@ -131,12 +131,12 @@ class EmpiricalMaps:
         return {method: (value, se) for method, value, se in table.iter_rows()}
 
     def _methods(self) -> list[tuple[str, float, str]]:
-        found = []
+        maskings = []
         for level in LEVELS:
-            found.append(("equal", level, Noise(on=("income",), variance=level, lower=0.0).text))
+            maskings.append(("equal", level, Noise(on=("income",), variance=level, lower=0.0).text))
             double = Noise(on=("income",), variance=level, lower=0.0, above=SENSITIVE, variance_above=2 * level)
-            found.append(("unequal", level, double.text))
-        return found
+            maskings.append(("unequal", level, double.text))
+        return maskings
 
     def curve(self, target: Target, masking: str = "equal") -> list[Document]:
         return [row for row in self.rows if row["target"] == target and row["masking"] == masking]

@@ -94,6 +94,6 @@ def _file(data: Path | None, seed: int) -> tuple[Microdata, str]:
         0.12 * income * np.exp(0.3 * z[:, 2]),
         np.exp(5 + 1.5 * z[:, 3]),
     )
-    return read(pl.DataFrame(dict(zip(NAMES, (np.round(one) for one in columns), strict=True))), numeric="all"), (
+    return read(pl.DataFrame(dict(zip(NAMES, (np.round(column) for column in columns), strict=True))), numeric="all"), (
         "a generated stand-in"
     )

@@ -93,10 +93,10 @@ class Draws:
         values: dict[str, dict[str, list[float]]] = {row: {} for row in ROWS}
         names = {"S0": "s0", "S1": "s1", "S2": "s2", "WorstLinkage": "worst"}
         for measure in scores.measure["name"].to_list():
-            for found in scores.column(measure).sort("method", "replicate").iter_rows(named=True):
-                if found["method"] in rows:
-                    mine = values[rows[found["method"]]]
-                    parts = {names[measure]: found["value"], **json.loads(found["parts"])}
+            for score in scores.column(measure).sort("method", "replicate").iter_rows(named=True):
+                if score["method"] in rows:
+                    mine = values[rows[score["method"]]]
+                    parts = {names[measure]: score["value"], **json.loads(score["parts"])}
                     wanted = {"S0": ("s0",), "S1": ("s1", "IL1", "IL2", "IL3", "IL4", "IL5"), "S2": ("s2", "IL1s")}
                     for part in wanted.get(measure, ATTACKS):
                         mine.setdefault(part, []).append(parts[part])
@@ -112,25 +112,25 @@ class Draws:
 
     def table3(self) -> Cells:
         """Overall scores 50 (loss + re-identified share)."""
-        found = {}
+        cells = {}
         for row, values in self.values.items():
             scores = {
                 f"{metric} {name}": [overall_score(*pair) for pair in zip(values[loss], values[metric], strict=True)]
                 for metric in "dl"
                 for name, loss in (("A", "s0"), ("D", "s1"), ("S", "s2"))
             }
-            found[row] = _cells("table3", row, scores, TABLE_3)
-        return found
+            cells[row] = _cells("table3", row, scores, TABLE_3)
+        return cells
 
 
 def _cells(table: str, row: str, draws: Mapping[str, list[float]], printed: Table) -> dict[str, Document]:
-    found: dict[str, Document] = {}
+    cells: dict[str, Document] = {}
     for name, values in draws.items():
         sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
-        found[name] = {"mean": float(np.mean(values)), "sd": sd, "paper": printed[row].get(name)}
+        cells[name] = {"mean": float(np.mean(values)), "sd": sd, "paper": printed[row].get(name)}
         if (row, name) in ERRATA[table]:
-            found[name]["erratum"] = ERRATA[table][row, name]
-    return found
+            cells[name]["erratum"] = ERRATA[table][row, name]
+    return cells
 
 
 def exact_statements(x: Array, rng: np.random.Generator) -> dict[str, float]:
