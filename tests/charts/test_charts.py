@@ -17,9 +17,9 @@ import vl_convert
 import sdcmap as sm
 from sdcmap.charts import Chart, MapInfo, draw_map, map_info
 from sdcmap.charts.axis import axis
-from sdcmap.charts.key import key_rows
 from sdcmap.charts.labels import NEAR, Wish, _box, place
-from sdcmap.charts.names import Labelled, groups_of, short_names
+from sdcmap.charts.legend import legend_entries
+from sdcmap.charts.method_names import Labelled, groups_of, short_names
 from sdcmap.map import RUMap
 from sdcmap.study.scores import Scores
 from sdcmap.study.sweeping import sweep
@@ -115,7 +115,7 @@ def test_means_have_two_bands_that_stay_apart(swaps: RUMap) -> None:
     assert (spread["y"], spread["y2"]) == pytest.approx((mean["risk_low"], mean["risk_high"]))
     assert (error["y"] + error["y2"]) / 2 == pytest.approx(mean["risk"])
     assert (error["y2"] - error["y"]) / 2 == pytest.approx(1.96 * mean["risk_se"])
-    words = [row[2] for row in key_rows(info)]
+    words = [row[2] for row in legend_entries(info)]
     assert "2.5 to 97.5 % of 40 releases" in words and "mean ± 1.96 standard errors" in words
 
 

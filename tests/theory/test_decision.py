@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 import sdcmap as sm
-from sdcmap.bundle.line import lines_of
+from sdcmap.bundle.risk_line import lines_of
 from sdcmap.charts.planes import draw_planes
 from sdcmap.study.scores import Scores
 from sdcmap.theory.decision import (

@@ -21,10 +21,10 @@ SURPRISING_PAIRS = 20.0  # pairs of records that would differ if the columns wer
 def check_determines(data: Microdata, masked: Sequence[str]) -> Check:
     """No unmasked released column, or linear combination of them, determines a masked one."""
     open_names = [name for name in data.names if name not in masked and name not in data.identifiers]
-    found = [*_linear_relations(data, masked, open_names), *_fixing_columns(data, masked, open_names)]
-    if not found:
+    relations = [*_linear_relations(data, masked, open_names), *_fixing_columns(data, masked, open_names)]
+    if not relations:
         return Check("determines", True, "no unmasked column determines a masked one.")
-    told = "; ".join(f"{name!r} is masked, but unmasked {by} it" for name, by in found)
+    told = "; ".join(f"{name!r} is masked, but unmasked {by} it" for name, by in relations)
     return Check("determines", False, f"{told}: mask them too, or drop them from the data.")
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sdcmap.charts.key import key_view
-from sdcmap.charts.look import COLOURS, CONFIG, GREY, INK
-from sdcmap.core.chart import Chart
+from sdcmap.charts.legend import Entry, legend_view
+from sdcmap.charts.style import COLOURS, CONFIG, GREY, INK, SCHEMA
+from sdcmap.core.chart import Chart, Spec
 from sdcmap.data.microdata import Array
 from sdcmap.errors import PlanError
 from sdcmap.kernels.neighbours.counting import Pairs
@@ -24,8 +24,6 @@ NEIGHBOUR, LINK = COLOURS[0], COLOURS[1]
 RELEASED = {"shape": "triangle-up", "filled": True, "size": 90, "color": INK, "opacity": 1}
 ORIGINAL = {"shape": "circle", "filled": True, "size": 12, "color": GREY, "opacity": 0.55}
 
-Spec = dict[str, Any]
-
 
 def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") -> Chart:
     """Panel (a) shows all originals and the released records as triangles; each further panel one of these, with the
@@ -37,17 +35,17 @@ def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") 
     panels = [_whole(table, pairs, chosen)]
     panels += [_near(table, pairs, place, f"({chr(98 + number % 25)})") for number, place in enumerate(chosen)]
     head = {"text": title or TITLE, "anchor": "start", "fontSize": 13, "offset": 12}
-    picture = {"concat": [*panels, key_view(_key(pairs))], "columns": 3 if len(panels) > 3 else len(panels) + 1}
-    spec = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", **picture, "spacing": 24, "background": "white",
+    picture = {"concat": [*panels, legend_view(_legend(pairs))], "columns": 3 if len(panels) > 3 else len(panels) + 1}
+    spec = {"$schema": SCHEMA, **picture, "spacing": 24, "background": "white",
             "padding": 12, "config": CONFIG, "title": head}  # fmt: skip
     return Chart(spec, title or TITLE)
 
 
 def _place(table: RecordTable, row: int) -> int:
-    found = np.flatnonzero(table.found.rows == row)
-    if len(found) == 0:
+    places = np.flatnonzero(table.found.rows == row)
+    if len(places) == 0:
         raise PlanError("the zoom shows judged rows of the masked file; one of those given is none.")
-    return int(found[0])
+    return int(places[0])
 
 
 def _typical(table: RecordTable) -> list[int]:
@@ -145,12 +143,12 @@ def _panel(table: RecordTable, layers: list[Spec], title: str, domains: list[tup
     return {"width": SIDE, "height": SIDE, "layer": clipped, "encoding": encoding, "title": head}
 
 
-def _key(pairs: Pairs) -> list[tuple[str, dict[str, Any], str]]:
+def _legend(pairs: Pairs) -> list[Entry]:
     circle = "neighbourhood: z < δ" if pairs.x.shape[1] == 2 else "neighbourhood, cut through y"
     return [
-        ("point", {**RELEASED, "size": 70}, "released record"),
-        ("point", {**_LINK, "size": 80}, "its own original"),
-        ("point", {**ORIGINAL, "size": 30}, "other original"),
-        ("point", {**ORIGINAL, "size": 34, "color": NEIGHBOUR, "opacity": 0.8}, "original in the neighbourhood"),
-        ("rule", {"color": NEIGHBOUR, "strokeWidth": 1.1}, circle),
+        Entry("point", {**RELEASED, "size": 70}, "released record"),
+        Entry("point", {**_LINK, "size": 80}, "its own original"),
+        Entry("point", {**ORIGINAL, "size": 30}, "other original"),
+        Entry("point", {**ORIGINAL, "size": 34, "color": NEIGHBOUR, "opacity": 0.8}, "original in the neighbourhood"),
+        Entry("rule", {"color": NEIGHBOUR, "strokeWidth": 1.1}, circle),
     ]

@@ -37,11 +37,11 @@ def read(path: Path, **given: str) -> Microdata:
     return sm.read(path, **roles(**given))
 
 
-def print_json(document: Any) -> None:
+def print_json(document: object) -> None:
     print(json.dumps(_plain(document), indent=1, allow_nan=False))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """NaN and infinity are null in JSON."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None

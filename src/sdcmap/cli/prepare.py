@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from sdcmap.cli.app import File, Json, Names, app, note, print_json, read
 
 if TYPE_CHECKING:
     from sdcmap.data.microdata import Microdata
+    from sdcmap.study.plan import Plan
 
 
 @app.command()
@@ -107,7 +108,7 @@ def _duration(seconds: float) -> str:
     )
 
 
-def _data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Any]:
+def _data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Plan]:
     """The plan and its data; where memory is limited, by way of a working copy in `folder`."""
     import sdcmap as sm
 

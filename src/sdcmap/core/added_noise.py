@@ -78,7 +78,7 @@ def noise_strata(released: Microdata, names: tuple[str, ...], noise: AddedNoise)
     place = {name: k for k, name in enumerate(held)}
     columns = [k for k, name in enumerate(names) if name in place]
     source = [place[names[k]] for k in columns]
-    found = []
+    strata = []
     for rows in _strata(released, noise):
         part = y[rows]
         if noise.correlated:
@@ -90,8 +90,8 @@ def noise_strata(released: Microdata, names: tuple[str, ...], noise: AddedNoise)
             covariance = np.diag(np.diagonal(covariance))
         whole = np.zeros((len(names), len(names)))
         whole[np.ix_(columns, columns)] = covariance
-        found.append(Stratum(rows, len(part), whole))
-    return found
+        strata.append(Stratum(rows, len(part), whole))
+    return strata
 
 
 def _strata(released: Microdata, noise: AddedNoise) -> list[Array]:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sdcmap.core.chart import Chart
 
@@ -50,7 +50,7 @@ def plug_ins() -> frozenset[str]:
     return frozenset(point.value.partition(":")[0] for point in metadata.entry_points(group="sdcmap"))
 
 
-def drawn(drawing: str, *given: Any, **options: Any) -> Chart:
+def drawn(drawing: str, *given: object, **options: object) -> Chart:
     """The chart that a drawing of sdcmap.charts makes of what is given."""
     chart: Chart = getattr(importlib.import_module(CHARTS), drawing)(*given, **options)
     return chart

@@ -100,12 +100,11 @@ class Measure(Value):
                 yield f"{type(self).__name__} measures {kinds} variables; {name!r} is {data.schema[name].kind}."
 
     def checked(self, data: Microdata) -> tuple[str, ...]:
-        """`variables`, or SchemaError with every misfit; the file looked at last is not looked at again."""
-        seen, names = self.__dict__.get("_seen", (None, ()))
-        if seen is data:
-            return tuple(names)
+        """`variables`, or SchemaError with every misfit; looked at once per file, and remembered with the file."""
+        return data.remember(("variables", self), lambda: self._fitting(data))
+
+    def _fitting(self, data: Microdata) -> tuple[str, ...]:
         problems = list(self.misfits(data))
         if problems:
             raise SchemaError(" ".join(problems))
-        self.__dict__["_seen"] = data, self.variables(data)
         return self.variables(data)

@@ -19,6 +19,7 @@ from sdcmap.corrections.formula import Design, Formula, design, parse_formula
 from sdcmap.corrections.result import Corrected
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.readable import Readable
 from sdcmap.errors import SchemaError, Undefined, did_you_mean
 from sdcmap.files.reading import read
 from sdcmap.kernels.masking.granularity import granularity
@@ -32,7 +33,7 @@ Row = dict[str, Any]
 
 
 def correct(
-    released: Any,
+    released: Readable,
     note: Method | Mapping[str, Any] | str | Path,
     *,
     regress: str | Sequence[str] = (),

@@ -1,17 +1,17 @@
-"""What can be read: microdata, a path, or any frame that speaks Arrow."""
+"""What can be read as a file of records."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from sdcmap.data.microdata import Microdata
 
 
-class ArrowFrame(Protocol):
-    """A polars, pyarrow or pandas frame, or any other that hands its columns over through Arrow."""
+class Frame(Protocol):
+    """A table that hands out its columns as Arrow: of polars, pyarrow, pandas, DuckDB and others."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-Readable = str | Path | Microdata | ArrowFrame
+Readable: TypeAlias = str | Path | Microdata | Frame

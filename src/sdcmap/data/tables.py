@@ -88,8 +88,8 @@ def two_way_tables(
 ) -> Iterator[Table]:
     """The table of each pair of variables, with every cell, before and after masking."""
     pairs = list(combinations(names, 2))
-    for pair, found in zip(pairs, tables(original, masked, pairs, weighted=weighted), strict=True):
-        yield found if found.shape is not None else _two_way_table(original, masked, pair, weighted=weighted)
+    for pair, counts in zip(pairs, tables(original, masked, pairs, weighted=weighted), strict=True):
+        yield counts if counts.shape is not None else _two_way_table(original, masked, pair, weighted=weighted)
 
 
 def _two_way_table(original: Microdata, masked: Microdata, pair: tuple[str, ...], *, weighted: bool) -> Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from sdcmap.charts import draw_map
 from sdcmap.core.audience import Audience
@@ -73,7 +72,7 @@ def report(
     if to.external:
         shown = RUMap(public_scores(scores, len(data)), plan.risk, plan.utility, plan.limits)
         marked = None if choice is None else results.public_choice(choice, shown)
-    page: dict[str, Any] = {
+    page: dict[str, object] = {
         "audience": audience,
         "external": to.external,
         "data": facts.data_facts(data, to),
@@ -116,7 +115,7 @@ def _records(data: Microdata, plan: Plan, choice: Choice | None, to: Audience, r
     return records(data, plan.make(data, choice), rule=rule).draw(audience=to.name, title="Every record").svg()
 
 
-def _rendered(page: dict[str, Any]) -> str:
+def _rendered(page: dict[str, object]) -> str:
     import jinja2
 
     loader = jinja2.FileSystemLoader(TEMPLATES)

@@ -33,18 +33,18 @@ def public_scores(scores: Scores, rows: int) -> Scores:
         }
         for method in methods
     ]
-    public = []
+    told_scores = []
     for name, table in pooled.items():
         for method, value in table.select("method", "value").iter_rows():
             told = _told(value, units[name], rows)
             status = "infinite" if math.isinf(told) else "ok"
-            public.append((ids[method], name, None if math.isinf(told) else told, None, "{}", status, ""))
+            told_scores.append((ids[method], name, None if math.isinf(told) else told, None, "{}", status, ""))
     nothing = [
         None if v is None else _told(v, units[n], rows) for n, v in scores.measure["name", "at_nothing"].iter_rows()
     ]
     return Scores(
         pl.DataFrame(candidates, schema={name: scores.candidate.schema[name] for name in PUBLIC}),
-        pl.DataFrame(public, schema=scores.score.schema, orient="row"),
+        pl.DataFrame(told_scores, schema=scores.score.schema, orient="row"),
         scores.measure.with_columns(pl.Series("at_nothing", nothing, dtype=pl.Float64)),
         methods=scores.methods,
     )

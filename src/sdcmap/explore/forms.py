@@ -32,7 +32,7 @@ class Entry:
     kind: str
     several: bool  # a list
     required: bool
-    default: Any
+    default: object
     range: str
     choices: tuple[str, ...]
     open: bool  # another value than one of the choices may be given
@@ -81,7 +81,7 @@ def form_of(cls: type[Value]) -> Form:
     return Form(cls.__name__, summary, getattr(cls, "axis", ""), getattr(cls, "unit", ""), masks, entries)
 
 
-def _entry(name: str, kind: Any, default: Any, words: str) -> Entry:
+def _entry(name: str, kind: Any, default: object, words: str) -> Entry:
     limits: list[str] = []
     several = is_open = False
     while True:

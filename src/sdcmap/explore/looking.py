@@ -98,7 +98,7 @@ def starting_plan(path: str, seen: Look) -> Plan:
     numeric = tuple(
         g.name for g in seen.variables if g.kind == "numeric" and g.role in ("numeric", "sensitive", "other")
     )
-    methods: list[Method | Grid] = []
+    methods: list[Method | Grid[Method]] = []
     measures: list[Measure] = []
     if keys:
         methods.append(grid(Swap, on=subsets(keys, *range(1, min(2, len(keys)) + 1)), rate=[0.005, 0.01, 0.05]))

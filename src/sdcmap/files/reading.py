@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from sdcmap.core.value import Value
 from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.readable import Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
 from sdcmap.errors import MissingExtra, PlanError, SchemaError, did_you_mean
 from sdcmap.files.formats import STAT_FORMATS, format_of
@@ -58,7 +58,7 @@ _ROLE_OF = {
 
 
 def read(
-    source: Any, *, keys: Names = (), numeric: Names = (), sensitive: Names = (), identifiers: Names = (),
+    source: Readable, *, keys: Names = (), numeric: Names = (), sensitive: Names = (), identifiers: Names = (),
     weight: Names | None = None, household: Names | None = None, stratum: Names | None = None, other: Names = (),
     kinds: Mapping[str, str] | None = None, missing: Names = (),
 ) -> Microdata:  # fmt: skip
@@ -217,7 +217,7 @@ def _roles(columns: Sequence[str], stated: Mapping[str, Names], numeric: Names) 
     return roles, amounts
 
 
-def _frame_of(source: Any, missing: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, Variable], str]:
+def _frame_of(source: Readable, missing: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, Variable], str]:
     """The raw frame, what the file says of its variables, and the format a release is written in."""
     if isinstance(source, Microdata):
         return coded_frame(source), {v.name: v for v in source.schema.variables}, source.schema.format

@@ -140,7 +140,7 @@ def _without_reasons(data: Microdata, names: tuple[str, ...]) -> Microdata:
     """The same file without the reasons of missing numbers: they belong to rows of the original, and are not drawn."""
     plain = {name: replace(data.columns[name], reasons=None) for name in names}
     base = data if data.base is None else data.base
-    return replace(data, columns={**data.columns, **plain}, base=base, _views={})
+    return replace(data, columns={**data.columns, **plain}, base=base)
 
 
 class _Bins:

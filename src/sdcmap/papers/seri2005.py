@@ -14,7 +14,7 @@ import polars as pl
 
 from sdcmap.core.chart import Chart
 from sdcmap.data.microdata import Array
-from sdcmap.papers.reference import Result, reference_file
+from sdcmap.papers.reference import Document, Result, reference_file
 from sdcmap.recordwise.table import RecordTable, records
 
 FACTS = ("delta", "crosses", "squares", "empty", "unsafe_line", "unsafe_curve", "mean_perturbation")
@@ -38,7 +38,7 @@ def run(*, data: Path | None = None, seed: int = 1, alpha: float = 0.05, k: int 
     rule = {"alpha": alpha, "k": k, "r": r}
     x, y, which = _firms(data, seed)
     firms = _table(x, y, ("turnover", "employees"), rule)
-    document: dict[str, Any] = {"firms157": _facts(firms)}
+    document: Document = {"firms157": _facts(firms)}
     lines = [
         "Seri (2005)",
         f"157 firms ({which}): {_said(firms)}",
@@ -59,9 +59,9 @@ def _table(x: Array, y: Array, names: tuple[str, str], rule: dict[str, Any]) -> 
     return records(pl.DataFrame(x, schema=list(names)), pl.DataFrame(y, schema=list(names)), names, **rule)
 
 
-def _facts(table: RecordTable) -> dict[str, Any]:
-    found = table.summary()
-    return {fact: found[fact] for fact in FACTS}
+def _facts(table: RecordTable) -> Document:
+    summary = table.summary()
+    return {fact: summary[fact] for fact in FACTS}
 
 
 def _said(table: RecordTable) -> str:

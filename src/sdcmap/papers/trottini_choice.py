@@ -15,7 +15,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.files.reading import read
 from sdcmap.map import RUMap
 from sdcmap.methods import Identity, Noise, RankSwap
-from sdcmap.papers.reference import Result, reference_file
+from sdcmap.papers.reference import Document, Result, reference_file
 from sdcmap.risk import DiscreditHarm, Informed, IntruderKnowledge
 from sdcmap.study.plan import Plan
 from sdcmap.study.sweeping import sweep
@@ -56,7 +56,7 @@ def worked_choice(*, data: Path | None = None, seed: int = 1, replicates: int = 
     return Result(_document(table, choice, names, which), tuple(_lines(table, choice, names, which)), {"choice": chart})
 
 
-def _document(table: pl.DataFrame, choice: Choice, names: dict[str, str], which: str) -> dict[str, Any]:
+def _document(table: pl.DataFrame, choice: Choice, names: dict[str, str], which: str) -> Document:
     rows = {
         row["name"]: {
             **{key.upper(): row[key] for key in ("iek", "rdh", "sek", "dus")},
@@ -94,6 +94,6 @@ def _file(data: Path | None, seed: int) -> tuple[Microdata, str]:
         0.12 * income * np.exp(0.3 * z[:, 2]),
         np.exp(5 + 1.5 * z[:, 3]),
     )
-    return read(pl.DataFrame(dict(zip(NAMES, (np.round(one) for one in columns), strict=True))), numeric="all"), (
+    return read(pl.DataFrame(dict(zip(NAMES, (np.round(column) for column in columns), strict=True))), numeric="all"), (
         "a generated stand-in"
     )

@@ -5,7 +5,7 @@ The table behind the confidentiality plot.  Seri (2005). It speaks of single rec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from sdcmap.core.catalogue import drawn
 from sdcmap.core.chart import Chart
 from sdcmap.core.measure import Measure
 from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.readable import Readable
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import PlanError, SchemaError, did_you_mean
 from sdcmap.files.aligning import align
@@ -175,9 +176,9 @@ def _places(sizes: Array) -> tuple[Array, Array]:
 
 
 def records(
-    original: Any, masked: Any, on: Any = (), *, rule: Unsafe | None = None, by: str | None = None,
-    intervals: Mapping[str, tuple[str, str]] | None = None, population: Any = None, loss: Measure | None = None,
-    count_to: int | None = None, threads: int | None = None, **options: Any,
+    original: Readable, masked: Readable, on: str | Sequence[str] = (), *, rule: Unsafe | None = None,
+    by: str | None = None, intervals: Mapping[str, tuple[str, str]] | None = None, population: Readable | None = None,
+    loss: Measure | None = None, count_to: int | None = None, threads: int | None = None, **options: object,
 ) -> RecordTable:  # fmt: skip
     """The table behind the confidentiality plot: for each released record its neighbours and its perturbation.
 
@@ -224,7 +225,9 @@ def records(
     return RecordTable(found, sizes, len(released))
 
 
-def compare_records(original: Any, masked: Any, attacks: Mapping[str, Mapping[str, Any]], **common: Any) -> RecordSets:
+def compare_records(
+    original: Readable, masked: Readable, attacks: Mapping[str, Mapping[str, object]], **common: object
+) -> RecordSets:
     """Several snoopers at once: other key variables, other similarities.  Seri (2005), conclusions
 
     attacks : a name and the options of `records` for each, such as
@@ -233,7 +236,8 @@ def compare_records(original: Any, masked: Any, attacks: Mapping[str, Mapping[st
     """
     if not attacks:
         raise PlanError("compare_records needs at least one attack, a name and the options of records.")
-    return RecordSets({name: records(original, masked, **{**common, **given}) for name, given in attacks.items()})
+    options: dict[str, dict[str, Any]] = {name: {**common, **given} for name, given in attacks.items()}
+    return RecordSets({name: records(original, masked, **given) for name, given in options.items()})
 
 
 @dataclass(frozen=True)
@@ -257,16 +261,16 @@ class RecordSets:
         return drawn("draw_side_by_side", dict(self.tables), audience=audience)
 
 
-def _rule(rule: Unsafe | None, on: Any, options: dict[str, Any]) -> Unsafe:
+def _rule(rule: Unsafe | None, on: str | Sequence[str], options: Mapping[str, object]) -> Unsafe:
     known = [f.name for f in fields(Unsafe)]
     for name in options:
         if name not in known:
             raise PlanError(f"records has no parameter {name!r}.{did_you_mean(name, known)}")
-    given = {**options, **({"on": on} if len(on) else {})}
+    given: dict[str, Any] = {**options, **({"on": on} if len(on) else {})}
     return Unsafe(**given) if rule is None else replace(rule, **given)
 
 
-def _with_midpoints(masked: Any, intervals: Mapping[str, tuple[str, str]]) -> Microdata:
+def _with_midpoints(masked: Readable, intervals: Mapping[str, tuple[str, str]]) -> Microdata:
     """The masked file with the midpoint of its interval where a value is missing or its column is.  Seri, conclusions"""
     data = masked if isinstance(masked, Microdata) else read(masked)
     schema, columns = data.schema, {name: data.column(name) for name in data.names}

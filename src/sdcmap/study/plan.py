@@ -82,7 +82,7 @@ class Plan:
     41
     """
 
-    methods: tuple[Method | Grid, ...]
+    methods: tuple[Method | Grid[Method], ...]
     measures: tuple[Measure, ...]
     replicates: int
     risk: tuple[str, ...]
@@ -95,7 +95,7 @@ class Plan:
 
     def __init__(
         self,
-        methods: Method | Grid | Iterable[Method | Grid],
+        methods: Method | Grid[Any] | Iterable[Method | Grid[Any]],
         measures: Measure | Iterable[Measure],
         replicates: int = 1,
         risk: str | Measure | Iterable[str | Measure] = (),

@@ -6,19 +6,19 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from sdcmap.core.machine import cores
 from sdcmap.core.measure import Measure
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
 from sdcmap.files.blocks import check_room
 from sdcmap.files.working_copy import write_copy
-from sdcmap.kernels.room import limit_memory
+from sdcmap.kernels.machine import cores
+from sdcmap.kernels.room import room_limited
 from sdcmap.study.engines import check_engine, crew, run_all
 from sdcmap.study.folder import Done, Study
 from sdcmap.study.jobs import Job
@@ -67,7 +67,7 @@ def sweep(
         raise PlanError(problems)
     with (
         Study.begin(study, data, plan) as kept,
-        _limited(memory // crowd, kept.path),
+        room_limited(memory // crowd, kept.path or Path(tempfile.gettempdir())),
         threadpool_limits(1),
         bar() if progress is None else nullcontext(progress) as report,
     ):
@@ -93,15 +93,6 @@ def sweep(
                         report(finished, plan.count)
         report(plan.count, plan.count)
         return kept.scores(plan)
-
-
-@contextmanager
-def _limited(memory: int, folder: Path | None) -> Iterator[None]:
-    limit_memory(memory, folder or Path(tempfile.gettempdir()))
-    try:
-        yield
-    finally:
-        limit_memory(0, Path())
 
 
 def _lacking(done: Mapping[str, Done], plan: Plan) -> Iterator[tuple[Candidate, tuple[Measure, ...]]]:

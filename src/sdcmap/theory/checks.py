@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,8 @@ from sdcmap.core.value import Range
 from sdcmap.errors import PlanError
 
 Array = NDArray[np.float64]
+Numbers: TypeAlias = float | Array  # one number, or one a record
+Flags: TypeAlias = bool | np.bool_ | NDArray[np.bool_]
 
 RANGES = {
     "n": Range(2, None),
@@ -36,7 +38,7 @@ WHOLE = {"n", "rank", "r", "entities"}
 MAY_BE_INFINITE = {"prior_df"}
 
 
-def require(**given: Any) -> None:
+def require(**given: object) -> None:
     """PlanError with every parameter that is out of its range; names without a range must be finite numbers."""
     problems = [problem for name, value in given.items() for problem in _problems(name, value)]
     if not problems:
@@ -45,11 +47,10 @@ def require(**given: Any) -> None:
         raise PlanError(problems)
 
 
-def _problems(name: str, value: Any) -> Iterator[str]:
+def _problems(name: str, value: object) -> Iterator[str]:
     allowed = RANGES.get(name, Range())
     if name in WHOLE:
-        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        if not whole or float(value) not in allowed:
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or float(value) not in allowed:
             yield f"{name} must be a whole number in {allowed}. Got {value!r}."
         return
     try:

@@ -6,7 +6,6 @@ No n x n matrix is ever held: see box_tree.py for how pairs are counted.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sdcmap.kernels.machine import cores
 from sdcmap.kernels.neighbours.box_tree import Tree, count_within, write_between
 
 Array = npt.NDArray[Any]
@@ -57,7 +57,7 @@ class Pairs:
     @staticmethod
     def of(y: Array, x: Array, unit: Array, link: Array, threads: int | None = 1) -> Pairs:
         y = np.ascontiguousarray(y, dtype=np.float64)
-        return Pairs(y, x, unit, link, Tree.of(x), threads or os.cpu_count() or 1)
+        return Pairs(y, x, unit, link, Tree.of(x), threads or cores())
 
     @property
     def nonlinks(self) -> int:

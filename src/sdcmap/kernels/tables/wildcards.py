@@ -65,7 +65,7 @@ def wildcard_sums(codes: Array, sums: Array, alpha: float = 1.0) -> Array:
 
 
 @jit
-def _mark(code: int, j: int) -> Any:
+def _mark(code: int, j: int) -> np.uint64:
     """A random-looking number for one value of variable j, 0 for a missing one.  Steele, Lea, Flood (2014), splitmix64"""
     if code < 0:
         return np.uint64(0)
@@ -95,7 +95,7 @@ def table_size(entries: int) -> int:
 
 
 @jit
-def mark_outside(marks: Array, row: int, hidden: int) -> Any:
+def mark_outside(marks: Array, row: int, hidden: int) -> np.uint64:
     """The mark of a cell in the margin without the `hidden` variables (bits)."""
     mark = np.uint64(0)
     for j in range(marks.shape[1]):
@@ -105,7 +105,7 @@ def mark_outside(marks: Array, row: int, hidden: int) -> Any:
 
 
 @jit
-def slot_of(table: Array, held: Array, codes: Array, hidden: int, row: int, mark: Any) -> Any:
+def slot_of(table: Array, held: Array, codes: Array, hidden: int, row: int, mark: np.uint64) -> np.int64:
     """The slot of the cell that agrees with `row` outside the hidden variables, or a free one.
 
     table : the row in each slot, -1 where it is free. held : its mark.

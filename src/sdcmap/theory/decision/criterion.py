@@ -7,17 +7,20 @@ the agency's uncertainty. Both coordinates of risk and of utility are at most 0 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sdcmap.errors import PlanError, Undefined
 from sdcmap.kernels.decision import global_criterion as kernel
+from sdcmap.theory.checks import Array, Flags, Numbers
 from sdcmap.theory.decision.distributions import Distribution, unwrap
 from sdcmap.theory.decision.divergences import Divergence, LossInduced
 from sdcmap.theory.decision.losses import Loss, Quadratic
 
+Letters = NDArray[np.str_]
+Index = NDArray[np.intp]
 REGIONS = {
     "A": "discredit harm: the intruder believes he knows, and does not",
     "B": "both harms: he knows, and believes it",
@@ -29,30 +32,43 @@ REGIONS = {
 class GlobalRisk(NamedTuple):
     """(IEK, RDH): the intruder's knowledge as the agency estimates it, and the risk of discredit harm.  def. 5"""
 
-    iek: Any
-    rdh: Any
+    iek: Numbers
+    rdh: Numbers
 
 
 class GlobalUtility(NamedTuple):
     """(SEK, DUS): society's knowledge as the agency estimates it, and the utility as society sees it.  def. 8"""
 
-    sek: Any
-    dus: Any
+    sek: Numbers
+    dus: Numbers
 
     @property
-    def distance(self) -> Any:
+    def distance(self) -> Numbers:
         """Euclidean distance from (0, 0), the point of most utility.  par. 26"""
         return np.hypot(self.sek, self.dus)
 
 
-def own_knowledge(belief: Distribution, loss: Loss | None = None) -> Any:
+class AgencyOptions(TypedDict, total=False):
+    """What `global_risk` and `global_utility` may know of the agency."""
+
+    agency_loss: Loss | None
+    divergence: Divergence | None
+
+
+class Options(AgencyOptions, total=False):
+    """The same, with the loss of the intruder or of society."""
+
+    loss: Loss | None
+
+
+def own_knowledge(belief: Distribution, loss: Loss | None = None) -> Numbers:
     """-U(belief): RDH of the intruder (def. 1), DUS of society (def. 6)."""
     return -(loss or Quadratic()).uncertainty(belief)
 
 
 def estimated_knowledge(
     agency: Distribution, other: Distribution, *, divergence: Divergence | None = None, loss: Loss | None = None
-) -> Any:
+) -> Numbers:
     """-[D(agency, other) + U_A(agency)]: IEK of the intruder (def. 3), SEK of society (def. 7).
 
     divergence : by default the one that the agency's `loss` induces, so that the sum is E_A L(theta, a_other).
@@ -92,7 +108,7 @@ def global_utility(
 def _both(
     agency: Distribution, other: Distribution, loss: Loss | None, agency_loss: Loss | None,
     divergence: Divergence | None, prior: Distribution | None,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Numbers, Numbers]:  # fmt: skip
     loss = loss or Quadratic()
     ours = agency_loss or loss
     measured = divergence or LossInduced(ours)
@@ -123,7 +139,7 @@ def notes(
     )
 
 
-def regions(risk: GlobalRisk, *, agency_limit: float, intruder_limit: float) -> Any:
+def regions(risk: GlobalRisk, *, agency_limit: float, intruder_limit: float) -> str | Letters:
     """The region of each global risk, "A" to "D" (`REGIONS`); on a limit counts as below it.
 
     agency_limit, intruder_limit : t_A for IEK and t_INT for RDH, at most 0.
@@ -133,7 +149,7 @@ def regions(risk: GlobalRisk, *, agency_limit: float, intruder_limit: float) -> 
     return str(found) if found.ndim == 0 else found
 
 
-def disclosed(before: ArrayLike, after: ArrayLike, limit: float) -> Any:
+def disclosed(before: ArrayLike, after: ArrayLike, limit: float) -> Flags:
     """Whether the release crosses the limit: before <= limit < after.
 
     With RDH and t_INT it is disclosure from the intruder's point of view (def. 2, whose printed "<" is read as "<=", as in
@@ -146,8 +162,8 @@ class Decision(NamedTuple):
     """The index of the data set to release (None: release nothing), and what the criterion saw of each."""
 
     choice: int | None
-    regions: Any
-    distances: Any
+    regions: Letters
+    distances: Array
     safe: tuple[int, ...]  # nearest to (0, 0) first
     nearest_miss: int | None  # where nothing is safe: the one least above a limit, as a share of the limit
 
@@ -171,9 +187,9 @@ def decide(risk: GlobalRisk, utility: GlobalUtility, *, agency_limit: float, int
 class LimitSweep(NamedTuple):
     """The choice for every pair of limits: constant between two edges of each."""
 
-    agency_edges: Any
-    intruder_edges: Any
-    choices: Any  # [i, j]: limits in [agency_edges[i], ...[i+1]) x [intruder_edges[j], ...[j+1]); -1: nothing is safe
+    agency_edges: Array
+    intruder_edges: Array
+    choices: Index  # [i, j]: limits in [agency_edges[i], ...[i+1]) x [intruder_edges[j], ...[j+1]); -1: nothing is safe
 
     def at(self, agency_limit: float, intruder_limit: float) -> int | None:
         """The choice for these limits; None: release nothing."""
@@ -194,7 +210,7 @@ def sweep_limits(risk: GlobalRisk, utility: GlobalUtility) -> LimitSweep:
     return LimitSweep(*kernel.by_limits(iek, rdh, _distances(utility, iek)))
 
 
-def _checked(risk: GlobalRisk, agency_limit: float, intruder_limit: float) -> tuple[Any, Any]:
+def _checked(risk: GlobalRisk, agency_limit: float, intruder_limit: float) -> tuple[Array, Array]:
     for name, limit in (("agency_limit", agency_limit), ("intruder_limit", intruder_limit)):
         if not math.isfinite(limit) or limit > 0:
             raise PlanError(
@@ -206,7 +222,7 @@ def _checked(risk: GlobalRisk, agency_limit: float, intruder_limit: float) -> tu
     return iek, rdh
 
 
-def _distances(utility: GlobalUtility, like: Any) -> Any:
+def _distances(utility: GlobalUtility, like: Array) -> Array:
     distances = np.broadcast_to(np.atleast_1d(utility.distance), like.shape)
     if np.isnan(distances).any():
         raise Undefined("a data set without a global utility cannot be compared.")

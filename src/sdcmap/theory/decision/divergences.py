@@ -10,12 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from sdcmap.core.value import Range, Value
 from sdcmap.errors import Undefined
+from sdcmap.theory.checks import Array, Numbers
 from sdcmap.theory.decision.atoms import INSTEAD, Atoms, Discrete, Samples
 from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, density_of, unwrap
 from sdcmap.theory.decision.losses import Absolute, Log, Loss, Quadratic
@@ -31,7 +32,7 @@ class Divergence(Value, ABC):
     unit: ClassVar[str] = "nats"
 
     @abstractmethod
-    def __call__(self, p: Distribution, q: Distribution) -> Any:
+    def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         """D(p, q): a number, or one a record."""
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
@@ -49,7 +50,7 @@ class KullbackLeibler(Divergence):
     51.959378
     """
 
-    def __call__(self, p: Distribution, q: Distribution) -> Any:
+    def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         if isinstance(p, Samples) or isinstance(q, Samples):
             raise Undefined(f"KL needs two densities, and draws have none. {INSTEAD}")
         if density_of(p) != density_of(q):
@@ -73,7 +74,7 @@ POINT_MASS = "KL of a point mass and a density is infinite: use LossInduced, or 
 SUPPORT = "KL is infinite: the agency gives probability to values that the other thinks impossible."
 
 
-def normal_divergence(mean: Any, variance: Any, other_mean: Any, other_variance: Any) -> Any:
+def normal_divergence(mean: Numbers, variance: Numbers, other_mean: Numbers, other_variance: Numbers) -> Numbers:
     """KL(N(m, v) || N(m', v')) = (v/v' - 1 - log v/v')/2 + (m - m')^2/(2 v')."""
     excess = (variance - other_variance) / other_variance
     return unwrap(np.maximum(excess - np.log1p(excess), 0.0) / 2 + (mean - other_mean) ** 2 / (2 * other_variance))
@@ -87,7 +88,7 @@ class PlugIn(Divergence):
     0.5
     """
 
-    def __call__(self, p: Distribution, q: Distribution) -> Any:
+    def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         first, second = p.variance, q.variance
         if not (np.isfinite(first).all() and np.isfinite(second).all() and np.all(first > 0) and np.all(second > 0)):
             raise Undefined(
@@ -110,7 +111,7 @@ class PlugIn(Divergence):
         return tuple(found)
 
 
-def _shape(p: Atoms) -> tuple[Any, Any]:
+def _shape(p: Atoms) -> tuple[Array, Array]:
     """Skewness and excess kurtosis."""
     values, weights = p.atoms
     off = values - np.expand_dims(p.mean, -1)
@@ -129,24 +130,25 @@ class Neighbours(Divergence):
 
     k: Annotated[int, Range(1)] = 5
 
-    def __call__(self, p: Distribution, q: Distribution) -> Any:
+    def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         if not (isinstance(p, Samples) and isinstance(q, Samples)):
             raise Undefined(
                 "Neighbours compares Samples with Samples; other distributions have their KL in closed form."
             )
-        if not (_equal(p.weights) and _equal(q.weights)):
+        if not (_equal(p.atoms[1]) and _equal(q.atoms[1])):
             raise Undefined("Neighbours needs draws of equal weight: draw again by the weights, or use PlugIn.")
-        if min(p.draws.shape[-1] - 1, q.draws.shape[-1]) < self.k:
+        ours, theirs = p.atoms[0], q.atoms[0]
+        if min(ours.shape[-1] - 1, theirs.shape[-1]) < self.k:
             raise Undefined(f"Neighbours needs more than {self.k} draws on both sides.")
         shape = np.broadcast_shapes(p.shape, q.shape)
-        first = np.broadcast_to(p.draws, (*shape, p.draws.shape[-1]))
-        second = np.broadcast_to(q.draws, (*shape, q.draws.shape[-1]))
-        found = np.empty(shape)
+        first = np.broadcast_to(ours, (*shape, ours.shape[-1]))
+        second = np.broadcast_to(theirs, (*shape, theirs.shape[-1]))
+        divergence = np.empty(shape)
         for at in np.ndindex(*shape):
-            found[at] = self._one(first[at], second[at])
-        return unwrap(found)
+            divergence[at] = self._of_draws(first[at], second[at])
+        return unwrap(divergence)
 
-    def _one(self, x: Any, y: Any) -> float:
+    def _of_draws(self, x: Array, y: Array) -> float:
         from scipy.spatial import cKDTree
 
         points = x[:, np.newaxis]
@@ -167,7 +169,7 @@ class Neighbours(Divergence):
         return (f"{which} above {TRUSTED_TO:g} nats, where nearest neighbours saturate: a lower bound. Use PlugIn.",)
 
 
-def _equal(weights: Any) -> bool:
+def _equal(weights: Array) -> bool:
     return bool(np.allclose(weights, 1 / weights.shape[-1], rtol=1e-9))
 
 
@@ -184,7 +186,7 @@ class WassersteinDistance(Divergence):
     unit: ClassVar[str] = "unit"
     order: Literal[1, 2] = 2
 
-    def __call__(self, p: Distribution, q: Distribution) -> Any:
+    def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         if isinstance(p, Normal) and isinstance(q, Normal):
             shift, stretch = p.mean - q.mean, np.abs(p.scale - q.scale)
             if self.order == 2:
@@ -201,7 +203,7 @@ class WassersteinDistance(Divergence):
         return unwrap(found)
 
 
-def _transport(values: Any, weights: Any, others: Any, mass: Any, order: int) -> float:
+def _transport(values: Array, weights: Array, others: Array, mass: Array, order: int) -> float:
     """Atoms in ascending order, coupled quantile by quantile."""
     first, second = np.cumsum(weights), np.cumsum(mass)
     steps = np.sort(np.concatenate([first, second]))
@@ -228,7 +230,7 @@ class LossInduced(Divergence):
     def unit(self) -> str:  # type: ignore[override]
         return self.loss.unit
 
-    def __call__(self, p: Distribution, q: Distribution) -> Any:
+    def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         if isinstance(self.loss, Log):
             return KullbackLeibler()(p, q)
         least = self.loss.uncertainty(p)

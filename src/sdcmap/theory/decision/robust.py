@@ -7,12 +7,12 @@ smallest SEK and DUS: `decide` on these takes the worst case for the real one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
 from sdcmap.errors import PlanError
-from sdcmap.theory.decision.criterion import GlobalRisk, GlobalUtility, global_risk, global_utility
+from sdcmap.theory.decision.criterion import AgencyOptions, GlobalRisk, GlobalUtility, global_risk, global_utility
 from sdcmap.theory.decision.distributions import Distribution, Normal
 from sdcmap.theory.decision.losses import Loss, Quadratic
 
@@ -31,7 +31,11 @@ def normal_class(mean: tuple[float, float], variance: tuple[float, float], point
 
 
 def robust_risk(
-    agency: Distribution, intruders: Iterable[Distribution], *, losses: Sequence[Loss] = (), **how: Any
+    agency: Distribution,
+    intruders: Iterable[Distribution],
+    *,
+    losses: Sequence[Loss] = (),
+    **how: Unpack[AgencyOptions],
 ) -> GlobalRisk:
     """The largest IEK and the largest RDH of one data set over what the intruder may believe and lose.
 
@@ -43,7 +47,11 @@ def robust_risk(
 
 
 def robust_utility(
-    agency: Distribution, societies: Iterable[Distribution], *, losses: Sequence[Loss] = (), **how: Any
+    agency: Distribution,
+    societies: Iterable[Distribution],
+    *,
+    losses: Sequence[Loss] = (),
+    **how: Unpack[AgencyOptions],
 ) -> GlobalUtility:
     """The smallest SEK and the smallest DUS of one data set over what society may believe and lose."""
     found = [global_utility(agency, one, loss=loss, **how) for one in societies for loss in _one_unit(losses)]

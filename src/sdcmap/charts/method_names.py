@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
-from typing import Any
 
 from sdcmap.core.method import Method
 from sdcmap.errors import PlanError
@@ -104,7 +103,7 @@ def _said(method: Method, name: str, *, bare: bool) -> str:
     return f"{name} {word}" if word and not bare and isinstance(value, int | float) else word
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
@@ -114,17 +113,15 @@ def _word(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _values(method: Method | None, name: str) -> tuple[Any, ...]:
+def _values(method: Method | None, name: str) -> tuple[object, ...]:
     """The parameter `name` of each step that has one."""
     steps = [step for step in _steps(method) if name in {f.name for f in fields(step)}]
     return tuple(getattr(step, name) for step in steps if getattr(step, name) not in (None, ()))
 
 
-def _sortable(values: tuple[Any, ...]) -> list[tuple[bool, float, str]]:
-    numbers = [isinstance(value, int | float) for value in values]
+def _sortable(values: tuple[object, ...]) -> list[tuple[bool, float, str]]:
     return [
-        (not is_number, float(value) if is_number else 0.0, "" if is_number else _word(value))
-        for value, is_number in zip(values, numbers, strict=True)
+        (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, _word(value)) for value in values
     ]
 
 

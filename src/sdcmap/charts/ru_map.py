@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 
 from sdcmap.charts.axis import Axis
-from sdcmap.charts.info import map_info
-from sdcmap.charts.key import ANCHOR_SHAPES, STYLES, key
 from sdcmap.charts.labels import CHARACTER, FONT_SIZE
-from sdcmap.charts.look import CONFIG, GREY, INK, colour_of, shape_of
+from sdcmap.charts.legend import ANCHOR_SHAPES, STYLES, map_legend
+from sdcmap.charts.map_contents import map_info
 from sdcmap.charts.map_tables import MapInfo
-from sdcmap.core.chart import Chart
+from sdcmap.charts.style import CONFIG, GREY, INK, SCHEMA, colour_of, shape_of
+from sdcmap.core.chart import Chart, Row, Spec
 from sdcmap.core.rule import Choice
 from sdcmap.map import RUMap
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 TITLE = "R-U confidentiality map"
 COLUMNS = 3  # panels side by side
-
-Spec = dict[str, Any]
 
 
 def draw_map(
@@ -76,7 +72,7 @@ def map_spec(info: MapInfo, width: int, height: int, title: str = "") -> Spec:
     head = {"text": title, "anchor": "start", "fontSize": 13, "offset": 12}
     return {
         "$schema": SCHEMA,
-        "hconcat": [picture, key(info)],
+        "hconcat": [picture, map_legend(info)],
         "spacing": 18,
         "background": "white",
         "padding": 12,
@@ -123,7 +119,7 @@ def _axis(axis: Axis, length: int, *, titled: bool) -> Spec:
     return {"type": "quantitative", "scale": scale, "axis": look}
 
 
-def _layer(rows: list[dict[str, Any]], mark: Spec, encoding: Spec | None = None) -> Spec:
+def _layer(rows: list[Row], mark: Spec, encoding: Spec | None = None) -> Spec:
     return {"data": {"values": rows}, "mark": mark, **({"encoding": encoding} if encoding else {})}
 
 
@@ -176,7 +172,7 @@ def _size(info: MapInfo, frontier: bool) -> Spec:
     return {"size": 12 if many else 24, "fillOpacity": 0.3 if many else 0.5, "strokeWidth": 0}
 
 
-def _rows(table: pl.DataFrame) -> list[dict[str, Any]]:
+def _rows(table: pl.DataFrame) -> list[Row]:
     """What the spec holds of a point: its names and numbers, nothing of the data; infinity as a word."""
     columns = [
         name for name in ("id", "method", "draw", "count", "membership", "x", "y", "href") if name in table.columns

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sdcmap.bundle.checks import Check
+from sdcmap.bundle.note import Note
 from sdcmap.choose import Threshold
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
@@ -18,8 +18,6 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.study.jobs import UNUSED, ScoreRow, no_value, row_of, score_row
 from sdcmap.study.plan import Plan
-
-Note = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -47,11 +45,11 @@ def lines_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) -
     stated += [1.0] if plan.limits else []
     units = plan.limits or (1.0,) * len(plan.risk)
     axis = zip((by_name[name] for name in plan.risk), units, strict=True)
-    found: dict[Measure, list[float]] = {}
-    for measure, limit in [*named, *((measure, unit * one) for measure, unit in axis for one in stated)]:
-        found.setdefault(measure, []).append(limit)
+    limits_of: dict[Measure, list[float]] = {}
+    for measure, limit in [*named, *((measure, unit * most) for measure, unit in axis for most in stated)]:
+        limits_of.setdefault(measure, []).append(limit)
     strictest: dict[str, Callable[[Iterable[float]], float]] = {"lower": min, "higher": max}
-    return [Line(measure, strictest[measure.direction](limits)) for measure, limits in found.items()]
+    return [Line(measure, strictest[measure.direction](limits)) for measure, limits in limits_of.items()]
 
 
 def scored(
@@ -67,12 +65,12 @@ def expected(measures: Sequence[Measure], original: Microdata, draws: Iterable[M
     little of them, and holding that file to the line would tell its reader where the truth is not."""
     estimates: list[list[Estimate]] = [[] for _ in measures]
     for masked in draws:
-        for found, measure in zip(estimates, measures, strict=True):
+        for of_measure, measure in zip(estimates, measures, strict=True):
             try:
-                found.append(measure.apply(original, masked, UNUSED))
+                of_measure.append(measure.apply(original, masked, UNUSED))
             except (Undefined, SchemaError) as reason:
                 return [no_value(m, "undefined", str(reason)) for m in measures]
-    return [row_of(m, m.pool(found)) for m, found in zip(measures, estimates, strict=True)]
+    return [row_of(m, m.pool(of_measure)) for m, of_measure in zip(measures, estimates, strict=True)]
 
 
 def check_line(plan: Plan, lines: Sequence[Line]) -> Check:

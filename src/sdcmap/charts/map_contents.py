@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +12,8 @@ from sdcmap.charts.axis import Axis, axis
 from sdcmap.charts.captions import label_rows
 from sdcmap.charts.guides import anchor_rows, band_rows, chosen_points, line_rows, loss_word, mark_rows, position
 from sdcmap.charts.map_tables import MapInfo
-from sdcmap.charts.names import Labelled, groups_of, labelled, short_names
+from sdcmap.charts.method_names import Labelled, groups_of, labelled, short_names
+from sdcmap.core.chart import Row
 from sdcmap.core.rule import Choice
 from sdcmap.errors import PlanError
 from sdcmap.kernels.decision.pareto import undominated
@@ -113,12 +113,12 @@ def _with(table: pl.DataFrame, **words: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _with_frontier_of_panels(ru: RUMap, table: pl.DataFrame) -> pl.DataFrame:
-    found = np.zeros(len(table), dtype=bool)
+    on_frontier = np.zeros(len(table), dtype=bool)
     risk, loss = ru.losses(table)
     for name in table["panel"].unique():
         rows = np.flatnonzero((table["panel"] == name).to_numpy())
-        found[rows] = undominated(risk[rows], loss[rows])
-    return table.with_columns(pl.Series("frontier", found))
+        on_frontier[rows] = undominated(risk[rows], loss[rows])
+    return table.with_columns(pl.Series("frontier", on_frontier))
 
 
 def _with_places(x: Axis, y: Axis, table: pl.DataFrame) -> pl.DataFrame:
@@ -128,7 +128,7 @@ def _with_places(x: Axis, y: Axis, table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[dict[str, Any]], mark: Choice | None) -> tuple[Axis, Axis]:
+def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None) -> tuple[Axis, Axis]:
     made = []
     for number, (name, word) in enumerate((("risk", "Risk"), ("utility", loss_word(ru).capitalize()))):
         better = "lower is better" if ru.signs[number] > 0 else "higher is better"
@@ -144,7 +144,7 @@ def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[dict[str, Any]], mark: Ch
     return made[1], made[0]
 
 
-def _frame(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
+def _frame(rows: Iterable[Row]) -> pl.DataFrame:
     rows = list(rows)
     names = list(rows[0]) if rows else ["panel"]
     return pl.DataFrame(rows, schema={name: pl.String if name in _TEXTS else pl.Float64 for name in names})

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from sdcmap.core.chart import Spec
 
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 INK, GREY = "#222222", "#6b6b6b"
 FONT = "Helvetica, Arial, Liberation Sans, sans-serif"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")  # Okabe and Ito, without yellow
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross")  # 7 and 5: no pair comes again before 35 groups
 
-CONFIG: dict[str, Any] = {
+CONFIG: Spec = {
     "font": FONT,
     "aria": False,
     "view": {"stroke": None},

@@ -13,6 +13,7 @@ from pathlib import Path
 from sdcmap.errors import SdcmapError
 
 BESIDE_DATA = ("codebook.json", "codebook.md", "note.json", "note.md", "SHA256SUMS")
+WINDOWS = os.name == "nt"
 
 
 def listed_names(form: str) -> set[str]:
@@ -56,6 +57,8 @@ def put_in_place(part: Path, folder: Path, names: set[str]) -> None:
         )
     for path in [*part.iterdir(), part]:
         _to_disk(path)
+    if WINDOWS and folder.exists():
+        folder.rmdir()  # it is empty, or this fails
     part.rename(folder)  # onto an empty folder too, and onto nothing else
     _to_disk(folder.parent)
 
@@ -66,7 +69,9 @@ def checksums(part: Path) -> str:
 
 
 def _to_disk(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+    if WINDOWS and path.is_dir():
+        return  # a folder cannot be opened there
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(handle)
     finally:
