@@ -92,6 +92,16 @@ def test_the_whole_line_from_upload_to_release(tmp_path: Path) -> None:
 # ---- data and plans -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("ending", [".xport", ".pq", ".zsav"])
+def test_every_ending_that_is_read_can_be_sent(client: httpx.Client, folder: Path, tmp_path: Path, ending: str) -> None:
+    path = sm.write(sm.read(pl.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})), tmp_path / f"sent{ending}")
+    sent = ok(client.post("/api/files", files={"file": (path.name, path.read_bytes())}), 201)
+    assert sent in ok(client.get("/api/files"))["files"]
+    assert ok(client.post("/api/looks", json={"file": path.name}))["rows"] == 2
+    assert ending in client.get("/").text.partition('accept="')[2].partition('"')[0].split(",")
+    (folder / path.name).unlink()
+
+
 def test_look_tells_what_the_package_tells(client: httpx.Client, folder: Path) -> None:
     seen = ok(client.post("/api/looks", json={"file": "people.csv", "roles": ROLES}))
     data = source_of("people.csv", ROLES, {}).read(folder)

@@ -17,6 +17,7 @@ import polars as pl
 from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import PlanError, SchemaError, SdcmapError
+from sdcmap.files.formats import format_of
 from sdcmap.files.reading import ORDINAL_LEVELS, Source, encode, plan_columns
 from sdcmap.files.working_copy import Part, open_copy, write_parts
 
@@ -57,7 +58,7 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
     folder : where the working copy lies; it must stay as long as the data are used. A study folder can be given.
     """
     path, folder = below / source.path, Path(folder)
-    if path.suffix.lower() not in (".parquet", ".pq"):
+    if not format_of(path).in_blocks:
         raise SchemaError(f"{path.name}: only a Parquet file is read in blocks; convert it first.")
     if not path.is_file():
         raise SchemaError(f"there is no file {path}.")

@@ -18,7 +18,7 @@ from pydantic import Field
 from sdcmap.web.answers import Answer
 from sdcmap.web.api_maps import Asked, chosen
 from sdcmap.web.drawing import make_report
-from sdcmap.web.room import ENDINGS, RELEASES, Absent, Room
+from sdcmap.web.room import RELEASES, Absent, Room
 
 router = APIRouter(prefix="/api", tags=["releases"])
 
@@ -125,11 +125,7 @@ def swap(
     from sdcmap.study.plan import Candidate
 
     room = request.app.state.room
-    last = (file.filename or "").replace("\\", "/").rpartition("/")[2]
-    if not Room.is_name(last) or Path(last).suffix.lower() not in ENDINGS:
-        raise sm.errors.SchemaError(
-            f"a file's name has letters, digits, spaces and ._()+- only, and ends in {ENDINGS[0]}, ..."
-        )
+    last = room.file_name(file.filename or "")
     with tempfile.TemporaryDirectory(prefix="sdcmap-swap-") as folder:
         path = room.copy(file.file, Path(folder) / last)
         check_decoded(path, room.decoded_limit)

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 import sdcmap
+from sdcmap.files.formats import endings, words
 from sdcmap.web.room import Absent
 
 HOME = Path(__file__).parent
@@ -38,7 +39,8 @@ def render(template: str, **facts: Any) -> str:
 @router.get("/", response_class=HTMLResponse)
 def home(request: Request) -> str:
     room = request.app.state.room
-    return render("home.html", studies=room.studies(), files=room.files(), limit=room.upload_limit)
+    return render("home.html", studies=room.studies(), files=room.files(), limit=room.upload_limit,
+                  endings=endings(), formats=words())  # fmt: skip
 
 
 @router.get("/data", response_class=HTMLResponse)

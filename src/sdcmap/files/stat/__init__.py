@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from sdcmap.files.stat.apart import read_apart
 from sdcmap.files.stat.missing import coded_frame, rebuilt, split_missing
+from sdcmap.files.stat.reading import stat_cells
 from sdcmap.files.stat.writing import write_statfile
 
-__all__ = ["coded_frame", "read_apart", "rebuilt", "split_missing", "write_statfile"]
+__all__ = ["coded_frame", "read_apart", "rebuilt", "split_missing", "stat_cells", "write_statfile"]

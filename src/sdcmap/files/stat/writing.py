@@ -45,11 +45,8 @@ class Part:
         return sorted(found) if self.values.dtype.is_numeric() else []
 
 
-def write_statfile(data: Microdata, path: Path) -> Path:
-    """Write a .sav, .zsav, .dta or .xpt file; value labels of an .xpt file go into a SAS program beside it."""
-    form = path.suffix.lower().lstrip(".").replace("zsav", "sav").replace("xport", "xpt")
-    if form not in NAMES:
-        raise SchemaError(f"{path.name}: a .{form} file can only be read; write a .xpt file, which SAS reads too.")
+def write_statfile(data: Microdata, path: Path, form: str) -> None:
+    """Write a file of format sav, dta or xpt; value labels of an .xpt file go into a SAS program beside it."""
     bad = [repr(name) for name in data.names if not re.fullmatch(NAMES[form], name)]
     if bad or (form != "dta" and len({name.lower() for name in data.names}) < len(data.names)):
         raise SchemaError(
@@ -66,7 +63,6 @@ def write_statfile(data: Microdata, path: Path) -> Path:
     except Exception as error:  # pyreadstat's own message may quote a value
         path.unlink(missing_ok=True)
         raise SchemaError(f"{path.name} cannot be written as {form} ({type(error).__name__}).") from None
-    return path
 
 
 def _part(data: Microdata, variable: Variable, form: str) -> Part:
