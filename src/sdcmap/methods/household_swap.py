@@ -9,7 +9,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.data.schema import KINDS
@@ -84,6 +85,13 @@ class HouseholdSwap(Method):
     carry: tuple[str, ...] = ()
     same_size: bool = True
     partial: bool = False
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        """Over the strata of the survey, the one geography that roles tell."""
+        places = roles.data.schema.of_role("stratum")
+        rates = (0.05, 0.2) if roles.data.household is not None and places else ()
+        return {f"{cls.__name__} {strength(rate)}": cls(places, rate, k=0, partial=True) for rate in rates}
 
     def problems(self) -> Iterator[str]:
         if not self.on:

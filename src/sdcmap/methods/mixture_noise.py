@@ -11,7 +11,8 @@ from numpy.random import Generator
 
 from sdcmap.core.added_noise import AddedNoise
 from sdcmap.core.likelihood import Field, Mixture
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Positive, Range
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.kernels.masking.mixtures import centres, draw_mixture, draw_vectors, vector_centres
@@ -105,6 +106,11 @@ class MixtureNoise(Method):
     integers: bool = False
     lower: float | None = None
     upper: float | None = None
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        strengths = (0.05, 0.2) if len(roles.numbers) > 1 else ()
+        return {f"{cls.__name__} {strength(variance)}": cls(roles.numbers, variance) for variance in strengths}
 
     def problems(self) -> Iterator[str]:
         count = self.components

@@ -11,7 +11,8 @@ from numpy.random import Generator
 from scipy.special import log_ndtr
 
 from sdcmap.core.likelihood import IMPOSSIBLE, Field
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.methods._noise_likelihood import LEAST, rounding_step
@@ -102,6 +103,11 @@ class MultiplicativeNoise(Method):
     variance: Annotated[float, Range(0)] = 0.01
     distribution: Literal["lognormal", "normal"] = "lognormal"
     integers: bool = False
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        strengths = (0.01, 0.05) if roles.numbers else ()
+        return {f"{cls.__name__} {strength(variance)}": cls(roles.numbers, variance) for variance in strengths}
 
     def problems(self) -> Iterator[str]:
         if not self.on:

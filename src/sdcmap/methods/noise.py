@@ -10,7 +10,8 @@ from numpy.random import Generator
 
 from sdcmap.core.added_noise import AddedNoise
 from sdcmap.core.likelihood import Field
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.masking.noise import normals
@@ -72,6 +73,11 @@ class Noise(Method):
     rescale: bool = False
     keep_zeros: bool = False
     integers: bool = False
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        strengths = (0.05, 0.2, 0.5) if roles.numbers else ()
+        return {f"{cls.__name__} {strength(variance)}": cls(roles.numbers, variance) for variance in strengths}
 
     def problems(self) -> Iterator[str]:
         if not self.on:

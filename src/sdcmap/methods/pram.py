@@ -10,7 +10,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from sdcmap.core.method import Trials
 from sdcmap.core.named_files import SHOWN, check_digest, digest_of, is_digest
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Array
 from sdcmap.errors import SchemaError
@@ -82,6 +84,11 @@ class PRAM(TransitionMethod):
     alpha: Annotated[float, Range(0, 1)] = 0.5
     matrix: str | tuple[tuple[float, ...], ...] = ()
     sha256: str = ""
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        stays = (0.9, 0.6) if roles.keys else ()
+        return {f"{cls.__name__} {strength(stay)}": cls(roles.keys, stay, alpha=1.0) for stay in stays}
 
     def __post_init__(self) -> None:
         super().__post_init__()

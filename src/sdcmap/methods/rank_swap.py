@@ -10,7 +10,8 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.likelihood import Below, Field, Window
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Infeasible
@@ -47,6 +48,11 @@ class RankSwap(Method):
 
     on: tuple[str, ...]
     p: Annotated[float | tuple[float, ...], Range(0, 1, "(]")] = 0.05
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        strengths = (0.02, 0.05, 0.15) if roles.numbers else ()
+        return {f"{cls.__name__} {strength(p)}": cls(roles.numbers, p) for p in strengths}
 
     def problems(self) -> Iterator[str]:
         if not self.on:

@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.random import Generator
 
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
 from sdcmap.core.named_files import SHOWN, check_digest, digest_of, is_digest
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Positive, Range
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.hierarchy import Hierarchy, number_text
@@ -28,6 +29,7 @@ from sdcmap.kernels.masking.breaks import (
     short,
     whole_steps,
 )
+from sdcmap.methods.chain import in_turn
 
 WAYS = ("breaks", "bins", "width", "merge", "prefix", "hierarchy")
 OF_NUMBERS = ("breaks", "bins", "width")
@@ -87,6 +89,19 @@ class Recode(Method):
     level: Annotated[int, Range(0)] = 1
     becomes: Literal["label", "midpoint", "mean", "median"] = "label"
     sha256: str = ""
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        bins = (20, 5) if roles.numbers else ()
+        trials: dict[str, Method | str] = {
+            f"{cls.__name__} {count} bins": cls(roles.numbers, bins=count, becomes="mean") for count in bins
+        }
+        for share in (0.01, 0.05):
+            rare = {name: roles.rare(name, share) for name in roles.keys}
+            steps = [cls((name,), merge=(categories,)) for name, categories in rare.items() if len(categories) > 1]
+            if steps:
+                trials[f"{cls.__name__} rare {strength(share)}"] = in_turn(steps)
+        return trials
 
     def __post_init__(self) -> None:
         super().__post_init__()

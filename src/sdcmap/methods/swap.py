@@ -11,7 +11,8 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.likelihood import Field
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.data.cells import cells, common_codes
 from sdcmap.data.microdata import Array, Microdata
@@ -173,6 +174,11 @@ class Swap(Method):
     n: Annotated[int, Range(2)] = 3
     risk_on: tuple[str, ...] = ()
     whole_households: bool = False
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        rates = (0.05, 0.25) if roles.keys else ()
+        return {f"{cls.__name__} {strength(rate)}": cls(roles.varied, rate) for rate in rates}
 
     def problems(self) -> Iterator[str]:
         if not self.on:

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.random import Generator
 from scipy.spatial import KDTree
 
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Infeasible, SchemaError
 from sdcmap.kernels.masking.noise import spreads
+from sdcmap.methods.chain import Chain
+from sdcmap.methods.noise import Noise
 
 TIE = 1 + 1e-9  # distances that differ by less than this factor are equal
 
@@ -97,6 +100,14 @@ class SwapReidentified(Method):
     distorted: ClassVar[str] = "relations between exchanged and other variables, in the records that linkage found"
 
     on: tuple[str, ...]
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        """After noise, as the method needs: the records still found are swapped."""
+        swapped = roles.numbers[: len(roles.numbers) // 2]
+        if not swapped:
+            return {}
+        return {f"{cls.__name__} after Noise .05": Chain((Noise(roles.numbers, 0.05, correlated=True), cls(swapped)))}
 
     def problems(self) -> Iterator[str]:
         if not self.on:

@@ -57,14 +57,14 @@ def studies(request: Request) -> Response:
 @router.post("/studies", status_code=201, response_model=None)
 def begin(request: Request, new: NewStudy) -> Response:
     """Write a starting plan for a file; nothing is swept yet."""
-    from sdcmap.explore.looking import look, source_of, starting_plan
+    from sdcmap.explore.looking import look, source_of
 
     room, views = request.app.state.room, request.app.state.views
     path = room.new_plan(new.name)
     if path.exists() or room.place_of(new.name).exists():
         raise Busy("there is a study of that name already.")
     source = source_of(new.file, new.roles, new.kinds)
-    plan = starting_plan(source.path, look(views.data(source)))
+    plan = look(views.data(source)).plan(source.path)
     plan = replace(plan, data=replace(plan.data, nominal=source.nominal, ordinal=source.ordinal))  # type: ignore[type-var]
     _write(path, plan.toml())
     return Answer({"name": new.name, "toml": plan.toml()}, 201)
