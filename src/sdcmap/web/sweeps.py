@@ -6,7 +6,6 @@ as `sdcmap sweep` in a terminal, is seen by its lock.
 
 from __future__ import annotations
 
-import fcntl
 import subprocess
 import sys
 import threading
@@ -14,11 +13,14 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from filelock import FileLock, Timeout
+
 from sdcmap.web.room import Absent, Busy, Room
 
 Wish = Literal["running", "paused", "cancelled"]
 CHECK_SECONDS = 1.0
 END_SECONDS = 20.0
+PROBE_SECONDS = 0.05  # another server that looks at the lock holds it for less
 
 
 @dataclass
@@ -38,6 +40,7 @@ class Sweeps:
     workers: int = 0
     _running: dict[str, Running] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _probing: threading.Lock = field(default_factory=threading.Lock)  # two threads that look would see each other
     _over: threading.Event = field(default_factory=threading.Event)
 
     # ---- what a person wants ----------------------------------------------------------------------------------
@@ -83,14 +86,16 @@ class Sweeps:
 
     def _is_written(self, name: str) -> bool:
         """Whether a process that is not ours holds the study's lock."""
+        lock = self.room.place_of(name) / "lock"
+        if not lock.is_file():
+            return False
         try:
-            with (self.room.place_of(name) / "lock").open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
+            with self._probing, FileLock(lock, timeout=PROBE_SECONDS, poll_interval=PROBE_SECONDS / 5):
+                return False
+        except Timeout:
             return True
         except OSError:
             return False
-        return False
 
     def status(self, name: str) -> dict[str, Any]:
         """State, candidates done and in all, rate, seconds left, and why some could not be made."""
