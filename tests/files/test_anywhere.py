@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 UNIX_ONLY = ("fcntl", "resource", "pwd", "grp", "termios", "syslog", "posix_ipc")
-OURS = ("sdcmap.files.weighing", "sdcmap.files.stat.apart", "sdcmap.files.blocks", "sdcmap.explore.forms",
+OURS = ("sdcmap.files.weighing", "sdcmap.files.stat.process_apart", "sdcmap.files.blocks", "sdcmap.explore.forms",
         "sdcmap.web.pages", "sdcmap.web.room", "sdcmap.web.sweeps", "sdcmap.web.child")  # fmt: skip
 CODE = """
 import sys
@@ -33,7 +33,7 @@ from sdcmap.files.reading import read
 from sdcmap.files.writing import write
 path = write(read(pl.DataFrame({{"a": [1.0, 2.0]}})), Path({str(tmp_path)!r}) / "x.parquet")
 print(_main(path, 1 << 20), _main(path, 8) == TOO_LARGE)
-from sdcmap.files.stat.apart import _limit
+from sdcmap.files.stat.process_apart import _limit
 _limit(1)
 """
     assert without_unix(body) == "0 True"

@@ -53,7 +53,7 @@ from sdcmap.core.rule import Rule
 from sdcmap.core.value import decode, parse
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.explore.looking import look
-from sdcmap.files.stat.reading import read_statfile
+from sdcmap.files.stat.statfile_reader import read_statfile
 from sdcmap.files.working_copy import open_copy
 from sdcmap.study.repairing import repair
 

@@ -87,10 +87,10 @@ def _entry(name: str, kind: Any, default: Any, words: str) -> Entry:
         elif origin is tuple:
             several = True
         elif origin in (Union, types.UnionType):
-            is_open = len([one for one in arguments if one is not type(None)]) > 1
+            is_open = len([argument for argument in arguments if argument is not type(None)]) > 1
         else:
             break
-        kind = next(one for one in arguments if one is not type(None))
+        kind = next(argument for argument in arguments if argument is not type(None))
     choices = tuple(map(str, typing.get_args(kind))) if typing.get_origin(kind) is Literal else ()
     word = "choice" if choices else KINDS.get(kind, "part")
     required = default is MISSING
@@ -109,13 +109,13 @@ def field_words(cls: type[Value]) -> dict[str, str]:
 
 def parameters(listed: str) -> dict[str, str]:
     """Name -> words, from lines such as `lower, upper : bounds ...`; an indented line goes on with the one before."""
-    found: dict[str, str] = {}
+    words_of: dict[str, str] = {}
     names: list[str] = []
     for line in listed.splitlines():
         head, colon, words = line.partition(" : ")
         if colon and not line.startswith(" "):
             names = [name.strip() for name in head.split(",")]
-            found |= dict.fromkeys(names, words.strip())
+            words_of |= dict.fromkeys(names, words.strip())
         else:
-            found |= {name: f"{found[name]} {line.strip()}" for name in names}
-    return found
+            words_of |= {name: f"{words_of[name]} {line.strip()}" for name in names}
+    return words_of

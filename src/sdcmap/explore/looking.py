@@ -154,8 +154,9 @@ def class_sizes(data: Microdata) -> list[tuple[str, int]]:
 
 def telling_sets(data: Microdata, most: int = 8) -> list[tuple[tuple[str, ...], int]]:
     """The sets of one to three keys that leave the most records alone, with that number; counts only."""
-    found = [(names, int((data.view(cells, names).count == 1).sum())) for names in _key_sets(data.keys)]
-    return sorted((one for one in found if one[1]), key=lambda one: (-one[1], len(one[0]), one[0]))[:most]
+    sets = [(names, int((data.view(cells, names).count == 1).sum())) for names in _key_sets(data.keys)]
+    telling = [(names, alone) for names, alone in sets if alone]
+    return sorted(telling, key=lambda told: (-told[1], len(told[0]), told[0]))[:most]
 
 
 def _key_sets(keys: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -71,9 +71,9 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
         file = _File(scan, rows, max(1 << 16, (memory - BASE) // 512))
         columns = [file.column(fact, types[fact.name], kind) for fact, kind in wanted if fact.role != "identifier"]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        schema = Schema(tuple(one.variable for one in columns), "parquet")
-        levels = {one.variable.name: one.levels for one in columns}
-        write_parts(folder, schema, rows, levels, ([one.part(file)] for one in columns))
+        schema = Schema(tuple(coded.variable for coded in columns), "parquet")
+        levels = {coded.variable.name: coded.levels for coded in columns}
+        write_parts(folder, schema, rows, levels, ([coded.part(file)] for coded in columns))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise SchemaError(f"{path.name} cannot be read as parquet ({type(error).__name__}).") from None
     except OSError as error:
@@ -95,12 +95,12 @@ class _Coded:
     def _blocks(self, file: _File) -> Iterator[Array]:
         """The second pass: each block coded on its own, then its codes carried over to those of the whole column."""
         for raw in file.blocks(self.variable.name):
-            found = encode(raw, self.variable, self.variable.kind)[1]
-            if self.variable.role == "weight" and not (found.values > 0).all():
+            block = encode(raw, self.variable, self.variable.kind)[1]
+            if self.variable.role == "weight" and not (block.values > 0).all():
                 raise SchemaError(
                     f"weight {self.variable.name!r} must be above zero and not missing; some rows are not."
                 )
-            yield found.values if self.levels is None else self._carried(found)
+            yield block.values if self.levels is None else self._carried(block)
 
     def _carried(self, block: Column) -> Array:
         assert self.levels is not None and block.levels is not None

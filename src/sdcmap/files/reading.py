@@ -142,13 +142,13 @@ def encode(raw: pl.Series, fact: Variable, kind: str | None) -> tuple[Variable, 
     if kind == "numeric":
         return variable, Column(_float64(clean), None, reasons if codes else None)
     if isinstance(dtype, pl.Enum):
-        levels, found = dtype.categories.rename(raw.name), clean.to_physical()
+        levels, codes_of_rows = dtype.categories.rename(raw.name), clean.to_physical()
     else:
         clean = clean.cast(pl.String) if dtype == pl.Categorical else clean
         levels = clean.drop_nulls().unique().sort()
-        found = clean.replace_strict(levels, np.arange(len(levels)), return_dtype=pl.UInt32)
-    values = found.cast(pl.UInt32).fill_null(len(levels)).to_numpy()
-    if found.null_count():
+        codes_of_rows = clean.replace_strict(levels, np.arange(len(levels)), return_dtype=pl.UInt32)
+    values = codes_of_rows.cast(pl.UInt32).fill_null(len(levels)).to_numpy()
+    if codes_of_rows.null_count():
         levels = levels.extend_constant(None, 1 + len(codes))
         values = values + reasons
     return variable, Column(values.astype(smallest_unsigned(len(levels))), levels)

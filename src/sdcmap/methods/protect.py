@@ -98,10 +98,10 @@ class Protect(Method):
         for _ in range(self.rounds):
             stream = Stream(rng.bytes(32))
             try:
-                found = assess(original, data, self.rule)
+                assessed = assess(original, data, self.rule)
             except (SchemaError, Undefined) as reason:
                 raise Infeasible(f"who is unsafe cannot be told: {reason}") from None
-            unsafe = found.rows[~found.safe]
+            unsafe = assessed.rows[~assessed.safe]
             if len(unsafe) == 0:
                 break
             data = self._protected(data, unsafe, stream)

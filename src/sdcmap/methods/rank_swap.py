@@ -68,10 +68,10 @@ class RankSwap(Method):
         return zip(self.on, shares, strict=True)
 
     def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
-        found: list[Field] = []
+        fields: list[Field] = []
         for name, p in ((name, p) for name, p in self._windows() if name in known.names):
-            found += _window_fields(known.numbers(name), released.numbers(name), p)
-        return tuple(found)
+            fields += _window_fields(known.numbers(name), released.numbers(name), p)
+        return tuple(fields)
 
 
 def _swapped(x: Array, p: float, name: str, rng: Generator) -> Array:

@@ -176,12 +176,12 @@ class Suppress(Method):
         """The same for the table of the `chosen` variables."""
         cells, totals, place = released_cells(codes[:, chosen], sums)
         if self.missing_is == "a category":
-            found, safe = suppress_to_cells(cells, totals[:, 0].astype(np.int64), cheap, self.k)
+            blanked, safe = suppress_to_cells(cells, totals[:, 0].astype(np.int64), cheap, self.k)
         else:
-            found, safe = suppress(cells, totals, cheap, self._rule)
+            blanked, safe = suppress(cells, totals, cheap, self._rule)
         if self.unmet == "leave" and self.missing_is == "a category":
-            found[~safe] |= sum(1 << j for j in cheap)
-        bits = sum((found >> own & 1) << j for own, j in enumerate(chosen))
+            blanked[~safe] |= sum(1 << j for j in cheap)
+        bits = sum((blanked >> own & 1) << j for own, j in enumerate(chosen))
         return np.asarray(bits)[place]
 
     def _verify(self, met: DistinctCells, sums: Array, mask: Array, records: int) -> None:

@@ -102,23 +102,23 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
     from sdcmap.errors import PlanError, SdcmapError
     from sdcmap.study.sweeping import cost_guess
 
-    found: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "measures": [], "axes": None}
+    answer: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "measures": [], "axes": None}
     try:
         text = draft.toml if draft.toml is not None else tomli_w.dumps(draft.table or {})
     except (TypeError, ValueError, AttributeError):
         raise PlanError("the table holds something that TOML cannot hold, such as null.") from None
-    found |= {"toml": text, "table": _table(text)}
+    answer |= {"toml": text, "table": _table(text)}
     try:
         plan = request.app.state.views.plan(text)
-        found |= {"candidates": plan.count, "measures": [m.text for m in plan.measures]}
-        found["axes"] = {"risk": list(plan.risk), "utility": plan.utility}
+        answer |= {"candidates": plan.count, "measures": [m.text for m in plan.measures]}
+        answer["axes"] = {"risk": list(plan.risk), "utility": plan.utility}
         data = request.app.state.views.data_of(plan, draft.study)
-        found["problems"] = plan.problems_with(data)
-        if draft.cost and not found["problems"]:
-            found["seconds"] = cost_guess(data, plan)
+        answer["problems"] = plan.problems_with(data)
+        if draft.cost and not answer["problems"]:
+            answer["seconds"] = cost_guess(data, plan)
     except SdcmapError as error:
-        found["problems"] = list(getattr(error, "problems", None) or [str(error)])
-    return found
+        answer["problems"] = list(getattr(error, "problems", None) or [str(error)])
+    return answer
 
 
 def _table(text: str) -> dict[str, Any] | None:

@@ -109,14 +109,14 @@ class Room:
     # ---- what is there ----------------------------------------------------------------------------------------
     def files(self) -> list[dict[str, object]]:
         """Every data file below the folder, by name."""
-        found = sorted(self._walk())[:MOST_FILES]
-        return [{"name": name, "bytes": (self.folder / name).stat().st_size} for name in found]
+        names = sorted(self._walk())[:MOST_FILES]
+        return [{"name": name, "bytes": (self.folder / name).stat().st_size} for name in names]
 
     def _walk(self) -> Iterator[str]:
         for home, folders, files in os.walk(self.folder):
             here = Path(home).relative_to(self.folder)
-            inside = [one for one in folders if NAME.fullmatch(one) and one != RELEASES]
-            folders[:] = [one for one in inside if not (Path(home) / one / "manifest.json").exists()]
+            inside = [folder for folder in folders if NAME.fullmatch(folder) and folder != RELEASES]
+            folders[:] = [folder for folder in inside if not (Path(home) / folder / "manifest.json").exists()]
             if len(here.parts) >= DEPTH:
                 folders.clear()
             named = (file for file in files if NAME.fullmatch(file) and is_data_file(file))

@@ -105,20 +105,20 @@ class Sweeps:
         path = self.room.plan(name)
         alive = self._is_alive(name)
         try:
-            found = standing(self.room.study(name), Plan.read(path))
+            progress = standing(self.room.study(name), Plan.read(path))
         except Absent:
-            found = Standing(Plan.read(path).count, 0, {}, ())
+            progress = Standing(Plan.read(path).count, 0, {}, ())
         running = self._running.get(name)
         rate = None
         if alive and running is not None:
             if running.done is None:
-                running.done, running.begun = found.done, time.monotonic()
+                running.done, running.begun = progress.done, time.monotonic()
             elapsed = time.monotonic() - running.begun
-            rate = (found.done - running.done) / elapsed if elapsed > 0.5 else None
-        left = (found.total - found.done) / rate if rate else None
-        state = self._state(name, alive, found.done >= found.total)
+            rate = (progress.done - running.done) / elapsed if elapsed > 0.5 else None
+        left = (progress.total - progress.done) / rate if rate else None
+        state = self._state(name, alive, progress.done >= progress.total)
         error = "" if state in ("running", "done") else self._error(name)
-        return asdict(found) | {"state": state, "rate": rate, "seconds_left": left, "error": error}
+        return asdict(progress) | {"state": state, "rate": rate, "seconds_left": left, "error": error}
 
     def _state(self, name: str, alive: bool, whole: bool) -> str:
         if alive:
@@ -145,8 +145,8 @@ class Sweeps:
     # ---- from one server to the next --------------------------------------------------------------------------
     def open(self) -> None:
         """Go on with every sweep that was wanted when the last server ended."""
-        wanted = [one for one in self.room.studies() if self._wish(str(one["name"])) == "running"]
-        names = [str(one["name"]) for one in wanted]
+        wanted = [study for study in self.room.studies() if self._wish(str(study["name"])) == "running"]
+        names = [str(study["name"]) for study in wanted]
         if names:
             threading.Thread(target=self._resume, args=(names,), daemon=True).start()
 

@@ -12,8 +12,8 @@ import polars as pl
 
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
-from sdcmap.files.stat.missing import put_back
-from sdcmap.files.stat.xpt import letters_of
+from sdcmap.files.stat.user_missing import put_back
+from sdcmap.files.stat.xpt_missing import letters_of
 
 FUNCTIONS = {"sav": "read_sav", "dta": "read_dta", "sas7bdat": "read_sas7bdat", "xpt": "read_xport"}  # of pyreadstat
 
@@ -80,10 +80,10 @@ def _read(path: Path, form: str) -> tuple[pl.DataFrame, Any]:
     frame = frame.with_columns(pl.col(pl.Null).cast(pl.Float64))
     for name in facts.missing_user_values:  # a column of letters alone comes as text
         frame = frame.with_columns(pl.Series(name, frame[name].to_list(), dtype=pl.Object))
-    for name, found in letters.items():
-        met = np.unique(found[found > 0])
+    for name, cells in letters.items():
+        met = np.unique(cells[cells > 0])
         facts.missing_user_values[name] = [chr(letter) for letter in met]
-        reasons = np.searchsorted([0, *met], found)
+        reasons = np.searchsorted([0, *met], cells)
         frame = frame.with_columns(put_back(frame[name], reasons, facts.missing_user_values[name]))
     return frame, facts
 

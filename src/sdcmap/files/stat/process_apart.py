@@ -19,10 +19,10 @@ import polars as pl
 
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
-from sdcmap.files.stat.reading import read_statfile
+from sdcmap.files.stat.statfile_reader import read_statfile
 
 SECONDS, SECONDS_PER_MB = 60, 20  # processor time for one file: generous, to end what would never end
-CHILD = "from sdcmap.files.stat.apart import answer; answer()"
+CHILD = "from sdcmap.files.stat.process_apart import answer; answer()"
 
 
 def read_apart(path: Path, form: str) -> tuple[pl.DataFrame, dict[str, Variable]]:
@@ -65,8 +65,8 @@ def _sentence(path: Path, form: str, why: str) -> str:
 
 
 def _loaded(file: IO[bytes], name: str) -> pl.Series:
-    found: Any = pickle.load(file)
-    return pl.Series(name, found, dtype=pl.Object) if isinstance(found, list) else found
+    column: Any = pickle.load(file)
+    return pl.Series(name, column, dtype=pl.Object) if isinstance(column, list) else column
 
 
 def _limit(size: int) -> None:

@@ -14,8 +14,8 @@ import polars as pl
 from sdcmap.data.microdata import Array, Microdata, series
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
-from sdcmap.files.stat.missing import Code, code_in, put_back, reason_numbers, split_missing
-from sdcmap.files.stat.xpt import cells_of
+from sdcmap.files.stat.user_missing import Code, code_in, put_back, reason_numbers, split_missing
+from sdcmap.files.stat.xpt_missing import numeric_bytes
 
 Labels = dict[Any, str]
 NAMES = {"sav": r"[^\W\d_][\w.@#$]{0,63}", "dta": r"[^\W\d]\w{0,31}", "xpt": r"[A-Za-z_][A-Za-z0-9_]{0,31}"}
@@ -41,8 +41,8 @@ class Part:
     @property
     def letters(self) -> list[str]:
         """Special missings that occur or have a label, of a numeric column."""
-        found = {code for code in (*self.codes, *self.labels) if isinstance(code, str)}
-        return sorted(found) if self.values.dtype.is_numeric() else []
+        letters = {code for code in (*self.codes, *self.labels) if isinstance(code, str)}
+        return sorted(letters) if self.values.dtype.is_numeric() else []
 
 
 def write_statfile(data: Microdata, path: Path, form: str) -> None:
@@ -157,7 +157,7 @@ def _write_xpt(parts: list[Part], path: Path, shared: dict[str, Any]) -> None:
 
     pyreadstat.write_xport(_frame(part.values for part in parts), path, **shared)
     _, facts = pyreadstat.read_xport(path, metadataonly=True, output_format="polars")
-    cells = cells_of(path, facts, len(parts[0].values), "r+")
+    cells = numeric_bytes(path, facts, len(parts[0].values), "r+")
     for part in parts:
         for place, letter in enumerate(part.codes, 1):
             if isinstance(letter, str):
