@@ -74,9 +74,9 @@ export class Plot extends Layered {
 
   anchors() {
     const whole = this.means.find((row) => row.method === "Identity");
-    const found = whole ? [{ what: "release everything", risk: whole.risk, utility: whole.utility }] : [];
-    if (this.map.nothing) found.push({ what: "release nothing", risk: this.map.nothing[0], utility: this.map.nothing[1] });
-    return found;
+    const anchors = whole ? [{ what: "release everything", risk: whole.risk, utility: whole.utility }] : [];
+    if (this.map.nothing) anchors.push({ what: "release nothing", risk: this.map.nothing[0], utility: this.map.nothing[1] });
+    return anchors;
   }
 
   table() {
