@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import fields
 from functools import cache
 from itertools import groupby
@@ -130,14 +130,9 @@ def _sortable(values: tuple[Any, ...]) -> list[tuple[bool, float, str]]:
     ]
 
 
-def _steps(method: Method | None) -> Iterator[Method]:
+def _steps(method: Method | None) -> tuple[Method, ...]:
     """The method itself, or the steps of a chain."""
-    steps = getattr(method, "methods", None)
-    if steps is None:
-        yield from () if method is None else (method,)
-    else:
-        for step in steps:
-            yield from _steps(step)
+    return () if method is None else method.steps
 
 
 def _cut(text: str) -> str:

@@ -99,6 +99,11 @@ class Method(Value):
         )
 
     @property
+    def steps(self) -> tuple[Method, ...]:
+        """The methods that are applied one after the other: itself, or the steps of a chain."""
+        return (self,)
+
+    @property
     def masked_names(self) -> tuple[str, ...]:
         """Names of the variables this method may change."""
         return tuple(getattr(self, "on", ()))

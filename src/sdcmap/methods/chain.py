@@ -84,6 +84,10 @@ class Chain(Method):
         return "; then ".join(f"{type(step).__name__}: {step.distorted}" for step in self.methods)
 
     @property
+    def steps(self) -> tuple[Method, ...]:
+        return tuple(leaf for step in self.methods for leaf in step.steps)
+
+    @property
     def masked_names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for step in self.methods for name in step.masked_names))
 
