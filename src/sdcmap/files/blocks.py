@@ -17,6 +17,7 @@ import polars as pl
 from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import PlanError, SchemaError, SdcmapError
+from sdcmap.files import formats
 from sdcmap.files.formats import format_of
 from sdcmap.files.reading import ORDINAL_LEVELS, Source, encode, plan_columns
 from sdcmap.files.working_copy import Part, open_copy, write_parts
@@ -58,12 +59,14 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
     folder : where the working copy lies; it must stay as long as the data are used. A study folder can be given.
     """
     path, folder = below / source.path, Path(folder)
-    if not format_of(path).in_blocks:
-        raise SchemaError(f"{path.name}: only a Parquet file is read in blocks; convert it first.")
+    form = format_of(path)
+    if form.scan is None:
+        able = " or ".join(other.words for other in formats.FORMATS if other.scan is not None)
+        raise SchemaError(f"{path.name}: only a {able} file is read in blocks; convert it first.")
     if not path.is_file():
         raise SchemaError(f"there is no file {path}.")
     try:
-        scan = pl.scan_parquet(path)
+        scan = form.scan(path)
         types = dict(scan.collect_schema())
         rows = int(scan.select(pl.len()).collect().item())
         check_room(memory, rows, 1)
@@ -71,11 +74,11 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
         file = _File(scan, rows, max(1 << 16, (memory - BASE) // 512))
         columns = [file.column(fact, types[fact.name], kind) for fact, kind in wanted if fact.role != "identifier"]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        schema = Schema(tuple(coded.variable for coded in columns), "parquet")
+        schema = Schema(tuple(coded.variable for coded in columns), form.released)
         levels = {coded.variable.name: coded.levels for coded in columns}
         write_parts(folder, schema, rows, levels, ([coded.part(file)] for coded in columns))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise SchemaError(f"{path.name} cannot be read as parquet ({type(error).__name__}).") from None
+        raise SchemaError(f"{path.name} cannot be read as {form.name} ({type(error).__name__}).") from None
     except OSError as error:
         raise SdcmapError(f"{folder} cannot be written ({error.strerror or type(error).__name__}).") from None
     return open_copy(folder, None)

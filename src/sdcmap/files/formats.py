@@ -35,7 +35,7 @@ class Format:
     labels: bool = False  # it carries labels and user-missing codes
     packed: bool = False  # few bytes may stand for many: it is weighed before it is decoded
     cells: Callable[[Path], int] | None = None  # rows times columns, by the header (0: it does not say)
-    in_blocks: bool = False  # it can be read block by block
+    scan: Callable[[Path], pl.LazyFrame] | None = None  # where it can be read block by block
     beside: tuple[str, ...] = ()  # endings of files that are written beside it
     hint: str = ""  # what such a file must be, for one that cannot be read
     code: tuple[str, str] = ("import sdcmap", 'data = sdcmap.read("{file}").frame()')  # how a data user reads it
@@ -73,7 +73,7 @@ FORMATS = (
     ),
     Format(
         "parquet", "Parquet", (".parquet", ".pq"), plain.read_parquet, plain.write_parquet, packed=True,
-        cells=plain.parquet_cells, in_blocks=True, code=(POLARS, 'data = pl.read_parquet("{file}")'),
+        cells=plain.parquet_cells, scan=plain.scan_parquet, code=(POLARS, 'data = pl.read_parquet("{file}")'),
     ),
     Format(
         "sav", "SPSS", (".sav", ".zsav"), partial(_read_stat, "sav"), partial(_write_stat, "sav"), labels=True,

@@ -51,9 +51,16 @@ def write_parquet(data: Microdata, path: Path) -> None:
     data.frame().write_parquet(path)
 
 
+def scan_parquet(path: Path) -> pl.LazyFrame:
+    """A Parquet file that is read when its rows are asked for."""
+    import polars as pl
+
+    return pl.scan_parquet(path)
+
+
 def parquet_cells(path: Path) -> int:
     """Rows times columns, as the footer states them."""
     import polars as pl
 
-    scan = pl.scan_parquet(path)
+    scan = scan_parquet(path)
     return int(scan.select(pl.len()).collect().item()) * len(scan.collect_schema())
