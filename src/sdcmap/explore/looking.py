@@ -94,11 +94,11 @@ def look(source: Microdata | Source | str | Path) -> Look:
     >>> import sdcmap as sm
     >>> seen = sm.look(sm.demo.population(500))
     >>> seen.rows, seen.cells, seen.sizes["<2"]
-    (500, 361, 283)
+    (500, 279, 176)
     >>> [(v.name, v.role, v.stated) for v in seen.variables][-2:]
     [('household', 'household', True), ('weight', 'weight', True)]
     >>> seen.plan("people.csv").count
-    1791
+    1151
     """
     data = opened(source)
     glances = tuple(_glance(data, name) for name in data.names)
