@@ -44,7 +44,7 @@ from polars.testing.parametric import dataframes
 from test_statfiles import write_catalog, write_sas
 
 import sdcmap as sm
-import sdcmap.files.reading
+import sdcmap.files.stat
 from sdcmap.bundle.ledger import Ledger
 from sdcmap.core.grid import Grid
 from sdcmap.core.measure import Measure
@@ -53,7 +53,7 @@ from sdcmap.core.rule import Rule
 from sdcmap.core.value import decode, parse
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.explore.looking import look
-from sdcmap.files.stat.reading import read_statfile
+from sdcmap.files.stat.statfile_reader import read_statfile
 from sdcmap.files.working_copy import open_copy
 from sdcmap.study.repairing import repair
 
@@ -444,7 +444,7 @@ def outcome(case: Case, *, quotes: bool) -> str:
 def work(reader: str, first: int, seconds: float, report: Path) -> None:
     """Run cases until the time is over; each begins with its number in `report`, and bad ones end with a line of JSON."""
     warnings.simplefilter("error")
-    sdcmap.io.read_apart = read_statfile
+    sdcmap.files.stat.read_apart = read_statfile
     valid(reader if reader != "note" else "plan")
     room = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + MEMORY
     size = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()  # data and stack

@@ -346,9 +346,9 @@ def test_a_sweep_tells_the_snooper_the_method() -> None:
 
 
 def test_it_is_the_risk_proposed_for_a_numeric_file() -> None:
-    from sdcmap.explore.looking import look, starting_plan
+    from sdcmap.explore.looking import look
 
-    plan = starting_plan("x.csv", look(numeric(range(60), range(60, 0, -1))))
+    plan = look(numeric(range(60), range(60, 0, -1))).plan("x.csv")
     assert sm.WorstLinkage() in plan.measures
 
 

@@ -18,6 +18,7 @@ from sdcmap.core.value import Spec
 from sdcmap.corrections import correct
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SdcmapError
+from sdcmap.files.formats import format_named
 from sdcmap.study.jobs import ScoreRow
 
 FOR_WHOM = {
@@ -35,13 +36,6 @@ MISSING = {
     "kept": "they stay as they are",
     "category": "missing is a category like any other",
     "refused": "the masked variables have none",
-}
-READERS = {
-    "csv": ("import polars as pl", 'data = pl.read_csv("data.csv", infer_schema_length=None)'),
-    "parquet": ("import polars as pl", 'data = pl.read_parquet("data.parquet")'),
-    "sav": ("import pyreadstat", 'data, facts = pyreadstat.read_sav("data.sav", output_format="polars")'),
-    "dta": ("import pyreadstat", 'data, facts = pyreadstat.read_dta("data.dta", output_format="polars")'),
-    "xpt": ("import pyreadstat", 'data, facts = pyreadstat.read_xport("data.xpt", output_format="polars")'),
 }
 
 
@@ -126,8 +120,8 @@ def two_digits(value: float) -> float:
 
 def example(data: Microdata) -> str:
     """Lines of Python that a data user can run in the release's folder: read the file, estimate something."""
-    imports, reading = READERS[data.schema.format]
-    lines = [imports, "", reading]
+    imports, reading = format_named(data.schema.format).code
+    lines = [imports, "", reading.format(file=f"data.{data.schema.format}")]
     if data.numeric:
         name = data.numeric[0]
         if data.weight is None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sdcmap.errors import SdcmapError
+from sdcmap.files.formats import format_named
 
 BESIDE_DATA = ("codebook.json", "codebook.md", "note.json", "note.md", "SHA256SUMS")
 WINDOWS = os.name == "nt"
@@ -18,7 +19,7 @@ WINDOWS = os.name == "nt"
 
 def listed_names(form: str) -> set[str]:
     """The only names that may be in a release: the data (SAS labels are a program beside them) and what explains it."""
-    return {f"data.{form}", *BESIDE_DATA, *(["data.sas"] if form == "xpt" else [])}
+    return {f"data.{form}", *BESIDE_DATA, *(f"data{ending}" for ending in format_named(form).beside)}
 
 
 def problem_with(folder: Path) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
 
@@ -125,14 +125,9 @@ def _sortable(values: tuple[object, ...]) -> list[tuple[bool, float, str]]:
     ]
 
 
-def _steps(method: Method | None) -> Iterator[Method]:
+def _steps(method: Method | None) -> tuple[Method, ...]:
     """The method itself, or the steps of a chain."""
-    steps = getattr(method, "methods", None)
-    if steps is None:
-        yield from () if method is None else (method,)
-    else:
-        for step in steps:
-            yield from _steps(step)
+    return () if method is None else method.steps
 
 
 def _cut(text: str) -> str:

@@ -28,7 +28,6 @@ def look(
     from dataclasses import asdict
 
     from sdcmap.explore.looking import look as look_at
-    from sdcmap.explore.looking import starting_plan
 
     data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
                  household=household, stratum=stratum, other=other)  # fmt: skip
@@ -50,7 +49,7 @@ def look(
         print(f"The keys make {seen.cells:,} combinations; records {small}." if seen.sizes else "No keys.")
         print("A role with ? is proposed: state it. `alone` counts records whose value no other record has.")
     if out is not None:
-        plan = starting_plan(str(file.resolve()), seen)
+        plan = seen.plan(file.resolve())
         out.write_text(_PLAN_HEADER + plan.toml(), encoding="utf-8")
         note(f"{out} holds a starting plan. State every role, add a rule, then: sdcmap check {out}")
 

@@ -44,6 +44,12 @@ def names_of(base: type[T]) -> list[str]:
     return [cls.__name__ for room in ROOMS for cls in members(vars(importlib.import_module(room)), base)]
 
 
+def offered(base: type[T]) -> tuple[type[T], ...]:
+    """The classes that installed plug-ins offer and that are a `base`, by module and name."""
+    homes = [importlib.import_module(module) for module in sorted(plug_ins())]
+    return tuple(cls for home in homes for cls in members(vars(home), base) if cls.__module__ == home.__name__)
+
+
 @cache
 def plug_ins() -> frozenset[str]:
     """Modules that installed packages offer to plans through the entry point group "sdcmap"."""

@@ -35,6 +35,7 @@ class Measure(Value):
     has none, leaves it undefined.
     """
 
+    example: ClassVar[str] = "SmallCells"
     axis: ClassVar[Literal["risk", "utility"]]
     unit: ClassVar[str] = ""
     direction: ClassVar[Literal["lower", "higher"]] = "lower"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy.typing as npt
 import polars as pl
@@ -49,7 +49,15 @@ class RiskUtilityMap(Protocol):
 
 @dataclass(frozen=True)
 class Rule(Value):
-    """The base of every rule that picks a release from a map; choose/ holds ours."""
+    """The base of every rule that picks a release from a map; choose/ holds ours.
+
+    Parameters
+    ----------
+    by : compare single releases, methods by their mean risk, or methods by an upper quantile of their releases' risk
+    quantile : the quantile, where methods are compared by one
+    """
+
+    example: ClassVar[str] = "Threshold"
 
     @property
     def limits(self) -> Mapping[str, float]:

@@ -51,6 +51,7 @@ Positive = Annotated[float, Range(0, None, "(]")]
 class Value:
     """The base of every method, measure and rule: a frozen dataclass with checked fields and one spec."""
 
+    example: ClassVar[str] = ""  # of a base class: the name of a member, for error messages
     revision: ClassVar[int] = 1  # raised when the numbers of the class change
 
     def __post_init__(self) -> None:
@@ -212,9 +213,8 @@ def find(name: object, base: type[V]) -> type[V]:
     return named
 
 
-def _example(base: type) -> str:
-    examples = {"Method": "Noise", "Measure": "SmallCells", "Rule": "Threshold", "Attack": "Linkage"}
-    return examples.get(base.__name__, base.__name__)
+def _example(base: type[Value]) -> str:
+    return base.example or base.__name__
 
 
 def _with_article(base: type) -> str:

@@ -74,7 +74,7 @@ def _write_parts(
         "rows": rows, "format": schema.format, "columns": places,
         "variables": [asdict(variable) for variable in schema.variables],
     }  # fmt: skip
-    kept = {name: pl.Series([found]) for name, found in levels.items() if found is not None}
+    kept = {name: pl.Series([categories]) for name, categories in levels.items() if categories is not None}
     path = folder / "schema.arrow.part"
     path.touch(mode=0o600)
     content = BytesIO()

@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.data.schema import KINDS
@@ -67,6 +68,16 @@ class Synthesise(Method):
     given: tuple[str, ...] = ()
     model: Literal["trees", "copula"] = "trees"
     leaf: Annotated[int, Range(1)] = 5
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        trials: dict[str, Method | str] = {}
+        if roles.numbers and len(roles.numbers) < len(roles.everything):
+            trials[f"{cls.__name__} numbers"] = cls(roles.numbers)
+        if len(roles.everything) > 1:
+            trials[f"{cls.__name__} all"] = cls(roles.everything)
+            trials[f"{cls.__name__} all copula"] = cls(roles.everything, model="copula")
+        return trials
 
     def problems(self) -> Iterator[str]:
         if not self.on:

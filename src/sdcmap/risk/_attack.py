@@ -28,6 +28,7 @@ class Attack(Measure):
     somebody who is not in it); by default row i is row i. `inclusion`: the probability that his target is in the file.
     """
 
+    example: ClassVar[str] = "Linkage"
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of records"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)

@@ -91,7 +91,7 @@ class Plan:
     rule: Rule | None
     data: Source | None
     seed: int = field(repr=False, compare=False)
-    seed_stated: bool = field(repr=False, compare=False)
+    seed_stated: bool = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,

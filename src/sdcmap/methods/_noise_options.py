@@ -22,9 +22,9 @@ def noise_spread(data: Microdata, names: tuple[str, ...]) -> Array:
 
 
 def _spread(x: Array) -> float:
-    found = x.std(ddof=1) if len(x) > 1 else np.nan
-    if not np.isnan(found):
-        return float(found)
+    spread = x.std(ddof=1) if len(x) > 1 else np.nan
+    if not np.isnan(spread):
+        return float(spread)
     if np.isnan(x).sum() > len(x) - 2:
         raise Infeasible(TOO_FEW)
     return float(spreads(x))
@@ -44,7 +44,7 @@ def noise_shape(kind: str) -> Callable[[Microdata, tuple[str, ...]], Array]:
 
 
 @dataclass(frozen=True)
-class Added:
+class NoiseOptions:
     """The part of a method note that speaks of additive noise, variance as a share."""
 
     variance: float
@@ -126,7 +126,7 @@ class Added:
             "zeros were kept, so the noise depends on the true value": self.keep_zeros,
             "values were rounded to whole numbers": self.integers,
         }
-        found = [reason for reason, holds in reasons.items() if holds]
-        if found:
-            raise Undefined(f"the noise cannot be taken off: {'; '.join(found)}.")
+        met = [reason for reason, holds in reasons.items() if holds]
+        if met:
+            raise Undefined(f"the noise cannot be taken off: {'; '.join(met)}.")
         return AddedNoise(on, self.variance, correlated, self.rescale, within, normal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,34 @@ import polars as pl
 
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
-from sdcmap.files.stat.missing import put_back
-from sdcmap.files.stat.xpt import letters_of
+from sdcmap.files.stat.user_missing import put_back
+from sdcmap.files.stat.xpt_missing import letters_of
+
+FUNCTIONS = {"sav": "read_sav", "dta": "read_dta", "sas7bdat": "read_sas7bdat", "xpt": "read_xport"}  # of pyreadstat
 
 
-def read_statfile(path: Path) -> tuple[pl.DataFrame, dict[str, Variable]]:
+def stat_cells(path: Path, form: str) -> int:
+    """Rows times columns, as the header states them (0: it does not)."""
+    facts = _function(form)(path, metadataonly=True)[1]
+    return max(facts.number_rows or 0, 0) * max(facts.number_columns or 0, 0)
+
+
+def _function(form: str) -> Callable[..., tuple[pl.DataFrame, Any]]:
+    import pyreadstat
+
+    function: Callable[..., tuple[pl.DataFrame, Any]] = getattr(pyreadstat, FUNCTIONS[form])
+    return function
+
+
+def read_statfile(path: Path, form: str) -> tuple[pl.DataFrame, dict[str, Variable]]:
     """The raw frame, user-missing codes still in it, and what the file says of each variable."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", category=UserWarning)
         try:
-            frame, facts = _read(path)
+            frame, facts = _read(path, form)
         except UserWarning:
             raise SchemaError(f"{path.name} has two columns of one name.") from None
-    labels = facts.variable_value_labels | _catalog(path, facts)
+    labels = facts.variable_value_labels | (_catalog(path, facts) if form == "sas7bdat" else {})
     frame = frame.with_columns(pl.col(pl.String).replace("", None))
     variables = {}
     for name in frame.columns:
@@ -43,13 +59,10 @@ def read_statfile(path: Path) -> tuple[pl.DataFrame, dict[str, Variable]]:
     return frame, variables
 
 
-def _read(path: Path) -> tuple[pl.DataFrame, Any]:
+def _read(path: Path, form: str) -> tuple[pl.DataFrame, Any]:
     """pyreadstat's frame and metadata, with numbers for dates where a date column has user-missing codes."""
-    import pyreadstat
-
-    sav, dta, sas, xpt = (getattr(pyreadstat, f"read_{name}") for name in ("sav", "dta", "sas7bdat", "xport"))
-    reader = {".sav": sav, ".zsav": sav, ".dta": dta, ".sas7bdat": sas}.get(path.suffix.lower(), xpt)
-    options = {"output_format": "polars"} | ({} if reader is xpt else {"user_missing": True})
+    reader = _function(form)
+    options: dict[str, Any] = {"output_format": "polars"} | ({} if form == "xpt" else {"user_missing": True})
     undated = options | {"disable_datetime_conversion": True}
     _check_size(path, reader(path, metadataonly=True, output_format="polars")[1])
     try:
@@ -58,7 +71,7 @@ def _read(path: Path) -> tuple[pl.DataFrame, Any]:
         frame, facts = reader(path, **undated)
         others = [name for name in frame.columns if name not in facts.missing_user_values]
         frame = frame.with_columns(reader(path, usecols=others, **options)[0]) if others else frame
-    letters = letters_of(path, frame, facts) if reader is xpt else {}
+    letters = letters_of(path, frame, facts) if form == "xpt" else {}
     coded = [name for name in (*facts.missing_ranges, *letters) if frame[name].dtype.is_temporal()]
     if coded:
         numbers, plain = reader(path, usecols=coded, **undated)
@@ -67,10 +80,10 @@ def _read(path: Path) -> tuple[pl.DataFrame, Any]:
     frame = frame.with_columns(pl.col(pl.Null).cast(pl.Float64))
     for name in facts.missing_user_values:  # a column of letters alone comes as text
         frame = frame.with_columns(pl.Series(name, frame[name].to_list(), dtype=pl.Object))
-    for name, found in letters.items():
-        met = np.unique(found[found > 0])
+    for name, cells in letters.items():
+        met = np.unique(cells[cells > 0])
         facts.missing_user_values[name] = [chr(letter) for letter in met]
-        reasons = np.searchsorted([0, *met], found)
+        reasons = np.searchsorted([0, *met], cells)
         frame = frame.with_columns(put_back(frame[name], reasons, facts.missing_user_values[name]))
     return frame, facts
 
@@ -90,7 +103,7 @@ def _catalog(path: Path, facts: Any) -> dict[str, Any]:
     import pyreadstat
 
     beside = path.with_suffix(".sas7bcat")
-    if path.suffix.lower() != ".sas7bdat" or not beside.is_file():
+    if not beside.is_file():
         return {}
     sets = pyreadstat.read_sas7bcat(beside, output_format="polars")[1].value_labels
     return {name: sets[form] for name, form in facts.variable_to_label.items() if form in sets}

@@ -19,22 +19,22 @@ import polars as pl
 
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
-from sdcmap.files.stat.reading import read_statfile
+from sdcmap.files.stat.statfile_reader import read_statfile
 
 SECONDS, SECONDS_PER_MB = 60, 20  # processor time for one file: generous, to end what would never end
-CHILD = "from sdcmap.files.stat.apart import answer; answer()"
+CHILD = "from sdcmap.files.stat.process_apart import answer; answer()"
 
 
-def read_apart(path: Path) -> tuple[pl.DataFrame, dict[str, Variable]]:
+def read_apart(path: Path, form: str) -> tuple[pl.DataFrame, dict[str, Variable]]:
     """What `read_statfile` finds; SchemaError when it finds nothing, whatever the reason."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with tempfile.TemporaryFile() as file:
-        command = [sys.executable, "-c", CHILD, str(path.absolute())]
+        command = [sys.executable, "-c", CHILD, str(path.absolute()), form]
         code = subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL, env=environment
         ).returncode
         file.seek(0)
-        problem = pickle.load(file) if code == 0 else _sentence(path, f"the reader ended with code {code}")
+        problem = pickle.load(file) if code == 0 else _sentence(path, form, f"the reader ended with code {code}")
         if problem:
             raise SchemaError(problem) from None
         variables: dict[str, Variable] = pickle.load(file)
@@ -43,16 +43,16 @@ def read_apart(path: Path) -> tuple[pl.DataFrame, dict[str, Variable]]:
 
 
 def answer() -> None:
-    """The process apart: read the file named by the first argument; the answer goes to where stdout went."""
+    """The process apart: read the file that the arguments name, path and format; the answer goes to where stdout went."""
     with os.fdopen(os.dup(1), "wb") as file:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a library may print is not part of it
-        path = Path(sys.argv[1])
+        path, form = Path(sys.argv[1]), sys.argv[2]
         _limit(path.stat().st_size)
         try:
-            frame, variables = read_statfile(path)
+            frame, variables = read_statfile(path, form)
         except BaseException as error:  # the text of another's may hold a value: only its type is told
             ours = isinstance(error, SchemaError)
-            pickle.dump(str(error) if ours else _sentence(path, type(error).__name__), file)
+            pickle.dump(str(error) if ours else _sentence(path, form, type(error).__name__), file)
             return
         pickle.dump("", file)
         pickle.dump(variables, file)
@@ -60,14 +60,13 @@ def answer() -> None:
             pickle.dump(column.to_list() if column.dtype == pl.Object else column, file, protocol=5)
 
 
-def _sentence(path: Path, why: str) -> str:
-    form = path.suffix[1:].lower().replace("zsav", "sav").replace("xport", "xpt")
+def _sentence(path: Path, form: str, why: str) -> str:
     return f"{path.name} cannot be read as {form} ({why})."
 
 
 def _loaded(file: IO[bytes], name: str) -> pl.Series:
-    found: Any = pickle.load(file)
-    return pl.Series(name, found, dtype=pl.Object) if isinstance(found, list) else found
+    column: Any = pickle.load(file)
+    return pl.Series(name, column, dtype=pl.Object) if isinstance(column, list) else column
 
 
 def _limit(size: int) -> None:

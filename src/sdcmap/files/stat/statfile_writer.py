@@ -14,8 +14,8 @@ import polars as pl
 from sdcmap.data.microdata import Array, Microdata, series
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
-from sdcmap.files.stat.missing import Code, code_in, put_back, reason_numbers, split_missing
-from sdcmap.files.stat.xpt import cells_of
+from sdcmap.files.stat.user_missing import Code, code_in, put_back, reason_numbers, split_missing
+from sdcmap.files.stat.xpt_missing import numeric_bytes
 
 Labels = dict[Any, str]
 NAMES = {"sav": r"[^\W\d_][\w.@#$]{0,63}", "dta": r"[^\W\d]\w{0,31}", "xpt": r"[A-Za-z_][A-Za-z0-9_]{0,31}"}
@@ -41,15 +41,12 @@ class Part:
     @property
     def letters(self) -> list[str]:
         """Special missings that occur or have a label, of a numeric column."""
-        found = {code for code in (*self.codes, *self.labels) if isinstance(code, str)}
-        return sorted(found) if self.values.dtype.is_numeric() else []
+        letters = {code for code in (*self.codes, *self.labels) if isinstance(code, str)}
+        return sorted(letters) if self.values.dtype.is_numeric() else []
 
 
-def write_statfile(data: Microdata, path: Path) -> Path:
-    """Write a .sav, .zsav, .dta or .xpt file; value labels of an .xpt file go into a SAS program beside it."""
-    form = path.suffix.lower().lstrip(".").replace("zsav", "sav").replace("xport", "xpt")
-    if form not in NAMES:
-        raise SchemaError(f"{path.name}: a .{form} file can only be read; write a .xpt file, which SAS reads too.")
+def write_statfile(data: Microdata, path: Path, form: str) -> None:
+    """Write a file of format sav, dta or xpt; value labels of an .xpt file go into a SAS program beside it."""
     bad = [repr(name) for name in data.names if not re.fullmatch(NAMES[form], name)]
     if bad or (form != "dta" and len({name.lower() for name in data.names}) < len(data.names)):
         raise SchemaError(
@@ -66,7 +63,6 @@ def write_statfile(data: Microdata, path: Path) -> Path:
     except Exception as error:  # pyreadstat's own message may quote a value
         path.unlink(missing_ok=True)
         raise SchemaError(f"{path.name} cannot be written as {form} ({type(error).__name__}).") from None
-    return path
 
 
 def _part(data: Microdata, variable: Variable, form: str) -> Part:
@@ -161,7 +157,7 @@ def _write_xpt(parts: list[Part], path: Path, shared: dict[str, Any]) -> None:
 
     pyreadstat.write_xport(_frame(part.values for part in parts), path, **shared)
     _, facts = pyreadstat.read_xport(path, metadataonly=True, output_format="polars")
-    cells = cells_of(path, facts, len(parts[0].values), "r+")
+    cells = numeric_bytes(path, facts, len(parts[0].values), "r+")
     for part in parts:
         for place, letter in enumerate(part.codes, 1):
             if isinstance(letter, str):

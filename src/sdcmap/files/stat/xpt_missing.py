@@ -11,7 +11,7 @@ import polars as pl
 from sdcmap.data.microdata import Array
 
 
-def cells_of(path: Path, facts: Any, rows: int, mode: Any) -> dict[str, Array]:
+def numeric_bytes(path: Path, facts: Any, rows: int, mode: Any) -> dict[str, Array]:
     """The bytes of each numeric column of an .xpt file, one row per record; none where the layout is not the plain one.
 
     The records, of fixed width, follow the OBS header; blanks fill the last 80 bytes.
@@ -31,9 +31,9 @@ def cells_of(path: Path, facts: Any, rows: int, mode: Any) -> dict[str, Array]:
 def letters_of(path: Path, frame: pl.DataFrame, facts: Any) -> dict[str, Array]:
     """The letters of special missings in an .xpt file (0: none), of the columns that have some."""
     special = np.isin(np.arange(256), [*range(ord("A"), ord("Z") + 1), ord("_")])
-    found = {}
-    for name, cells in cells_of(path, facts, frame.height, "r").items():
+    letters = {}
+    for name, cells in numeric_bytes(path, facts, frame.height, "r").items():
         is_letter = special[cells[:, 0]] & ~cells[:, 1:].any(axis=1)
         if is_letter.any():
-            found[name] = np.where(is_letter, cells[:, 0], 0)
-    return found
+            letters[name] = np.where(is_letter, cells[:, 0], 0)
+    return letters
