@@ -6,6 +6,7 @@ never lean to the truth.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,6 +39,11 @@ class LinkTable(NamedTuple):
     found: Array  # 1 where the link is the true one, 0 where not; between where records tie: the share expected
     probability: Array  # calibrated: the share of true links among links of such a margin
     facts: Mapping[str, float] = {}
+
+    @property
+    def rate(self) -> float:
+        """The share of true links; its sum is exact, so no order of rows makes one attack better than its equal."""
+        return math.fsum(self.found) / len(self.found)
 
     def ranked(self) -> tuple[Array, Array]:
         """The link file: linked rows, the best weight first, and the share of true links down to each."""

@@ -29,6 +29,7 @@ ATTACKS = {
     "gower one-to-one": NearestRecord("gower", one_to_one=True),
 }
 ANY = "any (upper bound)"
+ROUNDING = 1e-12  # attacks whose rates differ by no more work equally well
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class WorstLinkage(Attack):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         tables = self.attacks(original, masked)
-        rates = {name: float(table.found.mean()) for name, table in tables.items()}
+        rates = {name: table.rate for name, table in tables.items()}
         worst = max(rates.values())
         some = float(reduce(np.maximum, (table.found for table in tables.values())).mean())
         linked = min(table.facts.get("linked", 1.0) for table in tables.values())
@@ -84,9 +85,11 @@ class WorstLinkage(Attack):
         return self.inclusion * highest
 
     def linked(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
-        """The links of the attack that works best; of equals, the first."""
-        tables = self._linked(original, masked)
-        return max(tables.values(), key=lambda one: float(one[1].found.mean()))
+        """The links of the attack that works best; of equals (to rounding), the first."""
+        linked = self._linked(original, masked)
+        rates = {name: table.rate for name, (_, table) in linked.items()}
+        worst = max(rates.values())
+        return next(linked[name] for name, rate in rates.items() if rate >= worst - ROUNDING)
 
     def attacks(self, original: Microdata, masked: Microdata) -> dict[str, LinkTable]:
         """The links of every attack that fits the file, by its name."""

@@ -12,6 +12,7 @@ Array = npt.NDArray[Any]
 BLOCK = 1 << 14  # rows of the design at once
 RIDGE = 1e-6  # records; it keeps the slopes of a logit finite where a term tells the two groups apart for certain
 MOST_STEPS = 60
+ROUNDING = 1e-12  # a sum of terms that cancel to this share of them is 0
 
 
 class Design(NamedTuple):
@@ -61,15 +62,22 @@ def least_squares(design: Design, y: Array, weights: Array | None) -> Fit | None
     if inverse is None:
         return None
     slopes = inverse @ moment
-    error, meat = 0.0, np.zeros((k, k))
+    error, sandwich = 0.0, np.zeros((k, k))
     for at, x in design.blocks():
-        residual = y[at] - x @ slopes
+        residual = _unrounded(y[at] - x @ slopes, np.abs(y[at]) + np.abs(x) @ np.abs(slopes))
         error += float(residual @ residual)
         if weights is not None:
-            meat += products(x, (w[at] * residual) ** 2)
+            influence = _unrounded(x @ inverse, np.abs(x) @ np.abs(inverse))
+            sandwich += products(influence, (w[at] * residual) ** 2)
     if weights is None:
         return Fit(slopes, inverse * error / (design.rows - k))
-    return Fit(slopes, inverse @ meat @ inverse * design.rows / (design.rows - k))
+    return Fit(slopes, sandwich * design.rows / (design.rows - k))
+
+
+def _unrounded(sums: Array, size: Array) -> Array:
+    """The same with 0 for what is left of a sum of terms of this size when they cancel: a record that is fitted exactly, or
+    that a coefficient does not rest on, would else have an influence of rounding, another in each order of rows."""
+    return np.where(np.abs(sums) <= ROUNDING * size, 0.0, sums)
 
 
 def products(x: Array, weights: Array) -> Array:
