@@ -90,7 +90,7 @@ def products(x: Array, weights: Array) -> Array:
 def inverse_of(gram: Array) -> Array | None:
     """The inverse of a matrix of sums of squares and products; None where it has none to ten digits."""
     scale = np.sqrt(np.diag(gram))
-    if not (scale > 0).all():
+    if not ((scale > 0) & np.isfinite(scale)).all():
         return None
     values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
     if values[0] <= 1e-10 * len(values):
