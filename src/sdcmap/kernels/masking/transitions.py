@@ -84,7 +84,7 @@ def corrected_table(table: Array, matrices: Sequence[Array | None]) -> Array | N
     for axis, matrix in enumerate(matrices):
         if matrix is None:
             continue
-        if not np.linalg.cond(matrix) < MOST_CONDITION:
+        if not (np.isfinite(matrix).all() and np.linalg.cond(matrix) < MOST_CONDITION):
             return None
         moved = np.moveaxis(estimate, axis, 0)
         flat = np.linalg.solve(matrix.T, moved.reshape(len(matrix), -1))

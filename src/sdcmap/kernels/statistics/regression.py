@@ -99,13 +99,20 @@ def inverse_of(gram: Array) -> Array | None:
     return found
 
 
-def logit(design: Design, ones: Array, zeros: Array, ridge: float = RIDGE) -> tuple[Fit, Array]:
+def logit(design: Design, ones: Array, zeros: Array, ridge: float = RIDGE) -> tuple[Fit, Array] | None:
     """Logistic regression of units that hold `ones` records of one group and `zeros` of the other, by Newton's method
     (iteratively reweighted least squares), and the probability of the first group in each unit.
 
     The first term must be the intercept. `ridge`/2 times the squared slopes, but for the intercept's, is taken from the
-    log-likelihood; the covariance is the inverse of the information.
+    log-likelihood; the covariance is the inverse of the information. None where that has none: columns of huge numbers.
     """
+    try:
+        return _logit(design, ones, zeros, ridge)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _logit(design: Design, ones: Array, zeros: Array, ridge: float) -> tuple[Fit, Array] | None:
     k = len(design.terms)
     penalty = np.full(k, ridge)
     penalty[0] = 0.0
@@ -128,7 +135,7 @@ def logit(design: Design, ones: Array, zeros: Array, ridge: float = RIDGE) -> tu
         reached, gradient, information, p = tried
         if decrement <= 1e-14 * total:  # this step squared the error: what is left is rounding
             break
-    return Fit(slopes, np.linalg.inv(information)), p
+    return (Fit(slopes, np.linalg.inv(information)), p) if np.isfinite(information).all() else None
 
 
 def _likelihood(
