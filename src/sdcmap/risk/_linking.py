@@ -154,17 +154,17 @@ def link_one_to_one(pair: Pair, scoring: Scoring) -> LinkTable:
         step = max(1, BLOCK // m)
         for start in range(0, n, step):
             score[start : start + step] = scoring.block(slice(start, min(n, start + step)))
-        found = dense(score)
-        known = np.flatnonzero(found.partner >= 0)
-        taken = found.partner[known]
+        assignment = dense(score)
+        known = np.flatnonzero(assignment.partner >= 0)
+        taken = assignment.partner[known]
         weight = score[known, taken]
         score[known, taken] = -np.inf
         other = score.max(axis=1)[known]
     else:
         links = scoring.best(np.arange(n), KEEP)
-        found = one_to_one(links, scoring.best, m, limit=CANDIDATES)
-        known = np.flatnonzero(found.partner >= 0)
-        taken = found.partner[known]
+        assignment = one_to_one(links, scoring.best, m, limit=CANDIDATES)
+        known = np.flatnonzero(assignment.partner >= 0)
+        taken = assignment.partner[known]
         here = links.index[known] == taken[:, np.newaxis]
         weight = np.where(here, links.score[known], 0.0).sum(axis=1)
         later = np.flatnonzero(~here.any(axis=1))  # linked to a candidate that was added
@@ -174,7 +174,7 @@ def link_one_to_one(pair: Pair, scoring: Scoring) -> LinkTable:
     margin = np.where(np.isfinite(other), weight - other, 0.0)
     a, b = pair.known_group[known], pair.released_group[taken]
     true = _true_pairs(pair, a, b) / (pair.known_size[a] * pair.released_size[b])
-    facts = {"linked": len(known) / min(n, m), "gap": found.gap}
+    facts = {"linked": len(known) / min(n, m), "gap": assignment.gap}
     return _table(pair, taken, known, weight, margin, true, facts)
 
 

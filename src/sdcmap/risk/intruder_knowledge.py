@@ -156,7 +156,7 @@ class IntruderKnowledge(Measure):
         if not self.targets:
             return known
         ranked = np.sort(x[known])
-        return known[np.isin(x[known], [ranked[rank_of(one, len(ranked))] for one in self.targets])]
+        return known[np.isin(x[known], [ranked[rank_of(target, len(ranked))] for target in self.targets])]
 
     def _combined(self, each: Array) -> float:
         return float(each.max() if self.over == "worst" else each.mean())
