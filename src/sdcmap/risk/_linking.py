@@ -27,6 +27,7 @@ CANDIDATES = 2_000_000  # in all, up to which more are added where the optimum n
 BLOCK = 1 << 16  # scores computed at once: they stay in the cache
 SIZE_RATIO = 100  # files that differ more in size have no one-to-one links worth the name
 ZONE = 0.2  # links are believed down to where so large a share of them is true
+ROUNDING = 1e-12  # of a share
 GOLDEN = 0.6180339887498949  # its multiples scatter places evenly
 
 
@@ -55,7 +56,7 @@ class LinkTable(NamedTuple):
         """The rows that a careful snooper believes: the best links, down to the last place where a share of at least
         `level` of them is true."""
         rows, precision = self.ranked()
-        believed = np.flatnonzero(precision >= level)
+        believed = np.flatnonzero(precision >= level - ROUNDING)
         return rows[: believed[-1] + 1] if len(believed) else rows[:0]
 
 

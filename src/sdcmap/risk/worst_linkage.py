@@ -13,7 +13,7 @@ from sdcmap.core.method import Method
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
 from sdcmap.risk._attack import Attack
-from sdcmap.risk._linking import LinkTable, Pair
+from sdcmap.risk._linking import ROUNDING, LinkTable, Pair
 from sdcmap.risk.informed import Informed
 from sdcmap.risk.linkage import Linkage
 from sdcmap.risk.nearest_record import NearestRecord
@@ -29,7 +29,6 @@ ATTACKS = {
     "gower one-to-one": NearestRecord("gower", one_to_one=True),
 }
 ANY = "any (upper bound)"
-ROUNDING = 1e-12  # attacks whose rates differ by no more work equally well
 
 
 @dataclass(frozen=True)
