@@ -47,6 +47,7 @@ class SUDA(KeyMeasure):
     'SUDA(largest=3)'
     """
 
+    revision: ClassVar[int] = 2  # 2: files without pairs have a score at any fraction
     unit: ClassVar[str] = "probability"
 
     largest: Annotated[int | None, Range(1)] = None

@@ -60,6 +60,7 @@ class IntervalMeasure(WeightedMeasure):
     Fields: `on`, variables whose means (numeric) or proportions (others) are estimated, and `models`, regressions.
     """
 
+    revision: ClassVar[int] = 2  # 2: a coefficient that is fitted exactly has an interval of no width
     paired: ClassVar[bool] = False
     missing: ClassVar[str] = "left out, in each file on its own; from a regression, records with any of them"
 
