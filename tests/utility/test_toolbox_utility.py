@@ -298,7 +298,9 @@ def test_regressions_are_the_plain_formulas() -> None:
     e = (w * (y - x @ weighted.slopes))[:, np.newaxis] * x
     assert weighted.covariance == pytest.approx(bread @ e.T @ e @ bread * 300 / 297)
     event = (draw.random(300) < 1 / (1 + np.exp(-x @ [0.2, 1.0, -0.5]))).astype(float)
-    fit, _ = logit(design, event, 1 - event, ridge=0.0)
+    fitted = logit(design, event, 1 - event, ridge=0.0)
+    assert fitted is not None
+    fit, _ = fitted
     best = optimize.minimize(lambda b: np.logaddexp(0, x @ b).sum() - event @ x @ b, np.zeros(3), tol=1e-10)
     assert fit.slopes == pytest.approx(best.x, abs=1e-5)
     p = 1 / (1 + np.exp(-x @ fit.slopes))
@@ -430,7 +432,9 @@ def test_null_of_paired_files_is_the_mean_over_swapped_labels() -> None:
     for _ in range(200):
         swap = draw.random(800) < 0.5
         label = np.concatenate([swap, ~swap]).astype(float)
-        resampled.append(logit_pmse(design, label, 1 - label))
+        pmse = logit_pmse(design, label, 1 - label)
+        assert pmse is not None
+        resampled.append(pmse)
     error = np.std(resampled, ddof=1) / np.sqrt(200)
     assert abs(found.parts["null"] - np.mean(resampled)) < 4 * error + 0.05 * np.mean(resampled)
     usual = 4 / 8 / 1600

@@ -61,6 +61,8 @@ def _exact_parts(target: Array, known: dict[str, Array]) -> list[str] | None:
     if not y.any():
         return None  # constant
     x = _standardised(x[complete])
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return None  # too large to have a variance
     coefficients, *_ = np.linalg.lstsq(x, y, rcond=None)
     if np.linalg.norm(y - x @ coefficients) >= EXACT * np.linalg.norm(y):
         return None

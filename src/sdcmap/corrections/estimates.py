@@ -16,6 +16,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from sdcmap.data.microdata import Array
+from sdcmap.errors import Undefined
 from sdcmap.kernels.statistics.moments import correlation_of, moments
 from sdcmap.kernels.statistics.wick import Term, Wick, noise_terms
 
@@ -144,6 +145,8 @@ def estimate_moments(records: Records) -> MomentEstimates:
     gradient = np.vstack([np.eye(len(terms)), _correlation_gradient(covariance, correlation, pairs, m)])
     plain, relative = np.split(standard_errors(inner, terms, spread, gradient), [len(terms)])
     both = np.outer(scale, scale)
+    if not np.isfinite(covariance).all():
+        raise Undefined("the numbers are too large to have a covariance: divide them by a constant.")
     values = np.linalg.eigvalsh(covariance)
     return MomentEstimates(
         centre, plain[:m] * scale, covariance * both, _square(plain[m:], pairs, m) * both,

@@ -11,14 +11,19 @@ import numpy as np
 from sdcmap.core.added_noise import AddedNoise
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Infeasible, Undefined
-from sdcmap.kernels.masking.noise import complete_covariance_root, finished, rescaled, spreads
+from sdcmap.kernels.masking.noise import complete_covariance, covariance_root, finished, rescaled, spreads
 
+TOO_LARGE = "noise needs a variance, and these numbers are too large to have one: divide them by a constant."
 TOO_FEW = "noise needs at least 2 records without missing values to know a variance."
 
 
 def noise_spread(data: Microdata, names: tuple[str, ...]) -> Array:
     """The standard deviation of each variable, as a view."""
-    return np.array([_spread(data.numbers(name)) for name in names])
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.array([_spread(data.numbers(name)) for name in names])
+    if not np.isfinite(spread).all():
+        raise Infeasible(TOO_LARGE)
+    return spread
 
 
 def _spread(x: Array) -> float:
@@ -38,7 +43,11 @@ def noise_shape(kind: str) -> Callable[[Microdata, tuple[str, ...]], Array]:
         x = data.matrix(names)
         if (~np.isnan(x).any(axis=1)).sum() < 2:
             raise Infeasible(TOO_FEW)
-        return complete_covariance_root(x, kind)
+        with np.errstate(over="ignore", invalid="ignore"):
+            covariance = complete_covariance(x)
+        if not np.isfinite(covariance).all():
+            raise Infeasible(TOO_LARGE)
+        return covariance_root(covariance, kind)
 
     return shape
 

@@ -99,10 +99,10 @@ class TransitionMethod(Method):
             matrices = [
                 self._matrix(n, c.take(rows)) if n in self.on else None for n, c in zip(names, columns, strict=True)
             ]
-            try:
-                tables["corrected"] += corrected_table(table, matrices)
-            except np.linalg.LinAlgError:
-                raise Undefined("a transition matrix has no inverse, so no table can be corrected.") from None
+            estimate = corrected_table(table, matrices)
+            if estimate is None:
+                raise Undefined("a transition matrix has no inverse, so no table can be corrected.")
+            tables["corrected"] += estimate
             tables["released"] += table
         places = [axis.ravel() for axis in np.indices(shape)]
         categories = [

@@ -93,7 +93,7 @@ class Attack(Measure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         table = self.links(original, masked)
-        rate = float(table.found.mean())
+        rate = table.rate
         believed = float(table.found[table.zone()].sum()) / len(table.found)
         return Estimate(self.inclusion * rate, None, {"prosecutor": rate, "zone": believed, **table.facts})
 

@@ -46,8 +46,8 @@ def _frequencies(data: Microdata, names: tuple[str, ...], wild: float | None) ->
     sums = count if data.weight is None else np.bincount(met.code, data.weights)
     if wild is None or not (met.codes < 0).any():
         return Frequencies(met, count, sums)
-    found = wildcard_sums(met.codes, np.column_stack([count, sums]), wild)
-    return Frequencies(met, found[:, 0], found[:, 1])
+    matching = wildcard_sums(met.codes, np.column_stack([count, sums]), wild)
+    return Frequencies(met, matching[:, 0], matching[:, 1])
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ class LinkMeasure(FrequencyMeasure):
 
     def risks(self, data: Microdata) -> tuple[DistinctCells, Array]:
         """The combinations of keys that occur in this file, and the risk of a record of each."""
-        found = self.frequencies(data)
-        return found.met, individual_risks(found.records, found.weights, exact=self.form == "exact")
+        frequency = self.frequencies(data)
+        return frequency.met, individual_risks(frequency.records, frequency.weights, exact=self.form == "exact")
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The chance that the link of each record is right."""

@@ -76,13 +76,13 @@ def positions(
 
 def ranges_of(data: Microdata, names: tuple[str, ...]) -> dict[str, float]:
     """The range of each numeric variable of the original; 1 where it has none."""
-    found = {}
+    ranges = {}
     for name in names:
         if data.schema[name].kind == "numeric":
             x = data.numbers(name)
             x = x[np.isfinite(x)]
-            found[name] = float(np.ptp(x)) or 1.0 if len(x) else 1.0
-    return found
+            ranges[name] = float(np.ptp(x)) or 1.0 if len(x) else 1.0
+    return ranges
 
 
 def control_misfits(measure: Measure, path: str, sha256: str, data: Microdata, names: tuple[str, ...]) -> Iterator[str]:

@@ -87,17 +87,17 @@ class ClosestRecord(Measure):
         inside, outside = (
             _distances(people, drawn.archive, names, ranges) for people in (drawn.insiders, drawn.outsiders)
         )
-        found = closer_share(inside, outside)
+        share = closer_share(inside, outside)
         parts = {
             "inside": float(np.median(inside)),
             "outside": float(np.median(outside)),
             "copies": float((inside == 0).mean()),
         }
-        return Estimate(found, share_error(found, min(len(inside), len(outside))), parts)
+        return Estimate(share, share_error(share, min(len(inside), len(outside))), parts)
 
 
 def _distances(people: Microdata, archive: Microdata, names: tuple[str, ...], ranges: dict[str, float]) -> Array:
     """Gower's distance of each person to the closest record."""
     nobody = np.zeros(len(people)), np.zeros(len(archive))
-    found: Array = nearest(*positions(people, archive, names, ranges), *nobody, 0.0)[0] / len(names)
-    return found
+    distances: Array = nearest(*positions(people, archive, names, ranges), *nobody, 0.0)[0] / len(names)
+    return distances

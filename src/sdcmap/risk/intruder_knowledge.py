@@ -63,6 +63,7 @@ class IntruderKnowledge(Measure):
     "IntruderKnowledge(on='wage', targets='maximum')"
     """
 
+    revision: ClassVar[int] = 2  # 2: of attacks that work equally well the first counts, whatever the order of rows
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "prior uncertainty"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
@@ -156,7 +157,7 @@ class IntruderKnowledge(Measure):
         if not self.targets:
             return known
         ranked = np.sort(x[known])
-        return known[np.isin(x[known], [ranked[rank_of(one, len(ranked))] for one in self.targets])]
+        return known[np.isin(x[known], [ranked[rank_of(target, len(ranked))] for target in self.targets])]
 
     def _combined(self, each: Array) -> float:
         return float(each.max() if self.over == "worst" else each.mean())

@@ -60,6 +60,7 @@ class IntervalMeasure(WeightedMeasure):
     Fields: `on`, variables whose means (numeric) or proportions (others) are estimated, and `models`, regressions.
     """
 
+    revision: ClassVar[int] = 2  # 2: a coefficient that is fitted exactly has an interval of no width
     paired: ClassVar[bool] = False
     missing: ClassVar[str] = "left out, in each file on its own; from a regression, records with any of them"
 
@@ -189,9 +190,10 @@ def _logit(design: Design, y: Array | None, weights: Array | None) -> Fit | None
     if y is None or design.rows <= len(design.terms) or y.min() == y.max():
         return None
     w = np.ones(len(y)) if weights is None else weights
-    fit, p = logit(design, y * w, (1 - y) * w)
-    if weights is None:
-        return fit
+    fitted = logit(design, y * w, (1 - y) * w)
+    if fitted is None or weights is None:
+        return None if fitted is None else fitted[0]
+    fit, p = fitted
     meat = sum(products(x, (w * (y - p))[at] ** 2) for at, x in design.blocks())
     return Fit(fit.slopes, fit.covariance @ meat @ fit.covariance)
 

@@ -108,6 +108,8 @@ class Propensity(WeightedMeasure):
         design = Design(columns, terms, units)
         held = [np.bincount(unit[part], weights[part], minlength=units) for part in (slice(n), slice(n, None))]
         value = logit_pmse(design, held[1], held[0])
+        if value is None:
+            raise Undefined("a logit of these variables cannot be fitted: their numbers are too large.")
         inverse, rank = rank_of(design, held[0] + held[1])
         if _drawn(original, masked):
             effect = float((weights[n:] ** 2).mean())  # of unequal weights

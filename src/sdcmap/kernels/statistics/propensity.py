@@ -34,9 +34,10 @@ def mean_squared(p: Array, released: Array, original: Array) -> float:
     return float(size @ (p - share) ** 2 / total)
 
 
-def logit_pmse(design: Design, released: Array, original: Array) -> float:
-    """pMSE of a logistic regression."""
-    return mean_squared(logit(design, released, original)[1], released, original)
+def logit_pmse(design: Design, released: Array, original: Array) -> float | None:
+    """pMSE of a logistic regression; None where that cannot be fitted."""
+    fitted = logit(design, released, original)
+    return None if fitted is None else mean_squared(fitted[1], released, original)
 
 
 def rank_of(design: Design, size: Array) -> tuple[Array, int]:

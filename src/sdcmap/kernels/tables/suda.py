@@ -92,5 +92,6 @@ def dis_suda(score: Array, count: Array, pairs: int, fraction: float, width: int
     special = score > 0
     power = score[special] ** (1 + (8 - width) / 20)
     weight = fraction * power * (count[special] / power).sum()
-    found[special] = weight / (weight + pairs * (1 - fraction))
+    others = pairs * (1 - fraction)
+    found[special] = weight / (weight + others) if others else 1.0  # not 0/0 where a tiny fraction leaves no weight
     return found
