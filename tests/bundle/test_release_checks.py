@@ -13,15 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import Generator
-from test_release import KEYS, ROLES, SWAP_AND_NOISE, chosen, failed, ledger, people, persons, plan_of
 
 import sdcmap as sm
+from samples import KEYS, ROLES, SWAP_AND_NOISE, chosen, failed, people, plan_of
 from sdcmap.bundle import release, releasing
 from sdcmap.bundle.granularity import granularity, like_the_original
 from sdcmap.data.schema import Variable
 from sdcmap.study.plan import Candidate
-
-__all__ = ["ledger", "persons"]  # fixtures
 
 
 # ---- identifiers and roles ------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from sdcmap.explore.strengths import WAYS, Roles, _handy
 from sdcmap.methods import METHODS
 from sdcmap.study.plan import Plan
 
+pytestmark = pytest.mark.xdist_group("compare")
 NOT_COMPARED = {
     "Identity"
 }  # always in a plan; a new method that stands neither here nor in WAYS is left out with a note
@@ -187,13 +188,3 @@ def test_compare_takes_the_columns_that_were_named(folder: Path, tmp_path: Path)
     assert plan.data.read(tmp_path / "out").names == ("Age", "Sex", "wage")
     wrong = run(folder / "people.csv", *arguments, "--risk", "Closest", "-o", tmp_path / "b")
     assert "Did you mean 'ClosestRecord'" in str(wrong.exception)
-
-
-# ---- the conformance page --------------------------------------------------------------------------------------
-def test_every_test_on_the_conformance_page_exists() -> None:
-    root = Path(__file__).resolve().parents[1]
-    page = (root.parent / "docs" / "conformance.md").read_text(encoding="utf-8")
-    source = {file.stem: file.read_text(encoding="utf-8") for file in root.rglob("test_*.py")}
-    named = [word for word in page.replace("`", " ").split() if "::" in word]
-    assert len(named) > 30
-    assert [one for one in named if f"def {one.split('::')[1]}(" not in source.get(one.split("::")[0], "")] == []
