@@ -14,6 +14,7 @@ import pytest
 
 import sdcmap as sm
 from commands import sdcmap
+from sdcmap.papers import yancey2002
 from sdcmap.papers.tax_incomes import CATEGORIES, EIGHT, PARTS, tax_units
 from sdcmap.papers.yancey2002 import ATTACKS, ROWS, Draws, census, exact_statements
 from sdcmap.papers.yancey2002_tables import ERRATA, LOSSES, SCORES, TABLE_1, TABLE_2, TABLE_3, beside, mark, method_of
@@ -137,7 +138,11 @@ def test_subpopulations_of_the_large_file(shared: Path) -> None:
     assert set(CATEGORIES) <= set(units.names)
 
 
-def test_on_the_command_line_with_stand_ins(tmp_path: Path) -> None:
+def test_on_the_command_line_with_stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the small file's stand-in: the document is the same, and WorstLinkage takes its time."""
+    small, which = census(tmp_path)
+    quarter = sm.read(small.frame().gather_every(4), numeric="all")
+    monkeypatch.setattr(yancey2002, "census", lambda data: (quarter, which))
     options = ("--seeds", 1, "--seed", 1, "--json", "--workers", 1, "--data", tmp_path)
     document = json.loads(sdcmap("paper", "yancey2002", *options).stdout)
     assert "stand-in" in document["data"]
