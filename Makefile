@@ -1,13 +1,14 @@
-# make install | demo | test | bench | docs | clean
+# make install | demo | test | soak | bench | docs | clean
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
 PEERS := bench/.venv-peers/.installed
+export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 
-.PHONY: install demo test bench docs clean
+.PHONY: install demo test soak bench docs clean
 .DEFAULT_GOAL := install
 
-install: $(READY)
+install: $(READY)  ## sdcmap and what tests need, into .venv
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -24,7 +25,10 @@ test: install  ## everything that must hold before a commit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+soak: install  ## the long tests in full: 50 kills, minutes of fuzzing a reader, many more examples of every law
+	SDCMAP_SOAK=1 $(BIN)/pytest -n 2 --dist loadgroup
 
 bench: install $(PEERS)  ## a table, and bench/results.json
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
@@ -42,5 +46,5 @@ docs: install  ## one reference page for each method and measure
 	@$(BIN)/python docs/make_reference.py
 
 clean:  ## what can be made again; never a study or a release
-	@rm -rf demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .numba_cache
 	@find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).resolve().parents[1] / ".numba_cache"))  # for all workers
+
 import sdcmap as sm
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
@@ -43,6 +45,14 @@ def cps8d(shared: Path) -> sm.Microdata:
 def casc_census(shared: Path) -> sm.Microdata:
     """The CASC file "Census": 1,080 records, 13 numeric variables, the final weight among them as in the paper."""
     return sm.read(shared / "data" / "casc_census.parquet", numeric="all")
+
+
+@pytest.fixture(autouse=True)
+def own_draws(request: pytest.FixtureRequest) -> None:
+    """A module's generator RNG begins anew in each test: what a test draws does not depend on those before it."""
+    rng = getattr(request.module, "RNG", None)
+    if rng is not None:
+        rng.bit_generator.state = request.module.__dict__.setdefault("RNG_BEGINS", rng.bit_generator.state)
 
 
 @pytest.fixture(scope="session")

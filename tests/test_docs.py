@@ -113,3 +113,12 @@ def test_python_in_documents_compiles(document: Path) -> None:
 def test_docstring_examples(name: str) -> None:
     failed, _ = doctest.testmod(importlib.import_module(name))
     assert failed == 0
+
+
+def test_every_test_on_the_conformance_page_exists() -> None:
+    tests = Path(__file__).resolve().parent
+    page = (tests.parent / "docs" / "conformance.md").read_text(encoding="utf-8")
+    source = {file.stem: file.read_text(encoding="utf-8") for file in tests.rglob("test_*.py")}
+    named = [word for word in page.replace("`", " ").split() if "::" in word]
+    assert len(named) > 30
+    assert [name for name in named if f"def {name.split('::')[1]}(" not in source.get(name.split("::")[0], "")] == []

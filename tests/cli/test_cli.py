@@ -13,20 +13,22 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
+from commands import sdcmap
 from sdcmap.cli import app
+from sdcmap.tour import MARK
+from sizes import GUARD
 
+pytestmark = pytest.mark.xdist_group("cli")
 COMMANDS = [
     "look", "check", "sweep", "score", "mask", "map", "choose", "records", "release", "report", "correct", "compare",
     "serve", "demo",
 ]  # fmt: skip
 
 
-def sdcmap(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+def process(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """`sdcmap` as a user starts it."""
     command = [sys.executable, "-m", "sdcmap.cli", *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert result.returncode == code, result.stderr + result.stdout
-    assert "Traceback" not in result.stderr
-    return result
+    return subprocess.run(command, capture_output=True, text=True, timeout=GUARD)
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +44,22 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     limit = 0.9 * sm.score(data, data, sm.SmallCells())["SmallCells"].value
     plan = sm.Plan(
         sm.grid(sm.Swap, on=sm.subsets(roles["keys"], 1, 2), rate=[0.05, 0.2]), [sm.SmallCells(), sm.Hellinger()],
-        replicates=5, rule=sm.Threshold(risk=limit), data=sm.Source("people.csv", **roles),
+        replicates=3, rule=sm.Threshold(risk=limit), data=sm.Source("people.csv", **roles), seed=2**200 + 8,
     )  # fmt: skip
     (folder / "plan.toml").write_text(plan.toml())
-    sdcmap("sweep", folder / "plan.toml", "-o", folder / "study", "--workers", 2)
+    sm.sweep(data, plan, folder / "study", workers=1)
+    assert " ok" in sdcmap("sweep", folder / "plan.toml", "-o", folder / "study", "--workers", 1).stdout  # it goes on
     return folder
+
+
+def test_as_a_process_of_its_own(room: Path) -> None:
+    """The same words and exit codes from `python -m sdcmap.cli`: done, bad input, nothing may be released."""
+    helped = process("--help")
+    assert helped.returncode == 0 and helped.stdout.splitlines()[1:] == sdcmap("--help").stdout.splitlines()[1:]
+    bad, none = process("look", "absent.csv"), process("choose", room / "study", "--max-risk=-1", "--json")
+    assert (bad.returncode, bad.stdout, bad.stderr) == (2, "", sdcmap("look", "absent.csv", code=2).stderr)
+    assert none.returncode == 3 and json.loads(none.stdout)["candidate"] is None
+    assert not any("Traceback" in said.stderr for said in (helped, bad, none))
 
 
 def test_help_shows_every_command_and_each_an_example() -> None:
@@ -191,8 +204,11 @@ def test_bad_input_is_one_sentence_and_exit_code_two(room: Path, arguments: tupl
 
 
 def test_the_demo_goes_the_whole_line(tmp_path: Path) -> None:
-    for _ in range(2):  # a second time over the first
-        out = sdcmap("demo", "-o", tmp_path / "demo", "--rows", 3000).stdout
+    (tmp_path / "demo").mkdir()
+    for name in (MARK, "old.html"):  # an earlier demo, which is made anew
+        (tmp_path / "demo" / name).touch()
+    out = sdcmap("demo", "-o", tmp_path / "demo", "--rows", 1000).stdout
+    assert not (tmp_path / "demo" / "old.html").exists()
     for name in ("plan.toml", "map.html", "report.html", "public"):
         assert str(tmp_path / "demo" / name) in out
         assert (tmp_path / "demo" / name).exists()

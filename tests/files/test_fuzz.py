@@ -1,11 +1,11 @@
 """Fuzzing of every reader: whatever the bytes, only our own errors come out; no hang, no memory blow-up, no crash.
 
 Each reader gets valid files with seeded damage (bytes flipped, put in, taken out, cut off, copied elsewhere, overwritten by
-awkward integers) and structured nonsense from Hypothesis, in a process of its own with limits on time and memory, for
-SDCMAP_FUZZ_SECONDS seconds (default 8 in CI, 3 elsewhere). Case number i is a function of (reader, i) alone:
+awkward integers) and structured nonsense from Hypothesis, in a process with limits on processor time and memory; how many
+says `sizes.FUZZ_CASES`, minutes of them in a soak. Case number i is a function of (reader, i) alone:
 
-    python tests/test_fuzz.py sav 1234        one case again, in this process, with its traceback
-    python tests/test_fuzz.py sav 1234 60     60 seconds of cases from there on
+    python tests/files/test_fuzz.py sav 1234          one case again, in this process, with its traceback
+    python tests/files/test_fuzz.py sav 1234 5000     5000 cases from there on
 
 Statistics files are read by a C library in a process apart (statfiles/apart.py). Here the library runs in the fuzzing
 process itself, thousands of times faster; a case that ends that process is read again as a user reads it, and must be
@@ -15,7 +15,6 @@ refused.
 from __future__ import annotations
 
 import json
-import os
 import random
 import resource
 import shutil
@@ -24,11 +23,11 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ import tomli_w
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from polars.testing.parametric import dataframes
-from test_statfiles import write_catalog, write_sas
+from sas_files import write_catalog, write_sas
 
 import sdcmap as sm
 import sdcmap.files.stat
@@ -57,7 +56,12 @@ from sdcmap.files.stat.statfile_reader import read_statfile
 from sdcmap.files.working_copy import open_copy
 from sdcmap.study.repairing import repair
 
-SECONDS = float(os.environ.get("SDCMAP_FUZZ_SECONDS", "8" if os.environ.get("CI") else "3"))
+sys.path[:0] = (
+    [] if "sizes" in sys.modules else [str(Path(__file__).parents[1])]
+)  # run as a script: tests/ is not there
+from sizes import FUZZ_CASES, GUARD  # noqa: E402
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("fuzz")]
 CASE_SECONDS = 10  # of processor time that one case may take; each is a file of a few kilobytes
 MEMORY = 1 << 30  # bytes that one case may add to the process
 MARK = "Quokka"  # in every text value of the valid files, in no name: an error must not hold it
@@ -441,69 +445,80 @@ def outcome(case: Case, *, quotes: bool) -> str:
     return "read"
 
 
-def work(reader: str, first: int, seconds: float, report: Path) -> None:
-    """Run cases until the time is over; each begins with its number in `report`, and bad ones end with a line of JSON."""
+def work(todo: list[Task], report: Path) -> None:
+    """Run the cases; each begins with its reader and number in `report` and ends with a line of JSON."""
     warnings.simplefilter("error")
     sdcmap.files.stat.read_apart = read_statfile
-    valid(reader if reader != "note" else "plan")
-    room = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + MEMORY
     size = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()  # data and stack
     resource.setrlimit(resource.RLIMIT_DATA, (size + 2 * MEMORY, size + 2 * MEMORY))
-    counts: dict[str, int] = {}
-    end, number = time.monotonic() + seconds, first
     with tempfile.TemporaryDirectory() as name, report.open("a") as lines:
-        while time.monotonic() < end:
-            print(number, file=lines, flush=True)
-            signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)  # the default action of SIGPROF ends the process
-            word = run_case(reader, number, Path(name) / "case")
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-            if len(word) <= 40 and peak > room:
-                word, room = f"{'memory blow-up':<41}: {peak >> 20} MB", peak + MEMORY
-            if len(word) > 40:
-                print(json.dumps({"case": number, "what": word}), file=lines, flush=True)
-            word = word if len(word) <= 40 else "BAD"
-            counts[word] = counts.get(word, 0) + 1
-            number += 1
-        print(json.dumps({"counts": counts}), file=lines, flush=True)
+        for reader, first, count in todo:
+            valid(reader if reader != "note" else "plan")
+            room = _peak() + MEMORY
+            for number in range(first, first + count):
+                print(reader, number, file=lines, flush=True)
+                signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)  # the default action of SIGPROF ends the process
+                word = run_case(reader, number, Path(name) / "case")
+                signal.setitimer(signal.ITIMER_PROF, 0)
+                if len(word) <= 40 and _peak() > room:
+                    word, room = f"{'memory blow-up':<41}: {_peak() >> 20} MB", _peak() + MEMORY
+                print(json.dumps({"word": word}), file=lines, flush=True)
 
 
-def fuzz(reader: str, seconds: float, folder: Path, first: int = 0) -> tuple[list[str], dict[str, int]]:
-    """What should not have come out, and how often each word did; a process that dies is gone on after."""
-    report, bad, counts = folder / "report", [], {}
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0 and len(bad) < 20:
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+Task = tuple[str, int, int]  # a reader, its first case, and how many
+
+
+@dataclass
+class Tally:
+    """What came out of a reader's cases: what should not have, and how often each word did."""
+
+    bad: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, case: str, word: str) -> None:
+        if len(word) > 40:
+            self.bad.append(f"{case}: {word}")
+        else:
+            self.counts[word] = self.counts.get(word, 0) + 1
+
+
+def fuzz(todo: list[Task], folder: Path) -> dict[str, Tally]:
+    """The tally of each reader; the cases after one that ends its process go on in another."""
+    report, tallies = folder / "report", {reader: Tally() for reader, _, _ in todo}
+    while todo:
         report.write_text("")
-        command = [sys.executable, __file__, "--work", reader, str(first), str(left), str(report)]
-        try:
-            code = subprocess.run(command, capture_output=True, timeout=left + 120).returncode
-        except subprocess.TimeoutExpired:
-            code = "a hang"
+        command = [sys.executable, __file__, "--work", json.dumps(todo), str(report)]
+        patience = GUARD + sum(count for _, _, count in todo)  # against hanging, a second a case
+        code = subprocess.run(command, capture_output=True, timeout=patience).returncode
         lines = report.read_text().splitlines()
-        numbers = [int(line) for line in lines if line.isdigit()]
-        for line in lines:
-            if line.startswith("{"):
-                found = json.loads(line)
-                bad += [f"{reader} {found['case']}: {found['what']}"] if "case" in found else []
-                for word, count in found.get("counts", {}).items():
-                    counts[word] = counts.get(word, 0) + count
-        if not numbers:
-            return [*bad, f"{reader}: the process did not begin ({code})"], counts
-        first = numbers[-1] + 1
-        if code != 0:
-            word = apart(reader, numbers[-1]) if reader in APART else ""
-            counts["before a crash"] = counts.get("before a crash", 0) + len(numbers) - 1
-            if word == "SchemaError":
-                counts["crash, refused"] = counts.get("crash, refused", 0) + 1
-            else:
-                bad.append(f"{reader} {numbers[-1]}: the process ended with {code} {word}")
-    return bad, counts
+        for case, told_word in zip(lines[::2], lines[1::2], strict=False):
+            tallies[case.split()[0]].add(case, json.loads(told_word)["word"])
+        if code == 0:
+            break
+        assert lines, f"the process did not begin: it ended with {code}"
+        reader, number = lines[-1].split() if len(lines) % 2 else lines[-2].split()
+        word = apart(reader, int(number)) if reader in APART else ""
+        ended = f"the process ended with {code} {word}".ljust(41)
+        tallies[reader].add(lines[-1], "crash, refused" if word == "SchemaError" else ended)
+        todo = _after(todo, reader, int(number)) if len(tallies[reader].bad) < 20 else []
+    return tallies
+
+
+def _after(todo: list[Task], reader: str, number: int) -> list[Task]:
+    """The cases that follow this one."""
+    place = [task[0] for task in todo].index(reader)
+    _, first, count = todo[place]
+    return [(reader, number + 1, first + count - number - 1), *todo[place + 1 :]]
 
 
 def apart(reader: str, number: int) -> str:
     """What comes out of a case in a process of its own that reads as a user reads."""
     command = [sys.executable, __file__, reader, str(number)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=GUARD)
     return result.stdout.strip() if result.returncode == 0 else f"and then with {result.returncode}"
 
 
@@ -512,12 +527,21 @@ READERS = ["csv", "parquet", "blocks", "sav", "dta", "xpt", "sas7bdat", "sas7bca
            "copy", "ledger"]  # fmt: skip
 
 
+def cases(reader: str) -> int:
+    """Each case of a note is forty examples."""
+    return FUZZ_CASES // 20 if reader == "note" else FUZZ_CASES
+
+
+@pytest.fixture(scope="module")
+def tallies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tally]:
+    return fuzz([(reader, 0, cases(reader)) for reader in READERS], tmp_path_factory.mktemp("fuzz"))
+
+
 @pytest.mark.parametrize("reader", READERS)
-def test_only_our_own_errors_come_out(reader: str, tmp_path: Path) -> None:
-    bad, counts = fuzz(reader, SECONDS, tmp_path)
-    print(reader, counts)
-    assert not bad, "\n".join(bad)
-    assert sum(counts.values()) >= 3 and len(counts) >= 2, "nothing was tried, or nothing was read"
+def test_only_our_own_errors_come_out(tallies: dict[str, Tally], reader: str) -> None:
+    tally = tallies[reader]
+    assert not tally.bad, "\n".join(tally.bad)
+    assert sum(tally.counts.values()) == cases(reader) and len(tally.counts) >= 2, "none was read, or none refused"
 
 
 DEEP = 100_000
@@ -559,11 +583,10 @@ def test_fuzzing_can_find_something(tmp_path: Path) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--work":
-        work(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]), Path(sys.argv[5]))
+        work([tuple(task) for task in json.loads(sys.argv[2])], Path(sys.argv[3]))
     elif len(sys.argv) == 3:
         with tempfile.TemporaryDirectory() as scratch:
             print(run_case(sys.argv[1], int(sys.argv[2]), Path(scratch) / "case"))
     else:
         with tempfile.TemporaryDirectory() as scratch:
-            problems, met = fuzz(sys.argv[1], float(sys.argv[3]), Path(scratch), int(sys.argv[2]))
-            print(*problems, met, sep="\n")
+            print(fuzz([(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))], Path(scratch)))

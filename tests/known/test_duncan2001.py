@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +10,12 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
+from commands import sdcmap
 from sdcmap.papers.duncan2001 import ERRATA, run
 from sdcmap.papers.reference import Result
 from sdcmap.papers.teachers import LIMIT, generated, incomes, noise_variances, truncated_efficiency
 
+pytestmark = pytest.mark.xdist_group("duncan2001")
 RNG = np.random.default_rng(0)
 
 
@@ -137,11 +137,8 @@ def test_the_generated_stand_in_has_the_published_summaries() -> None:
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sdcmap.cli", "paper", "duncan2001", "--json", "--n", "50", "--sigma2", "4",
-               "--p", "0.9", "--replicates", "20", "--data", str(tmp_path), "-o", str(tmp_path / "figures")]  # fmt: skip
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert result.returncode == 0, result.stderr
-    found = json.loads(result.stdout)
+    options = ("--n", 50, "--sigma2", 4, "--p", 0.9, "--replicates", 20, "--data", tmp_path, "-o", tmp_path / "figures")
+    found = json.loads(sdcmap("paper", "duncan2001", "--json", *options).stdout)
     assert "generated stand-in" in found["sample"]
     row = next(row for row in found["figures"]["2"] if row["lambda2"] == 4)
     assert row["U"] == pytest.approx(50 / 8)
@@ -149,6 +146,5 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert row["R_index"] == 0.25
     assert found["figures"]["2"][0]["R_index"] is None
     assert len(list((tmp_path / "figures").iterdir())) == 18
-    bad = subprocess.run([*command[:5], "--n", "1"], capture_output=True, text=True)
-    assert bad.returncode == 2
+    bad = sdcmap("paper", "duncan2001", "--n", 1, code=2)
     assert "n must be a whole number in [2, inf). Got 1." in bad.stderr

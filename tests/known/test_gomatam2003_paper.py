@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+from commands import sdcmap
 from sdcmap.papers.gomatam2003 import FREE, OTHER_MARITAL, SAME_SEX, run
 from sdcmap.papers.reference import Result
 
+pytestmark = pytest.mark.xdist_group("gomatam2003")
 SEEDS = 20
 CONDITION = {FREE: None, SAME_SEX: "S=", OTHER_MARITAL: "M!"}
 
@@ -85,21 +85,8 @@ def test_figures_carry_the_letters(found: Result) -> None:
 
 
 def test_on_the_command_line_with_a_stand_in(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "sdcmap.cli",
-        "paper",
-        "gomatam2003",
-        "--seeds",
-        "2",
-        "--json",
-        "--data",
-        str(tmp_path),
-    ]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert result.returncode == 0, result.stderr
-    document = json.loads(result.stdout)
+    said = sdcmap("paper", "gomatam2003", "--seeds", 2, "--workers", 1, "--json", "--data", tmp_path)
+    document = json.loads(said.stdout)
     assert "stand-in" in document["data"]
     row = document["conditions"][0]
     names = {

@@ -6,9 +6,6 @@ Golden values: an independent prototype, unless marked [paper]. The tiny file is
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +13,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
+from commands import sdcmap
 from conftest import IN_CI
 from sdcmap.papers.reference import reference_file
 from sdcmap.papers.seri2005 import FACTS, like_the_paper, run
@@ -124,9 +122,7 @@ def test_frequencies_of_cps8d() -> None:
 
 
 def test_the_command_prints_the_facts() -> None:
-    command = [sys.executable, "-m", "sdcmap.cli", "paper", "seri2005", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
-    document = json.loads(done.stdout)
+    document = json.loads(sdcmap("paper", "seri2005", "--json").stdout)
     for part in ("firms157", "casc_tarragona", "firm_innovation"):
         assert set(FACTS) <= set(document[part])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import re
@@ -10,28 +9,31 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from dask_processes import Processes, processes
 from numpy.random import Generator
 
 import sdcmap as sm
+from samples import same_rows
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.study import cluster
 from sdcmap.study.engines import crew, run_all
 from sdcmap.study.jobs import Job
+from sizes import GUARD
 
 pytest.importorskip("distributed", reason="a Dask cluster needs: pip install 'sdcmap[dask]'")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 SEED = 2**140 + 7
 
 
@@ -45,74 +47,10 @@ def plan_of(replicates: int = 4, **more: object) -> sm.Plan:
     return sm.Plan([methods, sm.Noise(on="wage")], measures, replicates=replicates, seed=SEED, **more)
 
 
-def rows(scores: sm.Scores) -> tuple[pl.DataFrame, ...]:
-    return scores.candidate.drop("seconds"), scores.score, scores.measure
-
-
-def same(first: sm.Scores, second: sm.Scores) -> bool:
-    return all(a.equals(b) for a, b in zip(rows(first), rows(second), strict=True))
-
-
-@dataclass
-class Processes:
-    """A scheduler and its workers, each a process of its own."""
-
-    folder: Path
-    scheduler: subprocess.Popen[bytes]
-    workers: list[subprocess.Popen[bytes]]
-    arguments: tuple[str, ...] = ()
-
-    @property
-    def address(self) -> str:
-        return str(json.loads((self.folder / "scheduler.json").read_text())["address"])
-
-    @property
-    def engine(self) -> str:
-        return "dask://" + self.address.partition("://")[2]
-
-    def add_worker(self, **environment: str) -> subprocess.Popen[bytes]:
-        home = self.folder / f"worker-{len(self.workers)}"
-        home.mkdir()
-        words = ["worker", "--scheduler-file", str(self.folder / "scheduler.json"), "--nthreads", "1", "--no-dashboard"]
-        worker = _dask([*words, "--local-directory", str(home), *self.arguments], home, environment)
-        self.workers.append(worker)
-        return worker
-
-
-def _dask(words: list[str], folder: Path, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-W", "ignore", "-m", "dask", *words]
-    with (folder / "log").open("wb") as log:
-        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **(environment or {})})
-
-
-@contextmanager
-def processes(
-    folder: Path, count: int = 2, *arguments: str, dashboard: bool = False, failures: int = 3,
-    environment: dict[str, str] | None = None,
-) -> Iterator[Processes]:  # fmt: skip
-    """`arguments` go to the workers; a task may kill as many workers as `failures` says before it is given up."""
-    folder.mkdir(exist_ok=True)
-    words = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(folder / "scheduler.json")]
-    allowed = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(failures), **(environment or {})}
-    words += ["--protocol", "tls"] if environment else []
-    view = ["--dashboard-address", "127.0.0.1:0"] if dashboard else ["--no-dashboard"]
-    running = Processes(folder, _dask([*words, *view], folder, allowed), [], arguments)
-    try:
-        until(lambda: (folder / "scheduler.json").exists())
-        for _ in range(count):
-            running.add_worker(**(environment or {}))
-        yield running
-    finally:
-        for process in (*running.workers, running.scheduler):
-            process.kill()
-            process.wait()
-
-
-def until(true: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.05)
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine starts its workers late."""
+    monkeypatch.setattr(cluster, "PATIENCE", GUARD)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +67,7 @@ def serial() -> sm.Scores:
 def test_a_scheduler_elsewhere_gives_the_same_rows(running: Processes, serial: sm.Scores, tmp_path: Path) -> None:
     seen: list[int] = []
     scores = sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine, progress=lambda k, n: seen.append(k))
-    assert same(scores, serial)
+    assert same_rows(scores, serial)
     assert seen == sorted(seen) and len(set(seen)) > 2
 
 
@@ -138,9 +76,9 @@ def test_a_cluster_of_our_own_and_an_executor_give_the_same_rows(
 ) -> None:
     from distributed import Client
 
-    assert same(sm.sweep(people(), plan_of(), engine="dask", workers=2), serial)
+    assert same_rows(sm.sweep(people(), plan_of(), engine="dask", workers=2), serial)
     with Client(running.address, set_as_default=False) as client:
-        assert same(sm.sweep(people(), plan_of(), executor=client.get_executor(pure=False)), serial)
+        assert same_rows(sm.sweep(people(), plan_of(), executor=client.get_executor(pure=False)), serial)
         assert client.submit(int, 7, pure=False).result() == 7, "the client is its owner's and still works"
 
 
@@ -154,9 +92,9 @@ def test_workers_that_do_not_see_the_folder_receive_the_data_once(
         pytest.skip("no /proc on this machine")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", "/proc/self/cwd")
-    assert same(sm.sweep(people(), plan_of(), engine=running.engine), serial)
+    assert same_rows(sm.sweep(people(), plan_of(), engine=running.engine), serial)
     with Client(running.address, set_as_default=False) as client:
-        assert set(client.run(lambda: len(__import__("sdcmap.study.cluster").study.cluster.HELD)).values()) == {0}, (
+        assert set(client.run(lambda: len(__import__("sys").modules["sdcmap.study.cluster"].HELD)).values()) == {0}, (
             "the data were taken back"
         )
     for file in running.folder.rglob("*"):
@@ -172,7 +110,7 @@ def test_a_stopped_sweep_goes_on_to_the_same_rows(running: Processes, serial: sm
         sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine, progress=stop)
     stored = len(sm.Study.open(tmp_path / "s").done())
     assert 12 < stored < serial.candidate.height
-    assert same(sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine), serial)
+    assert same_rows(sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine), serial)
 
 
 def test_nothing_confidential_is_in_tasks_dashboard_or_logs(
@@ -197,7 +135,10 @@ def test_nothing_confidential_is_in_tasks_dashboard_or_logs(
             nonlocal pages
             tasks = [f"info/task/{named['key']}.html" for _, named in sent[-3:]]
             for page in ("info/main/workers.html", "info/logs.html", "json/counts.json", "json/identity.json", *tasks):
-                with suppress(urllib.error.HTTPError), urllib.request.urlopen(f"{place}/{page}", timeout=20) as answer:
+                with (
+                    suppress(urllib.error.HTTPError),
+                    urllib.request.urlopen(f"{place}/{page}", timeout=GUARD) as answer,
+                ):
                     pages += answer.read()
 
         sm.sweep(data, plan, tmp_path / "s", executor=client.get_executor(pure=False), progress=look)
@@ -243,10 +184,9 @@ class Deadly(Method):
 
 def test_a_candidate_that_kills_its_worker_is_found(tmp_path: Path) -> None:
     """KilledWorker means not done: the chunk is halved until the one candidate is found; the others are all made."""
-    plug = Path(__file__).parent
-    path = os.pathsep.join(filter(None, [str(plug), os.environ.get("PYTHONPATH", "")]))
+    path = os.pathsep.join([*map(str, Path(__file__).parents[:2]), os.environ.get("PYTHONPATH", "")])
     data = people()
-    plan = sm.Plan([sm.Swap(on="Age"), sm.Swap(on="Educ"), Deadly()], [sm.SmallCells()], replicates=3, seed=SEED)
+    plan = sm.Plan([sm.Swap(on="Age"), sm.Swap(on="Educ"), Deadly()], [sm.SmallCells()], seed=SEED)
     with sm.Study.begin(tmp_path / "s", data, plan) as begun:
         copy = begun.path
     with processes(tmp_path / "c", 0, failures=0) as running:
@@ -255,25 +195,25 @@ def test_a_candidate_that_kills_its_worker_is_found(tmp_path: Path) -> None:
         jobs = iter([Job(c, c.stream(SEED).key, plan.measures) for c in plan.candidates])
         with crew(running.engine, 2, None, data, copy) as (make, run):
             found = [row for batch in run_all(jobs, run, make, 2) for row in batch]
-    assert sorted(row.status for row in found) == ["failed"] * 3 + ["ok"] * 7
+    assert sorted(row.status for row in found) == ["failed"] + ["ok"] * 3
     assert all("killed every time" in row.reason for row in found if row.status == "failed")
 
 
 def test_a_lost_scheduler_gets_one_sentence_and_nothing_is_lost(
     tmp_path: Path, serial: sm.Scores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "PATIENCE", 10)
     with processes(tmp_path / "c", 1) as running:
 
         def lose(done: int, total: int) -> None:
             if done > 8 and running.scheduler.poll() is None:
+                monkeypatch.setattr(cluster, "PATIENCE", 2)
                 running.scheduler.kill()
                 running.scheduler.wait()
 
         with pytest.raises(SdcmapError, match="what was stored is kept"):
             sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine, progress=lose)
     assert len(sm.Study.open(tmp_path / "s").done()) > 8
-    assert same(sm.sweep(people(), plan_of(), tmp_path / "s", workers=1), serial)
+    assert same_rows(sm.sweep(people(), plan_of(), tmp_path / "s", workers=1), serial)
 
 
 def test_addresses(tmp_path: Path) -> None:
@@ -288,7 +228,7 @@ def test_addresses(tmp_path: Path) -> None:
 
 
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "PATIENCE", 2)
+    monkeypatch.setattr(cluster, "PATIENCE", 1)
     with pytest.raises(SdcmapError, match="no Dask scheduler answers at 127"):
         sm.sweep(people(), plan_of(1), engine="dask://127.0.0.1:9")
 
@@ -315,20 +255,15 @@ def test_tls_from_dasks_own_configuration(tmp_path: Path, serial: sm.Scores) -> 
     given |= {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
     script = tmp_path / "drive.py"
     script.write_text(
-        "import sys\nimport sdcmap as sm\nfrom sdcmap.study import cluster\nsys.path.insert(0, sys.argv[3])\n"
-        "from test_cluster import people, plan_of\ncluster.PATIENCE = 20\n"
+        "import sys\nimport sdcmap as sm\nfrom sdcmap.study import cluster\n"
+        "sys.path[:0] = sys.argv[4:]\nfrom test_cluster import people, plan_of\ncluster.PATIENCE = int(sys.argv[3])\n"
         "scores = sm.sweep(people(), plan_of(), engine=sys.argv[1])\nscores.score.write_parquet(sys.argv[2])\n"
     )
     with processes(tmp_path / "c", 1, environment=given) as running:
         assert running.address.startswith("tls://")
-        command = [
-            sys.executable,
-            str(script),
-            running.engine,
-            str(tmp_path / "score.parquet"),
-            str(Path(__file__).parent),
-        ]
-        subprocess.run(command, check=True, env={**os.environ, **given})
+        command = [sys.executable, str(script), running.engine, str(tmp_path / "score.parquet")]
+        folders = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+        subprocess.run([*command, str(GUARD), *folders], check=True, env={**os.environ, **given})
         assert pl.read_parquet(tmp_path / "score.parquet").equals(serial.score)
-        refused = subprocess.run(command, check=False, capture_output=True)
+        refused = subprocess.run([*command, "2", *folders], check=False, capture_output=True)
         assert refused.returncode and b"no Dask scheduler answers" in refused.stderr

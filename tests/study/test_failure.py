@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from dask_processes import processes
 from numpy.random import Generator
-from test_cluster import processes
 
 import sdcmap as sm
+from commands import sdcmap
+from samples import same_rows
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
+from sdcmap.study import cluster, engines
 from sdcmap.study import folder as study
 from sdcmap.study.engines import crew, run_all
 from sdcmap.study.jobs import Job
+from sizes import GUARD
 
 SDCMAP = f"{sys.executable} -m sdcmap.cli"
 
@@ -58,11 +65,6 @@ grid.rate = [0.01, 0.02]
     return tmp_path / "plan.toml"
 
 
-def rows(folder: Path) -> list[pl.DataFrame]:
-    scores = sm.Study.open(folder).scores()
-    return [scores.candidate.drop("seconds"), scores.score, scores.measure]
-
-
 @needs_mounts
 @pytest.mark.parametrize("size", ["40k", "150k", "500k"])
 def test_a_full_disk_gets_one_sentence_and_the_sweep_goes_on_when_there_is_room(
@@ -78,36 +80,41 @@ def test_a_full_disk_gets_one_sentence_and_the_sweep_goes_on_when_there_is_room(
     )
     assert "exit 2" in done.stdout, done.stderr
     assert "cannot be written" in done.stderr and "Traceback" not in done.stderr and "failed:" not in done.stderr
-    subprocess.run(f"{SDCMAP} sweep {plan} -o {tmp_path}/plain --workers 1", shell=True, check=True)
-    with_seed = sm.Plan.read(plan, seed=sm.Study.open(tmp_path / "copy").seed)
-    sm.sweep(sm.Study.open(tmp_path / "copy").data, with_seed, tmp_path / "again", workers=1)
-    assert all(a.equals(b) for a, b in zip(rows(tmp_path / "copy"), rows(tmp_path / "again"), strict=True))
+    copy = sm.Study.open(tmp_path / "copy")
+    assert same_rows(copy.scores(), sm.sweep(copy.data, sm.Plan.read(plan, seed=copy.seed), workers=1))
 
 
 @needs_mounts
 def test_a_read_only_folder_gets_one_sentence(plan: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(f"{SDCMAP} sweep {plan} -o {disk}/s --workers 1", shell=True, check=True)
+    sdcmap("sweep", plan, "-o", disk / "s", "--workers", 1)
+    commands = [
+        ["sweep", plan, "-o", disk / "s"], ["sweep", plan, "-o", disk / "new"], ["study", "repair", disk / "s"],
+        ["map", disk / "s", "-o", disk / "map.html"], ["report", disk / "s", "-o", disk / "report.html"],
+        ["mask", tmp_path / "people.csv", "--method", "Noise(on='wage')", "--seed", 1, "-o", disk / "m.study.csv"],
+    ]  # fmt: skip
+    (tmp_path / "line.py").write_text(
+        "import json, sys\nfrom commands import sdcmap\n"
+        "print(json.dumps([sdcmap(*words, code=2).stderr for words in json.loads(sys.argv[1])]))\n"
+    )
+    words = shlex.quote(json.dumps([list(map(str, command)) for command in commands]))
     frozen = f"mount --bind {disk} {disk} && mount -o remount,ro,bind {disk}"
-    for command in (
-        f"sweep {plan} -o {disk}/s", f"sweep {plan} -o {disk}/new", f"study repair {disk}/s",
-        f"map {disk}/s -o {disk}/map.html", f"report {disk}/s -o {disk}/report.html",
-        f"mask {tmp_path}/people.csv --method 'Noise(on=\"wage\")' --seed 1 -o {disk}/m.study.csv",
-    ):  # fmt: skip
-        done = _private(f"{frozen} && {SDCMAP} {command}")
-        assert done.returncode == 2, (command, done.stderr)
-        assert done.stderr.startswith("error: ") and "Read-only" in done.stderr, (command, done.stderr)
+    path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    done = _private(f"{frozen} && {sys.executable} {tmp_path}/line.py {words}", PYTHONPATH=path)
+    assert done.returncode == 0, done.stderr
+    for command, sentence in zip(commands, json.loads(done.stdout), strict=True):
+        assert sentence.startswith("error: ") and "Read-only" in sentence, (command, sentence)
 
 
 @needs_mounts
 def test_a_release_on_a_full_disk_leaves_nothing(plan: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(f"{SDCMAP} sweep {plan} -o {tmp_path}/s --workers 1", shell=True, check=True)
-    found = sm.Study.open(tmp_path / "s").scores().candidate.filter(pl.col("method").str.contains("Swap"))["id"][0]
+    sdcmap("sweep", plan, "-o", tmp_path / "s", "--workers", 1)
+    candidate = sm.Study.open(tmp_path / "s").scores().candidate.filter(pl.col("method").str.contains("Swap"))["id"][0]
     done = _private(
-        f"mount -t tmpfs -o size=60k tmpfs {disk} && {SDCMAP} release {tmp_path}/s {found} -o {disk}/public"
+        f"mount -t tmpfs -o size=60k tmpfs {disk} && {SDCMAP} release {tmp_path}/s {candidate} -o {disk}/public"
         f" --max-risk 1; echo exit $?; ls -A {disk}"
     )
     assert "exit 2" in done.stdout or "exit 3" in done.stdout, done.stderr
@@ -116,29 +123,33 @@ def test_a_release_on_a_full_disk_leaves_nothing(plan: Path, tmp_path: Path) -> 
 
 @dataclass(frozen=True)
 class Greedy(Method):
-    """Takes more memory than its worker has."""
+    """Takes more memory than its worker has, and holds it until somebody notices."""
 
     on: tuple[str, ...] = ("wage",)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        taken = [np.ones(2**24) for _ in range(40)]
+        taken = [np.ones(2**24) for _ in range(8)]  # 1 GiB
+        time.sleep(GUARD)
         return data.change(None, {"wage": data.numbers("wage") + len(taken)})
 
 
-def test_a_dask_worker_out_of_memory_is_not_done(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_dask_worker_out_of_memory_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "ALONE", 2)
+    monkeypatch.setattr(cluster, "PATIENCE", GUARD)
     pytest.importorskip("distributed", reason="a Dask cluster needs: pip install 'sdcmap[dask]'")
     data = sm.demo.population(300, seed=1)
     plan = sm.Plan([sm.Swap(on="Age"), Greedy()], [sm.SmallCells()], seed=2**140)
     with sm.Study.begin(tmp_path / "s", data, plan) as begun:
         copy = begun.path
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]))
+    path = os.pathsep.join([*map(str, Path(__file__).parents[:2]), os.environ.get("PYTHONPATH", "")])
     with processes(tmp_path / "c", 0, "--memory-limit", "600MB", failures=0) as running:
         running.add_worker(PYTHONPATH=path)
         jobs = iter([Job(c, c.stream(plan.seed).key, plan.measures) for c in plan.candidates])
         with crew(running.engine, 1, None, data, copy) as (make, run):
-            found = {row.method: row.status for batch in run_all(jobs, run, make, 1) for row in batch}
-    greedy = next(status for method, status in found.items() if "Greedy" in method)
-    assert greedy == "failed" and sorted(found.values()) == ["failed", "ok", "ok"]
+            status = {row.method: row.status for batch in run_all(jobs, run, make, 1) for row in batch}
+    greedy = next(ended for method, ended in status.items() if "Greedy" in method)
+    assert greedy == "failed" and sorted(status.values()) == ["failed", "ok", "ok"]
 
 
 def test_memory_that_cannot_be_had_is_a_failed_candidate_with_its_place() -> None:

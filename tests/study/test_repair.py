@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import sdcmap as sm
+from samples import rows
 from sdcmap.cli import app
 from sdcmap.errors import StudyDamaged
 from sdcmap.study.jobs import OutsideFile, ScoreRow
@@ -36,10 +37,6 @@ def study(data: sm.Microdata, tmp_path: Path) -> Path:
     connection.execute("pragma wal_checkpoint(truncate)")
     connection.close()
     return tmp_path / "s"
-
-
-def rows(scores: sm.Scores) -> tuple[pl.DataFrame, ...]:
-    return scores.candidate.drop("seconds"), scores.score, scores.measure
 
 
 def damage(file: Path, how: str) -> int:

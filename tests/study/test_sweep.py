@@ -9,12 +9,12 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -22,6 +22,7 @@ import pytest
 from numpy.random import Generator
 
 import sdcmap as sm
+from samples import same_rows
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
@@ -30,6 +31,8 @@ from sdcmap.study.folder import Study
 from sdcmap.study.jobs import Job
 from sdcmap.study.sweeping import cost_guess
 from sdcmap.study.worker import run_here
+from sizes import GUARD
+from waiting import until
 
 MEASURES = [sm.SmallCells(), sm.Hellinger(), sm.IL1s()]
 
@@ -48,21 +51,12 @@ def plan_of(*, replicates: int = 4, measures: list[Measure] | None = None, seed:
     return sm.Plan(methods, measures or MEASURES, replicates=replicates, seed=seed)
 
 
-def rows(scores: sm.Scores) -> tuple[pl.DataFrame, ...]:
-    """Everything but `seconds`."""
-    return scores.candidate.drop("seconds"), scores.score, scores.measure
-
-
-def same(first: sm.Scores, second: sm.Scores) -> bool:
-    return all(a.equals(b) for a, b in zip(rows(first), rows(second), strict=True))
-
-
 def test_rows_are_the_same_whatever_the_engine(people: Microdata, tmp_path: Path) -> None:
     serial = sm.sweep(people, plan_of(), workers=1)
-    assert same(serial, sm.sweep(people, plan_of(), engine="threads", workers=3))
-    assert same(serial, sm.sweep(people, plan_of(), tmp_path / "study", engine="processes", workers=2))
+    assert same_rows(serial, sm.sweep(people, plan_of(), engine="threads", workers=3))
+    assert same_rows(serial, sm.sweep(people, plan_of(), tmp_path / "study", engine="processes", workers=2))
     with ThreadPoolExecutor(2) as pool:
-        assert same(serial, sm.sweep(people, plan_of(), executor=pool))
+        assert same_rows(serial, sm.sweep(people, plan_of(), executor=pool))
     status = dict(serial.candidate.group_by("status").len().iter_rows())
     assert status == {"ok": 57 - status["infeasible"], "infeasible": status["infeasible"]}
     assert serial.score.columns == ["candidate", "measure", "value", "se", "parts", "status", "reason"]
@@ -72,9 +66,9 @@ def test_rows_are_the_same_whatever_the_engine(people: Microdata, tmp_path: Path
 
 
 def test_an_interrupted_sweep_goes_on_to_the_same_rows(people: Microdata, tmp_path: Path) -> None:
-    plan = plan_of(replicates=60)
+    plan = plan_of(replicates=15)
     whole = sm.sweep(people, plan, workers=1)
-    for stop_after in (1, 7, 100, 300):
+    for stop_after in (1, 7, 100):
 
         def stop(done: int, total: int, limit: int = stop_after) -> None:
             if done >= limit:
@@ -84,7 +78,7 @@ def test_an_interrupted_sweep_goes_on_to_the_same_rows(people: Microdata, tmp_pa
             sm.sweep(people, plan, tmp_path / "study", workers=1, progress=stop)
         kept = Study.open(tmp_path / "study").connection.execute("select count(*) from candidate").fetchone()[0]
         assert stop_after <= kept < plan.count
-    assert same(whole, sm.sweep(people, plan, tmp_path / "study", workers=2))
+    assert same_rows(whole, sm.sweep(people, plan, tmp_path / "study", workers=2))
 
 
 def test_adding_a_measure_or_a_method_computes_only_what_is_missing(people: Microdata, tmp_path: Path) -> None:
@@ -148,21 +142,37 @@ def test_one_failing_candidate_never_ends_the_sweep(people: Microdata) -> None:
     assert "fewer than 2 values" in undefined["reason"][0]
 
 
-def test_a_candidate_that_kills_its_worker_is_found(people: Microdata) -> None:
-    plan = sm.Plan(
-        [sm.grid(sm.Noise, on="wage", variance=[0.1 * i for i in range(1, 8)]), Bad(how="exit")], MEASURES, replicates=3
-    )
-    jobs = (Job(c, c.stream(plan.seed).key, tuple(plan.measures)) for c in plan.candidates)
+class Fragile(Executor):
+    """A pool that one candidate breaks, as a process that dies does; nothing of its chunk comes back."""
 
-    found = [
-        row
-        for batch in run_all(jobs, partial(run_here, people), partial(make_executor, "processes", 2), 2)
-        for row in batch
-    ]
-    assert len(found) == len({row.id for row in found}) == plan.count
-    dead = [row for row in found if row.status != "ok"]
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        if any(isinstance(job.candidate.method, Bad) for job in args[0]):
+            future.set_exception(BrokenExecutor())
+        else:
+            future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def jobs_of(plan: sm.Plan) -> Iterator[Job]:
+    return (Job(c, c.stream(plan.seed).key, tuple(plan.measures)) for c in plan.candidates)
+
+
+def test_chunks_are_halved_until_the_candidates_that_break_the_pool_are_found(people: Microdata) -> None:
+    noise = sm.grid(sm.Noise, on="wage", variance=[0.1 * i for i in range(1, 8)])
+    plan = sm.Plan([noise, Bad(how="exit")], MEASURES, replicates=3)
+    rows = [row for batch in run_all(jobs_of(plan), partial(run_here, people), Fragile, 2) for row in batch]
+    assert len(rows) == len({row.id for row in rows}) == plan.count
+    dead = [row for row in rows if row.status != "ok"]
     assert len(dead) == 3
     assert all(row.reason == KILLED and "Bad" in row.method for row in dead)
+
+
+def test_a_candidate_that_kills_its_worker_is_found(people: Microdata) -> None:
+    plan = sm.Plan([sm.Noise(on="wage"), Bad(how="exit")], MEASURES[:1])
+    pool = partial(make_executor, "processes", 2)
+    rows = [row for batch in run_all(jobs_of(plan), partial(run_here, people), pool, 2) for row in batch]
+    assert sorted((row.status, row.reason) for row in rows) == [("failed", KILLED), ("ok", ""), ("ok", "")]
 
 
 def test_infinity_is_a_status_never_a_number(people: Microdata, tmp_path: Path) -> None:
@@ -196,7 +206,7 @@ def test_a_script_without_a_stated_seed_goes_on_with_the_studys(people: Microdat
     assert first.seed != again.seed
     one = sm.sweep(people, first, tmp_path / "study", workers=1)
     two = sm.sweep(people, again, tmp_path / "study", workers=1)
-    assert same(one, two)
+    assert same_rows(one, two)
     assert again.seed == first.seed
 
 
@@ -293,11 +303,17 @@ def test_a_full_disk_keeps_what_was_stored(people: Microdata, tmp_path: Path) ->
 SCRIPT = """
 import sys
 import sdcmap as sm
+
+def report(done, total):
+    print(done, flush=True)
+    if done > 100:
+        sys.stdin.readline()  # the signal comes here, with workers at work
+
 if __name__ == "__main__":
     data = sm.demo.population(3000, seed=2)
     plan = sm.Plan(sm.grid(sm.Swap, on=sm.subsets(data.keys, 1, 2), rate=[.05, .1]),
-                   [sm.SmallCells(), sm.Hellinger()], replicates=int(sys.argv[2]), seed=5)
-    sm.sweep(data, plan, sys.argv[1], workers=2, progress=lambda done, total: print(done, flush=True))
+                   [sm.SmallCells(), sm.Hellinger()], replicates=20, seed=5)
+    sm.sweep(data, plan, sys.argv[1], workers=2, progress=report)
 """
 
 
@@ -305,16 +321,14 @@ if __name__ == "__main__":
 def test_a_stopped_or_killed_sweep_leaves_a_valid_study_and_no_process(tmp_path: Path, how: signal.Signals) -> None:
     script, folder = tmp_path / "script.py", tmp_path / "study"
     script.write_text(SCRIPT)
-    command = [sys.executable, script, folder, "400"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as run:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, script, folder], text=True, start_new_session=True, **pipes) as run:
         assert run.stdout is not None
         for line in run.stdout:
             if int(line) > 100:
                 break
         run.send_signal(how)
-        assert run.wait(30) != 0
+        assert run.wait(GUARD) != 0
     study = Study.open(folder)
     done = study.connection.execute("select count(*) from candidate").fetchone()[0]
     assert 100 <= done < study.plan.count
@@ -322,16 +336,11 @@ def test_a_stopped_or_killed_sweep_leaves_a_valid_study_and_no_process(tmp_path:
     made = study.connection.execute("select count(*) from candidate where status = 'ok'").fetchone()[0]
     assert scored == 2 * made
     study.connection.close()
-    for _ in range(100):
-        left = subprocess.run(["pgrep", "-g", str(run.pid)], capture_output=True, text=True).stdout.split()
-        if not left:
-            break
-        time.sleep(0.1)
-    assert not left
+    until(lambda: subprocess.run(["pgrep", "-g", str(run.pid)], stdout=subprocess.DEVNULL).returncode, "their end")
     data = sm.demo.population(3000, seed=2)
     methods = sm.grid(sm.Swap, on=sm.subsets(data.keys, 1, 2), rate=[0.05, 0.1])
     plan = sm.Plan(methods, [sm.SmallCells(), sm.Hellinger()], replicates=3, seed=5)
-    assert same(sm.sweep(data, plan, folder, workers=1), sm.sweep(data, plan, workers=1))
+    assert same_rows(sm.sweep(data, plan, folder, workers=1), sm.sweep(data, plan, workers=1))
 
 
 def test_a_script_without_its_guard_gets_one_clear_sentence(tmp_path: Path) -> None:
@@ -344,7 +353,7 @@ def test_a_script_without_its_guard_gets_one_clear_sentence(tmp_path: Path) -> N
         sm.sweep(data, plan, workers=2)
     """)
     )
-    result = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=GUARD)
     assert result.returncode == 1
     assert 'Put the call under `if __name__ == "__main__":`' in result.stderr.splitlines()[-1]
     assert result.stderr.count("Traceback") == 1
@@ -357,7 +366,7 @@ def test_progress_and_the_cost_guess(people: Microdata) -> None:
     assert seen[0][0] == 0
     assert seen[-1] == (plan.count, plan.count)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert 0 < cost_guess(people, plan) < 60
+    assert cost_guess(people, plan) > 0
 
 
 def test_an_unknown_engine(people: Microdata) -> None:

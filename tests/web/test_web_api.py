@@ -7,7 +7,6 @@ import io
 import shutil
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +15,16 @@ from typing import Any
 import httpx
 import polars as pl
 import pytest
-from webroom import KEYS, ROLES, decided, people, plan_of, served, swept
+from webroom import KEYS, ROLES, decided, endless_plan, people, plan_of, served, swept
 
 import sdcmap as sm
 from sdcmap.explore.looking import class_sizes, source_of, telling_sets
 from sdcmap.methods import METHODS
 from sdcmap.web import pages
 from sdcmap.web.room import Room
+from waiting import until
+
+pytestmark = pytest.mark.xdist_group("web_api")
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +46,13 @@ def ok(answer: Any, status: int = 200) -> Any:
     return answer.json()
 
 
+def status_of(client: httpx.Client, name: str) -> dict[str, Any]:
+    return dict(ok(client.get(f"/api/studies/{name}/sweep")))
+
+
 def wait_for(client: httpx.Client, name: str, *states: str) -> dict[str, Any]:
-    for _ in range(600):
-        status = ok(client.get(f"/api/studies/{name}/sweep"))
-        if status["state"] in states:
-            return dict(status)
-        time.sleep(0.1)
-    raise AssertionError(f"the sweep never was {states}: {status}")
+    until(lambda: status_of(client, name)["state"] in states, f"a sweep that is {states}")
+    return status_of(client, name)
 
 
 # ---- the whole line -------------------------------------------------------------------------------------------
@@ -198,7 +200,7 @@ def test_an_endless_plan_is_refused_unread(client: httpx.Client) -> None:
 
 
 def test_a_sweep_pauses_goes_on_and_has_one_writer(client: httpx.Client, folder: Path) -> None:
-    plan = plan_of(folder, replicates=150)
+    plan = endless_plan(folder)
     (folder / "long.toml").write_text(plan.toml())
     assert ok(client.get("/api/studies/long/sweep"))["state"] == "not begun"
     ok(client.put("/api/studies/long/sweep", json={"state": "running"}))
@@ -206,10 +208,7 @@ def test_a_sweep_pauses_goes_on_and_has_one_writer(client: httpx.Client, folder:
     assert second.status_code == 409 and "running already" in second.json()["error"]
     refused = client.put("/api/studies/long/plan", json={"toml": plan.toml()})
     assert refused.status_code == 409 and "pause it" in refused.json()["error"]
-    for _ in range(300):
-        if ok(client.get("/api/studies/long/sweep"))["done"] > 20:
-            break
-        time.sleep(0.1)
+    until(lambda: status_of(client, "long")["done"] > 20, "the first candidates")
     paused = ok(client.put("/api/studies/long/sweep", json={"state": "paused"}))
     assert paused["state"] == "paused" and 20 < paused["done"] < paused["total"]
     kept = sm.Study.open(folder / "long")

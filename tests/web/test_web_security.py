@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import os
+import random
 import socket
 import stat
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,7 +19,7 @@ from typing import Any
 import httpx
 import polars as pl
 import pytest
-from webroom import HEAD, TOKEN, Server, people, plan_of, served, swept
+from webroom import HEAD, TOKEN, Server, endless_plan, people, served, swept
 
 import sdcmap as sm
 from sdcmap.errors import SchemaError
@@ -28,8 +27,12 @@ from sdcmap.files.weighing import cells_of, check_decoded
 from sdcmap.web import safety, server
 from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
+from sizes import GUARD
+from waiting import until
 
+pytestmark = pytest.mark.xdist_group("web_security")
 SMALL = 1 << 20
+NOISE = random.Random(1).randbytes(400)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +79,7 @@ def addresses() -> list[tuple[str, str]]:
 
 
 def test_without_the_token_every_request_gets_401(client: httpx.Client) -> None:
-    stranger = httpx.Client(base_url=client.base_url, timeout=60)
+    stranger = httpx.Client(base_url=client.base_url, timeout=GUARD)
     with stranger:
         for method, path in addresses():
             for head in (
@@ -91,7 +94,7 @@ def test_without_the_token_every_request_gets_401(client: httpx.Client) -> None:
 
 
 def test_the_token_goes_into_a_strict_cookie_and_out_of_the_address(client: httpx.Client) -> None:
-    with httpx.Client(base_url=client.base_url, timeout=60) as visitor:
+    with httpx.Client(base_url=client.base_url, timeout=GUARD) as visitor:
         first = visitor.get(f"/studies/cps/map?by=mean&token={TOKEN}")
         assert (first.status_code, first.headers["location"]) == (303, "/studies/cps/map?by=mean")
         cookie = first.headers["set-cookie"].split("; ")
@@ -105,7 +108,7 @@ def test_writes_come_from_this_sites_own_pages(client: httpx.Client) -> None:
     own = f"http://{client.base_url.netloc.decode()}"
     cookie = {"cookie": f"sdcmap={TOKEN}"}
     body: dict[str, Any] = {"json": {"toml": ""}}
-    with httpx.Client(base_url=client.base_url, timeout=60) as browser:
+    with httpx.Client(base_url=client.base_url, timeout=GUARD) as browser:
         assert browser.post("/api/plans", headers=cookie | {"origin": own}, **body).status_code == 200
         for origin in (
             "http://evil.example",
@@ -272,7 +275,7 @@ def test_a_bomb_whose_header_tells_no_number_of_records_is_weighed_by_reading_it
 
 def test_what_is_no_parquet_is_refused_and_leaves_nothing(client: httpx.Client, folder: Path) -> None:
     before = sorted(folder.iterdir())
-    for name, content in (("odd.parquet", b"PAR1" + os.urandom(400) + b"PAR1"), ("odd.sav", b"$FL2" + os.urandom(400))):
+    for name, content in (("odd.parquet", b"PAR1" + NOISE + b"PAR1"), ("odd.sav", b"$FL2" + NOISE)):
         answer = upload(client, name, content)
         assert answer.status_code == 422 and "cannot be read" in answer.text, answer.text
     assert "empty" in upload(client, "odd.dta", b"").text
@@ -292,7 +295,7 @@ def test_a_request_that_comes_too_slowly_is_cut_off(folder: Path, monkeypatch: p
     }  # fmt: skip
 
     async def never() -> dict[str, Any]:
-        await asyncio.sleep(60)
+        await asyncio.sleep(GUARD)
         return {}
 
     async def send(message: Any) -> None:
@@ -305,9 +308,10 @@ def test_a_request_that_comes_too_slowly_is_cut_off(folder: Path, monkeypatch: p
 def test_a_connection_that_asks_nothing_is_closed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
     with served(Room(folder)) as client, socket.create_connection((client.base_url.host, client.base_url.port)) as slow:
-        slow.settimeout(20)
+        slow.settimeout(GUARD)
         slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
         assert slow.recv(100) == b""
+        monkeypatch.setattr(server, "HEADER_SECONDS", GUARD)  # for those who come later
         assert client.get("/").status_code == 200
 
 
@@ -335,7 +339,7 @@ def test_the_process_prints_its_address_first_and_no_value_or_seed_ever(tmp_path
     running = Server.start(tmp_path)
     try:
         assert running.address.startswith("http://127.0.0.1:") and len(running.token) >= 32
-        with httpx.Client(base_url=running.base, headers=running.head, timeout=60) as client:
+        with httpx.Client(base_url=running.base, headers=running.head, timeout=GUARD) as client:
             value = str(pl.read_csv(tmp_path / "people.csv")["total"][7])
             assert client.get("/").status_code == 200
             client.post("/api/looks", json={"file": "people.csv"})
@@ -355,7 +359,7 @@ def test_the_process_prints_its_address_first_and_no_value_or_seed_ever(tmp_path
 def test_what_comes_in_is_private(tmp_path: Path) -> None:
     running = Server.start(tmp_path)
     try:
-        with httpx.Client(base_url=running.base, headers=running.head, timeout=60) as client:
+        with httpx.Client(base_url=running.base, headers=running.head, timeout=GUARD) as client:
             assert upload(client, "a.csv", b"a,b\n1,2\n3,4\n").status_code == 201
     finally:
         running.end()
@@ -372,7 +376,7 @@ def test_without_fastapi_one_sentence_says_what_to_install() -> None:
     script = (
         "import sys; sys.modules['fastapi'] = None; sys.argv = ['sdcmap', 'serve']; from sdcmap.cli import main; main()"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=GUARD)
     assert done.returncode == 2
     assert done.stderr == "error: the workbench needs: pip install 'sdcmap[web]'\n"
 
@@ -381,32 +385,29 @@ def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         command = [sys.executable, "-m", "sdcmap.cli", "serve", "--folder", str(tmp_path), "--port", str(port)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=GUARD)
     assert done.returncode == 2 and done.stderr.startswith(f"error: 127.0.0.1:{port} cannot be listened at")
 
 
 def test_a_sweep_ends_with_its_server_and_the_next_one_goes_on(tmp_path: Path) -> None:
     people(tmp_path)
-    (tmp_path / "long.toml").write_text(plan_of(tmp_path, replicates=3000).toml())
+    (tmp_path / "long.toml").write_text(endless_plan(tmp_path).toml())
 
     def done(client: httpx.Client) -> dict[str, Any]:
         return dict(client.get("/api/studies/long/sweep").json())
 
     first = Server.start(tmp_path)
-    with httpx.Client(base_url=first.base, headers=first.head, timeout=60) as client:
+    with httpx.Client(base_url=first.base, headers=first.head, timeout=GUARD) as client:
         client.put("/api/studies/long/sweep", json={"state": "running"})
-        while done(client)["done"] < 5:
-            time.sleep(0.1)
+        until(lambda: done(client)["done"] >= 5, "the first candidates")
     first.process.kill()
     first.process.communicate()
     second = Server.start(tmp_path)
     try:
-        with httpx.Client(base_url=second.base, headers=second.head, timeout=60) as client:
+        with httpx.Client(base_url=second.base, headers=second.head, timeout=GUARD) as client:
             before = done(client)["done"]
             assert before >= 5
-            while (status := done(client))["done"] <= before:
-                assert status["state"] in ("running", "running elsewhere", "stopped")
-                time.sleep(0.1)
+            until(lambda: done(client)["done"] > before, "more candidates")
             assert client.put("/api/studies/long/sweep", json={"state": "paused"}).status_code == 200
             assert done(client)["state"] == "paused"
     finally:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from sdcmap.explore.looking import source_of
 from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
 from sdcmap.web.server import Impatient
+from sizes import GUARD
 
 TOKEN = "t" * 32
 HEAD = {"authorization": f"Bearer {TOKEN}"}
@@ -39,15 +40,22 @@ def people(folder: Path, rows: int = 800) -> Path:
     return sm.write(sm.demo.population(rows, seed=8), folder / "people.csv")
 
 
-def plan_of(folder: Path, *, replicates: int = 3, rates: tuple[float, ...] = (0.05, 0.2)) -> sm.Plan:
+def plan_of(
+    folder: Path, *, replicates: int = 3, rates: tuple[float, ...] = (0.05, 0.2), measures: Sequence[sm.Measure] = ()
+) -> sm.Plan:
     """A small plan whose rule some candidates pass and some do not."""
     source = source_of("people.csv", ROLES, {})
     data = source.read(folder)
     limit = round(0.95 * sm.score(data, data, sm.SmallCells())["SmallCells"].value, 4)
     return sm.Plan(
-        sm.grid(sm.Swap, on=sm.subsets(KEYS, 1, 2), rate=list(rates)), [sm.SmallCells(), sm.Hellinger()],
+        sm.grid(sm.Swap, on=sm.subsets(KEYS, 1, 2), rate=list(rates)), [sm.SmallCells(), sm.Hellinger(), *measures],
         replicates=replicates, rule=sm.Threshold(risk=limit), data=source, seed=(1 << 200) + 7,
     )  # fmt: skip
+
+
+def endless_plan(folder: Path) -> sm.Plan:
+    """A plan whose sweep is never over while a test looks on: few candidates, so that counting them is quick, each slow."""
+    return plan_of(folder, replicates=100, measures=[sm.utility.QueryError(queries=20_000)])
 
 
 def decided(folder: Path, name: str = "known") -> sm.Plan:
@@ -96,7 +104,9 @@ def served(room: Room, **client: Any) -> Iterator[httpx.Client]:
             assert thread.is_alive()
             time.sleep(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", **({"headers": HEAD, "timeout": 60} | client)) as made:
+        with httpx.Client(
+            base_url=f"http://127.0.0.1:{port}", **({"headers": HEAD, "timeout": GUARD} | client)
+        ) as made:
             yield made
     finally:
         server.should_exit = True
@@ -119,7 +129,7 @@ class Server:
             env=os.environ | {"SDCMAP_LEDGER": str(folder / ".ledger")},
         )  # fmt: skip
         assert process.stdout is not None
-        ready, _, _ = select.select([process.stdout], [], [], 60)
+        ready, _, _ = select.select([process.stdout], [], [], GUARD)
         assert ready, "the server printed nothing"
         return Server(folder, process, process.stdout.readline().strip())
 
@@ -139,5 +149,5 @@ class Server:
         """Stop it; what it printed besides its address."""
         if self.process.poll() is None:
             self.process.send_signal(how)
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=GUARD)
         return out, err

@@ -16,14 +16,13 @@ import numpy as np
 import polars as pl
 import pyreadstat
 import pytest
-from test_release import ROLES, SWAP_AND_NOISE, chosen, failed, ledger, people, persons, plan_of, run_example
+from notes import run_example
 
 import sdcmap as sm
+from samples import ROLES, SWAP_AND_NOISE, chosen, failed, people, plan_of
 from sdcmap.bundle import release, releasing
 from sdcmap.bundle.ledger import Ledger
 from sdcmap.study.plan import Candidate
-
-__all__ = ["ledger", "persons"]  # fixtures
 
 LABELS = {"sex": {1: "woman", 2: "man", 3: "emptied category"}, "income": {-7: "refused", -8: "not asked"}}
 
@@ -219,8 +218,9 @@ def run_script(tmp_path: Path, begin: str) -> subprocess.CompletedProcess[str]:
     """Release the people of these tests in a process of its own, after the lines `begin`."""
     script = f"""
         import sys
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
-        from test_release import *
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        from samples import *
+        from sdcmap.bundle import release
         persons = sm.read(people(20_000), **ROLES)
         plan = plan_of(SWAP_AND_NOISE)
         found = release(persons, plan, chosen(plan), ledger={str(tmp_path / "ledger")!r})

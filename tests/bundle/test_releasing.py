@@ -14,74 +14,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from notes import run_example
 
 import sdcmap as sm
+from samples import ROLES, SEED, SWAP_AND_NOISE, chosen, people, plan_of
 from sdcmap.bundle import Check, Release, release
 from sdcmap.study.plan import Candidate
-
-SEED = 0x9F3C5A7719E2D4B86A0F1C3E5D7B9A2C4E6F80123456789ABCDEF0123456789B  # 256 bits
-KEYS, WEIGHTS = ["age", "sex", "region"], [100.5, 200.25, 300.0]
-
-
-def people(rows: int = 600, seed: int = 1) -> pl.DataFrame:
-    """Persons with everything a release must look after."""
-    rng = np.random.default_rng(seed)
-    return pl.DataFrame(
-        {
-            "pid": [f"P{number:05d}" for number in rng.permutation(rows)],
-            "hh": 7000 + np.sort(rng.integers(0, rows // 2, rows)),
-            "psu": rng.choice(["north-7", "south-3", "west-9"], rows),
-            "age": rng.integers(18, 60, rows),
-            "sex": rng.choice(["f", "m"], rows),
-            "region": pl.Series(rng.choice(["A", "B", "C"], rows), dtype=pl.Enum(["A", "B", "C", "Emptied"])),
-            "income": 10 * rng.integers(50, 9000, rows),
-            "rent": rng.integers(20_000, 90_000, rows) / 100,
-            "w": rng.choice(WEIGHTS, rows),
-        }
-    )
-
-
-ROLES: dict[str, Any] = {
-    "keys": KEYS, "sensitive": ["income", "rent"], "identifiers": "pid", "weight": "w", "household": "hh",
-    "stratum": "psu", "kinds": {"age": "ordinal"},
-}  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A ledger of the test's own."""
-    monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "ledger"))
-    return tmp_path / "ledger"
-
-
-@pytest.fixture
-def persons() -> sm.Microdata:
-    return sm.read(people(), **ROLES)
-
-
-def plan_of(*methods: sm.Method, **parts: Any) -> sm.Plan:
-    """A plan whose line (SmallCells at most 0.9) everything passes, unless stated otherwise."""
-    given: dict[str, Any] = {"rule": sm.Threshold(risk=0.9), "seed": SEED, "replicates": 2} | parts
-    measures = given.pop("measures", [sm.SmallCells(on=KEYS), sm.Hellinger(), sm.IL1s(on=["income"])])
-    return sm.Plan(list(methods), measures, **given)
-
-
-def chosen(plan: sm.Plan, place: int = 0) -> Candidate:
-    """The first draw of a plan's method, `Identity` not counted."""
-    return Candidate(plan.expanded[1 + place])
-
-
-SWAP_AND_NOISE = sm.Chain([sm.Swap(on=["region"], rate=0.2), sm.Noise(on=["income", "rent"], variance=0.3)])
 
 
 @pytest.fixture
 def written(persons: sm.Microdata, tmp_path: Path) -> Path:
     plan = plan_of(SWAP_AND_NOISE)
     return release(persons, plan, chosen(plan)).write(tmp_path / "public")
-
-
-def failed(found: Release) -> dict[str, str]:
-    return {check.name: check.sentence for check in found.check() if not check.passed}
 
 
 # ---- what is written ------------------------------------------------------------------------------------------
@@ -206,14 +150,6 @@ def test_the_example_runs(persons: sm.Microdata, tmp_path: Path, weight: bool) -
     plan = plan_of(SWAP_AND_NOISE)
     folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
     assert run_example(folder) > 100
-
-
-def run_example(folder: Path) -> float:
-    """The example of the note, run as a data user would."""
-    code = re.search(r"```python\n(.*?)```", (folder / "note.md").read_text(), re.DOTALL)
-    assert code is not None and code[1] == json.loads((folder / "note.json").read_text())["example"]
-    done = subprocess.run([sys.executable, "-c", code[1]], cwd=folder, capture_output=True, text=True, check=True)
-    return float(done.stdout)
 
 
 def test_an_example_without_numbers_counts_categories(tmp_path: Path) -> None:

@@ -13,15 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import Generator
-from test_release import KEYS, ROLES, SWAP_AND_NOISE, chosen, failed, ledger, people, persons, plan_of
 
 import sdcmap as sm
+from samples import KEYS, ROLES, SWAP_AND_NOISE, chosen, failed, people, plan_of
 from sdcmap.bundle import release, releasing
 from sdcmap.bundle.granularity import granularity, like_the_original
 from sdcmap.data.schema import Variable
 from sdcmap.study.plan import Candidate
-
-__all__ = ["ledger", "persons"]  # fixtures
 
 
 # ---- identifiers and roles ------------------------------------------------------------------------------------
@@ -171,7 +169,7 @@ class Dice(sm.Measure):
 def test_a_sampled_measure_is_drawn_anew_for_the_release(persons: sm.Microdata) -> None:
     """A candidate chosen for its lucky draw is not released on the strength of that draw."""
     plan = plan_of(SWAP_AND_NOISE, measures=[Dice(), sm.Hellinger()], rule=sm.Threshold(risk=2.0))
-    swept = sm.sweep(persons, plan, workers=1).column("test_release_checks:Dice").filter(pl.col("replicate") == 0)
+    swept = sm.sweep(persons, plan, workers=1).column("test_checks:Dice").filter(pl.col("replicate") == 0)
     said = {check.sentence for check in release(persons, plan, chosen(plan)).check() if check.name == "risk"}
     lucky = [f"is {value:.4g}," for value in swept["value"]]
     assert len(said) == 1 and not any(value in sentence for sentence in said for value in lucky)

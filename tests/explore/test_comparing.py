@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from sdcmap.explore.trial_plan import TrialPlan, trial_plan
 from sdcmap.methods import METHODS
 from sdcmap.methods.round import handy
 from sdcmap.study.plan import Plan
+
+pytestmark = pytest.mark.xdist_group("compare")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +71,7 @@ def test_a_file_with_every_role_has_every_method(tried: tuple[sm.Microdata, Tria
 def test_every_candidate_is_on_the_map(tried: tuple[sm.Microdata, TrialPlan]) -> None:
     """Masked, recoded, suppressed, sampled and synthetic files have a value on both axes."""
     data, found = tried
-    scores = sm.sweep(data, found.plan, workers=1)
+    scores = sm.sweep(data, replace(found.plan, seed=7), workers=1)
     made = scores.candidate.filter(pl.col("status") == "ok")
     assert set(scores.candidate["status"]) <= {"ok", "infeasible"}
     assert all(scores.candidate.filter(pl.col("status") == "infeasible")["reason"])
@@ -243,13 +246,3 @@ def test_compare_takes_the_columns_that_were_named(folder: Path, tmp_path: Path)
     assert plan.data.read(tmp_path / "out").names == ("Age", "Sex", "wage")
     wrong = run(folder / "people.csv", *arguments, "--risk", "Closest", "-o", tmp_path / "b")
     assert "Did you mean 'ClosestRecord'" in str(wrong.exception)
-
-
-# ---- the conformance page --------------------------------------------------------------------------------------
-def test_every_test_on_the_conformance_page_exists() -> None:
-    root = Path(__file__).resolve().parents[1]
-    page = (root.parent / "docs" / "conformance.md").read_text(encoding="utf-8")
-    source = {file.stem: file.read_text(encoding="utf-8") for file in root.rglob("test_*.py")}
-    named = [word for word in page.replace("`", " ").split() if "::" in word]
-    assert len(named) > 30
-    assert [one for one in named if f"def {one.split('::')[1]}(" not in source.get(one.split("::")[0], "")] == []

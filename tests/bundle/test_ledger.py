@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from test_release import ROLES, SWAP_AND_NOISE, chosen, failed, ledger, people, persons, plan_of
 
 import sdcmap as sm
+from samples import ROLES, SWAP_AND_NOISE, chosen, failed, people, plan_of
 from sdcmap.bundle import release
 from sdcmap.bundle.earlier import joint_view
 from sdcmap.bundle.ledger import Ledger
 from sdcmap.bundle.sketch import SKETCH_SIZE, fingerprints, overlaps, sketch_of
 from sdcmap.study.plan import Candidate
-
-__all__ = ["ledger", "persons"]  # fixtures
 
 KEY = b"k" * 32
 MANY = [sm.Noise(on=["income"], variance=v) for v in (0.3, 0.31, 0.32, 0.33)]

@@ -22,9 +22,10 @@ from sdcmap.core.streams import Stream
 from sdcmap.corrections.estimates import Group, Records, estimate_moments
 from sdcmap.corrections.formula import parse_formula
 from sdcmap.kernels.statistics.wick import Wick
+from sizes import size
 
 RNG = np.random.default_rng(12)
-FILES = 300
+FILES = size(150, 300)
 BAND = 4 * np.sqrt(0.95 * 0.05 / FILES)  # 4 standard deviations of a binomial share
 
 
@@ -89,7 +90,8 @@ def sample(rng: np.random.Generator, n: int = 700) -> sm.Microdata:
 )
 def test_confidence_intervals_cover(method: sm.Method, options: dict[str, Any]) -> None:
     """95 % intervals of means, covariances, correlations, coefficients and the interaction hold the population's value in
-    95 % of 300 files of 700 records: within 4 binomial standard deviations (5 %), and 1.5 % for asymptotics."""
+    95 % of 150 files (300 in a soak) of 700 records: within 4 binomial standard deviations (7 %, or 5 %), and 1.5 % for
+    asymptotics."""
     rng = np.random.default_rng(8)
     keys: list[tuple[str, ...]] = []
     hits, errors = [], []

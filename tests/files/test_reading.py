@@ -6,7 +6,6 @@ import datetime as dt
 import pickle
 import subprocess
 import sys
-import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -95,12 +94,9 @@ def test_numbers_that_no_longer_fit_their_type_become_floats() -> None:
         assert data.change(None, {"x": np.array(new)}).frame()["x"].to_list() == new
 
 
-def test_ten_million_texts_are_coded_in_seconds() -> None:
-    codes = np.random.default_rng(1).integers(0, 20, 10_000_000)
-    frame = pl.DataFrame({"x": pl.Series([f"category {code:02}" for code in range(20)]).gather(codes)})
-    start = time.perf_counter()
-    data = sm.read(frame)
-    assert time.perf_counter() - start < 8  # 1 s on a free machine
+def test_a_million_texts_are_a_byte_each() -> None:
+    codes = np.random.default_rng(1).integers(0, 20, 1_000_000)
+    data = sm.read(pl.DataFrame({"x": pl.Series([f"category {code:02}" for code in range(20)]).gather(codes)}))
     assert data.codes("x").dtype == np.uint8
     np.testing.assert_array_equal(data.codes("x"), codes)
 

@@ -2,38 +2,58 @@
 
 The bundle is written into a private sibling `.part-...` and renamed in one step once all of it is on the disk. Killed
 before the rename, a release leaves no folder of its name; what may stay is one `.part-...` folder of mode 0700, which no
-later release reads, copies or trips over, and which its owner may delete. The moments are drawn with seed 6 over the time
-of an undisturbed release, and one moment just before the rename is hit on purpose.
+later release reads, copies or trips over, and which its owner may delete. The moments are counted in calls of Python
+functions, drawn with seed 6 over all calls of an undisturbed `Release.write`; one just before the rename is hit on
+purpose.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import signal
 import sqlite3
 import stat
 import subprocess
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import sdcmap as sm
+from sizes import GUARD, RELEASE_KILLS
 
-KILLS = int(os.environ.get("SDCMAP_RELEASE_KILLS", "20"))
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("release_kill")]
 NAMES = {"data.parquet", "codebook.json", "codebook.md", "note.json", "note.md", "SHA256SUMS"}
-SERVER = """
-import os, sys
-import sdcmap as sm
+DRIVER = """
+import os, signal, sys
+from sdcmap.bundle.releasing import Release
 from sdcmap.cli import main
-import sdcmap.bundle.releasing, sdcmap.choose, sdcmap.map, sdcmap.study  # so that a kill hits the release, not its imports
 
-sys.argv = ["sdcmap", *sys.argv[1:]]
-print("ready", flush=True)
+last, calls = int(sys.argv[1]), 0  # the call at which it dies; 0: none; -1: when it would rename its folder
+write = Release.write
+
+def die(*names):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def count(*call):
+    global calls
+    calls += 1
+    if calls == last:
+        die()
+
+def counted(*arguments):
+    sys.setprofile(count)
+    try:
+        return write(*arguments)
+    finally:
+        sys.setprofile(None)
+        print("calls", calls)
+
+Release.write = counted
+if last < 0:
+    os.rename = die
+sys.argv = ["sdcmap", *sys.argv[2:]]
 main()
 """
 
@@ -41,35 +61,23 @@ main()
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("released")
-    data = sm.demo.population(4000, seed=3)
+    data = sm.demo.population(1000, seed=3)
     roles = {"keys": ["Age", "Sex", "Educ", "Race"], "other": "all"}
     data = sm.read(data.only(["Age", "Sex", "Educ", "Race", "WrkTyp", "wage"]), **roles)
     plan = sm.Plan(
         sm.Swap(on="Educ", rate=0.1), [sm.SmallCells(), sm.Hellinger()], rule=sm.Threshold(risk=1.0), seed=2**200 + 1
     )
     sm.sweep(data, plan, folder / "study", workers=1)
-    (folder / "drive.py").write_text(SERVER)
+    (folder / "drive.py").write_text(DRIVER)
     return folder
 
 
-def begun(folder: Path, out: Path, ledger: Path) -> subprocess.Popen[bytes]:
-    """A release that has loaded its modules and begins now."""
+def begun(folder: Path, out: Path, ledger: Path, last: int = 0) -> subprocess.Popen[str]:
+    """A release that dies at the call with this number (0: never; -1: at the rename)."""
     candidate = next(c.id for c in sm.Study.open(folder / "study").plan.candidates if c.method.random)
-    command = [
-        sys.executable,
-        folder / "drive.py",
-        "release",
-        folder / "study",
-        candidate,
-        "-o",
-        out,
-        "--ledger",
-        ledger,
-    ]
-    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"ready\n"
-    return process
+    words = [sys.executable, folder / "drive.py", last, "release", folder / "study", candidate, "-o", out]
+    command = [*map(str, words), "--ledger", str(ledger)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def is_whole(out: Path) -> bool:
@@ -85,48 +93,41 @@ def parts(folder: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def seconds(study: Path, tmp_path_factory: pytest.TempPathFactory) -> float:
-    """How long an undisturbed release takes."""
+def calls(study: Path, tmp_path_factory: pytest.TempPathFactory) -> int:
+    """How many calls an undisturbed release makes."""
     folder = tmp_path_factory.mktemp("undisturbed")
     process = begun(study, folder / "public", folder / "ledger")
-    start = time.monotonic()
-    _, said = process.communicate(timeout=300)
+    out, said = process.communicate(timeout=GUARD)
     assert process.returncode == 0, said
     assert is_whole(folder / "public") and not parts(folder)
-    return time.monotonic() - start
+    return int(out.split()[1])
 
 
-def test_a_killed_release_leaves_all_or_nothing(study: Path, seconds: float, tmp_path: Path) -> None:
-    dice, whole, nothing, left = random.Random(6), 0, 0, 0
-    for number in range(KILLS):
+def test_a_killed_release_leaves_all_or_nothing(study: Path, calls: int, tmp_path: Path) -> None:
+    dice, nothing = random.Random(6), 0
+    for number in range(RELEASE_KILLS):
         room = tmp_path / str(number)
         room.mkdir()
-        process = begun(study, room / "public", room / "ledger")
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(dice.uniform(0, 1.2 * seconds))
-        process.kill()
-        process.communicate()
+        last = int(calls * (number + dice.random()) / RELEASE_KILLS)
+        process = begun(study, room / "public", room / "ledger", max(1, last))
+        process.communicate(timeout=GUARD)
         out = room / "public"
         assert not out.exists() or is_whole(out), "half a release"
-        whole, nothing, left = whole + out.exists(), nothing + (not out.exists()), left + len(parts(room))
+        nothing += not out.exists()
         assert {path.name for path in room.iterdir()} <= {"public", "ledger", *(path.name for path in parts(room))}
-    print(f"{KILLS} kills over {seconds:.1f} s: {whole} whole, {nothing} nothing, {left} private folders left")
     assert nothing, "no kill hit a release"
 
 
 def test_what_a_killed_release_leaves_is_private_and_in_nobodys_way(study: Path, tmp_path: Path) -> None:
-    """Stopped as soon as all files are written, killed there, and released again."""
-    process = begun(study, tmp_path / "public", tmp_path / "ledger")
-    end = time.monotonic() + 120
-    while not any((part / "SHA256SUMS").exists() for part in parts(tmp_path)):
-        assert time.monotonic() < end and process.poll() is None
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
+    """Killed when all files are written and the folder would get its name; and released again."""
+    process = begun(study, tmp_path / "public", tmp_path / "ledger", -1)
+    process.communicate(timeout=GUARD)
+    assert process.returncode == -signal.SIGKILL
     [part] = parts(tmp_path)
     assert not (tmp_path / "public").exists()
     assert stat.S_IMODE(part.stat().st_mode) == 0o700
     again = begun(study, tmp_path / "public", tmp_path / "ledger")
-    _, said = again.communicate(timeout=300)
+    _, said = again.communicate(timeout=GUARD)
     assert again.returncode == 0, said
     assert is_whole(tmp_path / "public") and parts(tmp_path) == [part]
     with sqlite3.connect(tmp_path / "ledger" / "ledger.sqlite") as connection:

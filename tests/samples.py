@@ -1,0 +1,67 @@
+"""Data, plans and comparisons that several tests share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import sdcmap as sm
+from sdcmap.bundle import Release
+from sdcmap.study.plan import Candidate
+
+
+# ---- rows of sweeps -------------------------------------------------------------------------------------------
+def rows(scores: sm.Scores) -> tuple[pl.DataFrame, ...]:
+    """Everything but `seconds`, the one column that two runs of the same sweep do not share."""
+    return scores.candidate.drop("seconds"), scores.score, scores.measure
+
+
+def same_rows(first: sm.Scores, second: sm.Scores) -> bool:
+    return all(a.equals(b) for a, b in zip(rows(first), rows(second), strict=True))
+
+
+# ---- persons for a release ------------------------------------------------------------------------------------
+SEED = 0x9F3C5A7719E2D4B86A0F1C3E5D7B9A2C4E6F80123456789ABCDEF0123456789B  # 256 bits
+KEYS, WEIGHTS = ["age", "sex", "region"], [100.5, 200.25, 300.0]
+ROLES: dict[str, Any] = {
+    "keys": KEYS, "sensitive": ["income", "rent"], "identifiers": "pid", "weight": "w", "household": "hh",
+    "stratum": "psu", "kinds": {"age": "ordinal"},
+}  # fmt: skip
+SWAP_AND_NOISE = sm.Chain([sm.Swap(on=["region"], rate=0.2), sm.Noise(on=["income", "rent"], variance=0.3)])
+
+
+def people(count: int = 600, seed: int = 1) -> pl.DataFrame:
+    """Persons with everything a release must look after."""
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "pid": [f"P{number:05d}" for number in rng.permutation(count)],
+            "hh": 7000 + np.sort(rng.integers(0, count // 2, count)),
+            "psu": rng.choice(["north-7", "south-3", "west-9"], count),
+            "age": rng.integers(18, 60, count),
+            "sex": rng.choice(["f", "m"], count),
+            "region": pl.Series(rng.choice(["A", "B", "C"], count), dtype=pl.Enum(["A", "B", "C", "Emptied"])),
+            "income": 10 * rng.integers(50, 9000, count),
+            "rent": rng.integers(20_000, 90_000, count) / 100,
+            "w": rng.choice(WEIGHTS, count),
+        }
+    )
+
+
+def plan_of(*methods: sm.Method, **parts: Any) -> sm.Plan:
+    """A plan whose line (SmallCells at most 0.9) everything passes, unless stated otherwise."""
+    given: dict[str, Any] = {"rule": sm.Threshold(risk=0.9), "seed": SEED, "replicates": 2} | parts
+    measures = given.pop("measures", [sm.SmallCells(on=KEYS), sm.Hellinger(), sm.IL1s(on=["income"])])
+    return sm.Plan(list(methods), measures, **given)
+
+
+def chosen(plan: sm.Plan, place: int = 0) -> Candidate:
+    """The first draw of a plan's method, `Identity` not counted."""
+    return Candidate(plan.expanded[1 + place])
+
+
+def failed(found: Release) -> dict[str, str]:
+    """What is wrong with a release: the sentence of each check that failed."""
+    return {check.name: check.sentence for check in found.check() if not check.passed}
