@@ -14,9 +14,9 @@ import pytest
 
 import sdcmap as sm
 from commands import sdcmap
-from conftest import IN_CI
 from sdcmap.papers.reference import reference_file
 from sdcmap.papers.seri2005 import FACTS, like_the_paper, run
+from sizes import IN_CI
 
 KEYS = ("turnover", "employees")
 needs_files = pytest.mark.skipif(

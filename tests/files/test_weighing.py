@@ -1,4 +1,4 @@
-"""No room needs a Unix-only module to be imported: they are asked for where they are used, with a plain fallback."""
+"""Files are weighed and read also where a system cannot limit the memory of a process."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import subprocess
 import sys
 
 UNIX_ONLY = ("fcntl", "resource", "pwd", "grp", "termios", "syslog", "posix_ipc")
-OURS = ("sdcmap.files.weighing", "sdcmap.files.stat.process_apart", "sdcmap.files.blocks", "sdcmap.explore.forms",
-        "sdcmap.web.pages", "sdcmap.web.room", "sdcmap.web.sweeps", "sdcmap.web.child")  # fmt: skip
 CODE = """
 import sys
 for name in {unix!r}:
@@ -37,8 +35,3 @@ from sdcmap.files.stat.process_apart import _limit
 _limit(1)
 """
     assert without_unix(body) == "0 True"
-
-
-def test_the_rooms_are_imported_without_unix() -> None:
-    body = f"import importlib\nfor name in {OURS!r}:\n    importlib.import_module(name)\nprint('done')"
-    assert without_unix(body) == "done"
