@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,32 +12,20 @@ Result = TypeVar("Result")
 VIEW_BYTES = 1 << 30  # views of one file above this are dropped, oldest first
 
 
-@dataclass(frozen=True)
-class _Kept(Generic[Result]):
-    result: Result
-    size: int
-
-
-@dataclass(frozen=True)
-class _Underway:
-    """A view that a thread computes at present; the others wait until it is `over`."""
-
-    thread: int = field(default_factory=threading.get_ident)
-    over: threading.Event = field(default_factory=threading.Event)
+_LOCK = threading.Lock()  # of the tables of all views: held while they are looked into, never while a view is computed
+_SETTLED = threading.Condition(_LOCK)  # told when a view that somebody waits for is computed or given up
 
 
 class Views:
     """Results by key. Several threads may ask for one key: the first computes it and the others wait for it.
 
-    The lock is held while the tables are looked into, never while a view is computed, so that views of other keys, and
-    views that a view is made of, go their way.
+    Views of other keys, and views that a view is made of, go their way meanwhile.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: dict[Hashable, _Kept[object]] = {}  # oldest first
-        self._underway: dict[Hashable, _Underway] = {}
-        self._bytes = 0
+        self._kept: dict[Hashable, tuple[Any, int]] = {}  # key -> result and bytes, oldest first
+        self._underway: dict[Hashable, int] = {}  # key -> the thread that computes it at present
+        self._bytes = self._waiting = 0
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -48,34 +35,41 @@ class Views:
 
     def get(self, key: Hashable, compute: Callable[[], Result]) -> Result:
         """What `compute` gives, computed once per `key`; what raises is not kept, and the next to ask tries again."""
-        while True:
-            with self._lock:
-                kept = self._kept.get(key)
-                if kept is not None:
-                    return cast(Result, kept.result)
-                underway = self._underway.get(key)
-                if underway is None:
-                    mine = self._underway[key] = _Underway()
-                    break
-            if underway.thread == threading.get_ident():
-                raise RecursionError("a view cannot be made of itself.")
-            underway.over.wait()
+        kept: tuple[Result, int] | None = self._kept.get(key) or self._claimed(key)
+        if kept is not None:
+            return kept[0]
         try:
             result = compute()
-            self._keep(key, result)
+            kept = result, _size(result)
             return result
         finally:
-            with self._lock:
+            with _LOCK:
                 del self._underway[key]
-            mine.over.set()
+                if kept is not None:
+                    self._keep(key, kept)
+                if self._waiting:
+                    _SETTLED.notify_all()
 
-    def _keep(self, key: Hashable, result: object) -> None:
-        kept = _Kept(result, _size(result))
-        with self._lock:
-            self._kept[key] = kept
-            self._bytes += kept.size
-            while self._bytes > VIEW_BYTES and len(self._kept) > 1:
-                self._bytes -= self._kept.pop(next(iter(self._kept))).size
+    def _claimed(self, key: Hashable) -> tuple[Any, int] | None:
+        """What another thread has computed by now, or is computing; None: the view is this thread's to compute."""
+        me = threading.get_ident()
+        with _LOCK:
+            while key in self._underway:
+                if self._underway[key] == me:
+                    raise RecursionError("a view cannot be made of itself.")
+                self._waiting += 1
+                _SETTLED.wait()
+                self._waiting -= 1
+            kept = self._kept.get(key)
+            if kept is None:
+                self._underway[key] = me
+            return kept
+
+    def _keep(self, key: Hashable, kept: tuple[Any, int]) -> None:
+        self._kept[key] = kept
+        self._bytes += kept[1]
+        while self._bytes > VIEW_BYTES and len(self._kept) > 1:
+            self._bytes -= self._kept.pop(next(iter(self._kept)))[1]
 
 
 def _size(result: object) -> int:
@@ -83,5 +77,12 @@ def _size(result: object) -> int:
     if isinstance(result, np.ndarray):
         return 0 if isinstance(result, np.memmap) else result.nbytes
     if isinstance(result, tuple):
-        return sum(_size(part) for part in result)
-    return sum(_size(part) for part in tuple(vars(result).values())) if hasattr(result, "__dict__") else 64
+        parts: tuple[object, ...] = result
+    elif hasattr(result, "__dict__"):
+        parts = tuple(vars(result).values())
+    else:
+        return 64
+    total = 0
+    for part in parts:  # no generator: this runs for every masked file
+        total += _size(part)
+    return total
