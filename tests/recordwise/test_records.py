@@ -19,7 +19,8 @@ from sdcmap.charts.record_bins import bins, merged
 from sdcmap.cli import app
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.neighbours import counting as kernel
-from sdcmap.kernels.neighbours.counting import Pairs, is_safe, likeliest_region, rank_of
+from sdcmap.kernels.neighbours.counting import Pairs, is_safe, likeliest_region
+from sdcmap.kernels.quantiles import rank_of
 from sdcmap.recordwise.frequencies import frequencies, record_loss
 
 KEYS = ("turnover", "employees")

@@ -16,11 +16,11 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import PlanError, SchemaError, Undefined
-from sdcmap.kernels.statistics.covariances import pairwise_moments
+from sdcmap.kernels.statistics.moments import moments
+from sdcmap.kernels.statistics.precision import NORMAL_95
 from sdcmap.kernels.statistics.propensity import logit_pmse, two_way_terms
 from sdcmap.kernels.statistics.regression import Design, least_squares, logit
 from sdcmap.kernels.tables.queries import range_sums
-from sdcmap.utility._intervals import NORMAL_95
 from sdcmap.utility._numeric import WeightedMeasure
 
 ONCE = Stream.of_seed(11)
@@ -103,7 +103,7 @@ def test_moments_of_known_pairs() -> None:
     """With missing values, each pair over the records that know both."""
     x = rng(2).normal(size=(60, 3))
     x[rng(3).random(x.shape) < 0.2] = np.nan
-    found = pairwise_moments(x, np.ones(60))
+    found = moments(x, np.ones(60))
     for j, k in combinations(range(3), 2):
         both = ~np.isnan(x[:, [j, k]]).any(axis=1)
         assert found.covariance[j, k] == pytest.approx(np.cov(x[both, j], x[both, k])[0, 1])

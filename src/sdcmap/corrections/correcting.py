@@ -23,10 +23,10 @@ from sdcmap.errors import SchemaError, Undefined, did_you_mean
 from sdcmap.files.reading import read
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.kernels.statistics.moments import moments
+from sdcmap.kernels.statistics.precision import NORMAL_95
 
 ROUNDING = 0.01  # rounding may add this share of the noise variance; the correction leaves it in
 BELOW_ZERO = -1e-9  # an eigenvalue below this share of the largest is no rounding
-NORMAL_95 = 1.959964
 NO_COVARIANCE = "the corrected covariance matrix is not positive semidefinite"
 Row = dict[str, Any]
 

@@ -15,7 +15,8 @@ import numpy as np
 from sdcmap.core.value import Range, Value
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import SchemaError, Undefined, did_you_mean
-from sdcmap.kernels.neighbours.counting import Pairs, is_safe, likeliest_region, rank_of
+from sdcmap.kernels.neighbours.counting import Pairs, is_safe, likeliest_region
+from sdcmap.kernels.quantiles import rank_of
 from sdcmap.recordwise.frequencies import agrees, frequencies, record_loss
 
 Positive = Annotated[float, Range(0, None, "(]")]

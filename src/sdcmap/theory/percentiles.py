@@ -11,18 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from sdcmap.kernels import quantiles
 from sdcmap.kernels.statistics.order_statistics import normal_moments
 from sdcmap.theory.checks import Array, noise_variances, reciprocal, require
 
 
 def rank_of(p: float, n: int) -> int:
-    """k = ceil(n p), with a guard of 1e-9 against the rounding of n p.
+    """k = ceil(n p), whatever the rounding of n p.
 
     >>> rank_of(0.99, 200), rank_of(0.99, 177)
     (198, 176)
     """
     require(n=n, p=p)
-    return min(n, math.ceil(n * p - 1e-9))
+    return quantiles.rank_of(p, n)
 
 
 def percentile(noise_variance: ArrayLike, *, n: int, variance: float, p: float) -> Array:

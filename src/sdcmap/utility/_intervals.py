@@ -11,10 +11,11 @@ import numpy as np
 from sdcmap.core.measure import Estimate
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.statistics.moments import mean_and_variance
+from sdcmap.kernels.statistics.precision import NORMAL_95
 from sdcmap.kernels.statistics.regression import Design, Fit, least_squares, logit, products
 from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers, sound_weights
 
-NORMAL_95 = 1.959963984540054
 Label = tuple[str, ...]  # what is estimated: ("wage",), ("sex", "male"), or a formula, its term, and categories
 
 
@@ -128,13 +129,8 @@ def _interval(estimate: float, variance: float) -> Interval:
 
 def _of_mean(y: Array, weights: Array | None) -> Interval | None:
     """Of the (weighted) mean with variance s^2/n; n = (sum w)^2/sum w^2 (Kish)."""
-    w = np.ones(len(y)) if weights is None else weights
-    total = w.sum()
-    count = total**2 / (w**2).sum() if total > 0 else 0.0
-    if count <= 1 + 1e-9:
-        return None
-    mean = y[0] if y.min() == y.max() else w @ y / total
-    return _interval(mean, w @ (y - mean) ** 2 / total / (count - 1))
+    mean, variance, count = mean_and_variance(y, weights)
+    return None if np.isnan(variance) else _interval(mean, variance / count)
 
 
 def _of_variable(data: Microdata, name: str, weights: Array | None) -> dict[Label, Interval]:

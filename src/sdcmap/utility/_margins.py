@@ -9,6 +9,7 @@ import numpy as np
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.statistics.distances_1d import distribution_distances, in_order
+from sdcmap.kernels.statistics.moments import mean_and_variance
 from sdcmap.utility._numeric import NumericMeasure, numbers_of, sound_weights
 
 
@@ -45,8 +46,4 @@ class MarginMeasure(NumericMeasure):
     def spread(self, original: Microdata, name: str) -> float:
         """The standard deviation in the original."""
         x, weights = self.margin(original, name)
-        if x[0] == x[-1]:
-            return 0.0
-        mean = (x * weights).sum() / weights.sum()
-        count = weights.sum() ** 2 / (weights**2).sum()
-        return float(np.sqrt((weights * (x - mean) ** 2).sum() / weights.sum() * count / (count - 1)))
+        return 0.0 if x[0] == x[-1] else float(np.sqrt(mean_and_variance(x, weights).variance))

@@ -12,21 +12,21 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.statistics.covariances import Moments, pairwise_moments
+from sdcmap.kernels.statistics.moments import Moments, moments
 from sdcmap.utility._numeric import NumericMeasure, matrix_of, over_variables, sound_weights
 from sdcmap.utility._tables import summary_of
 
 SINGULAR = 1e-10  # an eigenvalue of a correlation matrix below this is 0
 
 
-def moments(data: Microdata, names: tuple[str, ...]) -> Moments:
+def plain_moments(data: Microdata, names: tuple[str, ...]) -> Moments:
     """Unweighted moments of these variables, as a view."""
-    return pairwise_moments(matrix_of(data, names), np.ones(len(data)))
+    return moments(matrix_of(data, names))
 
 
 def weighted_moments(data: Microdata, names: tuple[str, ...]) -> Moments:
     """Weighted ones; the weight is named last."""
-    return pairwise_moments(matrix_of(data, names[:-1]), sound_weights(data))
+    return moments(matrix_of(data, names[:-1]), sound_weights(data))
 
 
 def eigenvalues(data: Microdata, names: tuple[str, ...]) -> Array:
@@ -41,10 +41,9 @@ def weighted_eigenvalues(data: Microdata, names: tuple[str, ...]) -> Array:
 
 def _eigenvalues(x: Array, weights: Array) -> Array:
     complete = ~np.isnan(x).any(axis=1)
-    correlation = pairwise_moments(x[complete], weights[complete]).correlation
+    correlation = moments(x[complete], weights[complete]).correlation
     if np.isnan(correlation).any():
         raise Undefined("fewer than 2 records have all measured values, so there is no correlation matrix.")
-    np.fill_diagonal(correlation, 1.0)
     found: Array = np.linalg.eigvalsh(correlation)[::-1]
     return found
 
@@ -91,7 +90,7 @@ class MomentChange(NumericMeasure):
         names = self.checked(original)
         if self.of == "eigenvalues":
             return summary_of(self._eigenvalue_changes(original, masked, names), self.summary)
-        view = weighted_moments if self.weighted else moments
+        view = weighted_moments if self.weighted else plain_moments
         before, after = (data.view(view, self.with_weight(data, *names)) for data in (original, masked))
         sd = np.sqrt(np.diag(before.covariance))
         lost = [name for name, one in zip(names, np.diag(after.covariance), strict=True) if np.isnan(one)]

@@ -14,7 +14,14 @@ from sdcmap.core.value import Range
 from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Array, Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.statistics.propensity import drawn_null, logit_pmse, paired_null, rank_of, tree_pmse, two_way_terms
+from sdcmap.kernels.statistics.propensity import (
+    drawn_null,
+    inverse_and_rank,
+    logit_pmse,
+    paired_null,
+    tree_pmse,
+    two_way_terms,
+)
 from sdcmap.kernels.statistics.regression import Design
 from sdcmap.kernels.statistics.trees import bin_edges, binned
 from sdcmap.kernels.tables.coding import compress
@@ -108,7 +115,7 @@ class Propensity(WeightedMeasure):
         design = Design(columns, terms, units)
         held = [np.bincount(unit[part], weights[part], minlength=units) for part in (slice(n), slice(n, None))]
         value = logit_pmse(design, held[1], held[0])
-        inverse, rank = rank_of(design, held[0] + held[1])
+        inverse, rank = inverse_and_rank(design, held[0] + held[1])
         if _drawn(original, masked):
             effect = float((weights[n:] ** 2).mean())  # of unequal weights
             return value, effect * drawn_null(rank, len(masked), n, _left(original, masked))

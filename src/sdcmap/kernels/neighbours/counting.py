@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,15 +21,6 @@ Array = npt.NDArray[Any]
 ENUMERATED = 1 << 23  # so many distances are written out at once
 BLOCK = 4096  # rows of one thread's piece of work
 MOST_BINS = 20  # of the links' distances, for the ratio m(z) / u(z)
-
-
-def rank_of(alpha: float, pairs: int) -> int:
-    """The rank of the alpha-quantile of so many distances, by the inverted distribution function; at least 1.
-
-    >>> rank_of(0.05, 157 * 156), rank_of(0.07, 100), rank_of(1e-9, 100)
-    (1225, 7, 1)
-    """
-    return max(1, math.ceil(Fraction(repr(alpha)) * pairs))  # exact: 0.07 * 100 is above 7 in floating point
 
 
 def is_safe(neighbours: Array, perturbation: Array, k: float, r: float, q: float) -> Array:

@@ -39,7 +39,7 @@ def logit_pmse(design: Design, released: Array, original: Array) -> float:
     return mean_squared(logit(design, released, original)[1], released, original)
 
 
-def rank_of(design: Design, size: Array) -> tuple[Array, int]:
+def inverse_and_rank(design: Design, size: Array) -> tuple[Array, int]:
     """A generalised inverse of X'X over all records, and its rank."""
     k = len(design.terms)
     gram = np.zeros((k, k))
