@@ -334,7 +334,9 @@ def test_overlap_of_a_regression_the_user_names(data: Microdata) -> None:
     both = overlap.apply(data, masked, rng())
     assert set(both.parts) == {"on wealth", "on income ~ age", "on income ~ age:sex", "lost"}
     assert both.value < 1 and len(masked) == 400
-    short, long = (sm.utility.IntervalOverlap(models=f"income ~ {right}") for right in ("age*sex", "age + sex + age:sex"))
+    short, long = (
+        sm.utility.IntervalOverlap(models=f"income ~ {right}") for right in ("age*sex", "age + sex + age:sex")
+    )
     assert value(short, data, masked) == value(long, data, masked)
 
 
