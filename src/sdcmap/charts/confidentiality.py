@@ -118,7 +118,7 @@ def safety_line(k: float, r: float, q: float) -> pl.DataFrame:
 
 def _marks(table: RecordTable, many: bool) -> pl.DataFrame:
     """A row for each mark: a record is drawn as a point or, where its link is in the neighbourhood, as a cross."""
-    found = table.found
+    found = table.assessment
     columns = {"row": found.rows, "x": table.neighbours.astype(float), "y": table.perturbation, "safe": found.safe}
     everyone = pl.DataFrame(columns)
     largest = found.rows == table.largest
@@ -147,7 +147,7 @@ def _x_title(table: RecordTable) -> str:
     if table.social:
         where = "the population" if table.rule.frequency == "population" else "the file"
         return f"Records of {where} with the same combination"
-    stopped = table.found.counted_to
+    stopped = table.assessment.counted_to
     return "Number of neighbours" + (f", counted to {stopped}" if stopped else "")
 
 
@@ -176,7 +176,7 @@ def _key(
     else:
         rows.append(("point", {**plain, "size": 40, "color": SAFE}, f"safe record ({len(table) - unsafe:,})"))
     rows.append(("point", {**plain, "size": 40, "color": UNSAFE}, f"unsafe record ({unsafe:,})"))
-    counts = {"link": table.crosses, "nearest": table.squares}
+    counts = {"link": table.links_in_reach, "nearest": table.nearest_links}
     kinds = set(marks["kind"])
     for kind, words in WORDS.items():
         if kind in kinds:
@@ -271,7 +271,7 @@ def _density(table: pl.DataFrame) -> Spec:
 
 
 def _points(info: PlotInfo) -> Iterator[Spec]:
-    """Safe ones below unsafe ones, points below crosses below squares, the largest unit on top."""
+    """Safe ones below unsafe ones, points below links in reach below nearest links, the largest unit on top."""
     tips = [
         {"field": "row", "title": "row of the masked file"},
         {"field": "x", "type": "quantitative", "title": info.x.title, "format": ",.6~g"},
