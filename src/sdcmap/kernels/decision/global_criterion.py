@@ -25,6 +25,11 @@ def excess(iek: Array, rdh: Array, agency_limit: float, intruder_limit: float) -
     return np.maximum(*over)
 
 
+def distances(sek: Array, dus: Array) -> Array:
+    """Euclidean distance of global utility from (0, 0), the point of most utility.  par. 26"""
+    return np.hypot(sek, dus)
+
+
 def ranked(iek: Array, rdh: Array, distance: Array) -> Array:
     """Candidates by their utility's distance from (0, 0), nearest first; of equals the one with less risk."""
     return np.lexsort((rdh, iek, distance))

@@ -42,7 +42,7 @@ class GlobalUtility(NamedTuple):
     @property
     def distance(self) -> Any:
         """Euclidean distance from (0, 0), the point of most utility.  par. 26"""
-        return np.hypot(self.sek, self.dus)
+        return kernel.distances(self.sek, self.dus)
 
 
 def own_knowledge(belief: Distribution, loss: Loss | None = None) -> Any:
