@@ -18,9 +18,10 @@ from sdcmap.corrections.estimates import Group, Records, estimate_moments, estim
 from sdcmap.corrections.formula import Formula, Predictors, check_linear, parse_nested_formula, predictors
 from sdcmap.corrections.result import Corrected
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined, did_you_mean
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.kernels.statistics.moments import moments
 from sdcmap.kernels.statistics.precision import NORMAL_95

@@ -15,7 +15,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import correlation_of, moments
 from sdcmap.kernels.statistics.wick import Term, Wick, noise_terms
 

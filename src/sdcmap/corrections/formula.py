@@ -9,8 +9,9 @@ from itertools import combinations, product
 
 import numpy as np
 
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SchemaError, did_you_mean
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.regression import Design
 from sdcmap.kernels.statistics.wick import Term
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 PARTS = 64  # an array above this part of the limit goes to a file
 
 _limit: list[tuple[int, Path]] = []  # bytes of memory that this process may use, and where its files may lie

@@ -15,11 +15,12 @@ import polars as pl
 from sdcmap.core.catalogue import drawn
 from sdcmap.core.chart import Chart
 from sdcmap.core.measure import Measure
-from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import PlanError, SchemaError, did_you_mean
 from sdcmap.files.aligning import align
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.neighbours.counting import is_safe
 from sdcmap.recordwise.neighbourhood import Assessment, Unsafe, assess
 

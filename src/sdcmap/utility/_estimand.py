@@ -17,8 +17,9 @@ import polars as pl
 from sdcmap.core.method import Method
 from sdcmap.corrections.correcting import correct
 from sdcmap.corrections.formula import check_linear, parse_nested_formula, predictors
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SchemaError, Undefined, did_you_mean
+from sdcmap.kernels.arrays import Array
 
 SINGULAR = 1e-9  # a normal matrix whose smallest eigenvalue is below this share of its largest has no inverse
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from sdcmap.core.measure import Estimate
 from sdcmap.corrections.formula import Formula, parse_formula, predictors
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import mean_and_variance
 from sdcmap.kernels.statistics.precision import NORMAL_95
 from sdcmap.kernels.statistics.regression import Design, Fit, least_squares, logit, products

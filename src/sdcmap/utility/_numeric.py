@@ -10,8 +10,9 @@ import numpy as np
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.data.amounts import amounts, holds_numbers
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 
 
 @dataclass(frozen=True)

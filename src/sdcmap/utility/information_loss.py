@@ -18,8 +18,9 @@ from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Positive, Range
 from sdcmap.data.cells import cells, common_codes
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined, did_you_mean
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.losses import (
     il1_losses,
     il1s_losses,

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import Moments, moments
 from sdcmap.utility._numeric import NumericMeasure, matrix_of, over_variables, sound_weights
 from sdcmap.utility._tables import summary_of

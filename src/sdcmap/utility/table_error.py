@@ -10,9 +10,10 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.data.tables import Table, tables, up_to
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.utility._numeric import sound_weights
 from sdcmap.utility._tables import TableMeasure
 

@@ -6,11 +6,10 @@ most 0, and 0 is to know the target exactly. "Above" a limit is strictly above i
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from sdcmap.kernels.arrays import Array
+
 LETTERS = np.array(["D", "C", "A", "B"])  # neither, IEK alone, RDH alone, both
 
 

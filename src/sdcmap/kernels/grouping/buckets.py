@@ -7,14 +7,13 @@ in the file is taken.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
-Array = npt.NDArray[Any]
 BUCKET = 64  # records in a bucket when it is made, at most
 ROOM = 1e-9  # relative room for rounding in the bounds of a ball, far above the rounding of a distance
 

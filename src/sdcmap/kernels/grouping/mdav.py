@@ -7,15 +7,13 @@ taken.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.grouping.buckets import ROOM, Buckets, buckets_of, distance_from, farthest, nearest, remove
 from sdcmap.kernels.jit import jit
 
-Array = npt.NDArray[Any]
 SORTING = 8  # looks at a record that cost as much as sorting it once more
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.dense_assignment import finished
 from sdcmap.kernels.linking.links import Links
 from sdcmap.kernels.linking.matching import Graph, Matching, best_profit, heaviest
 
-Array = npt.NDArray[Any]
 ROUNDING = 1e-9  # a gap this small beside the scores it is made of is rounding
 FIRST = 50  # best candidates of each record on which a square matrix is first assigned
 

@@ -7,13 +7,13 @@ Fellegi, Sunter (1969); Winkler (1988).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 DENSE_PATTERNS = 1 << 24
 MOST_FIELDS = 39  # 3^39 patterns have a number of 64 bits
 TOLERANCE = 1e-10  # of the log-likelihood of one pair

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.linking.search import Costs, cheapest
 
-Array = npt.NDArray[Any]
 BLOCK_BYTES = 1 << 26  # of one block of scores
 FAR = np.float32(3e38)  # stands for a missing released value: it agrees with none
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit, own_threads
 from sdcmap.kernels.linking.boxes import boxed, scan_boxes, spatial_order
 from sdcmap.kernels.linking.tiles import LOW, TILE, scan_all, tiled
 
-Array = npt.NDArray[Any]
 CHUNK = 256  # known records in a task
 SAMPLED, OF_EACH = 4, 64  # chunks on which the two ways are compared, and records of each
 BOXES_BELOW = 0.5  # share of leaves looked at below which boxes are the faster way

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 from scipy.special import ndtr, ndtri
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise import covariance_root
 
-Array = npt.NDArray[Any]
 SMALL = 1e-12
 
 

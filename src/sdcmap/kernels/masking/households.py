@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import compress
 
-Array = npt.NDArray[Any]
 FEW_CELLS = 1 << 20  # so many possible cells, and some for each record, are counted rather than sorted
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 DRAWN = 4096  # records whose numbers are drawn at once, so that they are still in the cache when they are laid out
 ZERO_PIVOT = 1e-12  # share of a variable's variance below which the earlier variables determine it
 ZERO_EIGENVALUE = 1e-10  # of a correlation matrix

@@ -11,11 +11,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import LARGEST_KEY, strides_of
 from sdcmap.kernels.tables.individual_risk import individual_risk
@@ -29,7 +28,6 @@ from sdcmap.kernels.tables.wildcards import (
     wildcard_sums,
 )
 
-Array = npt.NDArray[Any]
 ROUNDING = 1e-9  # of sums with a fractional alpha, in another order
 SETS_TRIED = 2_000  # beyond so many sets of variables, only the cheapest of each size is tried
 

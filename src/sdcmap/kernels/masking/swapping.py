@@ -7,17 +7,15 @@ empty).
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.room import empty
 from sdcmap.kernels.tables.coding import compress
 
-Array = npt.NDArray[Any]
 SPARE = 8  # draws beyond two a pair, for the few that are drawn again
 LOW, SHIFT, ONE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1)
 RARE = 32  # matchings of which less than one pair in so many is admissible give way to a search record by record

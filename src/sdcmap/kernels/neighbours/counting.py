@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.neighbours.box_tree import Tree, count_within, write_between
 
-Array = npt.NDArray[Any]
 ENUMERATED = 1 << 23  # so many distances are written out at once
 BLOCK = 4096  # rows of one thread's piece of work
 MOST_BINS = 20  # of the links' distances, for the ratio m(z) / u(z)

@@ -7,12 +7,11 @@ uncertainty the variance.  Trottini (2001), par. 8; `sdcmap.theory.decision` has
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 NODES = 97  # values at which a posterior is looked at
 NEGLIGIBLE = 25.0  # a log density so far below the highest counts as none
 MOST_ROUNDS = 16

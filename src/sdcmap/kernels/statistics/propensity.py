@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.regression import Design, logit, products
 from sdcmap.kernels.statistics.trees import grow, leaves_of
-
-Array = npt.NDArray[Any]
 
 
 def two_way_terms(widths: list[int], squared: list[bool], order: int) -> tuple[tuple[int, ...], ...]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 BLOCK = 1 << 14  # rows of the design at once
 RIDGE = 1e-6  # records; it keeps the slopes of a logit finite where a term tells the two groups apart for certain
 MOST_STEPS = 60

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.wildcards import mark_outside, marks_of, slot_of, table_size, wildcard_sums
 
-Array = npt.NDArray[Any]
 DENSE_MARGIN = 1 << 16  # margins with more possible cells than this (and than 8 for each cell) lie in a hash table
 
 

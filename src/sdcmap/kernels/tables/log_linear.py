@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 ROUNDS = 500  # of iterative proportional fitting
 CLOSE = 1e-9  # of a margin to its target, as a share of all records
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.combinations import Margins, margin_places, margins_of, members
 from sdcmap.kernels.tables.wildcards import wildcard_sums
-
-Array = npt.NDArray[Any]
 
 
 def minimal_uniques(codes: Array, count: Array, sets: Array) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from sdcmap.errors import PlanError, Undefined
-from sdcmap.theory.checks import Array
+from sdcmap.kernels.arrays import Floats
 
 NODES = 0.05 * np.arange(-800, 801)  # of `expected`; sinh(40) is 1e17 scales away
 
@@ -287,4 +287,4 @@ def density_of(p: Distribution) -> bool:
     return isinstance(p, LocationScale)
 
 
-__all__ = ["Array", "Distribution", "LocationScale", "Normal", "Student", "density_of", "unwrap"]
+__all__ = ["Distribution", "Floats", "LocationScale", "Normal", "Student", "density_of", "unwrap"]
