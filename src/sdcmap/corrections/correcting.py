@@ -194,22 +194,22 @@ class _Work:
     def moments(self, domain: Row, rows: Array, names: tuple[str, ...], notes: list[str]) -> Iterator[Row]:
         y = unmasked_scale(self.data, names, self.noise)
         records = self.records(rows, y, names, self.strata(names))
-        found = estimate_moments(records)
+        corrected = estimate_moments(records)
         as_is = moments(self.data.matrix(names)[rows][_complete(y[rows])], records.share)
-        if found.smallest < BELOW_ZERO:
+        if corrected.smallest < BELOW_ZERO:
             notes.append(
-                f"{_shown(domain)}{NO_COVARIANCE} (smallest eigenvalue {found.smallest:.2g} of the largest): "
+                f"{_shown(domain)}{NO_COVARIANCE} (smallest eigenvalue {corrected.smallest:.2g} of the largest): "
                 "there is more noise than these records can bear."
             )
         count = len(records.z)
         for j, name in enumerate(names):
-            yield _row(domain, "mean", name, "", as_is.mean[j], found.mean[j], found.mean_se[j], count)
+            yield _row(domain, "mean", name, "", as_is.mean[j], corrected.mean[j], corrected.mean_se[j], count)
         pairs = [(j, k) for j in range(len(names)) for k in range(j + 1)]
         for j, k in pairs:
-            value = as_is.covariance[j, k], found.covariance[j, k], found.covariance_se[j, k]
+            value = as_is.covariance[j, k], corrected.covariance[j, k], corrected.covariance_se[j, k]
             yield _row(domain, "covariance", names[j], names[k], *value, count)
         for j, k in pairs:
-            value = as_is.correlation[j, k], found.correlation[j, k], found.correlation_se[j, k]
+            value = as_is.correlation[j, k], corrected.correlation[j, k], corrected.correlation_se[j, k]
             if j != k:
                 yield _row(domain, "correlation", names[j], names[k], *value, count)
 

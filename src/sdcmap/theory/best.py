@@ -51,11 +51,11 @@ def switches(attacks: Mapping[str, Curve], grid: Floats) -> tuple[Switch, ...]:
     l2 = grid[grid > 0]
     errors = np.array([np.broadcast_to(mse(attacks[name], l2), l2.shape) for name in names])
     best = errors.argmin(axis=0)
-    found: list[Switch] = []
+    switches: list[Switch] = []
     for i in np.flatnonzero(best[1:] != best[:-1]):
         before, after = names[best[i]], names[best[i + 1]]
-        found += _between(attacks, float(l2[i]), float(l2[i + 1]), before, after)
-    return tuple(found)
+        switches += _between(attacks, float(l2[i]), float(l2[i + 1]), before, after)
+    return tuple(switches)
 
 
 def _between(attacks: Mapping[str, Curve], low: float, high: float, before: str, after: str) -> list[Switch]:

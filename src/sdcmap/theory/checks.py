@@ -93,5 +93,5 @@ def records(x: ArrayLike) -> Floats:
 def reciprocal(mse: Floats) -> Floats:
     """R = 1/MSE, infinite where the MSE is 0; a number for a number, an array for an array."""
     with np.errstate(divide="ignore", over="ignore"):
-        found: Floats = 1 / np.asarray(mse, dtype=float)[()]
-    return found
+        risk: Floats = 1 / np.asarray(mse, dtype=float)[()]
+    return risk

@@ -37,15 +37,15 @@ def crossings(first: Curve, second: Curve, grid: Floats) -> tuple[float, ...]:
 def mse(risk: Curve, noise_variance: ArrayLike) -> Floats:
     """1/R, which is finite where R is not."""
     with np.errstate(divide="ignore", over="ignore"):
-        found: Floats = 1 / np.asarray(risk(noise_variance), dtype=float)
-    return found
+        mse: Floats = 1 / np.asarray(risk(noise_variance), dtype=float)
+    return mse
 
 
 def zeros(function: Curve, grid: Floats) -> list[float]:
     """Every change of sign between neighbours of the grid, also where the function dips through zero between them."""
     values = np.asarray(function(grid), dtype=float)
     sign = np.where(values >= 0, 1, -1)
-    found = [_root(function, grid[i], grid[i + 1]) for i in range(len(grid) - 1) if sign[i] != sign[i + 1]]
+    roots = [_root(function, grid[i], grid[i + 1]) for i in range(len(grid) - 1) if sign[i] != sign[i + 1]]
     size = np.abs(values)
     for i in range(1, len(grid) - 1):
         alike = sign[i - 1] == sign[i] == sign[i + 1]
@@ -63,8 +63,8 @@ def zeros(function: Curve, grid: Floats) -> list[float]:
                 options={"xatol": 1e-10 * high},
             )
             if dip.fun < 0:
-                found += [_root(function, low, dip.x), _root(function, dip.x, high)]
-    return sorted(found)
+                roots += [_root(function, low, dip.x), _root(function, dip.x, high)]
+    return sorted(roots)
 
 
 def _root(function: Curve, low: float, high: float) -> float:

@@ -38,7 +38,7 @@ def position_in_file(noise_variance: ArrayLike, x: ArrayLike, rank: int) -> Floa
     values = records(x)
     require(n=len(values), rank=rank)
     l2 = noise_variances(noise_variance)
-    mse = [mse_of_rank(values, rank, float(one)) for one in l2.ravel()]
+    mse = [mse_of_rank(values, rank, float(noise)) for noise in l2.ravel()]
     return reciprocal(np.array(mse).reshape(l2.shape))
 
 
@@ -67,7 +67,7 @@ def position_known(noise_variance: ArrayLike, *, n: int, variance: float, rank: 
             f"rank must be in [1, {FURTHEST}] or [n - {FURTHEST - 1}, n] here. Got {rank} with n={n}; "
             "use position_in_file for a rank further inside."
         )
-    mse = [variance * mse_of_extreme(r, n, float(one)) for one in l2.ravel() / variance]
+    mse = [variance * mse_of_extreme(r, n, float(noise)) for noise in l2.ravel() / variance]
     return reciprocal(np.array(mse).reshape(l2.shape))
 
 
@@ -76,5 +76,5 @@ def normal_scores(n: int, variance: float) -> Floats:
     from scipy.special import ndtri
 
     require(n=n, variance=variance)
-    found: Floats = math.sqrt(variance) * ndtri((np.arange(n) + 0.5) / n)
-    return found
+    scores: Floats = math.sqrt(variance) * ndtri((np.arange(n) + 0.5) / n)
+    return scores

@@ -90,8 +90,8 @@ def largest_in_population(noise_variance: ArrayLike, *, n: int, variance: float)
 
 def largest_in_file(noise_variance: ArrayLike, x: ArrayLike) -> Floats:
     """The largest R over the records of a file: that of the record nearest to the mean of the file (after eq. 1)."""
-    found: Floats = each_record(noise_variance, x).max(axis=-1)
-    return found
+    worst: Floats = each_record(noise_variance, x).max(axis=-1)
+    return worst
 
 
 def index_known(noise_variance: ArrayLike) -> Floats:

@@ -98,10 +98,10 @@ class Estimand:
             return None
         try:
             on = () if regress else (self.on,)
-            found = correct(data, method, regress=regress, on=on, weighted=self.weighted)
+            result = correct(data, method, regress=regress, on=on, weighted=self.weighted)
         except Undefined:
             return None
-        row = found.of("coefficient" if regress else "mean")
+        row = result.of("coefficient" if regress else "mean")
         row = row.filter((pl.col("with") if regress else pl.col("of")) == self.on)
         value, se = row["corrected"][0], row["se"][0]
         if value is None or se is None:

@@ -91,12 +91,12 @@ class IntervalMeasure(WeightedMeasure):
 
     def _intervals(self, data: Microdata, original: Microdata) -> dict[Label, Interval]:
         weights = sound_weights(data) if self.weighted else None
-        found: dict[Label, Interval] = {}
+        intervals: dict[Label, Interval] = {}
         for name in self._single(original):
-            found |= _of_variable(data, name, weights)
+            intervals |= _of_variable(data, name, weights)
         for text, formula in self._formulas().items():
-            found |= _of_regression(data, original, text, formula, weights)
-        return found
+            intervals |= _of_regression(data, original, text, formula, weights)
+        return intervals
 
 
 def over_quantities(losses: list[tuple[str, float]], lost: int) -> Estimate:
@@ -128,8 +128,8 @@ def _of_variable(data: Microdata, name: str, weights: Array | None) -> dict[Labe
         interval = _of_mean(data.numbers(name)[known], w)
         return {} if interval is None else {(name,): interval}
     codes, texts = data.codes(name)[known], levels.to_list()
-    found = {(name, str(texts[c])): _of_mean((codes == c).astype(np.float64), w) for c in np.unique(codes)}
-    return {label: interval for label, interval in found.items() if interval is not None}
+    intervals = {(name, str(texts[c])): _of_mean((codes == c).astype(np.float64), w) for c in np.unique(codes)}
+    return {label: interval for label, interval in intervals.items() if interval is not None}
 
 
 def _of_regression(

@@ -30,8 +30,8 @@ def covered_categories(before: Array, after: Array) -> Array:
     covered = np.bincount(new, minlength=size)
     if len(np.unique(old)) < len(pairs):
         covered[np.unique(before)] = 1
-    found: Array = covered[after]
-    return found
+    spanned: Array = covered[after]
+    return spanned
 
 
 def covered_range(x: Array, after: Array) -> Array:
@@ -40,8 +40,8 @@ def covered_range(x: Array, after: Array) -> Array:
     low, high = np.full(size, np.inf), np.full(size, -np.inf)
     np.minimum.at(low, after, x)
     np.maximum.at(high, after, x)
-    found: Array = (high - low)[after]
-    return found
+    width: Array = (high - low)[after]
+    return width
 
 
 @dataclass(frozen=True)

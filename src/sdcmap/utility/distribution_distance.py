@@ -82,8 +82,8 @@ class KolmogorovSmirnov(_DistributionDistance):
     at_nothing: ClassVar[float | None] = 1.0
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        found = {name: self.distances(original, masked, name) for name in self.checked(original)}
-        return over_variables({n: 1.0 if both is None else both[0] for n, both in found.items()}, self.summary)
+        distances = {name: self.distances(original, masked, name) for name in self.checked(original)}
+        return over_variables({n: 1.0 if both is None else both[0] for n, both in distances.items()}, self.summary)
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ class Wasserstein(_DistributionDistance):
     unit: ClassVar[str] = "standard deviations"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        found = {name: self._distance(original, masked, name) for name in self.checked(original)}
-        return over_variables(found, self.summary)
+        distances = {name: self._distance(original, masked, name) for name in self.checked(original)}
+        return over_variables(distances, self.summary)
 
     def _distance(self, original: Microdata, masked: Microdata, name: str) -> float:
         both = self.distances(original, masked, name)

@@ -86,9 +86,11 @@ class _InformationLoss(Measure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.checked(original)
-        found = self.losses(original, masked)
-        values = [float(np.mean(list(parts.values()))) for parts in found]
-        parts = {name: float(np.mean([part[name] for part in found])) for name in found[0]} if len(found[0]) > 1 else {}
+        losses = self.losses(original, masked)
+        values = [float(np.mean(list(parts.values()))) for parts in losses]
+        parts = (
+            {name: float(np.mean([part[name] for part in losses])) for name in losses[0]} if len(losses[0]) > 1 else {}
+        )
         if self.by:
             parts |= {"worst": max(values), "subpopulations": float(len(values))}
         return Estimate(float(np.mean(values)), None, parts)
@@ -99,8 +101,8 @@ class _InformationLoss(Measure):
         if not self.by:
             return (np.arange(len(original)),), (np.arange(len(masked)),)
         if masked.origin is None and masked.base is original and masked.changes.keys().isdisjoint(self.by):
-            found = original.remember(("groups", self.by), lambda: _groups(original.view(cells, self.by).code))
-            large = tuple(rows for rows in found if len(rows) >= self.least)
+            groups = original.remember(("groups", self.by), lambda: _groups(original.view(cells, self.by).code))
+            large = tuple(rows for rows in groups if len(rows) >= self.least)
             return _some(large, self.least), large
         code, _ = compress([common_codes(original, masked, name) for name in self.by])
         size = int(code.max()) + 1
@@ -119,13 +121,13 @@ class _InformationLoss(Measure):
         for k, members in enumerate(self.groups(original, masked)[0]):
             number[members] = k
         number = number[rows]
-        found = np.full((len(names), len(masked)), np.nan).T  # written and added up column by column
+        losses = np.full((len(names), len(masked)), np.nan).T  # written and added up column by column
         parts = [np.flatnonzero(number == k) for k in range(number.max() + 1)] if self.by else [slice(None)]
         for column, name in enumerate(names):
             x, z = original.numbers(name)[rows], masked.numbers(name)
             for part in parts:
-                found[part, column] = loss(x[part], z[part])
-        return found, number
+                losses[part, column] = loss(x[part], z[part])
+        return losses, number
 
     def mean_losses(self, original: Microdata, masked: Microdata, loss: ValueLoss) -> list[float]:
         """The mean loss of a value in each (sub)population; infinite where one is."""
@@ -203,13 +205,13 @@ class _MomentLoss(_InformationLoss):
         if self.made_by is None:
             raise Undefined("correcting needs the method: a sweep tells it, else give `made_by`.")
         noise = self.made_by.added_noise()
-        found = _moments(unmasked_scale(masked, names, noise), self._weights(masked), groups)
+        seen = _moments(unmasked_scale(masked, names, noise), self._weights(masked), groups)
         strata, weights = noise_strata(masked, names, noise), self._weights(masked)
         w = np.ones(len(masked)) if weights is None else weights
-        taken = [m.covariance - noise_covariance(strata, rows, w) for m, rows in zip(found, groups, strict=True)]
+        taken = [m.covariance - noise_covariance(strata, rows, w) for m, rows in zip(seen, groups, strict=True)]
         return tuple(
             Moments(m.mean, covariance, correlation_of(covariance), m.size)
-            for m, covariance in zip(found, taken, strict=True)
+            for m, covariance in zip(seen, taken, strict=True)
         )
 
     def _weights(self, data: Microdata) -> Array | None:

@@ -45,8 +45,8 @@ def _eigenvalues(x: Array, weights: Array) -> Array:
     correlation = moments(x[complete], weights[complete]).correlation
     if np.isnan(correlation).any():
         raise Undefined("fewer than 2 records have all measured values, so there is no correlation matrix.")
-    found: Array = np.linalg.eigvalsh(correlation)[::-1]
-    return found
+    eigenvalues: Array = np.linalg.eigvalsh(correlation)[::-1]
+    return eigenvalues
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class MomentChange(NumericMeasure):
         view = weighted_moments if self.weighted else plain_moments
         before, after = (data.view(view, self.with_weight(data, *names)) for data in (original, masked))
         sd = np.sqrt(np.diag(before.covariance))
-        lost = [name for name, one in zip(names, np.diag(after.covariance), strict=True) if np.isnan(one)]
+        lost = [name for name, variance in zip(names, np.diag(after.covariance), strict=True) if np.isnan(variance)]
         if lost or np.isnan(sd).any():
             raise Undefined("a measured variable has fewer than 2 values in one of the files.")
         if self.of == "mean":
@@ -105,13 +105,13 @@ class MomentChange(NumericMeasure):
             return over_variables(dict(zip(names, changes, strict=True)), self.summary)
         pairs = np.triu_indices(len(names), 1)
         if self.of == "covariance":
-            found = _scaled((after.covariance - before.covariance)[pairs], np.outer(sd, sd)[pairs])
+            moved = _scaled((after.covariance - before.covariance)[pairs], np.outer(sd, sd)[pairs])
         else:
-            found = np.abs(after.correlation - before.correlation)[pairs]
-            found = found[(np.outer(sd, sd)[pairs] > 0)].tolist()
-        if not len(found) or np.isnan(found).any():
+            moved = np.abs(after.correlation - before.correlation)[pairs]
+            moved = moved[(np.outer(sd, sd)[pairs] > 0)].tolist()
+        if not len(moved) or np.isnan(moved).any():
             raise Undefined("no pair of measured variables has a correlation in both files.")
-        return summary_of(found, self.summary)
+        return summary_of(moved, self.summary)
 
     def _eigenvalue_changes(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> list[float]:
         view = weighted_eigenvalues if self.weighted else eigenvalues
@@ -129,5 +129,5 @@ def _scaled(change: Array, scale: Array) -> list[float]:
     """|change|/scale; without a scale, 0 where nothing changed."""
     if ((scale == 0) & (change != 0)).any():
         raise Undefined("a variable that is constant in the original was changed, so its change has no scale.")
-    found: list[float] = (np.abs(change) / np.where(scale > 0, scale, 1.0)).tolist()
-    return found
+    shares: list[float] = (np.abs(change) / np.where(scale > 0, scale, 1.0)).tolist()
+    return shares

@@ -111,5 +111,5 @@ def _numbers_after(original: Microdata, masked: Microdata, name: str) -> Array:
         levels, own = levels.cast(pl.String), own.cast(pl.String)
     place = {level: float(code) for code, level in enumerate(levels.to_list()) if level is not None}
     codes = np.array([place.get(level, np.nan) for level in own.to_list()])
-    found: Array = codes[masked.column(name).values]
-    return found
+    released: Array = codes[masked.column(name).values]
+    return released

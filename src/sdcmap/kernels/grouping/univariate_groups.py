@@ -87,9 +87,9 @@ def group_modes(x: Array, group: Array) -> Array:
 
 def _firsts(x: Array, group: Array) -> Array:
     """A value of each group."""
-    found = np.empty(int(group.max()) + 1, dtype=x.dtype)
-    found[group] = x
-    return found
+    first = np.empty(int(group.max()) + 1, dtype=x.dtype)
+    first[group] = x
+    return first
 
 
 def first_component(z: Array) -> Array:

@@ -48,9 +48,9 @@ def cheapest(
     """
     n, m = len(costs.a), len(costs.b)
     keep = min(keep, m)
-    found = np.empty((n, keep), dtype=np.int32), np.empty((n, keep))
+    best = np.empty((n, keep), dtype=np.int32), np.empty((n, keep))
     if n == 0 or keep == 0:
-        return found
+        return best
     enough = min(m, keep + 8 + keep // 8)  # so that float32 does not lose one of the best
     order = spatial_order(_position(costs.a, costs), CHUNK)
     chunks = [order[start : start + CHUNK] for start in range(0, n, CHUNK)]
@@ -63,12 +63,12 @@ def cheapest(
         exact = np.empty(index.shape)
         score(rows, index, exact)
         _rank(index, exact)
-        found[0][rows], found[1][rows] = index[:, :keep], exact[:, :keep]
+        best[0][rows], best[1][rows] = index[:, :keep], exact[:, :keep]
 
     with ThreadPoolExecutor(own_threads() if threads is None else threads) as pool:
         for _ in pool.map(run, chunks):
             pass
-    return found
+    return best
 
 
 Scan = Callable[[Array], tuple[Array, int]]

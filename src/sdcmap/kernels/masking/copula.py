@@ -68,5 +68,5 @@ def quantile_mapped(x: Array, scores: Array) -> Array:
 
 def dummies(codes: Array, count: int) -> Array:
     """A column of 0 and 1 for each category but the first."""
-    found: Array = (codes[:, np.newaxis] == np.arange(1, count)).astype(float)
-    return found
+    indicators: Array = (codes[:, np.newaxis] == np.arange(1, count)).astype(float)
+    return indicators

@@ -52,10 +52,10 @@ def _is_safe(f: float, total: float, k: float, risk: float) -> bool:
 
 @jit
 def _safe(sums: Array, k: float, risk: float) -> Array:
-    found = np.empty(len(sums), dtype=np.bool_)
+    safe = np.empty(len(sums), dtype=np.bool_)
     for i in range(len(sums)):
-        found[i] = _is_safe(sums[i, 0], sums[i, 1], k, risk)
-    return found
+        safe[i] = _is_safe(sums[i, 0], sums[i, 1], k, risk)
+    return safe
 
 
 def sets_to_try(cheapest_first: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -95,8 +95,8 @@ def released_cells(codes: Array, sums: Array) -> tuple[Array, Array, Array]:
 def matching_sums(codes: Array, sums: Array, rule: Rule) -> Array:
     """Records and weights that match each cell."""
     distinct, merged, place = released_cells(codes, sums)
-    found: Array = wildcard_sums(distinct, merged, rule.alpha)[place]
-    return found
+    matching: Array = wildcard_sums(distinct, merged, rule.alpha)[place]
+    return matching
 
 
 def suppress(codes: Array, sums: Array, cheapest_first: Sequence[int], rule: Rule) -> tuple[Array, Array]:

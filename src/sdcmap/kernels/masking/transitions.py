@@ -32,8 +32,8 @@ def invariant_matrix(counts: Array, stay: float, alpha: float) -> Array:
     mix = min(alpha, (1 - stay) / leaving) if leaving > 0 else alpha
     mixed = mix * both + (1 - mix) * np.eye(size)
     mixed[p == 0] = np.eye(size)[p == 0]
-    found: Array = mixed / mixed.sum(axis=1, keepdims=True)
-    return found
+    matrix: Array = mixed / mixed.sum(axis=1, keepdims=True)
+    return matrix
 
 
 def response_matrix(categories: int, epsilon: float) -> Array:
@@ -75,10 +75,10 @@ def corrected_table(table: Array, matrices: Sequence[Array | None]) -> Array:
 
     E(released) = P^T original along each masked axis, so the estimate solves that.  Kooiman et al. (1997), eq. 3
     """
-    found: Array = table.astype(np.float64)
+    estimate: Array = table.astype(np.float64)
     for axis, matrix in enumerate(matrices):
         if matrix is not None:
-            moved = np.moveaxis(found, axis, 0)
+            moved = np.moveaxis(estimate, axis, 0)
             flat = np.linalg.solve(matrix.T, moved.reshape(len(matrix), -1))
-            found = np.moveaxis(flat.reshape(moved.shape), 0, axis)
-    return found
+            estimate = np.moveaxis(flat.reshape(moved.shape), 0, axis)
+    return estimate

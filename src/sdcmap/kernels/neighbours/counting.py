@@ -59,19 +59,19 @@ class Pairs:
         total = np.zeros(len(self.y))
         for a in range(steps.shape[1]):
             total += steps[:, a] * steps[:, a]
-        found: Array = np.sqrt(total)
-        return found
+        lengths: Array = np.sqrt(total)
+        return lengths
 
     def link_distances(self) -> Array:
         """z of each record and its own original."""
-        found: Array = self.link_lengths() / self.unit
-        return found
+        distances: Array = self.link_lengths() / self.unit
+        return distances
 
     def count(self, bound: float | Array, most: int | None = None) -> Array:
         """N_i = #{j: z_ij < bound_i}, or `most` where there are at least so many.  Seri (2005), eq. 4"""
         near = np.broadcast_to(np.asarray(bound, dtype=np.float64), len(self.y))
-        found = self._counted(near, near, most)[0]
-        return found if most is None else np.minimum(found, most)
+        counts = self._counted(near, near, most)[0]
+        return counts if most is None else np.minimum(counts, most)
 
     def nearer_than_link(self) -> Array:
         """Whether another record is nearer to y_i than its own."""
@@ -142,14 +142,14 @@ class Pairs:
             rows = np.unique(np.linspace(0, len(self.y) - 1, 1500).astype(np.int64))
             columns = np.unique(np.linspace(0, len(self.x) - 1, 1500).astype(np.int64))
             steps = self.y[rows, np.newaxis] - self.x[columns]
-            found = np.sort((np.sqrt((steps**2).sum(axis=2)) / self.unit[rows, np.newaxis]).ravel())
-            found = found[found >= near]
-            if len(found) > 100:
-                return found
+            distances = np.sort((np.sqrt((steps**2).sum(axis=2)) / self.unit[rows, np.newaxis]).ravel())
+            distances = distances[distances >= near]
+            if len(distances) > 100:
+                return distances
         wanted = int(min(len(self.y), max(100, 1e6 * len(self.y) / pairs)))
         rows = np.unique(np.linspace(0, len(self.y) - 1, wanted).astype(np.int64))
-        found = np.sort(self.distances(near, far, rows))
-        return found if len(found) else np.array([near + (min(far, 3 * near + 1) - near) / 2])
+        distances = np.sort(self.distances(near, far, rows))
+        return distances if len(distances) else np.array([near + (min(far, 3 * near + 1) - near) / 2])
 
     def _only(self, rows: Array) -> Pairs:
         return Pairs(self.y[rows], self.x, self.unit[rows], self.link[rows], self.tree, self.threads)

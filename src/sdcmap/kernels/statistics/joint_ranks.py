@@ -64,27 +64,27 @@ def _corner(a: Floats, b: Floats, b_less: Floats, a_less: Floats, noise: float) 
     rho = 1/sqrt(1 + noise), and sqrt(1 - rho^2) sqrt(1 + noise) = sqrt(noise).
     """
     scale = math.sqrt(noise)
-    found: Floats = (ndtr(a) + ndtr(b)) / 2 - owens_t(a, b_less / (a * scale)) - owens_t(b, a_less / (b * scale))
-    return np.clip(found - 0.5 * (a * b < 0), 0.0, np.minimum(ndtr(a), ndtr(b)))
+    corner: Floats = (ndtr(a) + ndtr(b)) / 2 - owens_t(a, b_less / (a * scale)) - owens_t(b, a_less / (b * scale))
+    return np.clip(corner - 0.5 * (a * b < 0), 0.0, np.minimum(ndtr(a), ndtr(b)))
 
 
 def _at_most_and_at_least(r: int, n: int, first: Floats, second: Floats, both: Floats) -> Floats:
     """P(A < r, B >= r): of n records A are above the first line, B above the second, with these probabilities."""
     here = np.clip(both / np.maximum(first, TINY), 0.0, 1.0)  # P(above the second line | above the first)
     there = np.clip((second - both) / np.maximum(1 - first, TINY), 0.0, 1.0)
-    found: Floats = np.zeros(np.broadcast(first, second).shape)
+    joint: Floats = np.zeros(np.broadcast(first, second).shape)
     for m in range(r):
-        given: Floats = np.zeros(found.shape)
+        given: Floats = np.zeros(joint.shape)
         for i in range(m + 1):
             if r - i <= n - m:
                 given += _binomial(i, m, here) * betainc(r - i, n - m - r + i + 1, there)  # P(Bin(n-m) >= r-i)
-        found += _binomial(m, n, first) * given
-    return found
+        joint += _binomial(m, n, first) * given
+    return joint
 
 
 def _binomial(k: int, n: int, p: Floats) -> Floats:
-    found: Floats = np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + xlogy(k, p) + xlogy(n - k, 1 - p))
-    return found
+    chance: Floats = np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + xlogy(k, p) + xlogy(n - k, 1 - p))
+    return chance
 
 
 def _legendre(low: float, high: float) -> tuple[Floats, Floats]:

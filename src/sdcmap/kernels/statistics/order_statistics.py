@@ -61,8 +61,8 @@ def _nodes(rank: int, n: int) -> tuple[Floats, Floats]:
 
 
 def _log_density(z: Floats | float, rank: int, n: int) -> Floats:
-    found: Floats = (rank - 1) * log_ndtr(z) + (n - rank) * log_ndtr(-z) - np.square(z) / 2
-    return found
+    log_density: Floats = (rank - 1) * log_ndtr(z) + (n - rank) * log_ndtr(-z) - np.square(z) / 2
+    return log_density
 
 
 def _slope(z: float, rank: int, n: int) -> float:

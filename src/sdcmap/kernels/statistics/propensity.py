@@ -96,5 +96,5 @@ def _shares_in_leaves(bins: Array, sizes: Array, ordered: Array, released: Array
     tree = grow(bins, sizes, ordered, released, 2, leaf)
     at = leaves_of(tree, bins)
     share = np.bincount(at, released) / np.maximum(np.bincount(at), 1)
-    found: Array = share[at]
-    return found
+    scores: Array = share[at]
+    return scores

@@ -75,8 +75,8 @@ def least_squares(design: Design, y: Array, weights: Array | None) -> Fit | None
 def products(x: Array, weights: Array) -> Array:
     """X'WX; the root of the weights makes it symmetric, for which BLAS needs half the work."""
     z = x.T * np.sqrt(weights)
-    found: Array = z @ z.T
-    return found
+    gram: Array = z @ z.T
+    return gram
 
 
 def inverse_of(gram: Array) -> Array | None:
@@ -87,8 +87,8 @@ def inverse_of(gram: Array) -> Array | None:
     values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
     if values[0] <= 1e-10 * len(values):
         return None
-    found: Array = (vectors / values) @ vectors.T / np.outer(scale, scale)
-    return found
+    inverse: Array = (vectors / values) @ vectors.T / np.outer(scale, scale)
+    return inverse
 
 
 def logit(design: Design, ones: Array, zeros: Array, ridge: float = RIDGE) -> tuple[Fit, Array]:

@@ -18,8 +18,8 @@ DENSE_MARGIN = 1 << 16  # margins with more possible cells than this (and than 8
 def sets_up_to(width: int, largest: int) -> Array:
     """All sets of 1 to `largest` of `width` variables as bits, the smaller first."""
     sizes = range(1, min(largest, width) + 1)
-    found = [sum(1 << j for j in chosen) for size in sizes for chosen in combinations(range(width), size)]
-    return np.array(found, dtype=np.int64)
+    masks = [sum(1 << j for j in chosen) for size in sizes for chosen in combinations(range(width), size)]
+    return np.array(masks, dtype=np.int64)
 
 
 def set_count(width: int, largest: int) -> int:

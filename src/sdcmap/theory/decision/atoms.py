@@ -204,8 +204,8 @@ def _merged(values: Floats, weights: Floats) -> Floats:
 
 def _cumulated(weights: Floats) -> Floats:
     """Sums of the first 0, 1, ... of them."""
-    found: Floats = np.concatenate([np.zeros_like(weights[..., :1]), np.cumsum(weights, axis=-1)], axis=-1)
-    return found
+    cumulated: Floats = np.concatenate([np.zeros_like(weights[..., :1]), np.cumsum(weights, axis=-1)], axis=-1)
+    return cumulated
 
 
 def _windows(values: Floats, width: float) -> tuple[Index, Index]:

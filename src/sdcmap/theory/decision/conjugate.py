@@ -87,6 +87,6 @@ class NoiseScenario(Value):
 
 def _over_noise(value: float, variance: float, pair_at: Callable[[Any], tuple[Any, Any]]) -> tuple[float, float]:
     require(value=value)
-    found = np.broadcast_arrays(*pair_at(value + np.sqrt(variance) * NODES))
-    first, second = (float(MASSES @ one / MASSES.sum()) for one in found)
+    pair = np.broadcast_arrays(*pair_at(value + np.sqrt(variance) * NODES))
+    first, second = (float(MASSES @ coordinate / MASSES.sum()) for coordinate in pair)
     return first, second

@@ -75,7 +75,7 @@ def global_risk(
 
     >>> from sdcmap.theory.decision import KullbackLeibler, Normal
     >>> risk = global_risk(Normal(4.9, 0.001), Normal(-5, 1), divergence=KullbackLeibler())
-    >>> [round(float(one), 6) for one in risk]
+    >>> [round(float(coordinate), 6) for coordinate in risk]
     [-51.960378, -1.0]
     """
     return GlobalRisk(*_both(agency, intruder, loss, agency_loss, divergence, prior))
@@ -113,13 +113,13 @@ def notes(
     """What a reader of IEK or SEK must know, a sentence each: mixed units, and what the divergence has to say."""
     loss = agency_loss or Quadratic()
     measured = divergence or LossInduced(loss)
-    found = measured.notes(agency, other)
+    sentences = measured.notes(agency, other)
     if measured.unit == loss.unit:
-        return found
+        return sentences
     return (
         f"it adds a divergence in {measured.unit} to an uncertainty in {loss.unit}: another unit of the variable can "
         "change the choice. LossInduced has one unit.",
-        *found,
+        *sentences,
     )
 
 
@@ -129,8 +129,8 @@ def regions(risk: GlobalRisk, *, agency_limit: float, intruder_limit: float) -> 
     agency_limit, intruder_limit : t_A for IEK and t_INT for RDH, at most 0.
     """
     iek, rdh = _checked(risk, agency_limit, intruder_limit)
-    found = kernel.regions(iek, rdh, agency_limit, intruder_limit)
-    return str(found) if found.ndim == 0 else found
+    letters = kernel.regions(iek, rdh, agency_limit, intruder_limit)
+    return str(letters) if letters.ndim == 0 else letters
 
 
 def disclosed(before: ArrayLike, after: ArrayLike, limit: float) -> Any:
@@ -157,13 +157,13 @@ def decide(risk: GlobalRisk, utility: GlobalUtility, *, agency_limit: float, int
 
     risk, utility : an entry a data set.
     """
-    iek, rdh = (np.atleast_1d(one) for one in _checked(risk, agency_limit, intruder_limit))
+    iek, rdh = (np.atleast_1d(coordinate) for coordinate in _checked(risk, agency_limit, intruder_limit))
     if iek.size == 0:
         raise PlanError("there is no data set to decide on.")
     distances = _distances(utility, iek)
     letters = kernel.regions(iek, rdh, agency_limit, intruder_limit)
     order = kernel.ranked(iek, rdh, distances)
-    safe = tuple(int(one) for one in order[letters[order] == "D"])
+    safe = tuple(int(number) for number in order[letters[order] == "D"])
     misses = kernel.excess(iek, rdh, agency_limit, intruder_limit)
     return Decision(safe[0] if safe else None, letters, distances, safe, None if safe else int(np.argmin(misses)))
 
@@ -179,18 +179,18 @@ class LimitSweep(NamedTuple):
         """The choice for these limits; None: release nothing."""
         row = int(np.searchsorted(self.agency_edges, agency_limit, side="right")) - 1
         column = int(np.searchsorted(self.intruder_edges, intruder_limit, side="right")) - 1
-        found = int(self.choices[row, column]) if min(row, column) >= 0 else -1
-        return None if found < 0 else found
+        choice = int(self.choices[row, column]) if min(row, column) >= 0 else -1
+        return None if choice < 0 else choice
 
     @property
     def winners(self) -> tuple[int, ...]:
         """Every data set that some pair of limits chooses."""
-        return tuple(int(one) for one in np.unique(self.choices) if one >= 0)
+        return tuple(int(choice) for choice in np.unique(self.choices) if choice >= 0)
 
 
 def sweep_limits(risk: GlobalRisk, utility: GlobalUtility) -> LimitSweep:
     """How the choice changes as both limits go from minus infinity to 0.  par. 29"""
-    iek, rdh = (np.atleast_1d(one) for one in _checked(risk, 0.0, 0.0))
+    iek, rdh = (np.atleast_1d(coordinate) for coordinate in _checked(risk, 0.0, 0.0))
     return LimitSweep(*kernel.by_limits(iek, rdh, _distances(utility, iek)))
 
 

@@ -245,8 +245,8 @@ class Student(LocationScale):
     def mean_distance(self, action: ArrayLike) -> Any:
         z, v = (unwrap(action) - self.mean) / self.scale, np.asarray(self.df, dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = 2 * (v + z * z) / (v - 1) * self._standard(z) + z * (2 * special.stdtr(v, z) - 1)
-        return unwrap(self.scale * np.where(v > 1, found, np.inf))
+            distance = 2 * (v + z * z) / (v - 1) * self._standard(z) + z * (2 * special.stdtr(v, z) - 1)
+        return unwrap(self.scale * np.where(v > 1, distance, np.inf))
 
     def capped_square(self, action: ArrayLike, cap: float) -> Any:
         width, off = np.sqrt(cap), self.mean - unwrap(action)

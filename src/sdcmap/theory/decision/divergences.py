@@ -96,18 +96,18 @@ class PlugIn(Divergence):
         return normal_divergence(p.mean, first, q.mean, second)
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
-        found = []
-        for who, one in (("the agency's", p), ("the other's", q)):
-            if isinstance(one, Atoms):
-                skew, kurtosis = _shape(one)
+        sentences = []
+        for who, belief in (("the agency's", p), ("the other's", q)):
+            if isinstance(belief, Atoms):
+                skew, kurtosis = _shape(belief)
                 far = int(((np.abs(skew) > MOST_SKEW) | (np.abs(kurtosis) > MOST_KURTOSIS)).sum())
                 if far:
-                    found.append(
+                    sentences.append(
                         f"{far} of {np.size(skew)} of {who} beliefs are not normal, and the plug-in takes them so."
                     )
-            elif not isinstance(one, Normal):
-                found.append(f"{who} belief is a {type(one).__name__}, and the plug-in takes it for normal.")
-        return tuple(found)
+            elif not isinstance(belief, Normal):
+                sentences.append(f"{who} belief is a {type(belief).__name__}, and the plug-in takes it for normal.")
+        return tuple(sentences)
 
 
 def _shape(p: Atoms) -> tuple[Any, Any]:
@@ -141,10 +141,10 @@ class Neighbours(Divergence):
         shape = np.broadcast_shapes(p.shape, q.shape)
         first = np.broadcast_to(p.draws, (*shape, p.draws.shape[-1]))
         second = np.broadcast_to(q.draws, (*shape, q.draws.shape[-1]))
-        found = np.empty(shape)
+        estimates = np.empty(shape)
         for at in np.ndindex(*shape):
-            found[at] = self._one(first[at], second[at])
-        return unwrap(found)
+            estimates[at] = self._one(first[at], second[at])
+        return unwrap(estimates)
 
     def _one(self, x: Any, y: Any) -> float:
         from scipy.spatial import cKDTree
@@ -159,11 +159,11 @@ class Neighbours(Divergence):
         return float(np.mean(np.log(other / own)) + np.log(len(y) / (len(x) - 1)))
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
-        found = np.atleast_1d(self(p, q))
-        far = int((found > TRUSTED_TO).sum())
+        estimates = np.atleast_1d(self(p, q))
+        far = int((estimates > TRUSTED_TO).sum())
         if not far:
             return ()
-        which = f"{far} of {found.size} estimates are" if found.size > 1 else "the estimate is"
+        which = f"{far} of {estimates.size} estimates are" if estimates.size > 1 else "the estimate is"
         return (f"{which} above {TRUSTED_TO:g} nats, where nearest neighbours saturate: a lower bound. Use PlugIn.",)
 
 
@@ -194,11 +194,11 @@ class WassersteinDistance(Divergence):
         if not (isinstance(p, Atoms) and isinstance(q, Atoms)):
             raise Undefined("WassersteinDistance compares Normal with Normal or atoms with atoms: draw Samples.")
         shape = np.broadcast_shapes(p.shape, q.shape)
-        rows = [np.broadcast_to(one, (*shape, one.shape[-1])) for one in (*p.atoms, *q.atoms)]
-        found = np.empty(shape)
+        rows = [np.broadcast_to(atoms, (*shape, atoms.shape[-1])) for atoms in (*p.atoms, *q.atoms)]
+        distances = np.empty(shape)
         for at in np.ndindex(*shape):
-            found[at] = _transport(rows[0][at], rows[1][at], rows[2][at], rows[3][at], self.order)
-        return unwrap(found)
+            distances[at] = _transport(rows[0][at], rows[1][at], rows[2][at], rows[3][at], self.order)
+        return unwrap(distances)
 
 
 def _transport(values: Any, weights: Any, others: Any, mass: Any, order: int) -> float:

@@ -45,7 +45,7 @@ def knowledge(prior: Distribution, posterior: Distribution, loss: Loss | None = 
     before, after = np.broadcast_arrays(loss.uncertainty(prior), loss.uncertainty(posterior))
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where((before > 0) & (after >= 0), (before - after) / before, np.nan)
-    before, after, relative = (_number(one) for one in (before, after, relative))
+    before, after, relative = (_number(given) for given in (before, after, relative))
     return Knowledge(before, after, before - after, relative)
 
 

@@ -142,9 +142,9 @@ class Log(Loss):
             return _cross_entropy(p, action)
         if isinstance(p, LocationScale):
             return -p.expected(action.log_density, len(action.shape))
-        values, weights = (np.moveaxis(one, -1, 0) for one in p.atoms)  # type: ignore[attr-defined]
+        values, weights = (np.moveaxis(atoms, -1, 0) for atoms in p.atoms)  # type: ignore[attr-defined]
         more = [1] * max(len(action.shape) - len(p.shape), 0)  # records of the action that p has not
-        values, weights = (one.reshape(len(one), *more, *p.shape) for one in (values, weights))
+        values, weights = (atoms.reshape(len(atoms), *more, *p.shape) for atoms in (values, weights))
         return unwrap(-(weights * action.log_density(values)).sum(axis=0))
 
 
@@ -155,13 +155,13 @@ def _cross_entropy(p: Distribution, q: Discrete) -> Any:
     if p.values.shape == q.values.shape and np.array_equal(p.values, q.values):
         return unwrap(_products(p.weights, q.weights))
     shape = np.broadcast_shapes(p.shape, q.shape)
-    rows = [np.broadcast_to(one, (*shape, one.shape[-1])) for one in (p.values, p.weights, q.values, q.weights)]
-    found = np.empty(shape)
+    rows = [np.broadcast_to(atoms, (*shape, atoms.shape[-1])) for atoms in (p.values, p.weights, q.values, q.weights)]
+    products = np.empty(shape)
     for at in np.ndindex(*shape):
         values, weights, support, mass = (row[at] for row in rows)
         place = np.minimum(np.searchsorted(support, values, side="right") - 1, len(support) - 1)
-        found[at] = _products(weights, np.where(support[place] == values, mass[place], 0.0))
-    return unwrap(found)
+        products[at] = _products(weights, np.where(support[place] == values, mass[place], 0.0))
+    return unwrap(products)
 
 
 def _products(weights: Any, mass: Any) -> Any:
