@@ -14,8 +14,9 @@ import sdcmap as sm
 from sdcmap.core.measure import Measure
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import moments
 from sdcmap.kernels.statistics.precision import NORMAL_95
 from sdcmap.kernels.statistics.propensity import logit_pmse, two_way_terms

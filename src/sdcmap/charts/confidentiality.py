@@ -15,7 +15,7 @@ from sdcmap.charts.record_axes import RecordAxis, heat
 from sdcmap.charts.record_bins import draw_bins
 from sdcmap.core.audience import Audience
 from sdcmap.core.chart import Chart
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 
 if TYPE_CHECKING:
     from sdcmap.recordwise.table import RecordTable

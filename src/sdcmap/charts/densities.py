@@ -9,8 +9,8 @@ import numpy as np
 from sdcmap.charts.key import key_view
 from sdcmap.charts.look import COLOURS, CONFIG, GREY
 from sdcmap.core.chart import Chart
-from sdcmap.data.microdata import Array
 from sdcmap.errors import PlanError
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.neighbours.counting import Pairs
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 
 FAR = 6.0  # values beyond so many thresholds make the axis logarithmic above the threshold
 BINS = (64, 48)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sdcmap.charts.look import GREY, INK
 from sdcmap.core.audience import SMALL, Audience, significant
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 
 if TYPE_CHECKING:
     from sdcmap.recordwise.table import RecordTable

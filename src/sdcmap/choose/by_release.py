@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sdcmap.core.rule import Choice, RiskUtilityMap, Rule
 from sdcmap.core.value import Range, Share
 from sdcmap.errors import PlanError
+from sdcmap.kernels.arrays import Array
 
-Array = npt.NDArray[Any]
 RUNNERS_UP = 3
 
 

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 
-from sdcmap.choose.by_release import Array, ByRelease, name_of
+from sdcmap.choose.by_release import ByRelease, name_of
 from sdcmap.core.rule import Choice, RiskUtilityMap
 from sdcmap.core.value import Range
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.decision.global_criterion import distances, excess, regions
 
 FOUR = ("iek", "rdh", "sek", "dus")

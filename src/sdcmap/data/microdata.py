@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import SchemaError, did_you_mean
+from sdcmap.kernels.arrays import Array
 
-Array = npt.NDArray[Any]
 Result = TypeVar("Result")
 VIEW_BYTES = 1 << 30  # views of one file above this are dropped, oldest first
 

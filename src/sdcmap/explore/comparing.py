@@ -10,10 +10,11 @@ from numpy.random import Generator
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
 from sdcmap.explore.strengths import WAYS, Roles
 from sdcmap.files.reading import Source
+from sdcmap.kernels.arrays import Array
 from sdcmap.methods import METHODS
 from sdcmap.risk import AttributeInference, ClosestRecord, CorrectAttribution, KAnonymity
 from sdcmap.study.plan import Plan

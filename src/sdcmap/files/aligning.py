@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.errors import SchemaError
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 
 
 def align(original: Microdata, masked: Any, *, by: str | None = None) -> Microdata:

@@ -9,8 +9,9 @@ from functools import cache
 import numpy as np
 
 from sdcmap.core.added_noise import AddedNoise
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise import complete_covariance_root, finished, rescaled, spreads
 
 TOO_FEW = "noise needs at least 2 records without missing values to know a variance."

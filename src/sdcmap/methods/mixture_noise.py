@@ -13,7 +13,8 @@ from sdcmap.core.added_noise import AddedNoise
 from sdcmap.core.likelihood import Field, Mixture
 from sdcmap.core.method import Method
 from sdcmap.core.value import Positive, Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import centres, draw_mixture, draw_vectors, vector_centres
 from sdcmap.kernels.masking.noise import covariance_root, unmixing
 from sdcmap.methods._additive_noise import Added, noise_shape

@@ -13,7 +13,8 @@ from scipy.special import log_ndtr
 from sdcmap.core.likelihood import IMPOSSIBLE, Field
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.methods._noise_likelihood import LEAST, rounding_step
 
 

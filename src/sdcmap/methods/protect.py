@@ -12,8 +12,9 @@ from numpy.random import Generator
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.recordwise.neighbourhood import Unsafe, assess
 
 

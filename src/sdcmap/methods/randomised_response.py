@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sdcmap.core.value import Positive
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.transitions import response_matrix
 from sdcmap.methods._transition import TransitionMethod
 

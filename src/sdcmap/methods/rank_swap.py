@@ -12,8 +12,9 @@ from numpy.random import Generator
 from sdcmap.core.likelihood import Below, Field, Window
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.rank_swapping import largest_step, rank_spans, rank_swap
 
 

@@ -11,7 +11,8 @@ from numpy.random import Generator
 from sdcmap.core.method import Method
 from sdcmap.core.value import Positive
 from sdcmap.data.amounts import amounts, changed_amounts
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.breaks import randomly_rounded, rounded
 
 

@@ -12,8 +12,9 @@ from numpy.random import Generator
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range
 from sdcmap.data.cells import distinct_cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.method import Method
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.copula import drawn_given, dummies, normal_scores, rank_mapped
 
 MOST_CATEGORIES = 200  # of a nominal predictor: each is a column of the regression

@@ -13,8 +13,9 @@ from scipy.spatial import KDTree
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise import spreads
 
 TIE = 1 + 1e-9  # distances that differ by less than this factor are equal

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core.chart import Chart
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 from sdcmap.papers.reference import Result, reference_file
 from sdcmap.recordwise.table import RecordTable, records
 

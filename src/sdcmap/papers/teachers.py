@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core.grid import grid
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 from sdcmap.methods import Noise
 from sdcmap.papers.reference import reference_file
 from sdcmap.risk import Index, Position

@@ -12,8 +12,9 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.quantiles import place_of
 from sdcmap.kernels.statistics.beliefs import normal_divergence
 from sdcmap.risk._attack import Attack
