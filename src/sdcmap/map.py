@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.rule import Choice, Rule
 from sdcmap.errors import PlanError
 from sdcmap.kernels.decision.pareto import linear_optima, undominated
+from sdcmap.kernels.statistics.precision import wilson
 from sdcmap.study.scores import BAND_REPLICATES, Scores
 
 SCORE_NAMES = {"S0": "A-score", "S1": "D-score", "S2": "S-score"}  # Yancey, Winkler, Creecy (2002), section 3.5
@@ -196,7 +196,7 @@ class RUMap:
             table = pl.concat([varying.filter(pl.col("replicate") == replicate), constant])
             for method in table["method"].filter(pl.Series(undominated(*self.losses(table)))):
                 hits[method] += 1
-        rows = [(method, *_wilson(hit, len(replicates))) for method, hit in hits.items()]
+        rows = [(method, *wilson(hit, len(replicates))) for method, hit in hits.items()]
         names = ("membership", "membership_low", "membership_high")
         return pl.DataFrame(rows, schema={"method": pl.String, **dict.fromkeys(names, pl.Float64)}, orient="row")
 
@@ -256,10 +256,3 @@ def _shown(measure: str) -> str:
     "ClosestRecord(control_file='outside.csv')"
     """
     return re.sub(r"(archive|control_file)='[^']*/", r"\1='", re.sub(r", sha256='[0-9a-f]+'", "", measure))
-
-
-def _wilson(hits: int, count: int, z: float = 1.959964) -> tuple[float, float, float]:
-    share = hits / count
-    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
-    return share, max(0.0, centre - half), min(1.0, centre + half)

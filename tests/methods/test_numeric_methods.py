@@ -16,8 +16,9 @@ import sdcmap as sm
 from sdcmap.core.likelihood import Below, Field, Normal, Same, Window, block, joined
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, PlanError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise import covariance_root, finished, unmixing, whitening
 from sdcmap.kernels.masking.rank_swapping import rank_spans
 from sdcmap.methods._noise_likelihood import CensoredNormal, rounding_step

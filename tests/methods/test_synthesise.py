@@ -16,7 +16,8 @@ import sdcmap as sm
 from sdcmap.bundle.prepare import prepare, rounded
 from sdcmap.bundle.readback import aligned
 from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.trees import MOST_BINS, Tree, bin_edges, binned, drawn_from, grow, leaves_of
 from sdcmap.testing import check_method
 

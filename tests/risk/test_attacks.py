@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.agreement import agreement_matrix
 from sdcmap.kernels.linking.calibration import calibrated, running_precision
 from sdcmap.kernels.linking.fellegi_sunter import Patterns, count_patterns, em

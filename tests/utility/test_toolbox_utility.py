@@ -14,13 +14,14 @@ import sdcmap as sm
 from sdcmap.core.measure import Measure
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SchemaError, Undefined
-from sdcmap.kernels.statistics.covariances import pairwise_moments
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.statistics.moments import moments
+from sdcmap.kernels.statistics.precision import NORMAL_95
 from sdcmap.kernels.statistics.propensity import logit_pmse, two_way_terms
 from sdcmap.kernels.statistics.regression import Design, least_squares, logit
 from sdcmap.kernels.tables.queries import range_sums
-from sdcmap.utility._intervals import NORMAL_95
 from sdcmap.utility._numeric import WeightedMeasure
 
 ONCE = Stream.of_seed(11)
@@ -103,7 +104,7 @@ def test_moments_of_known_pairs() -> None:
     """With missing values, each pair over the records that know both."""
     x = rng(2).normal(size=(60, 3))
     x[rng(3).random(x.shape) < 0.2] = np.nan
-    found = pairwise_moments(x, np.ones(60))
+    found = moments(x, np.ones(60))
     for j, k in combinations(range(3), 2):
         both = ~np.isnan(x[:, [j, k]]).any(axis=1)
         assert found.covariance[j, k] == pytest.approx(np.cov(x[both, j], x[both, k])[0, 1])
@@ -336,6 +337,10 @@ def test_overlap_of_a_regression_the_user_names(data: Microdata) -> None:
     both = overlap.apply(data, masked, rng())
     assert set(both.parts) == {"on wealth", "on income ~ age", "on income ~ age:sex", "lost"}
     assert both.value < 1 and len(masked) == 400
+    short, long = (
+        sm.utility.IntervalOverlap(models=f"income ~ {right}") for right in ("age*sex", "age + sex + age:sex")
+    )
+    assert value(short, data, masked) == value(long, data, masked)
 
 
 def test_what_a_recoded_file_no_longer_tells_is_lost(data: Microdata) -> None:

@@ -308,8 +308,8 @@ def test_the_planes_hold_what_the_criterion_compares(client: httpx.Client, folde
         intruder_limit=found["rule"]["intruder_limit"],
     )  # fmt: skip
     assert found["rule"] == {"agency_limit": 0.0, "intruder_limit": 0.0} | rule.spec()
-    table = rule.table(ru)
-    for name in ("method", "iek", "rdh", "sek", "dus"):
+    table = rule.ranked(ru)
+    for name in ("method", "iek", "rdh", "sek", "dus", "distance"):
         assert found["rows"][name] == table[name].to_list()
     assert found["prior"]["rdh"] == 2 * rule.intruder_limit < 0
     choice = ok(client.post("/api/studies/known/choices", json={"rule": found["rule"]}))

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sdcmap.bundle.checks import Check
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 
 EXACT = 1e-9  # relative residual of a linear relation that holds exactly
 USED = 1e-6  # smallest standardised coefficient of a column that is named as part of the relation

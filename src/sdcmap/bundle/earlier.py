@@ -22,8 +22,9 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import decode
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SdcmapError
+from sdcmap.kernels.arrays import Array
 from sdcmap.study.plan import Candidate, Plan
 
 

@@ -10,11 +10,12 @@ import polars as pl
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.prepare import Prepared
-from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
 from sdcmap.files.formats import format_of
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 
 
 def read_released(path: Path, prepared: Prepared) -> Microdata:

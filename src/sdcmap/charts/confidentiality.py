@@ -15,7 +15,7 @@ from sdcmap.charts.record_bins import draw_bins
 from sdcmap.charts.style import CONFIG, GREY, INK, SCHEMA
 from sdcmap.core.audience import Audience
 from sdcmap.core.chart import Chart, Spec
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 
 if TYPE_CHECKING:
     from sdcmap.recordwise.table import RecordTable
@@ -117,7 +117,7 @@ def safety_line(k: float, r: float, q: float) -> pl.DataFrame:
 
 def _marks(table: RecordTable, many: bool) -> pl.DataFrame:
     """A row for each mark: a record is drawn as a point or, where its link is in the neighbourhood, as a cross."""
-    judged = table.found
+    judged = table.assessment
     columns = {"row": judged.rows, "x": table.neighbours.astype(float), "y": table.perturbation, "safe": judged.safe}
     everyone = pl.DataFrame(columns)
     largest = judged.rows == table.largest
@@ -146,7 +146,7 @@ def _x_title(table: RecordTable) -> str:
     if table.social:
         where = "the population" if table.rule.frequency == "population" else "the file"
         return f"Records of {where} with the same combination"
-    stopped = table.found.counted_to
+    stopped = table.assessment.counted_to
     return "Number of neighbours" + (f", counted to {stopped}" if stopped else "")
 
 
@@ -175,7 +175,7 @@ def _legend(table: RecordTable, lines: Mapping[float, pl.DataFrame], marks: pl.D
     else:
         entries.append(Entry("point", {**plain, "size": 40, "color": SAFE}, f"safe record ({len(table) - unsafe:,})"))
     entries.append(Entry("point", {**plain, "size": 40, "color": UNSAFE}, f"unsafe record ({unsafe:,})"))
-    counts = {"link": table.crosses, "nearest": table.squares}
+    counts = {"link": table.links_in_reach, "nearest": table.nearest_links}
     kinds = set(marks["kind"])
     for kind, words in WORDS.items():
         if kind in kinds:
@@ -274,7 +274,7 @@ def _density(table: pl.DataFrame) -> Spec:
 
 
 def _points(info: PlotInfo) -> Iterator[Spec]:
-    """Safe ones below unsafe ones, points below crosses below squares, the largest unit on top."""
+    """Safe ones below unsafe ones, points below links in reach below nearest links, the largest unit on top."""
     tips = [
         {"field": "row", "title": "row of the masked file"},
         {"field": "x", "type": "quantitative", "title": info.x.title, "format": ",.6~g"},

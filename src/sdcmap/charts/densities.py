@@ -9,8 +9,8 @@ import numpy as np
 from sdcmap.charts.legend import Entry, legend_view
 from sdcmap.charts.style import COLOURS, CONFIG, GREY, SCHEMA
 from sdcmap.core.chart import Chart, Spec
-from sdcmap.data.microdata import Array
 from sdcmap.errors import PlanError
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.neighbours.counting import Pairs
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ LINKS, NONLINKS, LINE = COLOURS[1], COLOURS[0], "#B22222"
 
 def draw_densities(table: RecordTable, *, title: str = "") -> Chart:
     """Histogram densities of m(z) and u(z) up to a few critical distances, with delta."""
-    pairs = table.found.pairs
+    pairs = table.assessment.pairs
     if pairs is None or table.delta is None:
         raise PlanError("densities of distances need numeric variables.")
     own = pairs.link_distances()
@@ -39,7 +39,7 @@ def draw_densities(table: RecordTable, *, title: str = "") -> Chart:
         area = {"type": "area", "interpolate": "step-after", "color": colour, "opacity": 0.18}
         line = {"type": "line", "interpolate": "step-after", "color": colour, "strokeWidth": 1.5}
         layers += [{"data": {"values": steps}, "mark": area}, {"data": {"values": steps}, "mark": line}]
-    for start, stop in table.found.region:
+    for start, stop in table.assessment.region:
         band = {"type": "rect", "color": LINE, "opacity": 0.07}
         place = {
             "x": {"field": "z", "type": "quantitative"},
@@ -79,7 +79,7 @@ def _some_rows(pairs: Pairs) -> Array:
 
 
 def _legend(table: RecordTable, own: Array) -> list[Entry]:
-    share = f"{100 * table.found.link_in.mean():.3g} %"
+    share = f"{100 * table.assessment.link_in.mean():.3g} %"
     where = "below δ" if table.rule.neighbourhood == "distance" else "in the neighbourhood"
     line = f"δ = {table.delta:.4g}" if table.rule.neighbourhood == "distance" else "borders of the neighbourhood"
     told = "" if table.rule.delta is not None else f", {100 * table.rule.alpha:.3g} % {where}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 
 FONT_SIZE = 10
 CHARACTER = 0.54 * FONT_SIZE  # mean width of a character

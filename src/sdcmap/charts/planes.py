@@ -18,6 +18,7 @@ from sdcmap.choose import GlobalCriterion
 from sdcmap.core.chart import Chart, Row, Spec
 from sdcmap.core.rule import Choice
 from sdcmap.errors import PlanError
+from sdcmap.kernels.decision.global_criterion import distances
 from sdcmap.map import RUMap
 
 TITLES = {
@@ -186,11 +187,11 @@ def _names(
 
     corners = list(_corners(limits, across, up, width, height)) if limits else []
     wishes, dots = [], list(_ink(limits, across, up, width, height))
-    far = (pl.col("sek") ** 2 + pl.col("dus") ** 2).alias("far")
-    for row in rows.sort(~pl.col("chosen"), pl.col("region") != "D", far, maintain_order=True).to_dicts():
+    rows = rows.with_columns(distance=pl.Series(distances(rows["sek"].to_numpy(), rows["dus"].to_numpy())))
+    for row in rows.sort(~pl.col("chosen"), pl.col("region") != "D", "distance", maintain_order=True).to_dicts():
         at = pixel((row[x], row[y]))
         dots.append((*at, 4.0))
-        how_far = f", {math.hypot(row['sek'], row['dus']):.3g} away" if row["chosen"] and limits is None else ""
+        how_far = f", {row['distance']:.3g} away" if row["chosen"] and limits is None else ""
         reach = RINGED if row["chosen"] else FAR
         wishes.append(Wish(f"{row['name']}{how_far}", (at,), must=bool(row["chosen"]), distances=reach))
     wishes = wishes[:MOST_NAMES]

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core.chart import Spec
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 
 FAR = 6.0  # values beyond so many thresholds make the axis logarithmic above the threshold
 BINS = (64, 48)

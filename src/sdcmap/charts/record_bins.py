@@ -11,7 +11,7 @@ import numpy as np
 from sdcmap.charts.style import GREY, INK
 from sdcmap.core.audience import SMALL, Audience, significant
 from sdcmap.core.chart import Spec
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 
 if TYPE_CHECKING:
     from sdcmap.recordwise.table import RecordTable

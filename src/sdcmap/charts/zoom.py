@@ -10,8 +10,8 @@ import numpy as np
 from sdcmap.charts.legend import Entry, legend_view
 from sdcmap.charts.style import COLOURS, CONFIG, GREY, INK, SCHEMA
 from sdcmap.core.chart import Chart, Spec
-from sdcmap.data.microdata import Array
 from sdcmap.errors import PlanError
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.neighbours.counting import Pairs
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ ORIGINAL = {"shape": "circle", "filled": True, "size": 12, "color": GREY, "opaci
 def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") -> Chart:
     """Panel (a) shows all originals and the released records as triangles; each further panel one of these, with the
     circle of its neighbourhood. The axes are the rule's first two variables on its scale."""
-    pairs = table.found.pairs
+    pairs = table.assessment.pairs
     if pairs is None or pairs.x.shape[1] < 2 or table.delta is None:
         raise PlanError("the zoom needs at least two numeric variables in `on`.")
     chosen = [_place(table, row) for row in rows] if rows else _typical(table)
@@ -42,7 +42,7 @@ def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") 
 
 
 def _place(table: RecordTable, row: int) -> int:
-    places = np.flatnonzero(table.found.rows == row)
+    places = np.flatnonzero(table.assessment.rows == row)
     if len(places) == 0:
         raise PlanError("the zoom shows judged rows of the masked file; one of those given is none.")
     return int(places[0])
@@ -82,7 +82,7 @@ def _near(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
     inside = np.flatnonzero((np.abs(pairs.x[:, :2] - y[:2]) <= reach).all(axis=1))
     shown = inside[np.linspace(0, len(inside) - 1, min(len(inside), MOST_POINTS)).astype(np.int64)]
     z = np.sqrt(((pairs.x[shown] - y) ** 2).sum(axis=1)) / pairs.unit[place]
-    near = np.logical_or.reduce([(start <= z) & (z < stop) for start, stop in table.found.region] or [z < 0])
+    near = np.logical_or.reduce([(start <= z) & (z < stop) for start, stop in table.assessment.region] or [z < 0])
 
     def points(which: Array) -> Spec:
         return {"values": [{"x": float(a), "y": float(b)} for a, b in pairs.x[shown[which], :2]]}
@@ -111,7 +111,7 @@ _LINK = {"shape": "circle", "filled": False, "size": 110, "color": LINK, "stroke
 
 def _released(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
     y = pairs.y[place]
-    return {"x": float(y[0]), "y": float(y[1]), "name": name, "row": int(table.found.rows[place])}
+    return {"x": float(y[0]), "y": float(y[1]), "name": name, "row": int(table.assessment.rows[place])}
 
 
 def _tips(table: RecordTable) -> list[Spec]:

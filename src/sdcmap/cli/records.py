@@ -114,5 +114,5 @@ def _show(table: RecordTable, out: Path, unsafe: Path | None, figure: str, exter
         print(out)
     else:
         facts = table.summary()
-        print(f"{out}: {len(table):,} records, {facts['unsafe']:,} unsafe, {facts['crosses']:,} linked in their "
-              f"neighbourhood, {facts['squares']:,} nearest to their own original.")  # fmt: skip
+        print(f"{out}: {len(table):,} records, {facts['unsafe']:,} unsafe, {facts['links_in_reach']:,} linked in their "
+              f"neighbourhood, {facts['nearest_links']:,} nearest to their own original.")  # fmt: skip

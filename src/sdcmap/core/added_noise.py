@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import moments
 
 

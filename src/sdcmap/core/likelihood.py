@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import log_mixture
 
 IMPOSSIBLE = -np.inf

@@ -11,9 +11,10 @@ from numpy.random import Generator
 
 from sdcmap.core.method import Method
 from sdcmap.core.value import Value
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import SchemaError, Undefined, did_you_mean
+from sdcmap.kernels.arrays import Array
 
 
 class Estimate(NamedTuple):

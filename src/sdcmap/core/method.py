@@ -19,9 +19,10 @@ from sdcmap.core.roles import Roles
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Value
 from sdcmap.data.cells import cells, common_codes, stacked
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import Schema
 from sdcmap.errors import Infeasible, SchemaError, Undefined, did_you_mean
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
 
 

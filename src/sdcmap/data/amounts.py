@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.errors import SchemaError
+from sdcmap.kernels.arrays import Array
 
 
 def holds_numbers(column: Column) -> bool:

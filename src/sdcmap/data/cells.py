@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.errors import SchemaError
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import LARGEST_KEY, compress, count_cells, mixed_radix, move_cells, recount
 from sdcmap.kernels.tables.wildcards import MISSING
 

@@ -8,14 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.data.views import Result, Views
 from sdcmap.errors import SchemaError, did_you_mean
-
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from itertools import combinations
 import numpy as np
 
 from sdcmap.data.cells import cells, common_codes, moves
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress, count_cells
 
 MARGIN_CELLS = 1 << 14  # margins are summed from a table of up to so many cells, and counted one by one otherwise

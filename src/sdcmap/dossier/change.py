@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from sdcmap.core.audience import SMALL, Audience, significant
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 
 MOST_CATEGORIES = 12
 MOST_LEVELS = 50  # relations of variables with more categories than this are left out

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.readable import Readable
 from sdcmap.errors import SchemaError
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 
 
 def align(original: Microdata, masked: Readable, *, by: str | None = None) -> Microdata:

@@ -11,12 +11,13 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core.value import Value
-from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.readable import Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
 from sdcmap.errors import MissingExtra, PlanError, SchemaError, did_you_mean
 from sdcmap.files.formats import format_of
 from sdcmap.files.stat import coded_frame, split_missing
+from sdcmap.kernels.arrays import Array
 
 ORDINAL_LEVELS = 50  # a whole-number key with at most so many distinct values is read as ordinal
 Names = str | Sequence[str]

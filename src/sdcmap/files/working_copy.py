@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import SdcmapError, StudyDamaged
+from sdcmap.kernels.arrays import Array
 
 ALIGN = 64  # bytes: where a column may begin
 

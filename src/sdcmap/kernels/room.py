@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 PARTS = 64  # an array above this part of the limit goes to a file

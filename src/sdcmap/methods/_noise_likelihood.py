@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from sdcmap.core.likelihood import IMPOSSIBLE, Field, Normal, joined
-from sdcmap.data.microdata import Array
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.kernels.masking.noise import shrinkage, spreads, whitening, whole_bounds
 from sdcmap.kernels.tables.coding import compress

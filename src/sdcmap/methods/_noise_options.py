@@ -9,8 +9,9 @@ from functools import cache
 import numpy as np
 
 from sdcmap.core.added_noise import AddedNoise
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise import complete_covariance, covariance_root, finished, rescaled, spreads
 
 TOO_LARGE = "noise needs a variance, and these numbers are too large to have one: divide them by a constant."

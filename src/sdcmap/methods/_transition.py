@@ -14,8 +14,9 @@ from numpy.random import Generator
 from sdcmap.core.likelihood import Field, Transition
 from sdcmap.core.method import Method
 from sdcmap.data.cells import cells, common_codes, stacked
-from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.errors import SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.transitions import changed, corrected_table
 from sdcmap.kernels.tables.coding import compress, mixed_radix
 

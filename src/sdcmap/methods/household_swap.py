@@ -12,9 +12,10 @@ from numpy.random import Generator
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.households import met_cells, moving_pairs
 from sdcmap.methods.swap import Households, households_of, varies_within
 

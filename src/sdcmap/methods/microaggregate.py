@@ -12,9 +12,10 @@ from numpy.random import Generator
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible, did_you_mean
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.grouping.gower import gower_groups
 from sdcmap.kernels.grouping.mdav import mdav_groups, vmdav_groups
 from sdcmap.kernels.grouping.univariate_groups import (

@@ -14,7 +14,8 @@ from sdcmap.core.likelihood import Field, Mixture
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Positive, Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import centres, draw_mixture, draw_vectors, vector_centres
 from sdcmap.kernels.masking.noise import covariance_root, unmixing
 from sdcmap.methods._noise_likelihood import LEAST, covariance_before, together, together_inside

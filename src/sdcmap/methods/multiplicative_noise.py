@@ -14,7 +14,8 @@ from sdcmap.core.likelihood import IMPOSSIBLE, Field
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.methods._noise_likelihood import LEAST, rounding_step
 
 

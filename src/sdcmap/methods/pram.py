@@ -14,8 +14,8 @@ from sdcmap.core.method import Trials
 from sdcmap.core.named_files import SHOWN, check_digest, digest_of, is_digest
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array
 from sdcmap.errors import SchemaError
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.transitions import invariant_matrix
 from sdcmap.methods._transition import TransitionMethod
 

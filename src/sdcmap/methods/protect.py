@@ -13,8 +13,9 @@ from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.methods.chain import Chain
 from sdcmap.methods.noise import Noise
 from sdcmap.recordwise.neighbourhood import Unsafe, assess

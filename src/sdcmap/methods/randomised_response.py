@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from sdcmap.core.method import Trials
 from sdcmap.core.roles import Roles
 from sdcmap.core.value import Positive
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.transitions import response_matrix
 from sdcmap.methods._transition import TransitionMethod
 

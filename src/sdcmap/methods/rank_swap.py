@@ -13,8 +13,9 @@ from sdcmap.core.likelihood import Below, Field, Window
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.rank_swapping import largest_step, rank_spans, rank_swap
 
 

@@ -16,9 +16,10 @@ from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Positive, Range
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.hierarchy import Hierarchy, number_text
-from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS, Schema
 from sdcmap.errors import Infeasible, SchemaError
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.breaks import (
     WHOLE,
     equal_width,

@@ -13,7 +13,8 @@ from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Positive
 from sdcmap.data.amounts import amounts, changed_amounts
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.breaks import randomly_rounded, rounded
 from sdcmap.methods.chain import in_turn
 

@@ -13,8 +13,9 @@ from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.data.cells import distinct_cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.copula import drawn_given, dummies, normal_scores, rank_mapped
 
 MOST_TRIED = 10  # categories of a predictor in a trial

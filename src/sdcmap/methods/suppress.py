@@ -15,9 +15,10 @@ from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
 from sdcmap.core.value import Range
 from sdcmap.data.cells import DistinctCells, distinct_cells
-from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.suppression import (
     Rule,
     blanked,

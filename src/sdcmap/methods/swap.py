@@ -15,8 +15,9 @@ from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.data.cells import cells, common_codes
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.swapping import greedy_pairs, matching_pairs, pairs_in_turn
 from sdcmap.kernels.room import empty
 from sdcmap.kernels.tables.coding import compress

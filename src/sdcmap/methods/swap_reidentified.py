@@ -14,8 +14,9 @@ from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise import spreads
 from sdcmap.methods.chain import Chain
 from sdcmap.methods.noise import Noise

@@ -12,9 +12,10 @@ from numpy.random import Generator
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.copula import drawn_given, normal_scores, quantile_mapped
 from sdcmap.kernels.statistics.trees import bin_edges, binned, drawn_from, grow
 from sdcmap.methods.shuffle import predictor_columns, predictor_problems, present_scores

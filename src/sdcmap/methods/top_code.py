@@ -13,7 +13,8 @@ from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.data.amounts import amounts, changed_amounts
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 
 
 def coded(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Array:

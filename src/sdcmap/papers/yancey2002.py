@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import centres, draw_mixture
 from sdcmap.kernels.masking.noise import complete_covariance_root, rescaled
 from sdcmap.kernels.statistics.losses import il2_losses, il5_losses

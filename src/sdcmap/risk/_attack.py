@@ -11,9 +11,10 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 from sdcmap.risk._archive import digest_problems, open_archive, read_archive, stated_digest
 from sdcmap.risk._linking import LinkTable, Pair, lay_out
 

@@ -16,8 +16,9 @@ from sdcmap.core.added_noise import AddedNoise, unmasked_scale
 from sdcmap.core.likelihood import IMPOSSIBLE, Field, Same
 from sdcmap.core.method import Method
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.beliefs import normal_posterior, posterior_moments
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._linking import LinkTable, Pair

@@ -11,8 +11,9 @@ import numpy as np
 from sdcmap.core.measure import Measure
 from sdcmap.core.value import Share
 from sdcmap.data.cells import DistinctCells, distinct_cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.combinations import set_count, sets_up_to
 from sdcmap.kernels.tables.individual_risk import individual_risks
 from sdcmap.kernels.tables.wildcards import wildcard_sums

@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.assignment import dense, one_to_one
 from sdcmap.kernels.linking.calibration import calibrated, running_precision
 from sdcmap.kernels.linking.links import Links, block_links

@@ -13,8 +13,9 @@ from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.named_files import digest_of, is_digest
 from sdcmap.core.value import Range
 from sdcmap.data.cells import common_codes, in_released_categories
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import nearest, share_error
 from sdcmap.risk._archive import read_archive
 from sdcmap.risk.l_diversity import secret_misfits, secret_of

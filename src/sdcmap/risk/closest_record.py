@@ -13,7 +13,8 @@ from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.named_files import digest_of, is_digest
 from sdcmap.core.value import Range
 from sdcmap.data.cells import in_released_categories
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import closer_share, nearest, share_error
 from sdcmap.risk.attribute_inference import control_misfits, control_of, positions, ranges_of, split
 

@@ -12,8 +12,8 @@ from sdcmap.core.likelihood import Below, Field, Mixture, Normal, Same, Window
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array
 from sdcmap.errors import SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.field_links import BELOW, MIXTURE, SAME, WINDOW, FieldCosts, likeliest_links
 from sdcmap.kernels.linking.links import Links, distance_scores, nearest_links
 from sdcmap.risk._attack import Attack

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 
 PERCENTS = np.arange(1, 11)  # the width is 1, 2, ... 10 %
 

@@ -9,7 +9,8 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.risk._frequencies import FrequencyMeasure
 
 ROUNDING = 1e-9  # sums of alpha

@@ -12,8 +12,9 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.value import Positive, Range
 from sdcmap.data.cells import DistinctCells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined, did_you_mean
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.diversity import entropy_diversity, recursive_diversity
 from sdcmap.kernels.tables.wildcards import wildcard_sums
 from sdcmap.risk._frequencies import KeyMeasure

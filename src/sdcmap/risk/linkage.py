@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 import numpy as np
 
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.agreement import agreement_matrix
 from sdcmap.kernels.linking.fellegi_sunter import MOST_FIELDS, FellegiSunter, count_patterns, em
 from sdcmap.kernels.linking.links import agreement_links

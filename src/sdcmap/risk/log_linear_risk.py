@@ -13,8 +13,9 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
 from sdcmap.data.cells import DistinctCells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.log_linear import main_effect_means, two_way_means, unique_risks
 from sdcmap.kernels.tables.wildcards import MISSING, wildcard_sums
 from sdcmap.risk._frequencies import KeyMeasure, positive_weights

@@ -8,8 +8,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.links import Links, block_links, distance_scores, nearest_links
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_nearest, link_one_to_one, scored_in_blocks

@@ -10,8 +10,9 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._linking import ROUNDING, LinkTable, Pair
 from sdcmap.risk.informed import Informed

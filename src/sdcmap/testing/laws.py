@@ -12,9 +12,10 @@ import polars as pl
 
 from sdcmap.core.method import Method
 from sdcmap.core.value import Value, decode, parse
-from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import Infeasible, SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.study.plan import Candidate
 
 OWN_ERRORS = (Infeasible, Undefined, SchemaError)

@@ -10,8 +10,9 @@ import numpy as np
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.testing.laws import (
     OWN_ERRORS,
     LawBroken,

@@ -97,12 +97,11 @@ def choice_table(choice: Any) -> dict[str, Any]:
 
 @router.get("/criterion", response_model=None)
 def criterion(request: Request, name: str) -> Response:
-    """The two planes of decision theory: a rule to start from, and the four numbers of all that it compares.
+    """The two planes of decision theory: a rule to start from, and the four numbers of all that it compares, by preference:
+    whatever the limits, the choice is the first row that is safe.
 
     The rule is null where the plan has no measure of one of the four; `numeric` are the variables that they can be about.
     """
-    import polars as pl
-
     from sdcmap.choose.criterion import FOUR, GlobalCriterion
 
     ru, plan = request.app.state.views.map(name)
@@ -110,8 +109,8 @@ def criterion(request: Request, name: str) -> Response:
     numeric = list(request.app.state.views.study_data(name)[1].numeric)
     if rule is None:
         return Answer({"rule": None, "rows": None, "prior": None, "numeric": numeric})
-    rows = rule.table(ru).with_columns(turned=ru.signs[0] * pl.col("risk"))
-    columns = [column for column in ("id", "replicate", "method", *FOUR, "turned") if column in rows.columns]
+    rows = rule.ranked(ru)
+    columns = [column for column in ("id", "replicate", "method", *FOUR, "distance") if column in rows.columns]
     return Answer({
         "rule": rule.spec() | dict(zip(("agency_limit", "intruder_limit"), rule.limits.values(), strict=True)),
         "rows": {column: rows[column].to_list() for column in columns}, "prior": rule.prior(ru), "numeric": numeric,

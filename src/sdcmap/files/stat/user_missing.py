@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Array, Column, Microdata, series, smallest_unsigned
+from sdcmap.data.microdata import Column, Microdata, series, smallest_unsigned
 from sdcmap.data.schema import Variable
+from sdcmap.kernels.arrays import Array
 
 Code = float | str
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 
 
 def numeric_bytes(path: Path, facts: Any, rows: int, mode: Any) -> dict[str, Array]:

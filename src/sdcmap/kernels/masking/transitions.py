@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
-Array = npt.NDArray[Any]
 MOST_CONDITION = 1e10  # of a matrix that is inverted
 
 
@@ -36,8 +34,8 @@ def invariant_matrix(counts: Array, stay: float, alpha: float) -> Array:
     mix = min(alpha, (1 - stay) / leaving) if leaving > 0 else alpha
     mixed = mix * both + (1 - mix) * np.eye(size)
     mixed[p == 0] = np.eye(size)[p == 0]
-    found: Array = mixed / mixed.sum(axis=1, keepdims=True)
-    return found
+    matrix: Array = mixed / mixed.sum(axis=1, keepdims=True)
+    return matrix
 
 
 def response_matrix(categories: int, epsilon: float) -> Array:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 BLOCK = 1 << 14  # rows of the design at once
 RIDGE = 1e-6  # records; it keeps the slopes of a logit finite where a term tells the two groups apart for certain
 MOST_STEPS = 60
@@ -83,8 +83,8 @@ def _unrounded(sums: Array, size: Array) -> Array:
 def products(x: Array, weights: Array) -> Array:
     """X'WX; the root of the weights makes it symmetric, for which BLAS needs half the work."""
     z = x.T * np.sqrt(weights)
-    found: Array = z @ z.T
-    return found
+    gram: Array = z @ z.T
+    return gram
 
 
 def inverse_of(gram: Array) -> Array | None:
@@ -95,8 +95,8 @@ def inverse_of(gram: Array) -> Array | None:
     values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
     if values[0] <= 1e-10 * len(values):
         return None
-    found: Array = (vectors / values) @ vectors.T / np.outer(scale, scale)
-    return found
+    inverse: Array = (vectors / values) @ vectors.T / np.outer(scale, scale)
+    return inverse
 
 
 def logit(design: Design, ones: Array, zeros: Array, ridge: float = RIDGE) -> tuple[Fit, Array] | None:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sdcmap.errors import PlanError, Undefined
-from sdcmap.theory.checks import Array, Numbers
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import Numbers
 from sdcmap.theory.decision.distributions import Distribution, unwrap
 
 Index = NDArray[np.intp]
@@ -21,7 +22,7 @@ class Atoms(Distribution):
 
     @property
     @abstractmethod
-    def atoms(self) -> tuple[Array, Array]:
+    def atoms(self) -> tuple[Floats, Floats]:
         """Values and weights."""
 
     @property
@@ -107,7 +108,7 @@ class Discrete(Atoms):
         object.__setattr__(self, "weights", _merged(values, weights / weights.sum(axis=-1, keepdims=True)))
 
     @property
-    def atoms(self) -> tuple[Array, Array]:
+    def atoms(self) -> tuple[Floats, Floats]:
         return np.asarray(self.values), np.asarray(self.weights)
 
     @property
@@ -149,7 +150,7 @@ class Samples(Atoms):
         object.__setattr__(self, "weights", weights / total)
 
     @property
-    def atoms(self) -> tuple[Array, Array]:
+    def atoms(self) -> tuple[Floats, Floats]:
         return np.asarray(self.draws), np.asarray(self.weights)
 
     @property
@@ -168,11 +169,11 @@ class Samples(Atoms):
 INSTEAD = "Use PlugIn, Neighbours, WassersteinDistance or LossInduced, or fit a Normal."
 
 
-def _beside(x: ArrayLike) -> Array:
+def _beside(x: ArrayLike) -> Floats:
     return np.asarray(x, dtype=float)[..., np.newaxis]
 
 
-def _pair(of: object, values: ArrayLike, weights: ArrayLike) -> tuple[Array, Array]:
+def _pair(of: object, values: ArrayLike, weights: ArrayLike) -> tuple[Floats, Floats]:
     """Values and weights of one shape, sorted by value; finite, the weights not below 0, their sum above."""
     kind = type(of).__name__
     try:
@@ -189,7 +190,7 @@ def _pair(of: object, values: ArrayLike, weights: ArrayLike) -> tuple[Array, Arr
     return np.take_along_axis(given, order, -1), np.take_along_axis(mass, order, -1)
 
 
-def _merged(values: Array, weights: Array) -> Array:
+def _merged(values: Floats, weights: Floats) -> Floats:
     """The weights with the mass of equal values at the last of them."""
     ends = np.ones(values.shape, dtype=bool)
     ends[..., :-1] = values[..., 1:] != values[..., :-1]
@@ -199,17 +200,17 @@ def _merged(values: Array, weights: Array) -> Array:
     before = np.roll(np.maximum.accumulate(so_far, axis=-1), 1, axis=-1)
     before[..., 0] = 0.0
     alone = ends & np.roll(ends, 1, axis=-1)  # the last of a row is always an end, so the first wraps rightly
-    merged: Array = np.where(alone, weights, np.where(ends, so_far - before, 0.0))
+    merged: Floats = np.where(alone, weights, np.where(ends, so_far - before, 0.0))
     return merged
 
 
-def _cumulated(weights: Array) -> Array:
+def _cumulated(weights: Floats) -> Floats:
     """Sums of the first 0, 1, ... of them."""
-    found: Array = np.concatenate([np.zeros_like(weights[..., :1]), np.cumsum(weights, axis=-1)], axis=-1)
-    return found
+    cumulated: Floats = np.concatenate([np.zeros_like(weights[..., :1]), np.cumsum(weights, axis=-1)], axis=-1)
+    return cumulated
 
 
-def _windows(values: Array, width: float) -> tuple[Index, Index]:
+def _windows(values: Floats, width: float) -> tuple[Index, Index]:
     """Every set of neighbouring atoms that lie within `width` of some number: index of the first, and after the last.
 
     As the number moves up, atom v enters at v - width and leaves after v + width; between two such events the set is one.

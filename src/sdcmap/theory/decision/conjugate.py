@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdcmap.core.value import Positive, Range, Value
-from sdcmap.theory.checks import Array, Numbers, require
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import Numbers, require
 from sdcmap.theory.decision.criterion import GlobalRisk, GlobalUtility, Options, global_risk, global_utility
 from sdcmap.theory.decision.distributions import Normal, Student, unwrap
 
@@ -86,7 +87,7 @@ class NoiseScenario(Value):
 
 
 def _over_noise(
-    value: float, variance: float, pair_at: Callable[[Array], tuple[Numbers, Numbers]]
+    value: float, variance: float, pair_at: Callable[[Floats], tuple[Numbers, Numbers]]
 ) -> tuple[float, float]:
     require(value=value)
     pair = np.broadcast_arrays(*pair_at(value + np.sqrt(variance) * NODES))

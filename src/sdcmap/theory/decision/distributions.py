@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from sdcmap.errors import PlanError, Undefined
-from sdcmap.theory.checks import Array, Numbers
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import Numbers
 
 NODES = 0.05 * np.arange(-800, 801)  # of `expected`; sinh(40) is 1e17 scales away
 
@@ -129,7 +130,7 @@ class LocationScale(Distribution):
     def shape(self) -> tuple[int, ...]:
         return np.shape(self.mean)
 
-    def expected(self, g: Callable[[Array], Numbers], dimensions: int = 0) -> Numbers:
+    def expected(self, g: Callable[[Floats], Numbers], dimensions: int = 0) -> Numbers:
         """E g(theta) by the trapezoid rule in y, theta = mean + scale sinh y, with 1,601 values of theta a record.
 
         g : a smooth function of arrays whose last axes are records; `dimensions` of them, where g has more than p.
@@ -286,4 +287,4 @@ def density_of(p: Distribution) -> bool:
     return isinstance(p, LocationScale)
 
 
-__all__ = ["Array", "Distribution", "LocationScale", "Normal", "Student", "density_of", "unwrap"]
+__all__ = ["Distribution", "Floats", "LocationScale", "Normal", "Student", "density_of", "unwrap"]

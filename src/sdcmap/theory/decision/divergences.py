@@ -16,7 +16,8 @@ import numpy as np
 
 from sdcmap.core.value import Range, Value
 from sdcmap.errors import Undefined
-from sdcmap.theory.checks import Array, Numbers
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import Numbers
 from sdcmap.theory.decision.atoms import INSTEAD, Atoms, Discrete, Samples
 from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, density_of, unwrap
 from sdcmap.theory.decision.losses import Absolute, Log, Loss, Quadratic
@@ -97,21 +98,21 @@ class PlugIn(Divergence):
         return normal_divergence(p.mean, first, q.mean, second)
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
-        found = []
-        for who, one in (("the agency's", p), ("the other's", q)):
-            if isinstance(one, Atoms):
-                skew, kurtosis = _shape(one)
+        sentences = []
+        for who, belief in (("the agency's", p), ("the other's", q)):
+            if isinstance(belief, Atoms):
+                skew, kurtosis = _shape(belief)
                 far = int(((np.abs(skew) > MOST_SKEW) | (np.abs(kurtosis) > MOST_KURTOSIS)).sum())
                 if far:
-                    found.append(
+                    sentences.append(
                         f"{far} of {np.size(skew)} of {who} beliefs are not normal, and the plug-in takes them so."
                     )
-            elif not isinstance(one, Normal):
-                found.append(f"{who} belief is a {type(one).__name__}, and the plug-in takes it for normal.")
-        return tuple(found)
+            elif not isinstance(belief, Normal):
+                sentences.append(f"{who} belief is a {type(belief).__name__}, and the plug-in takes it for normal.")
+        return tuple(sentences)
 
 
-def _shape(p: Atoms) -> tuple[Array, Array]:
+def _shape(p: Atoms) -> tuple[Floats, Floats]:
     """Skewness and excess kurtosis."""
     values, weights = p.atoms
     off = values - np.expand_dims(p.mean, -1)
@@ -148,7 +149,7 @@ class Neighbours(Divergence):
             divergence[at] = self._of_draws(first[at], second[at])
         return unwrap(divergence)
 
-    def _of_draws(self, x: Array, y: Array) -> float:
+    def _of_draws(self, x: Floats, y: Floats) -> float:
         from scipy.spatial import cKDTree
 
         points = x[:, np.newaxis]
@@ -161,15 +162,15 @@ class Neighbours(Divergence):
         return float(np.mean(np.log(other / own)) + np.log(len(y) / (len(x) - 1)))
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
-        found = np.atleast_1d(self(p, q))
-        far = int((found > TRUSTED_TO).sum())
+        estimates = np.atleast_1d(self(p, q))
+        far = int((estimates > TRUSTED_TO).sum())
         if not far:
             return ()
-        which = f"{far} of {found.size} estimates are" if found.size > 1 else "the estimate is"
+        which = f"{far} of {estimates.size} estimates are" if estimates.size > 1 else "the estimate is"
         return (f"{which} above {TRUSTED_TO:g} nats, where nearest neighbours saturate: a lower bound. Use PlugIn.",)
 
 
-def _equal(weights: Array) -> bool:
+def _equal(weights: Floats) -> bool:
     return bool(np.allclose(weights, 1 / weights.shape[-1], rtol=1e-9))
 
 
@@ -196,14 +197,14 @@ class WassersteinDistance(Divergence):
         if not (isinstance(p, Atoms) and isinstance(q, Atoms)):
             raise Undefined("WassersteinDistance compares Normal with Normal or atoms with atoms: draw Samples.")
         shape = np.broadcast_shapes(p.shape, q.shape)
-        rows = [np.broadcast_to(one, (*shape, one.shape[-1])) for one in (*p.atoms, *q.atoms)]
-        found = np.empty(shape)
+        rows = [np.broadcast_to(atoms, (*shape, atoms.shape[-1])) for atoms in (*p.atoms, *q.atoms)]
+        distances = np.empty(shape)
         for at in np.ndindex(*shape):
-            found[at] = _transport(rows[0][at], rows[1][at], rows[2][at], rows[3][at], self.order)
-        return unwrap(found)
+            distances[at] = _transport(rows[0][at], rows[1][at], rows[2][at], rows[3][at], self.order)
+        return unwrap(distances)
 
 
-def _transport(values: Array, weights: Array, others: Array, mass: Array, order: int) -> float:
+def _transport(values: Floats, weights: Floats, others: Floats, mass: Floats, order: int) -> float:
     """Atoms in ascending order, coupled quantile by quantile."""
     first, second = np.cumsum(weights), np.cumsum(mass)
     steps = np.sort(np.concatenate([first, second]))

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdcmap.errors import PlanError, Undefined
-from sdcmap.theory.checks import Array, Flags, Numbers
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import Flags, Numbers
 from sdcmap.theory.decision.distributions import Distribution, unwrap
 from sdcmap.theory.decision.losses import Loss, Quadratic
 
@@ -93,5 +94,5 @@ def share_of_harm(over: ArrayLike, harm: ArrayLike = 1.0) -> float:
     return float(weights[flags].sum() / weights.sum())
 
 
-def _number(values: Array) -> Numbers:
+def _number(values: Floats) -> Numbers:
     return float(values) if np.ndim(values) == 0 else np.array(values)

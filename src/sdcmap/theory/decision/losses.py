@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 
 from sdcmap.core.value import Positive, Range, Value
 from sdcmap.errors import Undefined
-from sdcmap.theory.checks import Array, Numbers
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import Numbers
 from sdcmap.theory.decision.atoms import Atoms, Discrete, Samples
 from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, unwrap
 
@@ -176,7 +177,7 @@ def _cross_entropy(p: Distribution, q: Discrete) -> Numbers:
     return unwrap(entropy)
 
 
-def _products(weights: Array, mass: Array) -> Numbers:
+def _products(weights: Floats, mass: Floats) -> Numbers:
     with np.errstate(divide="ignore", invalid="ignore"):
         return unwrap(np.where(weights > 0, -weights * np.log(mass), 0.0).sum(axis=-1))
 

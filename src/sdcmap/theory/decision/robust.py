@@ -42,8 +42,8 @@ def robust_risk(
     intruders : his possible posteriors, a distribution a model; one that holds many beliefs counts with all of them.
     losses : his possible losses, of one unit; quadratic by default. how : `agency_loss`, `divergence`, as in `global_risk`.
     """
-    found = [global_risk(agency, one, loss=loss, **how) for one in intruders for loss in _one_unit(losses)]
-    return GlobalRisk(*(max(float(np.max(pair[i])) for pair in found) for i in (0, 1)))
+    risks = [global_risk(agency, intruder, loss=loss, **how) for intruder in intruders for loss in _one_unit(losses)]
+    return GlobalRisk(*(max(float(np.max(pair[i])) for pair in risks) for i in (0, 1)))
 
 
 def robust_utility(
@@ -54,8 +54,10 @@ def robust_utility(
     **how: Unpack[AgencyOptions],
 ) -> GlobalUtility:
     """The smallest SEK and the smallest DUS of one data set over what society may believe and lose."""
-    found = [global_utility(agency, one, loss=loss, **how) for one in societies for loss in _one_unit(losses)]
-    return GlobalUtility(*(min(float(np.min(pair[i])) for pair in found) for i in (0, 1)))
+    utilities = [
+        global_utility(agency, society, loss=loss, **how) for society in societies for loss in _one_unit(losses)
+    ]
+    return GlobalUtility(*(min(float(np.min(pair[i])) for pair in utilities) for i in (0, 1)))
 
 
 def _one_unit(losses: Sequence[Loss]) -> Sequence[Loss]:

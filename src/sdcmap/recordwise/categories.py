@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
 
 
-def frequencies(
+def units_agreeing(
     masked: Microdata, names: tuple[str, ...], weights: Array | None = None, population: Microdata | None = None
 ) -> Array:
     """The number of units that agree with each record on every variable it shows.  Seri (2005), section 2: f_y or F_y
@@ -21,11 +22,11 @@ def frequencies(
     hidden = np.column_stack([masked.missing(name) for name in names])
     if population is None:
         codes, unit_hides = [masked.codes(name) for name in names], hidden
-        found_in = slice(0, rows)
+        units = slice(0, rows)
     else:
         codes = [common_codes(masked, population, name) for name in names]
         unit_hides = np.column_stack([population.missing(name) for name in names])
-        found_in = slice(rows, rows + len(population))
+        units = slice(rows, rows + len(population))
     worth = np.ones(len(unit_hides)) if weights is None else weights
     counts = np.zeros(rows)
     patterns, which = np.unique(hidden, axis=0, return_inverse=True)
@@ -37,18 +38,18 @@ def frequencies(
             counts[mine] = worth.sum()
             continue
         code, _ = compress([codes[place] for place in shown])
-        found = np.bincount(code[found_in][counted], worth[counted], minlength=int(code.max()) + 1)
-        counts[mine] = found[code[:rows][mine]]
+        total = np.bincount(code[units][counted], worth[counted], minlength=int(code.max()) + 1)
+        counts[mine] = total[code[:rows][mine]]
     return counts
 
 
-def agrees(original: Microdata, masked: Microdata, names: tuple[str, ...], links: Array) -> Array:
+def original_agrees(original: Microdata, masked: Microdata, names: tuple[str, ...], links: Array) -> Array:
     """Whether each record's own original has the released combination: equal, recoded to a new category, or hidden."""
-    found = np.ones(len(masked), dtype=bool)
+    agree = np.ones(len(masked), dtype=bool)
     for name in names:
         before, after, is_new = _codes(original, masked, name)
-        found &= (before[links] == after) | is_new | masked.missing(name)
-    return found
+        agree &= (before[links] == after) | is_new | masked.missing(name)
+    return agree
 
 
 def record_loss(original: Microdata, masked: Microdata, names: tuple[str, ...], links: Array) -> Array:
