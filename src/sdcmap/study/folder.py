@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import polars as pl
 from filelock import FileLock, Timeout
@@ -201,9 +201,9 @@ class Study:
         facts = [(m.id, m.text, m.direction, *m.bounds, m.unit, m.axis, m.nothing(original)) for m in measures]
         self.database.insert({"measure": facts}, replace=True)
 
-    def note(self, **facts: Any) -> None:
+    def note(self, **facts: Unpack[Manifest]) -> None:
         """Keep facts in the manifest."""
-        self.manifest.update(facts)  # type: ignore[typeddict-item]
+        self.manifest.update(facts)
         if self.path is not None:
             write_whole(self.path / "manifest.json", json.dumps(self.manifest, indent=1))
 
