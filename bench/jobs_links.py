@@ -10,20 +10,18 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking import search
 from sdcmap.kernels.linking.assignment import assign
 from sdcmap.kernels.linking.links import Links, agreement_links, agreement_scores, block_links
 from sdcmap.kernels.masking.rank_swapping import rank_swap
 
-Array = npt.NDArray[Any]
 FIELDS = ("TOTINC", "AGI", "WAGES", "TAXINT", "DIVID", "BUSFARM", "NTXINT", "SOCSEC")
 KEEP = 50
 LOW, GAIN = np.full(len(FIELDS), -1.0), np.full(len(FIELDS), 2.0)

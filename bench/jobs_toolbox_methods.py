@@ -11,7 +11,8 @@ import sdcmap as sm
 from jobs import persons, seconds
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import cells, distinct_cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.wildcards import wildcard_sums
 from sdcmap.testing.laws import with_missing
 

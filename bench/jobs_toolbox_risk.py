@@ -13,8 +13,9 @@ import polars as pl
 import sdcmap as sm
 from jobs import persons, seconds
 from sdcmap.data.cells import distinct_cells
-from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Schema, Variable
+from sdcmap.kernels.arrays import Array
 from sdcmap.testing.laws import with_missing
 
 RNG = np.random.default_rng(1)

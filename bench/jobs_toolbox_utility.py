@@ -10,7 +10,8 @@ import numpy as np
 import sdcmap as sm
 from jobs import persons, seconds
 from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.queries import range_sums
 
 STREAM = Stream.of_seed(2**130)

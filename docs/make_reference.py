@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range, Value, hints
-from sdcmap.explore.forms import parameters
+from sdcmap.explore.forms import field_words, parameters
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.utility import UTILITIES
@@ -22,7 +22,6 @@ FOLDER = Path(__file__).parent / "reference"
 GROUPS = {"Methods": METHODS, "Risk measures": RISKS, "Utility measures": UTILITIES}
 WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 PLURALS = {str: "texts", int: "whole numbers", float: "numbers", bool: "true or false"}
-SHARED_PARAMETERS = {"within": "mask each stratum of these variables apart; by default the file is one stratum"}
 AS_STEPS = "as its steps say"
 NOTE = re.compile(r"(?=^(?:Formula|Reference|Missing|Weights|Households|Releasing nothing)\b)", re.MULTILINE)
 
@@ -176,7 +175,7 @@ def page(cls: type[Value]) -> str:
     """The reference page of one method or measure."""
     doc = docstring(cls)
     kinds = hints(cls)
-    words = SHARED_PARAMETERS | doc.parameters
+    words = field_words(cls)
     rows = [
         [f"`{f.name}`", type_words(kinds[f.name]), range_words(kinds[f.name]), default_words(f), words.get(f.name, "")]
         for f in sorted(fields(cls), key=lambda f: f.kw_only)

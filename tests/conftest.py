@@ -7,17 +7,18 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).resolve().parents[1] / ".numba_cache"))  # for all workers
 
 import sdcmap as sm
+from sizes import IN_CI, SOAK
 
-IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
-
-settings.register_profile("default", deadline=None, max_examples=50)
-settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True)
-settings.load_profile("ci" if IN_CI else "default")
+# The same examples each time, so that no test fails by chance; new ones, and many more, in a soak. Work is counted, never
+# timed: no deadline. --hypothesis-profile=soak chooses too.
+settings.register_profile("default", deadline=None, max_examples=25, derandomize=True)
+settings.register_profile("soak", deadline=None, max_examples=2_500, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("soak" if SOAK else "default")
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 SOAK = os.environ.get("SDCMAP_SOAK", "") not in ("", "0")
 
 

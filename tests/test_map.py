@@ -45,6 +45,9 @@ def test_the_linear_path_holds_the_minimum_of_every_slope(points: list[tuple[int
     assert first[chosen] + slope * second[chosen] == pytest.approx(best, abs=1e-9 * (1 + slope) * 40)
 
 
+KIND = pl.when(pl.col("method") == "Identity").then(pl.lit("identity")).otherwise(pl.lit("candidate"))
+
+
 def scores_of(values: dict[str, list[tuple[float | None, float]]], **facts: Any) -> Scores:
     """Scores made by hand: method -> (risk, utility) of each replicate; risk None: infeasible."""
     candidate, score = [], []
@@ -65,7 +68,7 @@ def scores_of(values: dict[str, list[tuple[float | None, float]]], **facts: Any)
         "unit": ["share", facts.get("unit", "share")], "axis": ["risk", "utility"], "at_nothing": [0.0, 1.0],
     })  # fmt: skip
     return Scores(
-        pl.DataFrame(candidate, schema=names, orient="row"),
+        pl.DataFrame(candidate, schema=names, orient="row").with_columns(kind=KIND),
         pl.DataFrame(score, schema={**columns, "status": pl.String, "reason": pl.String}, orient="row"),
         measure,
     )
@@ -273,4 +276,4 @@ def test_expectations_choose_the_method_and_take_draw_number_zero() -> None:
 
 def test_a_file_made_elsewhere_stands_beside_our_candidates(ru: sm.RUMap) -> None:
     more = ru.scores.with_file("argus.csv", {"R": sm.Estimate(0.05), "U": sm.Estimate(0.2)})
-    assert sm.RUMap(more, "R", "U").frontier["method"].to_list() == ["file: argus.csv"]
+    assert sm.RUMap(more, "R", "U").frontier["method"].to_list() == ["argus.csv"]

@@ -19,6 +19,10 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 
+class StudyChanged(UserWarning):
+    """Numbers of a study were made by other code than today's: what is kept, and what is computed again."""
+
+
 class SdcmapError(Exception):
     """The root of all errors that sdcmap raises on purpose; its text is one clear sentence."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -18,14 +17,14 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.rule import Choice, Rule
 from sdcmap.errors import PlanError
 from sdcmap.kernels.decision.pareto import linear_optima, undominated
+from sdcmap.kernels.statistics.precision import wilson
 from sdcmap.study.scores import BAND_REPLICATES, Scores
 
-IDENTITY = "Identity"  # the anchor where everything is released
 SCORE_NAMES = {"S0": "A-score", "S1": "D-score", "S2": "S-score"}  # Yancey, Winkler, Creecy (2002), section 3.5
 Number = TypeVar("Number", float, pl.Expr)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class RUMap:
     """Scores on a risk and a utility axis.
 
@@ -44,14 +43,19 @@ class RUMap:
     scores: Scores
     risk: tuple[str, ...]
     utility: str
-    limits: tuple[float, ...] = ()
+    limits: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        risk: Any = self.risk
-        single = isinstance(risk, str | Measure)
-        object.__setattr__(self, "risk", tuple(map(str, [risk] if single else risk)))
-        object.__setattr__(self, "utility", str(self.utility))
-        object.__setattr__(self, "limits", tuple(float(limit) for limit in self.limits))
+    def __init__(
+        self,
+        scores: Scores,
+        risk: str | Measure | Iterable[str | Measure],
+        utility: str | Measure,
+        limits: Iterable[float] = (),
+    ) -> None:
+        several = [risk] if isinstance(risk, str | Measure) else risk
+        facts = {"scores": scores, "risk": tuple(map(str, several)), "utility": str(utility)}
+        for name, value in {**facts, "limits": tuple(float(limit) for limit in limits)}.items():
+            object.__setattr__(self, name, value)
         units = {self._fact(name, "unit") for name in self.risk}
         self._fact(self.utility, "unit")
         if not self.risk:
@@ -108,15 +112,15 @@ class RUMap:
     # ---- points -----------------------------------------------------------------------------------------------
     @cached_property
     def points(self) -> pl.DataFrame:
-        """One row a candidate: id, method, replicate, risk, utility, anchor, frontier, and whether it is `fair`: the best
-        of many draws is compared over as many draws of every method, so later draws of some methods take no part."""
-        table = self.scores.column(self.utility).select("id", "method", "replicate", utility="value")
+        """One row a candidate: id, kind, method, replicate, risk, utility, anchor, frontier, and whether it is `compared`:
+        the best of many draws is sought over as many draws of every method, so later draws of some take no part."""
+        table = self.scores.column(self.utility).select("id", "kind", "method", "replicate", utility="value")
         for i, name in enumerate(self.risk):
             part = self.scores.column(name).select("id", pl.col("value").alias(f"risk {i}"))
             table = table.join(part, on="id", how="inner", maintain_order="left")
         worst = self._worst([table[f"risk {i}"].to_numpy() for i in range(len(self.risk))])
-        table = table.select("id", "method", "replicate", pl.Series("risk", worst, dtype=pl.Float64), "utility")
-        return self._with_frontier(table.with_columns(fair=pl.col("replicate") < self._common_replicates))
+        table = table.select("id", "kind", "method", "replicate", pl.Series("risk", worst, dtype=pl.Float64), "utility")
+        return self._with_frontier(table.with_columns(compared=pl.col("replicate") < self._common_replicates))
 
     @cached_property
     def means(self) -> pl.DataFrame:
@@ -161,8 +165,9 @@ class RUMap:
         return min((count for count in counts if count > 1), default=1)
 
     def _with_frontier(self, table: pl.DataFrame) -> pl.DataFrame:
-        anchor = (table["method"] == IDENTITY).to_numpy()
-        asked = ~anchor & (table["fair"].to_numpy() if "fair" in table.columns else True)
+        kinds = self.scores.kinds
+        anchor = np.array([kinds[method] == "identity" for method in table["method"]], dtype=bool)
+        asked = ~anchor & (table["compared"].to_numpy() if "compared" in table.columns else True)
         risk, loss = self.losses(table)
         frontier = np.zeros(len(table), dtype=bool)
         frontier[asked] = undominated(risk[asked], loss[asked])
@@ -191,7 +196,7 @@ class RUMap:
             table = pl.concat([varying.filter(pl.col("replicate") == replicate), constant])
             for method in table["method"].filter(pl.Series(undominated(*self.losses(table)))):
                 hits[method] += 1
-        rows = [(method, *_wilson(hit, len(replicates))) for method, hit in hits.items()]
+        rows = [(method, *wilson(hit, len(replicates))) for method, hit in hits.items()]
         names = ("membership", "membership_low", "membership_high")
         return pl.DataFrame(rows, schema={"method": pl.String, **dict.fromkeys(names, pl.Float64)}, orient="row")
 
@@ -218,7 +223,7 @@ class RUMap:
         `by`: "mean" compares methods by their pooled values, "release" single candidates. Anchors are left out. For a
         utility that is better when higher the loss is its negative.
         """
-        table = (self.means if by == "mean" else self.points.filter("fair")).filter(~pl.col("anchor"))
+        table = (self.means if by == "mean" else self.points.filter("compared")).filter(~pl.col("anchor"))
         path = linear_optima(*self.losses(table))
         rows = table[[index for _, _, index in path]].select(
             *(["id", "replicate"] if by == "release" else []), "method", "risk", "utility"
@@ -227,7 +232,8 @@ class RUMap:
 
     def choose(self, rule: Rule) -> Choice:
         """The `Choice` that a rule makes on this map."""
-        return rule.choose(self)
+        choice = rule.choose(self)
+        return choice if choice.candidate is None else replace(choice, seal=self.scores.seal_of(choice.candidate))
 
     def draw(self, **options: Any) -> Chart:
         """The map as a chart with `.save("map.html" | ".svg" | ".png")`; options as in `sdcmap.charts.draw_map`."""
@@ -250,10 +256,3 @@ def _shown(measure: str) -> str:
     "ClosestRecord(control_file='outside.csv')"
     """
     return re.sub(r"(archive|control_file)='[^']*/", r"\1='", re.sub(r", sha256='[0-9a-f]+'", "", measure))
-
-
-def _wilson(hits: int, count: int, z: float = 1.959964) -> tuple[float, float, float]:
-    share = hits / count
-    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
-    return share, max(0.0, centre - half), min(1.0, centre + half)

@@ -17,9 +17,9 @@ import vl_convert
 import sdcmap as sm
 from sdcmap.charts import Chart, MapInfo, draw_map, map_info
 from sdcmap.charts.axis import axis
-from sdcmap.charts.key import key_rows
 from sdcmap.charts.labels import NEAR, Wish, _box, place
-from sdcmap.charts.names import class_of, groups_of, short_names
+from sdcmap.charts.legend import legend_entries
+from sdcmap.charts.method_names import Labelled, groups_of, short_names
 from sdcmap.map import RUMap
 from sdcmap.study.scores import Scores
 from sdcmap.study.sweeping import sweep
@@ -50,6 +50,7 @@ def table(points: list[tuple[str, int, float, float]]) -> RUMap:
     ids = [f"{number:012x}" for number in range(len(points))]
     candidate = {
         "id": ids,
+        "kind": ["identity" if p[0] == "Identity" else "candidate" for p in points],
         "method": [p[0] for p in points],
         "replicate": [p[1] for p in points],
         "status": "ok",
@@ -78,7 +79,7 @@ def table(points: list[tuple[str, int, float, float]]) -> RUMap:
             "axis": ["risk", "utility"],
         }
     ).with_columns(at_nothing=pl.Series([0.0, 1.0]))
-    schema = {"id": pl.String, "method": pl.String, "replicate": pl.Int64, "status": pl.String}
+    schema = {"id": pl.String, "kind": pl.String, "method": pl.String, "replicate": pl.Int64, "status": pl.String}
     return RUMap(Scores(pl.DataFrame(candidate, schema_overrides=schema), score, measure), ("R",), "D")
 
 
@@ -114,7 +115,7 @@ def test_means_have_two_bands_that_stay_apart(swaps: RUMap) -> None:
     assert (spread["y"], spread["y2"]) == pytest.approx((mean["risk_low"], mean["risk_high"]))
     assert (error["y"] + error["y2"]) / 2 == pytest.approx(mean["risk"])
     assert (error["y2"] - error["y"]) / 2 == pytest.approx(1.96 * mean["risk_se"])
-    words = [row[2] for row in key_rows(info)]
+    words = [row[2] for row in legend_entries(info)]
     assert "2.5 to 97.5 % of 40 releases" in words and "mean ± 1.96 standard errors" in words
 
 
@@ -229,18 +230,24 @@ def test_by_must_be_known(swaps: RUMap) -> None:
 
 
 def test_short_names_say_what_differs() -> None:
-    chain = "Chain(methods=[Swap(on='Sex'), Noise(on='wage')])"
-    texts = ["Swap(on=['WrkTyp', 'Race'], rate=0.05)", "Swap(on='Sex')", "Noise(on='wage', variance=0.5)", chain]
-    short = short_names([*texts, "file: a.csv"])
-    assert [short[text] for text in texts] == [
+    methods = [
+        sm.Swap(on=["WrkTyp", "Race"], rate=0.05),
+        sm.Swap(on="Sex"),
+        sm.Noise(on="wage", variance=0.5),
+        sm.Chain([sm.Swap(on="Sex"), sm.Noise(on="wage")]),
+    ]
+    rows = [Labelled(method.text, method) for method in methods]
+    file = Labelled("a.csv", None, "file")
+    short = short_names([*rows, file])
+    assert [short[row.text] for row in rows] == [
         "Swap WrkTyp+Race .05",
         "Swap Sex .01",
         "Noise .5",
         "Swap Sex .01 then Noise .1",
     ]
-    assert class_of(chain) == "Swap then Noise" and class_of("file: a.csv") == "file made elsewhere"
-    assert list(groups_of(texts, "method").values()) == ["Noise", "Swap", "Swap", "Swap then Noise"]
-    same = short_names(["mine:Blur(a=1)", "mine:Blur(a=2)"])
+    assert (rows[3].family, file.family) == ("Swap then Noise", "file made elsewhere")
+    assert list(groups_of(rows, "method").values()) == ["Noise", "Swap", "Swap", "Swap then Noise"]
+    same = short_names([Labelled("mine:Blur(a=1)", None), Labelled("mine:Blur(a=2)", None)])
     assert len(set(same.values())) == 2
 
 

@@ -46,9 +46,23 @@ def test_a_raised_revision_is_another_candidate() -> None:
         revision = 2
 
     plain = sm.Swap(on="Age")
-    assert Revised(on="Age").spec(revisions=True)["revision"] == 2
-    assert plain.spec(revisions=True)["revision"] == 1
+    assert Revised(on="Age").identity()["revision"] == 2
+    assert plain.identity()["revision"] == 1
     assert "revision" not in plain.spec()
+    inside = sm.Chain([Revised(on="Age")]), sm.Chain([plain])
+    assert inside[0].digest != inside[1].digest
+
+
+def test_another_default_is_another_candidate() -> None:
+    """A default is not written in the text, yet it makes the number: the digest sees it, in nested values too."""
+
+    def twin(width: float) -> sm.Measure:
+        fields = {"__annotations__": {"width": "float"}, "width": width, "__module__": __name__, "__qualname__": "Twin"}
+        return dataclass(frozen=True)(type("Twin", (sm.Measure,), fields))()
+
+    assert twin(1.0).text == twin(2.0).text
+    assert twin(1.0).digest != twin(2.0).digest
+    assert twin(1.0).id == twin(1.0).id == twin(1.0).digest[:12]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from sdcmap.cli import app
 from sdcmap.core.added_noise import noise_strata, unmasked_scale
 from sdcmap.core.streams import Stream
 from sdcmap.corrections.estimates import Group, Records, estimate_moments
-from sdcmap.corrections.formula import parse_formula
+from sdcmap.corrections.formula import parse_formula, parse_nested_formula
 from sdcmap.kernels.statistics.wick import Wick
 from sizes import size
 
@@ -331,6 +331,12 @@ def test_missing_values_leave_records_out() -> None:
 def test_formulas() -> None:
     assert parse_formula("y ~ a*b").products == ((), ("a",), ("b",), ("a", "b"))
     assert parse_formula("y ~ x + x:x").products == ((), ("x",), ("x", "x"))
+    assert parse_formula("y ~ b:a").products == ((), ("a", "b"))  # allowed where nothing is taken off
+    for text in ("y", "y ~", "~ x", "y ~ x + ", "y ~ x:", "y ~ x + y"):
+        with pytest.raises(sm.errors.PlanError, match="cannot be read"):
+            parse_formula(text)
+    with pytest.raises(sm.errors.PlanError, match="a:b needs a and b in the formula as well"):
+        parse_nested_formula("y ~ a:b")
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

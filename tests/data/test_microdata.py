@@ -61,15 +61,15 @@ def test_a_view_of_what_did_not_change_is_the_bases_own(data: Microdata) -> None
 def test_views_are_dropped_on_pickling(data: Microdata) -> None:
     data.view(cells, ("sex",))
     back = pickle.loads(pickle.dumps(data))
-    assert back._views == {}
+    assert len(back._views) == 0
     assert back.digest == data.digest
 
 
 def test_views_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch, data: Microdata) -> None:
-    monkeypatch.setattr("sdcmap.data.microdata.VIEW_BYTES", 100)
+    monkeypatch.setattr("sdcmap.data.views.VIEW_BYTES", 100)
     for names in (("sex",), ("age",), ("sex", "age")):
         data.view(cells, names)
-    assert len([key for key in data._views if key[0] is cells]) <= 2
+    assert sum((cells, names) in data._views for names in (("sex",), ("age",), ("sex", "age"))) <= 2
 
 
 def test_the_digest_tells_values_roles_and_missing_apart(data: Microdata) -> None:

@@ -14,7 +14,8 @@ from sdcmap.core.streams import Stream
 from sdcmap.data import cells as cells_module
 from sdcmap.data import tables as tables_module
 from sdcmap.data.cells import _moves_between, cells, moves
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 
 RNG = np.random.default_rng(0)
 NAMES = ("a", "b", "c")

@@ -1,8 +1,9 @@
-"""Every method on one map: the plan that roles alone give, and the command that runs it."""
+"""Every method on one map: the plan that roles alone give, the verb that sweeps it, and the command."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,15 +14,14 @@ from typer.testing import CliRunner, Result
 
 import sdcmap as sm
 from sdcmap.cli import app
-from sdcmap.explore.comparing import Comparison, compare, set_aside
-from sdcmap.explore.strengths import WAYS, Roles, _handy
+from sdcmap.core.roles import Roles
+from sdcmap.explore.comparing import set_aside
+from sdcmap.explore.trial_plan import TrialPlan, trial_plan
 from sdcmap.methods import METHODS
+from sdcmap.methods.round import handy
 from sdcmap.study.plan import Plan
 
 pytestmark = pytest.mark.xdist_group("compare")
-NOT_COMPARED = {
-    "Identity"
-}  # always in a plan; a new method that stands neither here nor in WAYS is left out with a note
 
 
 @pytest.fixture(scope="module")
@@ -37,35 +37,40 @@ def people() -> sm.Microdata:
 
 
 @pytest.fixture(scope="module")
-def compared(people: sm.Microdata, tmp_path_factory: pytest.TempPathFactory) -> tuple[sm.Microdata, Comparison]:
+def tried(people: sm.Microdata, tmp_path_factory: pytest.TempPathFactory) -> tuple[sm.Microdata, TrialPlan]:
     inside, outside = set_aside(people, 0.2, np.random.default_rng(1))
     path = tmp_path_factory.mktemp("control") / "outside.study.parquet"
     sm.write(outside, path)
-    return inside, compare(inside, str(path), replicates=1)
+    return inside, trial_plan(inside, str(path), replicates=1)
 
 
-def classes(found: Comparison) -> set[str]:
+def classes(found: TrialPlan) -> set[str]:
     return {type(method).__name__ for method in found.plan.expanded}
 
 
-def test_every_method_has_a_default_strength() -> None:
-    assert {cls.__name__ for cls in METHODS} == set(WAYS) | NOT_COMPARED
+def test_every_method_states_its_own_trials(people: sm.Microdata) -> None:
+    """A new method without any is left out with a note; ours all have some, but for the one that every plan holds."""
+    for cls in METHODS:
+        trials = cls.trials(Roles(people))
+        assert bool(trials) != cls.in_every_plan
+        steps = [step for method in trials.values() for step in getattr(method, "methods", (method,))]
+        assert cls in (sm.Identity, sm.Chain) or cls in {type(step) for step in steps}
 
 
-def test_a_file_with_every_role_has_every_method(compared: tuple[sm.Microdata, Comparison]) -> None:
-    data, found = compared
+def test_a_file_with_every_role_has_every_method(tried: tuple[sm.Microdata, TrialPlan]) -> None:
+    data, found = tried
     steps = {type(s).__name__ for m in found.plan.expanded if isinstance(m, sm.Chain) for s in m.methods}
     assert classes(found) | steps == {cls.__name__ for cls in METHODS}
     assert found.left_out == {}
     assert found.plan.problems_with(data) == []
     assert len(set(found.names.values())) == len(found.names) == len(found.plan.expanded) - 1
     strengths = {name.split()[0] for name in found.names.values()}
-    assert set(WAYS) - {"Chain"} <= strengths
+    assert {cls.__name__ for cls in METHODS} - {"Chain", "Identity"} <= strengths
 
 
-def test_every_candidate_is_on_the_map(compared: tuple[sm.Microdata, Comparison]) -> None:
+def test_every_candidate_is_on_the_map(tried: tuple[sm.Microdata, TrialPlan]) -> None:
     """Masked, recoded, suppressed, sampled and synthetic files have a value on both axes."""
-    data, found = compared
+    data, found = tried
     scores = sm.sweep(data, replace(found.plan, seed=7), workers=1)
     made = scores.candidate.filter(pl.col("status") == "ok")
     assert set(scores.candidate["status"]) <= {"ok", "infeasible"}
@@ -80,8 +85,8 @@ def test_every_candidate_is_on_the_map(compared: tuple[sm.Microdata, Comparison]
         assert value[strong]["risk"] < value[weak]["risk"] < value["Identity"]["risk"] + 0.05
 
 
-def test_the_plan_is_kept_as_toml(compared: tuple[sm.Microdata, Comparison]) -> None:
-    plan = compared[1].plan
+def test_the_plan_is_kept_as_toml(tried: tuple[sm.Microdata, TrialPlan]) -> None:
+    plan = tried[1].plan
     assert Plan.from_toml(plan.toml()).digest == plan.digest
 
 
@@ -90,7 +95,7 @@ def test_files_of_one_kind_have_their_methods(kind: str) -> None:
     made = sm.demo.population(300, seed=1).frame()
     names = {"keys": ["Age", "Educ", "Sex"], "numeric": ["wage", "total"]}[kind]
     data = sm.read(made.select(names), **{kind: names})
-    found = compare(data)
+    found = trial_plan(data)
     assert found.plan.problems_with(data) == []
     of_keys, of_numbers = (
         {"Swap", "PRAM", "RandomisedResponse", "Suppress"},
@@ -103,21 +108,21 @@ def test_files_of_one_kind_have_their_methods(kind: str) -> None:
 
 
 def test_large_mixed_files_are_not_grouped_by_gower(people: sm.Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sdcmap.explore.strengths.MOST_GOWER", 100)
-    assert compare(people).left_out["Microaggregate gower 3"] == "too slow for more than 100 records."
+    monkeypatch.setattr("sdcmap.methods.microaggregate.MOST_GOWER", 100)
+    assert trial_plan(people).left_out["Microaggregate gower 3"] == "too slow for more than 100 records."
 
 
 def test_a_constant_and_an_empty_variable_are_no_obstacle() -> None:
     frame = pl.DataFrame({"a": [1.0] * 40, "b": [None] * 40, "c": ["x"] * 40}, schema_overrides={"b": pl.Float64})
     data = sm.read(frame, keys=["c"], numeric=["a", "b"])
-    found = compare(data, replicates=1)
+    found = trial_plan(data, replicates=1)
     assert "Round" in found.left_out
     assert set(sm.sweep(data, found.plan, workers=1).candidate["status"]) <= {"ok", "infeasible"}
 
 
 def test_no_roles_no_comparison() -> None:
     with pytest.raises(sm.errors.PlanError, match="state roles"):
-        compare(sm.read(pl.DataFrame({"a": ["x", "y"]})))
+        trial_plan(sm.read(pl.DataFrame({"a": ["x", "y"]})))
 
 
 def test_households_are_set_aside_whole(people: sm.Microdata) -> None:
@@ -134,7 +139,7 @@ def test_households_are_set_aside_whole(people: sm.Microdata) -> None:
 
 @pytest.mark.parametrize(("size", "base"), [(1, 1), (1.99, 1), (2.5, 2), (5, 5), (78, 50), (0.03, 0.02), (7000, 5000)])
 def test_rounding_bases_are_handy(size: float, base: float) -> None:
-    assert _handy(size) == pytest.approx(base)
+    assert handy(size) == pytest.approx(base)
 
 
 def test_rare_categories_and_varied_keys() -> None:
@@ -143,6 +148,58 @@ def test_rare_categories_and_varied_keys() -> None:
     assert roles.rare("a", 0.05) == ("y", "z")
     assert roles.rare("a", 0.02) == ("z",)
     assert roles.varied == ("b", "c")
+
+
+# ---- the verb -------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def few() -> sm.Microdata:
+    frame = sm.demo.population(160, seed=5).frame().select("Age", "Sex", "wage", "household")
+    return sm.read(frame, keys=["Age", "Sex"], numeric="wage", household="household")
+
+
+def test_compare_is_one_call_and_the_same_for_the_same_seed(few: sm.Microdata, tmp_path: Path) -> None:
+    compared = sm.compare(few, tmp_path / "kept", replicates=1, seed=7, workers=1)
+    shutil.rmtree(tmp_path / "kept")
+    assert compared.outside is not None
+    assert len(compared.inside) + len(compared.outside) == len(few)
+    assert not set(compared.inside.frame()["household"]) & set(compared.outside.frame()["household"])
+    assert compared.plan.seed == 7 and compared.proposed == {}
+    names = set(compared.table["name"])
+    assert {"Noise .05", "Swap .05", "Synthesise all", "Suppress 2 then Noise .05"} <= names
+    assert "HouseholdSwap" in compared.not_on_the_map
+    assert set(compared.names.values()) <= names | set(compared.not_on_the_map)
+    again = sm.compare(few, tmp_path / "kept", replicates=1, seed=7, workers=1)
+    assert again.inside.frame().equals(compared.inside.frame())
+    assert again.table.equals(compared.table)
+    study = sm.Study.open(tmp_path / "kept" / "study")
+    assert study.plan.count == again.plan.count == len(study.scores().candidate)
+    study.connection.close()
+    other = sm.compare(few, replicates=1, seed=8, workers=1)
+    assert not other.inside.frame().equals(compared.inside.frame())
+
+
+def test_compare_takes_a_path_or_a_source_and_says_which_roles_it_proposed(tmp_path: Path, few: sm.Microdata) -> None:
+    path = sm.write(few, tmp_path / "few.csv")
+    by_path = sm.compare(path, replicates=1, seed=1, workers=1, utility="TableError")
+    assert by_path.proposed == {"keys": ("Age", "Sex"), "numeric": ("wage",), "household": ("household",)}
+    assert by_path.map.utility.startswith("TableError")
+    stated = sm.Source(str(path), keys=("Age", "Sex"))
+    by_source = sm.compare(stated, replicates=1, seed=1, workers=1)
+    assert by_source.inside.names == ("Age", "Sex") and by_source.proposed == {}
+    with_control = sm.compare(stated, control=path, replicates=1, seed=1, workers=1)
+    assert with_control.outside is None and len(with_control.inside) == len(few)
+
+
+def test_look_takes_microdata_a_path_or_a_source(tmp_path: Path, few: sm.Microdata) -> None:
+    path = sm.write(few, tmp_path / "few.csv")
+    roles = {"keys": ("Age", "Sex"), "numeric": ("wage",), "household": ("household",)}
+    seen = sm.look(sm.Source(str(path), **roles))
+    assert seen == sm.look(sm.Source(str(path), **roles).read())
+    assert all(variable.stated for variable in seen.variables)
+    assert not any(variable.stated for variable in sm.look(path).variables)
+    assert [variable.role for variable in sm.look(path).variables] == ["key", "key", "numeric", "household"]
+    plan = seen.plan(path)
+    assert plan.data is not None and plan.problems_with(plan.data.read()) == []
 
 
 # ---- the command ----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from sdcmap.cli import app
 from sdcmap.errors import PlanError, SchemaError, SdcmapError
 from sdcmap.files.blocks import bytes_of, check_room
 from sdcmap.files.reading import Source
-from sdcmap.kernels.room import empty, limit_memory
+from sdcmap.kernels.room import empty, room_limited
 
 
 @pytest.fixture(scope="module")
@@ -113,15 +113,12 @@ def test_sizes_and_room() -> None:
 
 
 def test_large_arrays_lie_in_nameless_files(tmp_path: Path) -> None:
-    try:
-        limit_memory(64 << 10, tmp_path)
+    with room_limited(64 << 10, tmp_path):
         small, large = empty(100, np.int64), empty((1000, 3), np.int32)
         assert not isinstance(small, np.memmap) and isinstance(large, np.memmap)
         large[:] = 7
         assert large.shape == (1000, 3) and int(large.sum()) == 21_000
         assert list(tmp_path.iterdir()) == []
-    finally:
-        limit_memory(0, tmp_path)
     assert not isinstance(empty(10**6, np.int8), np.memmap)
 
 

@@ -43,7 +43,7 @@ from polars.testing.parametric import dataframes
 from sas_files import write_catalog, write_sas
 
 import sdcmap as sm
-import sdcmap.files.reading
+import sdcmap.files.stat
 from sdcmap.bundle.ledger import Ledger
 from sdcmap.core.grid import Grid
 from sdcmap.core.measure import Measure
@@ -52,7 +52,7 @@ from sdcmap.core.rule import Rule
 from sdcmap.core.value import decode, parse
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.explore.looking import look
-from sdcmap.files.stat.reading import read_statfile
+from sdcmap.files.stat.statfile_reader import read_statfile
 from sdcmap.files.working_copy import open_copy
 from sdcmap.study.repairing import repair
 
@@ -448,7 +448,7 @@ def outcome(case: Case, *, quotes: bool) -> str:
 def work(todo: list[Task], report: Path) -> None:
     """Run the cases; each begins with its reader and number in `report` and ends with a line of JSON."""
     warnings.simplefilter("error")
-    sdcmap.files.reading.read_apart = read_statfile
+    sdcmap.files.stat.read_apart = read_statfile
     size = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()  # data and stack
     resource.setrlimit(resource.RLIMIT_DATA, (size + 2 * MEMORY, size + 2 * MEMORY))
     with tempfile.TemporaryDirectory() as name, report.open("a") as lines:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.optimize import linear_sum_assignment
 
 import sdcmap as sm
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.assignment import assign, dense, one_to_one
 from sdcmap.kernels.linking.links import (
     Links,
@@ -20,8 +20,6 @@ from sdcmap.kernels.linking.links import (
     nearest_links,
 )
 from sdcmap.kernels.masking.rank_swapping import rank_swap
-
-Array = npt.NDArray[Any]
 
 
 def best(score: Array, keep: int) -> Links:

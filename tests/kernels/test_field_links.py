@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 
 import sdcmap as sm
 from sdcmap.core.likelihood import Below, Density, Field, Mixture, Normal, Same, Transition, Window
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.assignment import dense
 from sdcmap.kernels.linking.field_links import likeliest_links
 from sdcmap.kernels.linking.links import best_links

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking import search
 from sdcmap.kernels.linking.boxes import LEAF, spatial_order
 from sdcmap.kernels.linking.links import (
@@ -20,7 +19,6 @@ from sdcmap.kernels.linking.links import (
     nearest_links,
 )
 
-Array = npt.NDArray[Any]
 ROUNDING = 1e-5  # of float32 scores with a few fields of weight about 1
 
 

@@ -12,7 +12,8 @@ import pytest
 import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import moves
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.methods.swap import stacked_codes
 
 LETTERS = dict(zip("AWEMRSHI", ("Age", "WrkTyp", "Educ", "MarStat", "Race", "Sex", "Hours", "Income"), strict=True))

@@ -15,7 +15,8 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.grouping.univariate_groups import group_means, group_medians
 from sdcmap.kernels.masking.copula import rank_mapped
 

@@ -14,9 +14,9 @@ import pytest
 
 import sdcmap as sm
 from commands import sdcmap
-from conftest import IN_CI
 from sdcmap.papers.reference import reference_file
 from sdcmap.papers.seri2005 import FACTS, like_the_paper, run
+from sizes import IN_CI
 
 KEYS = ("turnover", "employees")
 needs_files = pytest.mark.skipif(
@@ -40,7 +40,7 @@ def test_the_tiny_file() -> None:
     assert table.delta == pytest.approx(0.5358439259, abs=1e-10)
     assert table.neighbours.tolist() == [1, 2, 1, 1]
     assert table.perturbation == pytest.approx([0.1, 0.1, 0.1, 3])
-    assert (table.crosses, table.squares, table.ties) == (3, 3, 0)
+    assert (table.links_in_reach, table.nearest_links, table.ties) == (3, 3, 0)
 
 
 @needs_files
@@ -48,18 +48,18 @@ def test_157_firms() -> None:
     table = firms()
     assert table.delta == pytest.approx(0.045018599514, abs=1e-12)
     assert int(table.neighbours.sum()) == 1263
-    assert (table.crosses, table.squares, table.empty) == (39, 9, 18)
+    assert (table.links_in_reach, table.nearest_links, table.empty) == (39, 9, 18)
     assert table.mean_perturbation == pytest.approx(0.0705586393, abs=1e-10)
     assert (table.unsafe_at(1.0), table.unsafe_at(0.5), len(table.unsafe)) == (83, 29, 83)
     n, rank = 157, 1225  # delta is the 1,225th of 24,492 nonlinks, and as many lie strictly below it as its rank less 1
-    assert int(table.neighbours.sum()) == rank - 1 + table.crosses
-    assert table.neighbours.mean() == pytest.approx(0.05 * (n - 1) + table.crosses / n, abs=1 / n)
+    assert int(table.neighbours.sum()) == rank - 1 + table.links_in_reach
+    assert table.neighbours.mean() == pytest.approx(0.05 * (n - 1) + table.links_in_reach / n, abs=1 / n)
 
 
 @needs_files
 def test_the_quantile_is_the_inverted_distribution_function() -> None:
     """Linear interpolation gives .045041 and all pairs pooled .044360: neither is delta."""
-    pairs = firms().found.pairs
+    pairs = firms().assessment.pairs
     assert pairs is not None
     distances = pairs.distances()
     assert np.quantile(distances, 0.05, method="linear") == pytest.approx(0.045041, abs=1e-6)
@@ -68,19 +68,19 @@ def test_the_quantile_is_the_inverted_distribution_function() -> None:
     assert np.quantile(distances, 0.05, method="inverted_cdf") == firms().delta
 
 
-def test_firms_like_the_papers_fit_its_delta_and_crosses() -> None:
-    """[paper] delta .040838 and 33 crosses. Simulated: .0419 (sd .0019) and 34.3 (5.9); squares 10.4 (2.9), where the
-    paper's model-based masking gave 5. Bands: 4 standard errors of 60 draws."""
+def test_firms_like_the_papers_fit_its_delta_and_links_in_reach() -> None:
+    """[paper] delta .040838 and 33 links in reach. Simulated: .0419 (sd .0019) and 34.3 (5.9); nearest links 10.4 (2.9),
+    where the paper's model-based masking gave 5. Bands: 4 standard errors of 60 draws."""
     found = []
     for seed in range(60):
         x, y = like_the_paper(np.random.default_rng(seed))
         table = sm.records(frame(x), frame(y), KEYS)
-        found.append((table.delta, table.crosses, table.squares))
-    delta, crosses, squares = np.mean(found, axis=0)
+        found.append((table.delta, table.links_in_reach, table.nearest_links))
+    delta, in_reach, nearest = np.mean(found, axis=0)
     assert delta == pytest.approx(0.0419, abs=4 * 0.0019 / 60**0.5)
-    assert crosses == pytest.approx(34.3, abs=4 * 5.9 / 60**0.5)
-    assert squares == pytest.approx(10.4, abs=4 * 2.9 / 60**0.5)
-    assert abs(delta - 0.040838) < 0.0019 and abs(crosses - 33) < 5.9
+    assert in_reach == pytest.approx(34.3, abs=4 * 5.9 / 60**0.5)
+    assert nearest == pytest.approx(10.4, abs=4 * 2.9 / 60**0.5)
+    assert abs(delta - 0.040838) < 0.0019 and abs(in_reach - 33) < 5.9
 
 
 @needs_files
@@ -91,8 +91,8 @@ def test_tarragona_and_innovation() -> None:
     assert [by_noise[s]["delta"] for s in ("0.1", "0.3", "0.6")] == pytest.approx(
         [0.024053, 0.024972, 0.027678], abs=5e-7
     )
-    assert [by_noise[s]["crosses"] for s in by_noise] == [822, 507, 192]
-    assert [by_noise[s]["squares"] - by_noise[s]["ties"] for s in by_noise] == [199, 55, 27]
+    assert [by_noise[s]["links_in_reach"] for s in by_noise] == [822, 507, 192]
+    assert [by_noise[s]["nearest_links"] - by_noise[s]["ties"] for s in by_noise] == [199, 55, 27]
     assert [by_noise[s]["ties"] for s in by_noise] == [1, 0, 0]
     assert [by_noise[s]["unsafe_line"] for s in by_noise] == [170, 185, 218]
     innovation = found["firm_innovation"]

@@ -14,7 +14,8 @@ import sdcmap as sm
 from sdcmap.core.likelihood import block
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import centres, draw_vectors, vector_centres
 from sdcmap.kernels.masking.noise import covariance_root
 

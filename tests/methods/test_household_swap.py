@@ -9,7 +9,8 @@ import pytest
 import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.households import met_cells, moving_pairs
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.methods.household_swap import household_counts

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import sdcmap as sm
 from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.grouping import buckets
 from sdcmap.kernels.grouping.gower import gower_groups
 from sdcmap.kernels.grouping.mdav import mdav_groups, squared_distances, vmdav_groups

@@ -16,11 +16,12 @@ import sdcmap as sm
 from sdcmap.core.likelihood import Below, Field, Normal, Same, Window, block, joined
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, PlanError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise import covariance_root, finished, unmixing, whitening
 from sdcmap.kernels.masking.rank_swapping import rank_spans
-from sdcmap.methods._noise_likelihood import Cut, rounding_step
+from sdcmap.methods._noise_likelihood import CensoredNormal, rounding_step
 from sdcmap.methods.multiplicative_noise import Multiplied, cut_normal_factors, lognormal_factors
 from sdcmap.methods.swap_reidentified import own_is_nearest, random_exchange
 from sdcmap.testing import check_method
@@ -266,7 +267,7 @@ def test_the_joint_mixture_is_its_mixture(pair: tuple[Microdata, Array]) -> None
 
 @pytest.mark.parametrize("known", [-1.0, 0.4, 3.0])
 def test_cut_noise_has_all_its_probability(known: float) -> None:
-    cut = Cut(0.7, lower=-0.5, upper=2.0)
+    cut = CensoredNormal(0.7, lower=-0.5, upper=2.0)
     at = [float(np.exp(cut(np.array(known), np.array(end)))) for end in (-0.5, 2.0)]
     inside = quad(
         lambda y: np.exp(cut(np.array(known), np.array(y))) / (0.7 * np.sqrt(2 * np.pi)), -0.5 + 1e-12, 2 - 1e-12
@@ -275,7 +276,7 @@ def test_cut_noise_has_all_its_probability(known: float) -> None:
 
 
 def test_a_kept_zero_is_certain_and_a_chance_zero_is_not() -> None:
-    cut = Cut(1.0, zero=0.0, step=1.0)
+    cut = CensoredNormal(1.0, zero=0.0, step=1.0)
     known, released = np.array([[0.0], [2.0]]), np.array([[0.0, 1.0]])
     found = cut(known, released)
     assert found[0, 0] == 0

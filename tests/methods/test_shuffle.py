@@ -8,7 +8,8 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.copula import drawn_given, normal_scores, quantile_mapped, rank_mapped
 from sdcmap.testing import check_method
 

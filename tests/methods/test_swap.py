@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking import swapping as pairs
 from sdcmap.kernels.masking.swapping import _shuffle, greedy_pairs, matching_pairs, pairs_in_turn
 

@@ -16,7 +16,8 @@ import sdcmap as sm
 from sdcmap.bundle.prepare import prepare, rounded
 from sdcmap.bundle.readback import aligned
 from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.trees import MOST_BINS, Tree, bin_edges, binned, drawn_from, grow, leaves_of
 from sdcmap.testing import check_method
 
@@ -245,7 +246,7 @@ def test_which_values_are_missing_is_drawn() -> None:
             found, se = means(method, data, lambda f, who=who: f.missing("hours")[who].mean())
             assert abs(found - data.missing("hours")[who].mean()) < 4 * se + (0.03 if model == "copula" else 0), model
     column = replace(data.columns["hours"], reasons=data.missing("hours").astype(np.uint8))
-    coded = replace(data, columns={**data.columns, "hours": column}, _views={})
+    coded = replace(data, columns={**data.columns, "hours": column})
     assert sm.Synthesise("hours").apply(coded, ONCE).column("hours").reasons is None
 
 

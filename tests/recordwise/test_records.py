@@ -19,8 +19,9 @@ from sdcmap.charts.record_bins import bins, merged
 from sdcmap.cli import app
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.neighbours import counting as kernel
-from sdcmap.kernels.neighbours.counting import Pairs, is_safe, likeliest_region, rank_of
-from sdcmap.recordwise.frequencies import frequencies, record_loss
+from sdcmap.kernels.neighbours.counting import Pairs, is_safe, likeliest_region
+from sdcmap.kernels.quantiles import rank_of
+from sdcmap.recordwise.categories import record_loss, units_agreeing
 
 KEYS = ("turnover", "employees")
 
@@ -53,10 +54,10 @@ def test_the_fast_table_equals_brute_force_at_2000(
     table = sm.records(x, y, KEYS, alpha=alpha)
     assert table.delta == nonlinks[max(1, int(np.ceil(alpha * len(nonlinks)))) - 1]
     assert np.array_equal(table.neighbours, (z < table.delta).sum(axis=1))
-    assert np.array_equal(table.found.link_in, own < table.delta)
-    assert np.array_equal(table.found.nearest, own <= z.min(axis=1))
-    tied = np.where(table.found.nearest, (z == own[:, None]).sum(axis=1) - 1, 0)
-    assert np.array_equal(table.found.ties, tied) and (not rounded or table.ties > 0)
+    assert np.array_equal(table.assessment.link_in, own < table.delta)
+    assert np.array_equal(table.assessment.nearest, own <= z.min(axis=1))
+    tied = np.where(table.assessment.nearest, (z == own[:, None]).sum(axis=1) - 1, 0)
+    assert np.array_equal(table.assessment.ties, tied) and (not rounded or table.ties > 0)
     p = np.sqrt(((y.to_numpy() - x.to_numpy()) ** 2).sum(axis=1)) / np.sqrt((x.to_numpy() ** 2).sum(axis=1))
     assert np.allclose(table.perturbation, p, rtol=1e-14)
 
@@ -78,7 +79,7 @@ def test_any_small_cloud_equals_brute_force(n: int, m: int, seed: int, alpha: fl
     z = np.sqrt(squares) / np.sqrt(unit)[:, None]
     assert table.delta == np.sort(z[~np.eye(n, dtype=bool)])[rank_of(alpha, n * (n - 1)) - 1]
     assert np.array_equal(table.neighbours, (z < table.delta).sum(axis=1))
-    assert np.array_equal(table.found.nearest, np.diag(z) <= z.min(axis=1))
+    assert np.array_equal(table.assessment.nearest, np.diag(z) <= z.min(axis=1))
 
 
 def test_threads_and_a_limit_on_the_count_change_nothing() -> None:
@@ -146,11 +147,11 @@ def test_fellegi_sunter_keeps_the_error_and_finds_more_links() -> None:
     x, y = cloud(500, noise=0.6)
     near = sm.records(x, y, KEYS)
     best = sm.records(x, y, KEYS, neighbourhood="fellegi-sunter")
-    pairs = best.found.pairs
-    assert pairs is not None and best.crosses >= near.crosses
-    held = sum(int(np.diff(pairs.nonlinks_below(np.array(ends)))[0]) for ends in best.found.region)
+    pairs = best.assessment.pairs
+    assert pairs is not None and best.links_in_reach >= near.links_in_reach
+    held = sum(int(np.diff(pairs.nonlinks_below(np.array(ends)))[0]) for ends in best.assessment.region)
     assert held == rank_of(0.05, 500 * 499) - 1
-    inside = sum(pairs.count(stop) - pairs.count(start) for start, stop in best.found.region)
+    inside = sum(pairs.count(stop) - pairs.count(start) for start, stop in best.assessment.region)
     assert np.array_equal(best.neighbours, inside)
 
 
@@ -162,15 +163,15 @@ def people(sex: list[str | None], age: list[str | None], **more: list[float]) ->
 def test_frequencies_weights_and_suppression() -> None:
     sex, age = ["f", "f", "m", "m", "m"], ["1", "1", "1", "2", "2"]
     data = people(sex, age, w=[1.0, 2, 3, 4, 5])
-    assert frequencies(data, ("sex", "age")).tolist() == [2, 2, 1, 2, 2]
-    assert frequencies(data, ("sex", "age"), data.weights).tolist() == [3, 3, 3, 9, 9]
+    assert units_agreeing(data, ("sex", "age")).tolist() == [2, 2, 1, 2, 2]
+    assert units_agreeing(data, ("sex", "age"), data.weights).tolist() == [3, 3, 3, 9, 9]
     hidden = people(["f", "f", "m", "m", None], [*age[:3], None, None])
     # row 3 shows sex alone: it agrees with both men that show theirs; row 4 shows nothing: with all
-    assert frequencies(hidden, ("sex", "age")).tolist() == [2, 2, 1, 2, 5]
+    assert units_agreeing(hidden, ("sex", "age")).tolist() == [2, 2, 1, 2, 5]
     everyone = people(["f", "m", "m", "f", "f", "m"], ["1", "1", "1", "2", "1", "2"])
-    assert frequencies(hidden, ("sex", "age"), population=everyone).tolist() == [2, 2, 2, 3, 6]
+    assert units_agreeing(hidden, ("sex", "age"), population=everyone).tolist() == [2, 2, 2, 3, 6]
     table = sm.records(data, data.change(None, {}), k=4, frequency="population")
-    assert table.unsafe.tolist() == [0, 1, 2] and table.crosses == 5
+    assert table.unsafe.tolist() == [0, 1, 2] and table.links_in_reach == 5
 
 
 def test_population_frequency_needs_weights() -> None:
@@ -190,7 +191,7 @@ def test_the_information_each_record_lost() -> None:
     assert loss == pytest.approx([0.25, 0.75, 0.75, 0.25])
     step = data.change(np.array([0]), {"age": data.codes("age")[[2]]})
     assert record_loss(data, step, ("age",), np.arange(4)) == pytest.approx([2 / 3, 0, 0, 0])
-    assert sm.records(nominal, masked, k=2).found.link_in.tolist() == [True, True, False, True]
+    assert sm.records(nominal, masked, k=2).assessment.link_in.tolist() == [True, True, False, True]
 
 
 def test_a_measure_may_be_the_vertical_axis() -> None:
@@ -361,8 +362,8 @@ def test_the_plot_shows_every_record_its_links_and_the_largest() -> None:
     table = sm.records(*cloud(120), KEYS)
     info = plot_info(table)
     kinds = dict(info.marks.group_by("kind").len().iter_rows())
-    largest = table.found.rows == table.largest
-    assert kinds["nearest"] == table.squares - int(table.found.nearest[largest].sum())
+    largest = table.assessment.rows == table.largest
+    assert kinds["nearest"] == table.nearest_links - int(table.assessment.nearest[largest].sum())
     assert kinds["record"] + kinds["link"] + kinds["largest"] == 120 and kinds["largest"] == 1
     assert set(info.lines) == {1.0, 0.5} and len(info.density) == 0
     straight = info.lines[1.0]
@@ -420,7 +421,7 @@ def test_zoom_and_densities() -> None:
         table.draw_zoom(4000)
     layers = table.draw_densities().spec["hconcat"][0]["layer"]
     steps = [layer["data"]["values"] for layer in layers if layer["mark"]["type"] == "line"]
-    pairs = table.found.pairs
+    pairs = table.assessment.pairs
     assert pairs is not None
     for values, distances in zip(steps, (pairs.distances(), pairs.link_distances()), strict=True):
         edges = np.array([row["z"] for row in values])

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.agreement import agreement_matrix
 from sdcmap.kernels.linking.calibration import calibrated, running_precision
 from sdcmap.kernels.linking.fellegi_sunter import Patterns, count_patterns, em
@@ -346,9 +347,9 @@ def test_a_sweep_tells_the_snooper_the_method() -> None:
 
 
 def test_it_is_the_risk_proposed_for_a_numeric_file() -> None:
-    from sdcmap.explore.looking import look, starting_plan
+    from sdcmap.explore.looking import look
 
-    plan = starting_plan("x.csv", look(numeric(range(60), range(60, 0, -1))))
+    plan = look(numeric(range(60), range(60, 0, -1))).plan("x.csv")
     assert sm.WorstLinkage() in plan.measures
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pytest
 from hypothesis import given
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 import sdcmap as sm
 from sdcmap.data.cells import in_released_categories
 from sdcmap.errors import PlanError, SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import closer_share, nearest
 from sdcmap.kernels.tables.combinations import sets_up_to, unsafe_combinations
 from sdcmap.kernels.tables.individual_risk import individual_risks
@@ -27,7 +27,6 @@ from sdcmap.risk._frequencies import frequencies
 from sdcmap.testing import check_measure
 from sdcmap.testing.laws import with_missing
 
-Array = npt.NDArray[Any]
 KEYS = ("a", "b", "c")
 SMALL = st.integers(0, 10_000)
 ON_KEYS = (

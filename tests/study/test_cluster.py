@@ -187,7 +187,8 @@ def test_a_candidate_that_kills_its_worker_is_found(tmp_path: Path) -> None:
     path = os.pathsep.join([*map(str, Path(__file__).parents[:2]), os.environ.get("PYTHONPATH", "")])
     data = people()
     plan = sm.Plan([sm.Swap(on="Age"), sm.Swap(on="Educ"), Deadly()], [sm.SmallCells()], seed=SEED)
-    copy = sm.Study.begin(tmp_path / "s", data, plan).path
+    with sm.Study.begin(tmp_path / "s", data, plan) as begun:
+        copy = begun.path
     with processes(tmp_path / "c", 0, failures=0) as running:
         for _ in range(2):
             running.add_worker(PYTHONPATH=path)

@@ -140,7 +140,8 @@ def test_a_dask_worker_out_of_memory_is_not_done(tmp_path: Path, monkeypatch: py
     pytest.importorskip("distributed", reason="a Dask cluster needs: pip install 'sdcmap[dask]'")
     data = sm.demo.population(300, seed=1)
     plan = sm.Plan([sm.Swap(on="Age"), Greedy()], [sm.SmallCells()], seed=2**140)
-    copy = sm.Study.begin(tmp_path / "s", data, plan).path
+    with sm.Study.begin(tmp_path / "s", data, plan) as begun:
+        copy = begun.path
     path = os.pathsep.join([*map(str, Path(__file__).parents[:2]), os.environ.get("PYTHONPATH", "")])
     with processes(tmp_path / "c", 0, "--memory-limit", "600MB", failures=0) as running:
         running.add_worker(PYTHONPATH=path)

@@ -69,7 +69,8 @@ def test_new_and_lost_categories_are_scored(people: Microdata) -> None:
 
 
 def test_undefined_and_infinite_are_told_apart(people: Microdata) -> None:
-    rows = score_file(people, people.frame(), [sm.risk.KnownIndex(on="wage"), sm.IL1s(on=["nowhere"]), sm.SmallCells()])
+    file = score_file(people, people.frame(), [sm.risk.KnownIndex(on="wage"), sm.IL1s(on=["nowhere"]), sm.SmallCells()])
+    rows = file.scores
     assert [row.status for row in rows] == ["infinite", "undefined", "ok"]
     assert rows[0].value is None
     assert "no column 'nowhere'" in rows[1].reason

@@ -60,7 +60,8 @@ def test_rows_are_the_same_whatever_the_engine(people: Microdata, tmp_path: Path
     status = dict(serial.candidate.group_by("status").len().iter_rows())
     assert status == {"ok": 57 - status["infeasible"], "infeasible": status["infeasible"]}
     assert serial.score.columns == ["candidate", "measure", "value", "se", "parts", "status", "reason"]
-    assert serial.candidate.columns == ["id", "method", "replicate", "status", "reason", "seconds"]
+    columns = ["id", "kind", "method", "replicate", "status", "reason", "seconds", "seal"]
+    assert serial.candidate.columns == columns
     assert serial.measure.columns[:5] == ["name", "direction", "low", "high", "unit"]
 
 
@@ -290,9 +291,9 @@ def test_a_full_disk_keeps_what_was_stored(people: Microdata, tmp_path: Path) ->
     study.connection.execute(f"pragma max_page_count = {pages}")
     from sdcmap.study.jobs import CandidateRow, ScoreRow
 
-    filler = ScoreRow("SmallCells", 0.0, None, "x" * 4000, "ok", "")
+    filler = ScoreRow("0" * 12, "SmallCells", 0.0, None, "x" * 4000, "ok", "")
     with pytest.raises(sm.errors.SdcmapError, match="what was stored before is kept"):
-        study.add([CandidateRow(f"id{i}", "m", 0, "ok", "", 0.0, (filler,)) for i in range(50)])
+        study.add([CandidateRow(f"id{i}", "candidate", "m", 0, "ok", "", 0.0, "", (filler,)) for i in range(50)])
     assert (
         sqlite3.connect(tmp_path / "study" / "scores.sqlite").execute("select count(*) from score").fetchone()[0]
         == before

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 import sdcmap as sm
-from sdcmap.bundle.line import lines_of
+from sdcmap.bundle.risk_line import lines_of
 from sdcmap.charts.planes import draw_planes
 from sdcmap.study.scores import Scores
 from sdcmap.theory.decision import (
@@ -508,7 +508,11 @@ def scores_of(
         "unit": ["unit²"] * 4, "axis": ["risk", "risk", "utility", "utility"], "at_nothing": at_nothing,
     })  # fmt: skip
     return Scores(
-        pl.DataFrame(candidate, schema=["id", "method", "replicate", "status", "reason", "seconds"], orient="row"),
+        pl.DataFrame(
+            candidate, schema=["id", "method", "replicate", "status", "reason", "seconds"], orient="row"
+        ).with_columns(
+            kind=pl.when(pl.col("method") == "Identity").then(pl.lit("identity")).otherwise(pl.lit("candidate"))
+        ),
         pl.DataFrame(score, schema={**columns, "status": pl.String, "reason": pl.String}, orient="row"),
         measure,
     )

@@ -14,13 +14,14 @@ import sdcmap as sm
 from sdcmap.core.measure import Measure
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SchemaError, Undefined
-from sdcmap.kernels.statistics.covariances import pairwise_moments
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.statistics.moments import moments
+from sdcmap.kernels.statistics.precision import NORMAL_95
 from sdcmap.kernels.statistics.propensity import logit_pmse, two_way_terms
 from sdcmap.kernels.statistics.regression import Design, least_squares, logit
 from sdcmap.kernels.tables.queries import range_sums
-from sdcmap.utility._intervals import NORMAL_95
 from sdcmap.utility._numeric import WeightedMeasure
 
 ONCE = Stream.of_seed(11)
@@ -103,7 +104,7 @@ def test_moments_of_known_pairs() -> None:
     """With missing values, each pair over the records that know both."""
     x = rng(2).normal(size=(60, 3))
     x[rng(3).random(x.shape) < 0.2] = np.nan
-    found = pairwise_moments(x, np.ones(60))
+    found = moments(x, np.ones(60))
     for j, k in combinations(range(3), 2):
         both = ~np.isnan(x[:, [j, k]]).any(axis=1)
         assert found.covariance[j, k] == pytest.approx(np.cov(x[both, j], x[both, k])[0, 1])
@@ -298,7 +299,9 @@ def test_regressions_are_the_plain_formulas() -> None:
     e = (w * (y - x @ weighted.slopes))[:, np.newaxis] * x
     assert weighted.covariance == pytest.approx(bread @ e.T @ e @ bread * 300 / 297)
     event = (draw.random(300) < 1 / (1 + np.exp(-x @ [0.2, 1.0, -0.5]))).astype(float)
-    fit, _ = logit(design, event, 1 - event, ridge=0.0)
+    fitted = logit(design, event, 1 - event, ridge=0.0)
+    assert fitted is not None
+    fit, _ = fitted
     best = optimize.minimize(lambda b: np.logaddexp(0, x @ b).sum() - event @ x @ b, np.zeros(3), tol=1e-10)
     assert fit.slopes == pytest.approx(best.x, abs=1e-5)
     p = 1 / (1 + np.exp(-x @ fit.slopes))
@@ -334,6 +337,10 @@ def test_overlap_of_a_regression_the_user_names(data: Microdata) -> None:
     both = overlap.apply(data, masked, rng())
     assert set(both.parts) == {"on wealth", "on income ~ age", "on income ~ age:sex", "lost"}
     assert both.value < 1 and len(masked) == 400
+    short, long = (
+        sm.utility.IntervalOverlap(models=f"income ~ {right}") for right in ("age*sex", "age + sex + age:sex")
+    )
+    assert value(short, data, masked) == value(long, data, masked)
 
 
 def test_what_a_recoded_file_no_longer_tells_is_lost(data: Microdata) -> None:
@@ -430,7 +437,9 @@ def test_null_of_paired_files_is_the_mean_over_swapped_labels() -> None:
     for _ in range(200):
         swap = draw.random(800) < 0.5
         label = np.concatenate([swap, ~swap]).astype(float)
-        resampled.append(logit_pmse(design, label, 1 - label))
+        pmse = logit_pmse(design, label, 1 - label)
+        assert pmse is not None
+        resampled.append(pmse)
     error = np.std(resampled, ddof=1) / np.sqrt(200)
     assert abs(found.parts["null"] - np.mean(resampled)) < 4 * error + 0.05 * np.mean(resampled)
     usual = 4 / 8 / 1600

@@ -20,6 +20,7 @@ from webroom import KEYS, ROLES, decided, endless_plan, people, plan_of, served,
 import sdcmap as sm
 from sdcmap.explore.looking import class_sizes, source_of, telling_sets
 from sdcmap.methods import METHODS
+from sdcmap.web import pages
 from sdcmap.web.room import Room
 from waiting import until
 
@@ -91,7 +92,52 @@ def test_the_whole_line_from_upload_to_release(tmp_path: Path) -> None:
             assert page.status_code == 200 and "attachment" in page.headers["content-disposition"]
 
 
+# ---- pages ----------------------------------------------------------------------------------------------------
+
+
+def test_a_new_page_is_a_row_a_template_and_a_script(
+    client: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind, name, text in (
+        (
+            "templates",
+            "sums.html",
+            '{% extends "base.html" %}{% block main %}<h1>Sums of {{ study }}</h1>{% endblock %}',
+        ),
+        ("static", "sums.js", "export const sums = 1;"),
+    ):
+        (tmp_path / kind).mkdir()
+        (tmp_path / kind / name).write_text(text)
+    assert client.get("/studies/cps/sums").status_code == 404
+    monkeypatch.setattr(pages, "PAGES", (*pages.PAGES, pages.Page("sums", "Sums", "add up.", tmp_path)))
+    page = client.get("/studies/cps/sums").text
+    assert "<h1>Sums of cps</h1>" in page and "<title>Sums · cps</title>" in page
+    assert page.count("<script") == 1 and '<script type="module" src="/static/sums.js"></script>' in page
+    assert client.get("/static/sums.js").text == "export const sums = 1;"
+    assert client.get("/static/map.js").status_code == 200
+    assert '<a href="/studies/cps/sums"><span class="number">8</span> Sums</a>' in client.get("/studies/cps/map").text
+    assert "<strong>Sums</strong>: add up." in client.get("/").text
+
+
+def test_every_page_has_its_template_and_script(client: httpx.Client) -> None:
+    for page in pages.PAGES:
+        text = client.get(f"/studies/cps/{page.name}").text
+        assert f'src="/static/{page.script}"' in text and text.count('aria-current="page"') == 1
+        assert client.get(f"/static/{page.script}").status_code == 200
+    assert client.get("/studies/cps").text == client.get("/studies/cps/plan").text
+
+
 # ---- data and plans -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [".xport", ".pq", ".zsav"])
+def test_every_ending_that_is_read_can_be_sent(client: httpx.Client, folder: Path, tmp_path: Path, ending: str) -> None:
+    path = sm.write(sm.read(pl.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})), tmp_path / f"sent{ending}")
+    sent = ok(client.post("/api/files", files={"file": (path.name, path.read_bytes())}), 201)
+    assert sent in ok(client.get("/api/files"))["files"]
+    assert ok(client.post("/api/looks", json={"file": path.name}))["rows"] == 2
+    assert ending in client.get("/").text.partition('accept="')[2].partition('"')[0].split(",")
+    (folder / path.name).unlink()
 
 
 def test_look_tells_what_the_package_tells(client: httpx.Client, folder: Path) -> None:
@@ -262,8 +308,8 @@ def test_the_planes_hold_what_the_criterion_compares(client: httpx.Client, folde
         intruder_limit=found["rule"]["intruder_limit"],
     )  # fmt: skip
     assert found["rule"] == {"agency_limit": 0.0, "intruder_limit": 0.0} | rule.spec()
-    table = rule.table(ru)
-    for name in ("method", "iek", "rdh", "sek", "dus"):
+    table = rule.ranked(ru)
+    for name in ("method", "iek", "rdh", "sek", "dus", "distance"):
         assert found["rows"][name] == table[name].to_list()
     assert found["prior"]["rdh"] == 2 * rule.intruder_limit < 0
     choice = ok(client.post("/api/studies/known/choices", json={"rule": found["rule"]}))

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from webroom import Server, decided, endless_plan, people, plan_of, swept
 
 import sdcmap as sm
 from sdcmap.core.value import decode
+from sdcmap.kernels.decision.global_criterion import regions
 from sdcmap.study.sweeping import standing
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
@@ -48,7 +50,7 @@ MANY = """async () => {
     id: of((i) => `p${i}`), method: of((i) => masked[i % masked.length]), replicate: of((i) => i),
     risk: of((i) => 0.02 * spread(i, 7919) + 0.001),
     utility: of((i) => 0.1 * spread(i, 6101) + 0.01 / (1 + spread(i, 7919))),
-    frontier: of(() => false), fair: of(() => true), anchor: of(() => false),
+    frontier: of(() => false), compared: of(() => true), anchor: of(() => false),
   });
   const before = performance.now();
   state.map = map;
@@ -346,6 +348,14 @@ def test_limits_are_dragged_on_the_planes_of_decision_theory(browser: Browser, s
         )
         assert shown == [ru.choose(decode(rule | limits, sm.core.rule.Rule)).method for limits in both]
         assert len(set(shown)) > 1 and "" in shown
+        steps = np.array([[draw.randrange(-4, 1) for _ in range(4)] for _ in range(400)], dtype=float)  # with equals
+        letters = page.evaluate(
+            "all => all.map(([iek, rdh, agency_limit, intruder_limit]) => "
+            "workbench.region({ iek, rdh }, { agency_limit, intruder_limit }))",
+            steps.tolist(),
+        )
+        assert letters == [str(regions(*row)) for row in steps]
+        assert set(letters) == set("ABCD")
         for line, name, dx, dy in (
             (".grip:not(.side)", "intruder_limit", 0, 70),
             (".grip.side", "agency_limit", -70, 0),

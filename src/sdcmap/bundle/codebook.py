@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import NotRequired, TypeAlias, TypedDict
 
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.data.microdata import Microdata
@@ -10,16 +11,49 @@ from sdcmap.data.schema import Variable
 
 USES = {"weight": "survey weight", "household": "household number", "stratum": "stratum number"}
 
+Code: TypeAlias = bool | int | float | str
 
-def codebook(prepared: Prepared) -> list[dict[str, Any]]:
+
+class Category(TypedDict):
+    """A value that occurs, and its label."""
+
+    value: Code
+    label: str
+
+
+class MissingCode(TypedDict):
+    """A user-missing code, or the two ends of a range of them, and its label."""
+
+    code: Code | list[float]
+    label: str
+
+
+class Entry(TypedDict):
+    """What codebook.json says of one column."""
+
+    name: str
+    label: str
+    kind: str
+    type: str
+    masked: bool
+    use: NotRequired[str]
+    categories: NotRequired[list[Category]]
+    missing: NotRequired[list[MissingCode]]
+
+
+def codebook(prepared: Prepared) -> list[Entry]:
     """One entry a released column, as codebook.json holds it."""
     return [_entry(prepared, variable) for variable in prepared.data.schema.variables]
 
 
-def _entry(prepared: Prepared, variable: Variable) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": variable.name, "label": variable.label, "kind": variable.kind}
-    entry["type"] = variable.storage
-    entry["masked"] = variable.name in prepared.masked
+def _entry(prepared: Prepared, variable: Variable) -> Entry:
+    entry: Entry = {
+        "name": variable.name,
+        "label": variable.label,
+        "kind": variable.kind,
+        "type": variable.storage,
+        "masked": variable.name in prepared.masked,
+    }
     if variable.role in USES:
         entry["use"] = USES[variable.role]
     categories = _categories(prepared.data, variable)
@@ -36,7 +70,7 @@ def _entry(prepared: Prepared, variable: Variable) -> dict[str, Any]:
     return entry
 
 
-def _categories(data: Microdata, variable: Variable) -> list[dict[str, Any]]:
+def _categories(data: Microdata, variable: Variable) -> list[Category]:
     """The categories that occur, with their labels; of a numeric column, the labelled values that occur."""
     labels = dict(variable.values)
     levels = data.column(variable.name).levels
@@ -48,7 +82,7 @@ def _categories(data: Microdata, variable: Variable) -> list[dict[str, Any]]:
     return [{"value": value, "label": labels.get(value, "")} for value in values]
 
 
-def codebook_text(entries: list[dict[str, Any]]) -> str:
+def codebook_text(entries: Sequence[Entry]) -> str:
     """The same as a page to read."""
     lines = ["# Codebook", ""]
     for entry in entries:
@@ -56,7 +90,7 @@ def codebook_text(entries: list[dict[str, Any]]) -> str:
         lines += [f"{entry['label']}\n"] if entry["label"] else []
         use = f", {entry['use']}" if "use" in entry else ""
         lines += [f"{entry['kind']}{use}, {'masked' if entry['masked'] else 'not masked'}", ""]
-        shown = [(c["value"], c["label"], "") for c in entry.get("categories", [])]
+        shown: list[tuple[Code, str, str]] = [(c["value"], c["label"], "") for c in entry.get("categories", [])]
         shown += [(_code(c["code"]), c["label"], "missing") for c in entry.get("missing", [])]
         if shown:
             lines += ["| value | label | |", "|---|---|---|"]
@@ -64,7 +98,7 @@ def codebook_text(entries: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _code(code: Any) -> str:
+def _code(code: Code | list[float]) -> str:
     return f"{code[0]} to {code[1]}" if isinstance(code, list) else str(code)
 
 

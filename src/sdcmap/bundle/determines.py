@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sdcmap.bundle.checks import Check
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 
 EXACT = 1e-9  # relative residual of a linear relation that holds exactly
 USED = 1e-6  # smallest standardised coefficient of a column that is named as part of the relation
@@ -21,10 +22,10 @@ SURPRISING_PAIRS = 20.0  # pairs of records that would differ if the columns wer
 def check_determines(data: Microdata, masked: Sequence[str]) -> Check:
     """No unmasked released column, or linear combination of them, determines a masked one."""
     open_names = [name for name in data.names if name not in masked and name not in data.identifiers]
-    found = [*_linear_relations(data, masked, open_names), *_fixing_columns(data, masked, open_names)]
-    if not found:
+    relations = [*_linear_relations(data, masked, open_names), *_fixing_columns(data, masked, open_names)]
+    if not relations:
         return Check("determines", True, "no unmasked column determines a masked one.")
-    told = "; ".join(f"{name!r} is masked, but unmasked {by} it" for name, by in found)
+    told = "; ".join(f"{name!r} is masked, but unmasked {by} it" for name, by in relations)
     return Check("determines", False, f"{told}: mask them too, or drop them from the data.")
 
 
@@ -61,6 +62,8 @@ def _exact_parts(target: Array, known: dict[str, Array]) -> list[str] | None:
     if not y.any():
         return None  # constant
     x = _standardised(x[complete])
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return None  # too large to have a variance
     coefficients, *_ = np.linalg.lstsq(x, y, rcond=None)
     if np.linalg.norm(y - x @ coefficients) >= EXACT * np.linalg.norm(y):
         return None

@@ -14,15 +14,17 @@ import numpy as np
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.ledger import Earlier, Ledger
-from sdcmap.bundle.line import Line, Note, scored, verdict
+from sdcmap.bundle.note import Note
 from sdcmap.bundle.prepare import rounded
+from sdcmap.bundle.risk_line import Line, scored, verdict
 from sdcmap.bundle.sketch import fingerprints, overlaps
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import decode
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SdcmapError
+from sdcmap.kernels.arrays import Array
 from sdcmap.study.plan import Candidate, Plan
 
 
@@ -72,27 +74,27 @@ def _same_records(entry: Earlier, data: Microdata, ledger: Ledger, prints: dict[
     return overlaps(entry.sketch, prints[entry.columns], ledger.key)
 
 
-def check_earlier(found: History, again: bool) -> Check:
+def check_earlier(known: History, again: bool) -> Check:
     """Another release of the same or overlapping records needs `again`, and a joint risk that can be computed."""
-    others = len(found.remade) + found.foreign
+    others = len(known.remade) + known.foreign
     if not others:
-        what = "this very release was written before and tells nothing new" if found.same else "none is known"
+        what = "this very release was written before and tells nothing new" if known.same else "none is known"
         return Check("earlier releases", True, f"of earlier releases of these records, {what}.")
     count = f"{others} earlier release{'s' if others > 1 else ''} of the same or overlapping records"
     if not again:
         sentence = f"the ledger knows {count}, and releases add up: state again=True to have their joint risk checked."
         return Check("earlier releases", False, sentence)
-    if found.foreign:
-        sentence = f"the joint risk with {found.foreign} of {count} cannot be computed: other data, seed or version."
+    if known.foreign:
+        sentence = f"the joint risk with {known.foreign} of {count} cannot be computed: other data, seed or version."
         return Check("earlier releases", False, sentence)
     return Check("earlier releases", True, f"the ledger knows {count}; the joint risk was computed.")
 
 
 def check_joint(
-    found: History, data: Microdata, released: Microdata, plan: Plan, lines: Sequence[Line], stream: Stream, note: Note
+    known: History, data: Microdata, released: Microdata, plan: Plan, lines: Sequence[Line], stream: Stream, note: Note
 ) -> list[Check]:
     """All releases of these data together are under the line."""
-    made = [rounded(data, c.method.apply(data, c.stream(plan.seed))) for c in found.remade]
+    made = [rounded(data, c.method.apply(data, c.stream(plan.seed))) for c in known.remade]
     if not made:
         return []
     if any(file.origin is not None or not file.paired for file in (*made, released)):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sdcmap.data.microdata import Array
 from sdcmap.data.schema import Variable
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity, in_steps
 
 WHOLE = 2.0**53  # beyond this a float64 no longer tells neighbouring whole numbers apart

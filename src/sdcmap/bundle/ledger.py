@@ -6,7 +6,6 @@ that the table confirms no guess without the key.
 
 from __future__ import annotations
 
-import fcntl
 import hmac
 import json
 import os
@@ -17,11 +16,13 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO, TypeAlias
 
 import numpy as np
+from filelock import FileLock
 
 from sdcmap.bundle.sketch import Sketch, fingerprints, sketch_of, telling_names
+from sdcmap.core.value import Spec
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SdcmapError
 from sdcmap.study.plan import Candidate, Plan
@@ -33,6 +34,7 @@ TABLE = (
 )
 COLUMNS = "data, seed, method, digest, replicate, columns, rows, singles, pairs, whole, smallest, counts"
 WAIT_SECONDS = 60.0
+LedgerRow: TypeAlias = tuple[bytes, bytes, str, str, int, str, int, int, int, bytes, bytes, bytes]  # as in COLUMNS
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Earlier:
 
     data: bytes = field(repr=False)
     seed: bytes = field(repr=False)
-    method: dict[str, Any]
+    method: Spec
     digest: str
     replicate: int
     columns: tuple[str, ...]
@@ -71,8 +73,7 @@ class Ledger:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
             key = _key(home)
             home.chmod(0o700)
-            with _private(home / "lock") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with FileLock(home / "lock", mode=0o600):
                 key = key or _key(home)
                 if key is None:
                     key = secrets.token_bytes(32)
@@ -158,7 +159,7 @@ def _private(path: Path) -> TextIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a")
 
 
-def _earlier(row: tuple[Any, ...]) -> Earlier:
+def _earlier(row: LedgerRow) -> Earlier:
     data, seed, method, digest, replicate, columns, rows, singles, pairs, whole, smallest, counts = row
     prints, multiples = np.frombuffer(smallest, dtype="<u8"), np.frombuffer(counts, dtype="<u4")
     sketch = Sketch(prints, multiples, rows, singles, pairs, whole)

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 import sdcmap
 from sdcmap.bundle.checks import Profile
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
+from sdcmap.core.value import Spec
 from sdcmap.corrections import correct
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SdcmapError
+from sdcmap.files.formats import format_named
 from sdcmap.study.jobs import ScoreRow
 
 FOR_WHOM = {
@@ -35,19 +37,47 @@ MISSING = {
     "category": "missing is a category like any other",
     "refused": "the masked variables have none",
 }
-READERS = {
-    "csv": ("import polars as pl", 'data = pl.read_csv("data.csv", infer_schema_length=None)'),
-    "parquet": ("import polars as pl", 'data = pl.read_parquet("data.parquet")'),
-    "sav": ("import pyreadstat", 'data, facts = pyreadstat.read_sav("data.sav", output_format="polars")'),
-    "dta": ("import pyreadstat", 'data, facts = pyreadstat.read_dta("data.dta", output_format="polars")'),
-    "xpt": ("import pyreadstat", 'data, facts = pyreadstat.read_xport("data.xpt", output_format="polars")'),
-}
+
+
+class Amount(TypedDict):
+    """How much one utility measure says was distorted."""
+
+    measure: str
+    value: float | None
+    unit: str
+    status: str
+    reading: str
+
+
+class Note(TypedDict):
+    """What note.json holds."""
+
+    made_by: str
+    profile: Profile
+    for_whom: str
+    method: Spec
+    method_text: str
+    masked: list[str]
+    not_masked: list[str]
+    kept_exactly: str
+    distorted: str
+    distorted_by: list[Amount]
+    rounded_like_the_original: list[str]
+    renumbered_at_random: list[str]
+    rows_shuffled: bool
+    missing_values: str
+    weights: str
+    households: str
+    draws_searched: int
+    may_not: list[str]
+    example: str
+    correction: str
 
 
 def method_note(
     method: Method, prepared: Prepared, profile: Profile, searched: int, utilities: Sequence[tuple[Measure, ScoreRow]]
-) -> dict[str, Any]:
-    """What note.json holds."""
+) -> Note:
+    """The note of a release."""
     numeric = [n for n in prepared.masked if prepared.data.column(n).levels is None]
     return {
         "made_by": f"sdcmap {sdcmap.__version__}",
@@ -73,7 +103,7 @@ def method_note(
     }
 
 
-def _amount(measure: Measure, score: ScoreRow) -> dict[str, Any]:
+def _amount(measure: Measure, score: ScoreRow) -> Amount:
     value = None if score.value is None else two_digits(score.value)
     better = "closer to the original when " + ("lower" if measure.direction == "lower" else "higher")
     return {"measure": measure.text, "value": value, "unit": measure.unit, "status": score.status, "reading": better}
@@ -90,8 +120,8 @@ def two_digits(value: float) -> float:
 
 def example(data: Microdata) -> str:
     """Lines of Python that a data user can run in the release's folder: read the file, estimate something."""
-    imports, reading = READERS[data.schema.format]
-    lines = [imports, "", reading]
+    imports, reading = format_named(data.schema.format).code
+    lines = [imports, "", reading.format(file=f"data.{data.schema.format}")]
     if data.numeric:
         name = data.numeric[0]
         if data.weight is None:
@@ -115,7 +145,7 @@ def correction(data: Microdata, method: Method) -> str:
     return "\n".join([*lines, 'print(sm.correct(data, "note.json", weighted=True))', ""])
 
 
-def note_text(note: dict[str, Any]) -> str:
+def note_text(note: Note) -> str:
     """The note as a page to read."""
     searched = note["draws_searched"]
     draws = (
@@ -153,5 +183,5 @@ def _list(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "nothing"
 
 
-def _shown(amount: dict[str, Any]) -> str:
+def _shown(amount: Amount) -> str:
     return f"{amount['value']:g}" if amount["value"] is not None else amount["status"]

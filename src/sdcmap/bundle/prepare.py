@@ -16,9 +16,10 @@ from numpy.random import Generator
 from sdcmap.bundle.granularity import like_the_original
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.files.stat import rebuilt
+from sdcmap.kernels.arrays import Array
 
 RENUMBERED_ROLES = ("household", "stratum")
 

@@ -10,20 +10,23 @@ import polars as pl
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.prepare import Prepared
-from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
+from sdcmap.files.formats import format_of
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 
 
 def read_released(path: Path, prepared: Prepared) -> Microdata:
-    """The file at `path` in the kinds of the prepared one. A CSV file is read in the types that its codebook states."""
+    """The file at `path` in the kinds of the prepared one. A file without types is read in its codebook's."""
     kinds = {v.name: v.kind for v in prepared.data.schema.variables}
-    if path.suffix != ".csv":
+    read_typed = format_of(path).read_typed
+    if read_typed is None:
         return read(path, kinds=kinds)
     types = {name: dtype for name, dtype in prepared.data.frame().schema.items() if dtype != pl.Null}
     try:
-        return read(pl.read_csv(path, schema_overrides=types), kinds=kinds)
+        return read(read_typed(path, types), kinds=kinds)
     except pl.exceptions.PolarsError as error:
         raise SchemaError(f"{path.name} cannot be read back ({type(error).__name__}).") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,15 +24,15 @@ from sdcmap.bundle.checks import (
     overridden,
     problems_of_override,
 )
-from sdcmap.bundle.codebook import codebook, codebook_text
+from sdcmap.bundle.codebook import Entry, codebook, codebook_text
 from sdcmap.bundle.determines import check_determines
 from sdcmap.bundle.earlier import check_earlier, check_joint, history
 from sdcmap.bundle.ledger import Ledger
-from sdcmap.bundle.line import Line, check_line, check_risks, expected, lines_of, scored
-from sdcmap.bundle.note import method_note, note_text
+from sdcmap.bundle.note import Note, method_note, note_text
 from sdcmap.bundle.prepare import prepare, rounded
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
-from sdcmap.bundle.write import checksums, listed_names, part_folder, problem_with, put_in_place
+from sdcmap.bundle.risk_line import Line, check_line, check_risks, expected, lines_of, scored
+from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place
 from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, PlanError, Refused, SdcmapError, StudyMismatch
@@ -104,8 +104,8 @@ class Release:
         checks += [check_determines(data, prepared.masked)]
         open_keys = [name for name in prepared.data.keys if name not in prepared.masked]
         checks += [check_weight(prepared.data, open_keys, self.profile), check_line(self.plan, self.lines)]
-        found = history(ledger, data, self.plan, self.candidate)
-        checks.append(check_earlier(found, self.again))
+        known = history(ledger, data, self.plan, self.candidate)
+        checks.append(check_earlier(known, self.again))
         if not good.passed:
             return checks
         released = aligned(data, back, prepared)
@@ -118,8 +118,8 @@ class Release:
         self._explain(part, codebook(prepared), note)
         checks += check_risks(self.lines, risks, scored(risks, data, released, fresh, note))
         checks += check_risks(self.lines, expectations, expected(expectations, data, self._draws()), "over draws")
-        if self.again and not found.foreign:
-            checks += check_joint(found, data, released, self.plan, self.lines, fresh, note)
+        if self.again and not known.foreign:
+            checks += check_joint(known, data, released, self.plan, self.lines, fresh, note)
         return checks
 
     def _draws(self) -> Iterator[Microdata]:
@@ -130,7 +130,7 @@ class Release:
                 made = method.apply(self.data, Candidate(method, replicate).stream(self.plan.seed))
                 yield rounded(self.data, made)
 
-    def _explain(self, part: Path, entries: list[dict[str, object]], note: dict[str, object]) -> None:
+    def _explain(self, part: Path, entries: Sequence[Entry], note: Note) -> None:
         """Codebook, method note and checksums beside the data."""
         texts = {
             "codebook.json": json.dumps(entries, indent=1, ensure_ascii=False),
@@ -185,13 +185,12 @@ def release(
     if problems:
         raise PlanError(problems)
     if study is not None:
-        plan.settle_seed(study.seed)
+        plan = study.bound(plan)
         if study.seed != plan.seed or study.manifest["data"] != data.digest:
             raise StudyMismatch("the study belongs to other data or another seed than this release.")
     if choice is None or (isinstance(choice, Choice) and choice.candidate is None):
         raise Refused(["the choice is to release nothing"])
-    named = choice.id if isinstance(choice, Candidate) else choice.candidate if isinstance(choice, Choice) else choice
-    candidate = plan.find(str(named))
+    candidate = plan.chosen(choice)
     draws = plan.replicates if candidate.method.random else 1  # a person who names a candidate may have seen all draws
     searched = choice.searched if isinstance(choice, Choice) and choice.searched else draws
     lines = lines_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 
 SKETCH_SIZE = 4096
 BLOCK = 1 << 16  # records hashed at a time
@@ -63,7 +64,7 @@ def telling_names(data: Microdata) -> tuple[str, ...]:
 def fingerprints(data: Microdata, names: Sequence[str], key: bytes) -> Array:
     """A keyed 64-bit hash of each record's values of `names`, the same in whatever order, kind or type they come."""
     columns = [_eight_bytes(data, name) for name in sorted(names)]
-    found = np.empty(len(data), dtype=np.uint64)
+    prints = np.empty(len(data), dtype=np.uint64)
     for start in range(0, len(data), BLOCK):
         block = np.stack([column[start : start + BLOCK] for column in columns], axis=1)
         width = block.shape[1] * 8
@@ -72,8 +73,8 @@ def fingerprints(data: Microdata, names: Sequence[str], key: bytes) -> Array:
             hashlib.blake2b(content[at : at + width], digest_size=8, key=key).digest()
             for at in range(0, len(content), width)
         )
-        found[start : start + len(block)] = np.frombuffer(hashes, dtype="<u8")
-    return found
+        prints[start : start + len(block)] = np.frombuffer(hashes, dtype="<u8")
+    return prints
 
 
 def _eight_bytes(data: Microdata, name: str) -> Array:
@@ -83,8 +84,8 @@ def _eight_bytes(data: Microdata, name: str) -> Array:
         values = np.where(np.isnan(column.values), np.nan, column.values + 0.0)
         return np.frombuffer(np.ascontiguousarray(values, dtype="<f8"), dtype="<u8")
     table = np.frombuffer(b"".join(map(_level_bytes, column.levels.to_list())), dtype="<u8")
-    found: Array = table[column.values]
-    return found
+    hashes: Array = table[column.values]
+    return hashes
 
 
 def _level_bytes(level: object) -> bytes:

@@ -2,10 +2,10 @@
 
 from sdcmap.charts.confidentiality import draw_confidentiality, draw_side_by_side
 from sdcmap.charts.densities import draw_densities
-from sdcmap.charts.info import map_info
-from sdcmap.charts.map import draw_map
+from sdcmap.charts.map_contents import map_info
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.planes import draw_criterion
+from sdcmap.charts.ru_map import draw_map
 from sdcmap.charts.zoom import draw_zoom
 from sdcmap.core.chart import Chart
 

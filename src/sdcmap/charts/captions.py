@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import polars as pl
 
 from sdcmap.charts.labels import NEAR, Dot, Place, Wish, place
 from sdcmap.charts.map_tables import MapInfo
+from sdcmap.core.chart import Row
 
 POINT, RING, LINE = 4.0, 1.5, 0.8  # how much a label must not cover them
 ALONG = (0.98, 0.02, 0.85, 0.15, 0.7, 0.3, 0.5)  # where on a line its text may stand
 _STEP = 4.0  # pixels
 
 
-def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, height: int) -> list[dict[str, Any]]:
+def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, height: int) -> list[Row]:
     """The labels of one panel; anchors and limits are named in the first panel alone. `names`: "all" for every point."""
 
-    def pixel(row: dict[str, Any], x: str = "x", y: str = "y") -> tuple[float, float]:
+    def pixel(row: Row, x: str = "x", y: str = "y") -> tuple[float, float]:
         return width * info.x.share(row[x]), height * (1 - info.y.share(row[y]))
 
     here = {name: _rows(getattr(info, name), panel) for name in ("anchors", "lines", "marks", "frontier", "bands")}
@@ -45,23 +45,23 @@ def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, heig
     dots += _along([pixel(row) for row in here["frontier"]], info.stepped)
     for row in (*here["lines"], *here["bands"]):
         dots += _along([pixel(row), pixel(row, "x2", "y2")], "linear")
-    return [_label(found, wishes, info, panel, width, height) for found in place(wishes, dots, width, height)]
+    return [_label(spot, wishes, info, panel, width, height) for spot in place(wishes, dots, width, height)]
 
 
-def _on_line(row: dict[str, Any], start: tuple[float, float], end: tuple[float, float]) -> Wish:
+def _on_line(row: Row, start: tuple[float, float], end: tuple[float, float]) -> Wish:
     near = tuple((start[0] + s * (end[0] - start[0]), start[1] + s * (end[1] - start[1])) for s in ALONG)
     return Wish(row["text"], near, True, NEAR)
 
 
-def _label(found: Place, wishes: list[Wish], info: MapInfo, panel: str, width: int, height: int) -> dict[str, Any]:
+def _label(spot: Place, wishes: list[Wish], info: MapInfo, panel: str, width: int, height: int) -> Row:
     def back(across: float, down: float) -> tuple[float, float]:
         return info.x.at(across / width), info.y.at(1 - down / height)
 
-    wish, (x, y) = wishes[found.wish], back(found.x, found.y)
+    wish, (x, y) = wishes[spot.wish], back(spot.x, spot.y)
     kind = "line" if wish.distances == NEAR else "name"
-    ends = (*back(*found.point), *back(*found.end)) if found.leader else (None,) * 4
+    ends = (*back(*spot.point), *back(*spot.end)) if spot.leader else (None,) * 4
     leader = dict(zip(("from_x", "from_y", "to_x", "to_y"), ends, strict=True))
-    return {"panel": panel, "kind": kind, "text": wish.text, "x": x, "y": y, "align": found.align, **leader}
+    return {"panel": panel, "kind": kind, "text": wish.text, "x": x, "y": y, "align": spot.align, **leader}
 
 
 def _along(path: list[tuple[float, float]], how: str) -> list[Dot]:
@@ -76,5 +76,5 @@ def _along(path: list[tuple[float, float]], how: str) -> list[Dot]:
     return dots
 
 
-def _rows(table: pl.DataFrame, panel: str) -> list[dict[str, Any]]:
+def _rows(table: pl.DataFrame, panel: str) -> list[Row]:
     return table.filter(pl.col("panel") == panel).to_dicts() if len(table) else []

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
-from sdcmap.charts.look import COLOURS, CONFIG, FONT
-from sdcmap.core.chart import Chart
+from sdcmap.charts.style import COLOURS, CONFIG, FONT, SCHEMA
+from sdcmap.core.chart import Chart, Spec
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.tables import table
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 BINS = 24
 MOST = 20  # categories that are drawn: those with the most records
+
+
+class Bar(TypedDict):
+    """One bar: a category or bin, the file ("before" or "after"), and its share of the records."""
+
+    value: str
+    file: str
+    share: float
 
 
 def draw_change(original: Microdata, masked: Microdata, name: str) -> Chart:
@@ -25,7 +32,7 @@ def draw_change(original: Microdata, masked: Microdata, name: str) -> Chart:
     """
     rows = _binned(original, masked, name) if original.column(name).levels is None else _shares(original, masked, name)
     order = [row["value"] for row in rows if row["file"] == "before"]
-    spec: dict[str, Any] = {
+    spec: Spec = {
         "$schema": SCHEMA,
         "data": {"values": rows},
         "width": 420,
@@ -47,7 +54,7 @@ def draw_change(original: Microdata, masked: Microdata, name: str) -> Chart:
     return Chart(spec, f"{name} before and after")
 
 
-def _shares(original: Microdata, masked: Microdata, name: str) -> list[dict[str, Any]]:
+def _shares(original: Microdata, masked: Microdata, name: str) -> list[Bar]:
     levels = original.column(name).levels
     counted = table(original, masked, (name,))
     words = ["missing" if level is None else str(level) for level in (levels.to_list() if levels is not None else [])]
@@ -61,13 +68,13 @@ def _shares(original: Microdata, masked: Microdata, name: str) -> list[dict[str,
     ]
 
 
-def _binned(original: Microdata, masked: Microdata, name: str) -> list[dict[str, Any]]:
+def _binned(original: Microdata, masked: Microdata, name: str) -> list[Bar]:
     before, after = (values[~np.isnan(values)] for values in (original.numbers(name), masked.numbers(name)))
     low, high = np.quantile(before, [0.005, 0.995]) if len(before) else (0.0, 1.0)
     edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
     digits = max(0, 1 - math.floor(math.log10(edges[1] - edges[0])))  # bins next to each other differ in them
     middles = [f"{middle:,.{digits}f}" for middle in (edges[1:] + edges[:-1]) / 2]
-    rows = []
+    rows: list[Bar] = []
     for file, values in (("before", before), ("after", after)):
         counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
         shares = counts / max(len(values), 1)

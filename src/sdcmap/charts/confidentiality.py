@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from sdcmap.charts.key import key_view
-from sdcmap.charts.look import CONFIG, GREY, INK
+from sdcmap.charts.legend import Entry, legend_view
 from sdcmap.charts.record_axes import RecordAxis, heat
 from sdcmap.charts.record_bins import draw_bins
+from sdcmap.charts.style import CONFIG, GREY, INK, SCHEMA
 from sdcmap.core.audience import Audience
-from sdcmap.core.chart import Chart
-from sdcmap.data.microdata import Array
+from sdcmap.core.chart import Chart, Spec
+from sdcmap.kernels.arrays import Array
 
 if TYPE_CHECKING:
     from sdcmap.recordwise.table import RecordTable
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 TITLE = "Confidentiality plot"
 MANY = 5000  # above this a density stands for the records
 MOST_MARKS = 20_000  # unsafe records drawn over a density
 SAFE, UNSAFE, ZONE, LINE = "#0072B2", "#D55E00", "#FBE9E1", "#B22222"
 CROSS = "M-1,-1L1,1M-1,1L1,-1"
-STYLES: dict[str, dict[str, Any]] = {
+STYLES: dict[str, Spec] = {
     "record": {"shape": "circle", "filled": True, "size": 22, "opacity": 0.8},
     "link": {"shape": CROSS, "filled": False, "size": 32, "strokeWidth": 1.3, "opacity": 1},
     "nearest": {"shape": "square", "filled": False, "size": 95, "strokeWidth": 1.4, "opacity": 1},
@@ -36,9 +35,7 @@ WORDS = {
     "link": "own original in the neighbourhood", "nearest": "own original is the nearest unit",
     "largest": "largest unit",
 }  # fmt: skip
-LINES: dict[float, dict[str, Any]] = {1.0: {"strokeWidth": 1.5}, 0.5: {"strokeWidth": 1.3, "strokeDash": [6, 4]}}
-
-Spec = dict[str, Any]
+LINES: dict[float, Spec] = {1.0: {"strokeWidth": 1.5}, 0.5: {"strokeWidth": 1.3, "strokeDash": [6, 4]}}
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class PlotInfo:
     density: pl.DataFrame
     lines: dict[float, pl.DataFrame]
     zone: pl.DataFrame
-    key: list[tuple[str, dict[str, Any], str]]
+    legend: list[Entry]
     subtitle: list[str]
 
 
@@ -63,7 +60,7 @@ def draw_confidentiality(
     if to.external:
         return Chart(_page([draw_bins(table, to)], title or TITLE), title or TITLE)
     info = plot_info(table)
-    views = [_plot(info, width, height), key_view(info.key)]
+    views = [_plot(info, width, height), legend_view(info.legend)]
     return Chart(_page(views, title or TITLE, info.subtitle), title or TITLE)
 
 
@@ -107,7 +104,9 @@ def plot_info(table: RecordTable) -> PlotInfo:
     zone = lines[rule.q] if not social else pl.DataFrame({"x": [0.0, float(rule.k)], "y": [y.high, y.high]})
     marks = _marks(table, many)
     density = heat(table.neighbours, table.perturbation, x, y) if many else pl.DataFrame()
-    return PlotInfo(x, y, marks, density, lines, zone, _key(table, lines, marks, many), _subtitle(table, marks, many))
+    return PlotInfo(
+        x, y, marks, density, lines, zone, _legend(table, lines, marks, many), _subtitle(table, marks, many)
+    )
 
 
 def safety_line(k: float, r: float, q: float) -> pl.DataFrame:
@@ -118,16 +117,16 @@ def safety_line(k: float, r: float, q: float) -> pl.DataFrame:
 
 def _marks(table: RecordTable, many: bool) -> pl.DataFrame:
     """A row for each mark: a record is drawn as a point or, where its link is in the neighbourhood, as a cross."""
-    found = table.found
-    columns = {"row": found.rows, "x": table.neighbours.astype(float), "y": table.perturbation, "safe": found.safe}
+    judged = table.assessment
+    columns = {"row": judged.rows, "x": table.neighbours.astype(float), "y": table.perturbation, "safe": judged.safe}
     everyone = pl.DataFrame(columns)
-    largest = found.rows == table.largest
-    nearest, linked = found.nearest & ~largest, found.link_in & ~largest
+    largest = judged.rows == table.largest
+    nearest, linked = judged.nearest & ~largest, judged.link_in & ~largest
 
     def some(which: Array, kind: str) -> pl.DataFrame:
         return everyone.filter(pl.Series(which)).with_columns(kind=pl.lit(kind))
 
-    drawn = ~found.safe if many else np.ones(len(table), dtype=bool)
+    drawn = ~judged.safe if many else np.ones(len(table), dtype=bool)
     shown = np.flatnonzero(drawn)
     if len(shown) > MOST_MARKS:
         drawn = np.zeros(len(table), dtype=bool)
@@ -147,7 +146,7 @@ def _x_title(table: RecordTable) -> str:
     if table.social:
         where = "the population" if table.rule.frequency == "population" else "the file"
         return f"Records of {where} with the same combination"
-    stopped = table.found.counted_to
+    stopped = table.assessment.counted_to
     return "Number of neighbours" + (f", counted to {stopped}" if stopped else "")
 
 
@@ -163,42 +162,46 @@ def _y_title(table: RecordTable) -> str:
     return f"Perturbation ({unit})"
 
 
-def _key(
-    table: RecordTable, lines: Mapping[float, pl.DataFrame], marks: pl.DataFrame, many: bool
-) -> list[tuple[str, dict[str, Any], str]]:
+def _legend(table: RecordTable, lines: Mapping[float, pl.DataFrame], marks: pl.DataFrame, many: bool) -> list[Entry]:
     unsafe = len(table.unsafe)
     plain, k = STYLES["record"], table.rule.k
-    rows: list[tuple[str, dict[str, Any], str]] = []
+    entries: list[Entry] = []
     if many:
-        rows.append(
-            ("point", {"shape": "square", "filled": True, "color": "#9ecae1", "size": 120}, "density of all records")
+        entries.append(
+            Entry(
+                "point", {"shape": "square", "filled": True, "color": "#9ecae1", "size": 120}, "density of all records"
+            )
         )
     else:
-        rows.append(("point", {**plain, "size": 40, "color": SAFE}, f"safe record ({len(table) - unsafe:,})"))
-    rows.append(("point", {**plain, "size": 40, "color": UNSAFE}, f"unsafe record ({unsafe:,})"))
-    counts = {"link": table.crosses, "nearest": table.squares}
+        entries.append(Entry("point", {**plain, "size": 40, "color": SAFE}, f"safe record ({len(table) - unsafe:,})"))
+    entries.append(Entry("point", {**plain, "size": 40, "color": UNSAFE}, f"unsafe record ({unsafe:,})"))
+    counts = {"link": table.links_in_reach, "nearest": table.nearest_links}
     kinds = set(marks["kind"])
     for kind, words in WORDS.items():
         if kind in kinds:
             count = f" ({counts[kind]:,})" if kind in counts else f", by {table.rule.on[0]}"
             drawn = ", unsafe ones drawn" if many and kind in counts else ""
-            rows.append(
-                ("point", {**STYLES[kind], "size": min(STYLES[kind]["size"], 70), "color": INK}, words + count + drawn)
+            entries.append(
+                Entry(
+                    "point",
+                    {**STYLES[kind], "size": min(STYLES[kind]["size"], 70), "color": INK},
+                    words + count + drawn,
+                )
             )
     for q in lines:
         words = {1.0: "straight safety line", 0.5: "curved safety line"}.get(q, "safety line")
-        rows.append(
-            (
+        entries.append(
+            Entry(
                 "rule",
                 {"color": LINE, **LINES.get(q, {"strokeDash": [2, 2]})},
                 f"{words}, q = {q:g} ({table.unsafe_at(q):,} unsafe)",
             )
         )
     if table.social:
-        rows.append(("rule", {"color": LINE, "strokeWidth": 1.5}, f"k = {k}"))
+        entries.append(Entry("rule", {"color": LINE, "strokeWidth": 1.5}, f"k = {k}"))
     words = f"unsafe zone (q = {table.rule.q:g})" if not table.social else f"unsafe zone: fewer than {k}"
-    rows.append(("point", {"shape": "square", "filled": True, "color": ZONE, "size": 160, "opacity": 1}, words))
-    return rows
+    entries.append(Entry("point", {"shape": "square", "filled": True, "color": ZONE, "size": 160, "opacity": 1}, words))
+    return entries
 
 
 def _subtitle(table: RecordTable, marks: pl.DataFrame, many: bool) -> list[str]:
@@ -271,7 +274,7 @@ def _density(table: pl.DataFrame) -> Spec:
 
 
 def _points(info: PlotInfo) -> Iterator[Spec]:
-    """Safe ones below unsafe ones, points below crosses below squares, the largest unit on top."""
+    """Safe ones below unsafe ones, points below links in reach below nearest links, the largest unit on top."""
     tips = [
         {"field": "row", "title": "row of the masked file"},
         {"field": "x", "type": "quantitative", "title": info.x.title, "format": ",.6~g"},

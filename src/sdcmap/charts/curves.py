@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import polars as pl
 
-from sdcmap.charts.look import COLOURS, CONFIG, INK, SHAPES
-from sdcmap.core.chart import Chart
+from sdcmap.charts.style import COLOURS, CONFIG, INK, SCHEMA, SHAPES
+from sdcmap.core.chart import Chart, Spec
 
 LIMIT = "#b3261e"
 
@@ -28,7 +27,7 @@ def draw_curves(
     tooltip = [
         {"field": name, "type": "nominal" if name in ("series", "tooltip") else "quantitative"} for name in rows.columns
     ]
-    encoding: dict[str, Any] = {
+    encoding: Spec = {
         "x": {"field": "x", "type": "quantitative", "title": x, "scale": {"zero": False, "nice": True}},
         "y": {"field": "y", "type": "quantitative", "title": y, "scale": {"type": "log"} if log else {"zero": True},
               "axis": {"format": "~g" if max(shown["y"].to_list(), default=1.0) > 1e-3 else ".0e", "tickCount": 6}},
@@ -38,7 +37,7 @@ def draw_curves(
     }  # fmt: skip
     points = {**encoding, "tooltip": tooltip}
     points.pop("order")
-    layers: list[dict[str, Any]] = [
+    layers: list[Spec] = [
         {"mark": {"type": "line", "strokeWidth": 1.6}, "encoding": {k: v for k, v in encoding.items() if k != "shape"}},
         {"mark": {"type": "point", "filled": True, "size": 32, "opacity": 1}, "encoding": points},
     ]
@@ -48,7 +47,7 @@ def draw_curves(
         layers += _limit(threshold)
     data = shown.with_row_index("order").to_dicts()
     spec = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json", "config": CONFIG, "width": width, "height": height,
+        "$schema": SCHEMA, "config": CONFIG, "width": width, "height": height,
         "data": {"values": data}, "layer": layers,
     }  # fmt: skip
     if title:
@@ -56,7 +55,7 @@ def draw_curves(
     return Chart(spec, title or "sdcmap")
 
 
-def _errors(encoding: dict[str, Any]) -> dict[str, Any]:
+def _errors(encoding: Spec) -> Spec:
     signs = (("-", "low"), ("+", "high"))  # a log axis ends somewhere, so the lower end is cut at y / 10
     ends = [{"calculate": f"max(datum.y {sign} 1.96 * datum.se, datum.y / 10)", "as": name} for sign, name in signs]
     place = {
@@ -68,16 +67,16 @@ def _errors(encoding: dict[str, Any]) -> dict[str, Any]:
     return {"transform": ends, "mark": {"type": "rule", "opacity": 0.6}, "encoding": place}
 
 
-def _by(series: Sequence[str], values: Sequence[str], kind: str) -> Mapping[str, Any]:
+def _by(series: Sequence[str], values: Sequence[str], kind: str) -> Spec:
     used = [values[i % len(values)] for i in range(len(series))]
     scale = {"domain": list(series), kind: used}
     legend = {"title": None, "labelLimit": 320, "symbolOpacity": 1}
     return {"field": "series", "type": "nominal", "scale": scale, "legend": legend, "sort": list(series)}
 
 
-def _limit(threshold: float) -> list[dict[str, Any]]:
+def _limit(threshold: float) -> list[Spec]:
     place = {"y": {"datum": threshold, "type": "quantitative"}}
-    once: dict[str, Any] = {"values": [{}]}
+    once: Spec = {"values": [{}]}
     return [
         {"data": once, "mark": {"type": "rule", "color": LIMIT, "strokeDash": [6, 4]}, "encoding": place},
         {

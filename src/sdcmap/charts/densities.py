@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sdcmap.charts.key import key_view
-from sdcmap.charts.look import COLOURS, CONFIG, GREY
-from sdcmap.core.chart import Chart
-from sdcmap.data.microdata import Array
+from sdcmap.charts.legend import Entry, legend_view
+from sdcmap.charts.style import COLOURS, CONFIG, GREY, SCHEMA
+from sdcmap.core.chart import Chart, Spec
 from sdcmap.errors import PlanError
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.neighbours.counting import Pairs
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ LINKS, NONLINKS, LINE = COLOURS[1], COLOURS[0], "#B22222"
 
 def draw_densities(table: RecordTable, *, title: str = "") -> Chart:
     """Histogram densities of m(z) and u(z) up to a few critical distances, with delta."""
-    pairs = table.found.pairs
+    pairs = table.assessment.pairs
     if pairs is None or table.delta is None:
         raise PlanError("densities of distances need numeric variables.")
     own = pairs.link_distances()
@@ -33,13 +33,13 @@ def draw_densities(table: RecordTable, *, title: str = "") -> Chart:
     rows = _some_rows(pairs)
     m = density(own, len(own), edges)
     u = density(pairs.distances(0.0, float(edges[-1]), rows), len(rows) * (len(pairs.x) - 1), edges)
-    layers: list[dict[str, Any]] = []
+    layers: list[Spec] = []
     for colour, values in ((NONLINKS, u), (LINKS, m)):
         steps = [{"z": float(e), "density": float(d)} for e, d in zip(edges, [*values, values[-1]], strict=True)]
         area = {"type": "area", "interpolate": "step-after", "color": colour, "opacity": 0.18}
         line = {"type": "line", "interpolate": "step-after", "color": colour, "strokeWidth": 1.5}
         layers += [{"data": {"values": steps}, "mark": area}, {"data": {"values": steps}, "mark": line}]
-    for start, stop in table.found.region:
+    for start, stop in table.assessment.region:
         band = {"type": "rect", "color": LINE, "opacity": 0.07}
         place = {
             "x": {"field": "z", "type": "quantitative"},
@@ -58,19 +58,19 @@ def draw_densities(table: RecordTable, *, title: str = "") -> Chart:
          "scale": {"domain": [0, float(edges[-1])], "nice": False}}  # fmt: skip
     y = {"field": "density", "type": "quantitative", "title": "Density"}
     plot = {"width": 480, "height": 260, "layer": layers, "encoding": {"x": x, "y": y}}
-    head: dict[str, Any] = {"text": title or TITLE, "anchor": "start", "fontSize": 13, "offset": 12}
+    head: Spec = {"text": title or TITLE, "anchor": "start", "fontSize": 13, "offset": 12}
     if len(rows) < len(pairs.y):
         said = f"u(z) from {len(rows):,} evenly spaced records against all {len(pairs.x):,}"
         head |= {"subtitle": said, "subtitleColor": GREY}
-    spec = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "hconcat": [plot, key_view(_key(table, own))],
+    spec = {"$schema": SCHEMA, "hconcat": [plot, legend_view(_legend(table, own))],
             "spacing": 18, "background": "white", "padding": 12, "config": CONFIG, "title": head}  # fmt: skip
     return Chart(spec, title or TITLE)
 
 
 def density(values: Array, total: int, edges: Array) -> Array:
     """Histogram density of `total` values, of which those below the last edge are given."""
-    found: Array = np.histogram(values, edges)[0] / total / np.diff(edges)
-    return found
+    heights: Array = np.histogram(values, edges)[0] / total / np.diff(edges)
+    return heights
 
 
 def _some_rows(pairs: Pairs) -> Array:
@@ -78,13 +78,13 @@ def _some_rows(pairs: Pairs) -> Array:
     return np.unique(np.linspace(0, len(pairs.y) - 1, wanted).astype(np.int64))
 
 
-def _key(table: RecordTable, own: Array) -> list[tuple[str, dict[str, Any], str]]:
-    share = f"{100 * table.found.link_in.mean():.3g} %"
+def _legend(table: RecordTable, own: Array) -> list[Entry]:
+    share = f"{100 * table.assessment.link_in.mean():.3g} %"
     where = "below δ" if table.rule.neighbourhood == "distance" else "in the neighbourhood"
     line = f"δ = {table.delta:.4g}" if table.rule.neighbourhood == "distance" else "borders of the neighbourhood"
     told = "" if table.rule.delta is not None else f", {100 * table.rule.alpha:.3g} % {where}"
     return [
-        ("rule", {"color": LINKS, "strokeWidth": 2.0}, f"m(z): {len(own):,} links, {share} {where}"),
-        ("rule", {"color": NONLINKS, "strokeWidth": 2.0}, f"u(z): nonlinks{told}"),
-        ("rule", {"color": LINE, "strokeDash": [6, 4], "strokeWidth": 1.4}, line),
+        Entry("rule", {"color": LINKS, "strokeWidth": 2.0}, f"m(z): {len(own):,} links, {share} {where}"),
+        Entry("rule", {"color": NONLINKS, "strokeWidth": 2.0}, f"u(z): nonlinks{told}"),
+        Entry("rule", {"color": LINE, "strokeDash": [6, 4], "strokeWidth": 1.4}, line),
     ]

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
 from sdcmap.charts.axis import Axis
+from sdcmap.core.chart import Row
 from sdcmap.core.rule import Choice
 from sdcmap.map import RUMap
 
 EVERYTHING: Final = "release everything"
 NOTHING: Final = "release nothing"
 Z = 1.96
-
-Row = dict[str, Any]
 
 
 def position(x: Axis, y: Axis, utility: float, risk: float) -> tuple[float, float, str]:

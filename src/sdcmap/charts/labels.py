@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 
 FONT_SIZE = 10
 CHARACTER = 0.54 * FONT_SIZE  # mean width of a character
@@ -132,8 +132,8 @@ def _inside(box: Box, width: float, height: float) -> bool:
     return box[0] >= 2 and box[1] >= 0 and box[2] <= width - 2 and box[3] <= height
 
 
-def _touch(one: Box, other: Box) -> bool:
-    return one[0] < other[2] + 4 and other[0] < one[2] + 4 and one[1] < other[3] and other[1] < one[3]
+def _touch(box: Box, other: Box) -> bool:
+    return box[0] < other[2] + 4 and other[0] < box[2] + 4 and box[1] < other[3] and other[1] < box[3]
 
 
 def _crosses(leader: list[Dot], box: Box) -> bool:

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import polars as pl
 
 from sdcmap.charts.axis import Axis
-from sdcmap.charts.key import STYLES, key_view
 from sdcmap.charts.labels import FAR, FONT_SIZE, Box, Dot, Wish, place
-from sdcmap.charts.look import COLOURS, CONFIG, GREY, INK
+from sdcmap.charts.legend import STYLES, Entry, legend_view
+from sdcmap.charts.style import COLOURS, CONFIG, GREY, INK, SCHEMA
 from sdcmap.choose import GlobalCriterion
-from sdcmap.core.chart import Chart
+from sdcmap.core.chart import Chart, Row, Spec
 from sdcmap.core.rule import Choice
 from sdcmap.errors import PlanError
+from sdcmap.kernels.decision.global_criterion import distances
 from sdcmap.map import RUMap
 
-Spec = dict[str, Any]
-Row = dict[str, Any]
 TITLES = {
     "iek": "Intruder's estimated knowledge, IEK", "rdh": "Risk of discredit harm, RDH",
     "sek": "Society's estimated knowledge, SEK", "dus": "Data utility for society, DUS",
@@ -46,8 +44,8 @@ def draw_criterion(ru: RUMap, choice: Choice, *, unit: str = "", names: Mapping[
         raise PlanError("the planes of global risk and utility belong to a choice by GlobalCriterion.")
     table = rule.table(ru)
     called = [(names or {}).get(method, method) for method in table["method"]]
-    one = "id" if "id" in table.columns else "method"
-    chosen = table[one] == (choice.candidate or "" if one == "id" else choice.method)
+    by_release = "id" in table.columns
+    chosen = table["id"] == (choice.candidate or "") if by_release else table["method"] == choice.method
     return draw_planes(
         table.with_columns(pl.Series("name", called, pl.String), chosen=chosen), agency_limit=rule.agency_limit,
         intruder_limit=rule.intruder_limit, prior=rule.prior(ru), units=(unit, unit),
@@ -68,9 +66,9 @@ def draw_planes(
     panels = [_plane(shown, "iek", "rdh", (agency_limit, intruder_limit), prior, units, width, height)]
     if utility:
         panels.append(_plane(shown, "sek", "dus", None, prior, units, width, height))
-    panels.append(key_view(_key(shown, prior)))
+    panels.append(legend_view(_legend(shown, prior)))
     spec: Spec = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json", "config": CONFIG, "background": "white",
+        "$schema": SCHEMA, "config": CONFIG, "background": "white",
         "padding": 12, "hconcat": panels, "spacing": 28, "resolve": {"scale": {"x": "independent", "y": "independent"}},
     }  # fmt: skip
     if title:
@@ -78,21 +76,21 @@ def draw_planes(
     return Chart(spec, title or "Global risk and global utility")
 
 
-def _key(rows: pl.DataFrame, prior: Mapping[str, float] | None) -> list[tuple[str, Spec, str]]:
-    found: list[tuple[str, Spec, str]] = []
+def _legend(rows: pl.DataFrame, prior: Mapping[str, float] | None) -> list[Entry]:
+    entries: list[Entry] = []
     for safe, (colour, shape), words in ((True, SAFE, "safe"), (False, UNSAFE, "not safe")):
         if len(rows.filter((pl.col("region") == "D") == safe)):
-            found.append(
-                ("point", {"filled": True, "color": colour, "shape": shape, "size": 55, "opacity": 1.0}, words)
+            entries.append(
+                Entry("point", {"filled": True, "color": colour, "shape": shape, "size": 55, "opacity": 1.0}, words)
             )
     if rows["chosen"].any():
-        found.append(("point", {**STYLES["chosen"], "shape": "circle", "size": 110}, "to be released"))
+        entries.append(Entry("point", {**STYLES["chosen"], "shape": "circle", "size": 110}, "to be released"))
     if prior is not None:
-        found.append(("point", {**STYLES["anchor"], "shape": "square", "size": 60}, "prior: before the release"))
+        entries.append(Entry("point", {**STYLES["anchor"], "shape": "square", "size": 60}, "prior: before the release"))
     for letter, (tint, words, _) in REGIONS.items():
         style = {"filled": True, "color": tint, "stroke": GREY, "strokeWidth": 0.5, "shape": "square", "size": 130}
-        found.append(("point", {**style, "opacity": 1.0}, f"{letter}: {words}"))
-    return found
+        entries.append(Entry("point", {**style, "opacity": 1.0}, f"{letter}: {words}"))
+    return entries
 
 
 def _plane(
@@ -189,13 +187,13 @@ def _names(
 
     corners = list(_corners(limits, across, up, width, height)) if limits else []
     wishes, dots = [], list(_ink(limits, across, up, width, height))
-    far = (pl.col("sek") ** 2 + pl.col("dus") ** 2).alias("far")
-    for row in rows.sort(~pl.col("chosen"), pl.col("region") != "D", far, maintain_order=True).to_dicts():
-        spot = pixel((row[x], row[y]))
-        dots.append((*spot, 4.0))
-        how_far = f", {math.hypot(row['sek'], row['dus']):.3g} away" if row["chosen"] and limits is None else ""
+    rows = rows.with_columns(distance=pl.Series(distances(rows["sek"].to_numpy(), rows["dus"].to_numpy())))
+    for row in rows.sort(~pl.col("chosen"), pl.col("region") != "D", "distance", maintain_order=True).to_dicts():
+        at = pixel((row[x], row[y]))
+        dots.append((*at, 4.0))
+        how_far = f", {row['distance']:.3g} away" if row["chosen"] and limits is None else ""
         reach = RINGED if row["chosen"] else FAR
-        wishes.append(Wish(f"{row['name']}{how_far}", (spot,), must=bool(row["chosen"]), distances=reach))
+        wishes.append(Wish(f"{row['name']}{how_far}", (at,), must=bool(row["chosen"]), distances=reach))
     wishes = wishes[:MOST_NAMES]
     if before is not None:
         dots.append((*pixel(before), 4.0))
@@ -214,19 +212,20 @@ def _names(
     for letter, (left, upper, right, lower) in corners:
         yield _text(letter, "center", (left + right) / 2, (upper + lower) / 2, GREY, fontSize=LETTER, fontWeight="bold")
     leaders = [
-        {"x": across.at(one.point[0] / width), "y": up.at(1 - one.point[1] / height), "x2": across.at(one.end[0] / width),
-         "y2": up.at(1 - one.end[1] / height)} for one in granted if math.dist(one.point, one.end) > 20
+        {"x": across.at(spot.point[0] / width), "y": up.at(1 - spot.point[1] / height),
+         "x2": across.at(spot.end[0] / width), "y2": up.at(1 - spot.end[1] / height)}
+        for spot in granted if math.dist(spot.point, spot.end) > 20
     ]  # fmt: skip
     yield _layer(
         leaders, {"type": "rule", "color": GREY, "strokeWidth": 0.6}, {"x2": {"field": "x2"}, "y2": {"field": "y2"}}
     )
-    for one in granted:
-        text = wishes[one.wish].text.replace("-", "−")
+    for spot in granted:
+        text = wishes[spot.wish].text.replace("-", "−")
         colour = STYLES["limit"]["color"] if text.startswith(LIMIT) else INK
-        yield _text(text, one.align, one.x, one.y, colour)
+        yield _text(text, spot.align, spot.x, spot.y, colour)
 
 
-def _text(text: str, align: str, x: float, y: float, colour: str, **font: Any) -> Spec:
+def _text(text: str, align: str, x: float, y: float, colour: str, **font: object) -> Spec:
     look = {
         "type": "text",
         "align": align,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Array
+from sdcmap.core.chart import Spec
+from sdcmap.kernels.arrays import Array
 
 FAR = 6.0  # values beyond so many thresholds make the axis logarithmic above the threshold
 BINS = (64, 48)
@@ -40,8 +40,8 @@ class RecordAxis:
         return bent
 
     def back(self, places: Array) -> Array:
-        found: Array = np.sign(places) * np.expm1(np.abs(places)) * self.threshold if self.bent else places
-        return found
+        values: Array = np.sign(places) * np.expm1(np.abs(places)) * self.threshold if self.bent else places
+        return values
 
     def edges(self, bins: int) -> Array:
         """Borders of bins of about equal width in the picture; whole numbers, and 0, lie in the middle of theirs."""
@@ -52,9 +52,9 @@ class RecordAxis:
         edges = self.back((np.arange(bins + 2) - 0.5) * end / bins)
         return np.unique(np.rint(edges)) - 0.5 if self.counts else edges
 
-    def spec(self, length: int) -> dict[str, Any]:
-        scale: dict[str, Any] = {"domain": [self.low, self.high], "nice": False, "zero": False}
-        look: dict[str, Any] = {"title": self.title, "format": ".6~g" if self.high < 1e4 else "~s"}
+    def spec(self, length: int) -> Spec:
+        scale: Spec = {"domain": [self.low, self.high], "nice": False, "zero": False}
+        look: Spec = {"title": self.title, "format": ".6~g" if self.high < 1e4 else "~s"}
         if self.bent:
             scale |= {"type": "symlog", "constant": self.threshold}
             look["values"] = self._ticks()
@@ -66,12 +66,12 @@ class RecordAxis:
         """0, the threshold, and 1, 2, 5 times powers of ten where they have room."""
         steps = [m * 10.0**e for e in range(math.floor(math.log10(self.threshold)), 13) for m in (1, 2, 5)]
         whole = self.place(np.array([self.high]))[0]
-        found = [0.0, self.threshold]
+        ticks = [0.0, self.threshold]
         for step in steps:
-            apart = np.abs(self.place(np.array(found)) - self.place(np.array([step]))[0]).min()
+            apart = np.abs(self.place(np.array(ticks)) - self.place(np.array([step]))[0]).min()
             if step < self.high and apart > 0.055 * whole:
-                found.append(step)
-        return sorted(found)
+                ticks.append(step)
+        return sorted(ticks)
 
 
 def heat(x_values: Array, y_values: Array, x: RecordAxis, y: RecordAxis) -> pl.DataFrame:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sdcmap.charts.look import GREY, INK
+from sdcmap.charts.style import GREY, INK
 from sdcmap.core.audience import SMALL, Audience, significant
-from sdcmap.data.microdata import Array
+from sdcmap.core.chart import Spec
+from sdcmap.kernels.arrays import Array
 
 if TYPE_CHECKING:
     from sdcmap.recordwise.table import RecordTable
@@ -78,7 +79,7 @@ def _finite(edges: Sequence[float]) -> list[float]:
     return [min(edge, 1e300) for edge in edges]
 
 
-def draw_bins(table: RecordTable, to: Audience) -> dict[str, Any]:
+def draw_bins(table: RecordTable, to: Audience) -> Spec:
     """The bins as a Vega-Lite view: a shaded rectangle with its count, to two significant digits, for each."""
     across, up, counts = bins(table)
     columns, rows = counts.shape
@@ -99,7 +100,7 @@ def draw_bins(table: RecordTable, to: Audience) -> dict[str, Any]:
     said.append(f"Counts to two digits; bins with 1 to {SMALL - 1} records are merged with others.")
     x_title = "Records with the same combination" if table.social else "Number of neighbours"
     y_title = "Information loss" if table.social else "Perturbation"
-    place: dict[str, Any] = {
+    place: Spec = {
         "x": {"field": "x", "type": "quantitative", **_axis(across, columns, x_title)},
         "y": {"field": "y", "type": "quantitative", **_axis(up, rows, y_title)},
     }
@@ -126,14 +127,14 @@ def draw_bins(table: RecordTable, to: Audience) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _axis(edges: Sequence[float], count: int, title: str) -> dict[str, Any]:
+def _axis(edges: Sequence[float], count: int, title: str) -> Spec:
     labels = {str(place): "" if math.isinf(edge) else f"{edge:.3g}" for place, edge in enumerate(edges)}
     said = " : ".join(f"datum.value === {place} ? '{words}'" for place, words in labels.items()) + " : ''"
     look = {"values": list(range(len(edges))), "labelExpr": said, "title": title}
     return {"axis": look, "scale": {"domain": [0, count], "nice": False}}
 
 
-def _thresholds(table: RecordTable, across: Sequence[float], place: dict[str, Any]) -> list[dict[str, Any]]:
+def _thresholds(table: RecordTable, across: Sequence[float], place: Spec) -> list[Spec]:
     """Lines at k neighbours and, with distances, at perturbation r, the border number 3."""
     style = {"type": "rule", "color": "#B22222", "strokeDash": [6, 4], "strokeWidth": 1.3}
     lines = [

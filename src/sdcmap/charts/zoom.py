@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sdcmap.charts.key import key_view
-from sdcmap.charts.look import COLOURS, CONFIG, GREY, INK
-from sdcmap.core.chart import Chart
-from sdcmap.data.microdata import Array
+from sdcmap.charts.legend import Entry, legend_view
+from sdcmap.charts.style import COLOURS, CONFIG, GREY, INK, SCHEMA
+from sdcmap.core.chart import Chart, Spec
 from sdcmap.errors import PlanError
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.neighbours.counting import Pairs
 
 if TYPE_CHECKING:
@@ -24,30 +24,28 @@ NEIGHBOUR, LINK = COLOURS[0], COLOURS[1]
 RELEASED = {"shape": "triangle-up", "filled": True, "size": 90, "color": INK, "opacity": 1}
 ORIGINAL = {"shape": "circle", "filled": True, "size": 12, "color": GREY, "opacity": 0.55}
 
-Spec = dict[str, Any]
-
 
 def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") -> Chart:
     """Panel (a) shows all originals and the released records as triangles; each further panel one of these, with the
     circle of its neighbourhood. The axes are the rule's first two variables on its scale."""
-    pairs = table.found.pairs
+    pairs = table.assessment.pairs
     if pairs is None or pairs.x.shape[1] < 2 or table.delta is None:
         raise PlanError("the zoom needs at least two numeric variables in `on`.")
     chosen = [_place(table, row) for row in rows] if rows else _typical(table)
     panels = [_whole(table, pairs, chosen)]
     panels += [_near(table, pairs, place, f"({chr(98 + number % 25)})") for number, place in enumerate(chosen)]
     head = {"text": title or TITLE, "anchor": "start", "fontSize": 13, "offset": 12}
-    picture = {"concat": [*panels, key_view(_key(pairs))], "columns": 3 if len(panels) > 3 else len(panels) + 1}
-    spec = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", **picture, "spacing": 24, "background": "white",
+    picture = {"concat": [*panels, legend_view(_legend(pairs))], "columns": 3 if len(panels) > 3 else len(panels) + 1}
+    spec = {"$schema": SCHEMA, **picture, "spacing": 24, "background": "white",
             "padding": 12, "config": CONFIG, "title": head}  # fmt: skip
     return Chart(spec, title or TITLE)
 
 
 def _place(table: RecordTable, row: int) -> int:
-    found = np.flatnonzero(table.found.rows == row)
-    if len(found) == 0:
+    places = np.flatnonzero(table.assessment.rows == row)
+    if len(places) == 0:
         raise PlanError("the zoom shows judged rows of the masked file; one of those given is none.")
-    return int(found[0])
+    return int(places[0])
 
 
 def _typical(table: RecordTable) -> list[int]:
@@ -84,7 +82,7 @@ def _near(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
     inside = np.flatnonzero((np.abs(pairs.x[:, :2] - y[:2]) <= reach).all(axis=1))
     shown = inside[np.linspace(0, len(inside) - 1, min(len(inside), MOST_POINTS)).astype(np.int64)]
     z = np.sqrt(((pairs.x[shown] - y) ** 2).sum(axis=1)) / pairs.unit[place]
-    near = np.logical_or.reduce([(start <= z) & (z < stop) for start, stop in table.found.region] or [z < 0])
+    near = np.logical_or.reduce([(start <= z) & (z < stop) for start, stop in table.assessment.region] or [z < 0])
 
     def points(which: Array) -> Spec:
         return {"values": [{"x": float(a), "y": float(b)} for a, b in pairs.x[shown[which], :2]]}
@@ -113,7 +111,7 @@ _LINK = {"shape": "circle", "filled": False, "size": 110, "color": LINK, "stroke
 
 def _released(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
     y = pairs.y[place]
-    return {"x": float(y[0]), "y": float(y[1]), "name": name, "row": int(table.found.rows[place])}
+    return {"x": float(y[0]), "y": float(y[1]), "name": name, "row": int(table.assessment.rows[place])}
 
 
 def _tips(table: RecordTable) -> list[Spec]:
@@ -145,12 +143,12 @@ def _panel(table: RecordTable, layers: list[Spec], title: str, domains: list[tup
     return {"width": SIDE, "height": SIDE, "layer": clipped, "encoding": encoding, "title": head}
 
 
-def _key(pairs: Pairs) -> list[tuple[str, dict[str, Any], str]]:
+def _legend(pairs: Pairs) -> list[Entry]:
     circle = "neighbourhood: z < δ" if pairs.x.shape[1] == 2 else "neighbourhood, cut through y"
     return [
-        ("point", {**RELEASED, "size": 70}, "released record"),
-        ("point", {**_LINK, "size": 80}, "its own original"),
-        ("point", {**ORIGINAL, "size": 30}, "other original"),
-        ("point", {**ORIGINAL, "size": 34, "color": NEIGHBOUR, "opacity": 0.8}, "original in the neighbourhood"),
-        ("rule", {"color": NEIGHBOUR, "strokeWidth": 1.1}, circle),
+        Entry("point", {**RELEASED, "size": 70}, "released record"),
+        Entry("point", {**_LINK, "size": 80}, "its own original"),
+        Entry("point", {**ORIGINAL, "size": 30}, "other original"),
+        Entry("point", {**ORIGINAL, "size": 34, "color": NEIGHBOUR, "opacity": 0.8}, "original in the neighbourhood"),
+        Entry("rule", {"color": NEIGHBOUR, "strokeWidth": 1.1}, circle),
     ]

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sdcmap.core.rule import Choice, RiskUtilityMap, Rule
 from sdcmap.core.value import Range, Share
 from sdcmap.errors import PlanError
+from sdcmap.kernels.arrays import Array
 
-Array = npt.NDArray[Any]
 RUNNERS_UP = 3
 
 
@@ -43,7 +42,7 @@ class ByRelease(Rule):
     def _rows(self, ru: RiskUtilityMap) -> tuple[pl.DataFrame, str]:
         """The rows to compare (method, risk, utility, ...) and how to speak of their risk."""
         if self.by == "release" and not self._is_expectation(ru):
-            return ru.points.filter("fair"), "risk"
+            return ru.points.filter("compared"), "risk"
         means = ru.means
         if self.by != "quantile":
             return means, "mean risk" if not self._is_expectation(ru) else "risk (pooled over replicates)"
@@ -56,18 +55,22 @@ class ByRelease(Rule):
         upper = ru.points.group_by("method").agg(pl.col("risk").quantile(self.quantile, "higher").alias("risk"))
         return means.drop("risk").join(upper, on="method", how="left"), f"{self.quantile:g} quantile of risk"
 
+    def _order(self, ru: RiskUtilityMap, rows: pl.DataFrame, cost: Array) -> Array:
+        """The rows by their cost, the least first; of equals the one with less risk, then by the method's name."""
+        return np.lexsort((rows["method"].to_numpy(), ru.signs[0] * rows["risk"].to_numpy(), cost))
+
     def _pick(
         self, ru: RiskUtilityMap, rows: pl.DataFrame, cost: Array, passing: Array, why: Callable[[dict[str, Any]], str],
         miss: Callable[[], str], fits: Callable[[pl.DataFrame], Array], own_cost: Callable[[pl.DataFrame], Array],
     ) -> Choice:  # fmt: skip
         """The passing row of least cost, brought down to one concrete candidate."""
         is_expectation = self._is_expectation(ru)
-        order = np.lexsort((rows["method"].to_numpy(), ru.signs[0] * rows["risk"].to_numpy(), cost))
+        order = self._order(ru, rows, cost)
         order = order[passing[order]]
         if len(order) == 0:
             return Choice(None, "", None, None, None, self, miss())
         row = rows.row(int(order[0]), named=True)
-        draws = ru.points.filter(pl.col("fair"), pl.col("method") == row["method"])
+        draws = ru.points.filter(pl.col("compared"), pl.col("method") == row["method"])
         if "id" in row:
             chosen = row
         elif is_expectation:

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 
-from sdcmap.choose.by_release import Array, ByRelease, name_of
+from sdcmap.choose.by_release import ByRelease, name_of
 from sdcmap.core.rule import Choice, RiskUtilityMap
 from sdcmap.core.value import Range
-from sdcmap.kernels.decision.global_criterion import excess, regions
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.decision.global_criterion import distances, excess, regions
 
 FOUR = ("iek", "rdh", "sek", "dus")
 KINDS = ("IntruderKnowledge", "DiscreditHarm", "SocietyKnowledge", "SocietyUtility")  # the measures made for them
@@ -90,6 +91,11 @@ class GlobalCriterion(ByRelease):
         letters = regions(*self._risks(rows), self.agency_limit, self.intruder_limit)
         return rows.with_columns(pl.Series("region", letters, pl.String), distance=pl.Series(self._distance(rows)))
 
+    def ranked(self, ru: RiskUtilityMap) -> pl.DataFrame:
+        """The table by preference: whatever the limits, the choice is the first row that is safe."""
+        rows = self.table(ru)
+        return rows[self._order(ru, rows, rows["distance"].to_numpy())]
+
     def choose(self, ru: RiskUtilityMap) -> Choice:
         rows, speech = self.table(ru), self._rows(ru)[1].replace("risk", "global risk", 1)
         safe: Array = (rows["region"] == "D").to_numpy()
@@ -149,5 +155,4 @@ class GlobalCriterion(ByRelease):
         return found
 
     def _distance(self, rows: pl.DataFrame) -> Array:
-        found: Array = np.hypot(rows["sek"].to_numpy(), rows["dus"].to_numpy())
-        return found
+        return distances(rows["sek"].to_numpy(), rows["dus"].to_numpy())

@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import polars as pl
 
-from sdcmap.choose.by_release import Array, ByRelease, name_of
+from sdcmap.choose.by_release import ByRelease, name_of
 from sdcmap.core.rule import Choice, RiskUtilityMap
 from sdcmap.core.value import Range, Share
 from sdcmap.errors import PlanError
+from sdcmap.kernels.arrays import Array
 
 
 @dataclass(frozen=True)

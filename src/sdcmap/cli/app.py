@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sdcmap.files.formats import endings, words
+
 if TYPE_CHECKING:
     from sdcmap.data.microdata import Microdata
 
@@ -20,7 +22,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 done; 2 bad input; 3 nothing may be released; 130 stopped by Ctrl-C.",
 )  # fmt: skip
 
-File = Annotated[Path, typer.Argument(help="CSV, Parquet, SPSS .sav, Stata .dta, SAS .sas7bdat or .xpt.")]
+File = Annotated[Path, typer.Argument(help=f"{words()}: {', '.join(endings())}.")]
 StudyFolder = Annotated[Path, typer.Argument(help="The study folder that `sdcmap sweep` made.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document; notes go to stderr.")]
 Names = Annotated[str, typer.Option(help="Comma-separated column names, or `all`.")]
@@ -37,11 +39,11 @@ def read(path: Path, **given: str) -> Microdata:
     return sm.read(path, **roles(**given))
 
 
-def print_json(document: Any) -> None:
+def print_json(document: object) -> None:
     print(json.dumps(_plain(document), indent=1, allow_nan=False))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """NaN and infinity are null in JSON."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None

@@ -28,8 +28,10 @@ def correct(
 
     named = {option: names.split(",") for option, names in (("on", on), ("by", by)) if names}
     data = read(released, weight=weight)
-    found = sm.correct(data, method_note, regress=regress, **named, least=least, weighted=bool(weight))
+    corrected = sm.correct(data, method_note, regress=regress, **named, least=least, weighted=bool(weight))
     if as_json:
-        print_json({"table": found.table.to_dicts(), "notes": found.notes, "semidefinite": found.semidefinite})
+        print_json(
+            {"table": corrected.table.to_dicts(), "notes": corrected.notes, "semidefinite": corrected.semidefinite}
+        )
         return
-    print(found)
+    print(corrected)

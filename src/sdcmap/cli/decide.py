@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from sdcmap.cli.app import Json, StudyFolder, app, print_json
+
+if TYPE_CHECKING:
+    from sdcmap.map import RUMap
+    from sdcmap.study.folder import Study
+    from sdcmap.study.plan import Plan
 
 Profile = Literal["public-use", "scientific-use"]
 
@@ -35,7 +40,7 @@ def draw_map(
     print(out)
 
 
-def _map_of(study: Path, risk: list[str], utility: str) -> tuple[Any, Any, Any]:
+def _map_of(study: Path, risk: list[str], utility: str) -> tuple[RUMap, Plan, Study]:
     import sdcmap as sm
 
     opened = sm.Study.open(study)
@@ -64,14 +69,15 @@ def choose(
 
     ru, plan, opened = _map_of(study, risk, utility)
     how: dict[str, Any] = {"by": by} if by else {}
-    given = [
+    rules = [
         *([sm.Threshold(risk=max_risk, **how)] if max_risk is not None else []),
         *([sm.Linear(slope=slope, **how)] if slope is not None else []),
         *([sm.IdealPoint(**how)] if ideal else []),
     ]
-    if len(given) > 1 or (not given and plan.rule is None):
+    rule = plan.rule if not rules else rules[0] if len(rules) == 1 else None
+    if rule is None:
         raise sm.errors.PlanError("give one rule: --max-risk, --slope or --ideal, or a [rule] in the plan.")
-    choice = ru.choose(given[0] if given else plan.rule)
+    choice = ru.choose(rule)
     if keep and choice.candidate:
         print(opened.keep(plan.make(opened.data, choice), choice.candidate), file=sys.stderr)
     if as_json:

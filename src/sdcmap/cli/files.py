@@ -31,11 +31,13 @@ def score(
 
     measures = {text: parse(text, Measure) for text in measure}
     data = read(original, keys=keys, numeric=numeric, sensitive=sensitive, weight=weight)
-    rows = dict(zip(measures, score_file(data, masked, list(measures.values()), by=by or None), strict=True))
+    file = score_file(data, masked, list(measures.values()), by=by or None, name=name or masked.name)
+    rows = dict(zip(measures, file.scores, strict=True))
     if study is not None:
         from sdcmap.study.folder import Study
 
-        Study.open(study).add_file(name or masked.name, list(rows.values()))
+        with Study.open(study) as opened, opened.writing():
+            opened.add_file(file)
     if as_json:
         facts = ("value", "se", "status", "reason")
         print_json({text: {fact: getattr(row, fact) for fact in facts} for text, row in rows.items()})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from sdcmap.cli.app import File, Json, Names, app, note, print_json, read
 
 if TYPE_CHECKING:
     from sdcmap.data.microdata import Microdata
+    from sdcmap.study.plan import Plan
 
 
 @app.command()
@@ -27,7 +28,6 @@ def look(
     from dataclasses import asdict
 
     from sdcmap.explore.looking import look as look_at
-    from sdcmap.explore.looking import starting_plan
 
     data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
                  household=household, stratum=stratum, other=other)  # fmt: skip
@@ -49,7 +49,7 @@ def look(
         print(f"The keys make {seen.cells:,} combinations; records {small}." if seen.sizes else "No keys.")
         print("A role with ? is proposed: state it. `alone` counts records whose value no other record has.")
     if out is not None:
-        plan = starting_plan(str(file.resolve()), seen)
+        plan = seen.plan(file.resolve())
         out.write_text(_PLAN_HEADER + plan.toml(), encoding="utf-8")
         note(f"{out} holds a starting plan. State every role, add a rule, then: sdcmap check {out}")
 
@@ -107,7 +107,7 @@ def _duration(seconds: float) -> str:
     )
 
 
-def _data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Any]:
+def _data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Plan]:
     """The plan and its data; where memory is limited, by way of a working copy in `folder`."""
     import sdcmap as sm
 

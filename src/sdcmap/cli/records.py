@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from sdcmap.cli.app import Json, Names, app, note, print_json, read
 
 if TYPE_CHECKING:
+    from sdcmap.data.microdata import Microdata
+    from sdcmap.map import RUMap
+    from sdcmap.recordwise.neighbourhood import Unsafe
     from sdcmap.recordwise.table import RecordTable
+    from sdcmap.study.plan import Plan
 
 Scale = Literal["raw", "log", "standardised"]
 Distance = Literal["relative", "absolute"]
@@ -57,8 +61,8 @@ def records(
         if frontier:
             _write_linked(data, plan, ru, rule, out if not out.suffix else out.with_suffix(""))
             return
-        chosen = masked or ru.choose(plan.rule) if masked or plan.rule else None
-        if chosen is None:
+        chosen = masked or (ru.choose(plan.rule) if plan.rule else "")
+        if not chosen:
             raise sm.errors.PlanError("the plan has no rule: name the candidate.")
         table = sm.records(data, plan.make(data, chosen), rule=rule)
     else:
@@ -68,7 +72,7 @@ def records(
     _show(table, out, unsafe, figure, external, as_json)
 
 
-def _study(folder: Path) -> tuple[Any, Any, Any]:
+def _study(folder: Path) -> tuple[Microdata, Plan, RUMap]:
     import sdcmap as sm
 
     opened = sm.Study.open(folder)
@@ -76,7 +80,7 @@ def _study(folder: Path) -> tuple[Any, Any, Any]:
     return opened.data, plan, sm.RUMap(opened.scores(plan), plan.risk, plan.utility, plan.limits)
 
 
-def _write_linked(data: Any, plan: Any, ru: Any, rule: Any, folder: Path) -> None:
+def _write_linked(data: Microdata, plan: Plan, ru: RUMap, rule: Unsafe, folder: Path) -> None:
     import sdcmap as sm
     from sdcmap.charts.linked import draw_linked
 
@@ -110,5 +114,5 @@ def _show(table: RecordTable, out: Path, unsafe: Path | None, figure: str, exter
         print(out)
     else:
         facts = table.summary()
-        print(f"{out}: {len(table):,} records, {facts['unsafe']:,} unsafe, {facts['crosses']:,} linked in their "
-              f"neighbourhood, {facts['squares']:,} nearest to their own original.")  # fmt: skip
+        print(f"{out}: {len(table):,} records, {facts['unsafe']:,} unsafe, {facts['links_in_reach']:,} linked in their "
+              f"neighbourhood, {facts['nearest_links']:,} nearest to their own original.")  # fmt: skip

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import moments
 
 
@@ -78,7 +79,7 @@ def noise_strata(released: Microdata, names: tuple[str, ...], noise: AddedNoise)
     place = {name: k for k, name in enumerate(held)}
     columns = [k for k, name in enumerate(names) if name in place]
     source = [place[names[k]] for k in columns]
-    found = []
+    strata = []
     for rows in _strata(released, noise):
         part = y[rows]
         if noise.correlated:
@@ -90,8 +91,8 @@ def noise_strata(released: Microdata, names: tuple[str, ...], noise: AddedNoise)
             covariance = np.diag(np.diagonal(covariance))
         whole = np.zeros((len(names), len(names)))
         whole[np.ix_(columns, columns)] = covariance
-        found.append(Stratum(rows, len(part), whole))
-    return found
+        strata.append(Stratum(rows, len(part), whole))
+    return strata
 
 
 def _strata(released: Microdata, noise: AddedNoise) -> list[Array]:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sdcmap.core.chart import Chart
 
@@ -44,13 +44,19 @@ def names_of(base: type[T]) -> list[str]:
     return [cls.__name__ for room in ROOMS for cls in members(vars(importlib.import_module(room)), base)]
 
 
+def offered(base: type[T]) -> tuple[type[T], ...]:
+    """The classes that installed plug-ins offer and that are a `base`, by module and name."""
+    homes = [importlib.import_module(module) for module in sorted(plug_ins())]
+    return tuple(cls for home in homes for cls in members(vars(home), base) if cls.__module__ == home.__name__)
+
+
 @cache
 def plug_ins() -> frozenset[str]:
     """Modules that installed packages offer to plans through the entry point group "sdcmap"."""
     return frozenset(point.value.partition(":")[0] for point in metadata.entry_points(group="sdcmap"))
 
 
-def drawn(drawing: str, *given: Any, **options: Any) -> Chart:
+def drawn(drawing: str, *given: object, **options: object) -> Chart:
     """The chart that a drawing of sdcmap.charts makes of what is given."""
     chart: Chart = getattr(importlib.import_module(CHARTS), drawing)(*given, **options)
     return chart

@@ -8,9 +8,15 @@ import json
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sdcmap.errors import MissingExtra, SdcmapError
+
+if TYPE_CHECKING:
+    from altair import TopLevelMixin
+
+Spec: TypeAlias = dict[str, Any]  # a Vega-Lite spec or a part of one: JSON
+Row: TypeAlias = dict[str, Any]  # what is drawn of one thing, by column
 
 # The export menu keeps SVG and PNG; the entries that would open an editor on the network are left out.
 EMBED = {"actions": {"export": True, "source": False, "compiled": False, "editor": False}, "renderer": "canvas"}
@@ -40,20 +46,20 @@ window.vegaEmbed("#chart", JSON.parse(document.getElementById("spec").textConten
 class Chart:
     """A picture as a Vega-Lite spec. Notebooks show it by themselves; `save` writes it."""
 
-    spec: dict[str, Any] = field(repr=False)
+    spec: Spec = field(repr=False)
     title: str = "sdcmap"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Spec:
         """The Vega-Lite spec, data included; `altair.Chart.from_dict` reads it."""
         return copy.deepcopy(self.spec)
 
-    def altair(self) -> Any:
+    def altair(self) -> TopLevelMixin:
         """The same chart as an altair chart, to change or to join with others; needs altair."""
         try:
             import altair
         except ImportError:
             raise MissingExtra("an altair chart needs: pip install altair") from None
-        tables: dict[str, Any] = {}
+        tables: dict[str, list[Row]] = {}
         chart = altair.Chart.from_dict(_named(self.to_dict(), tables))  # row by row, altair would check for minutes
         chart.datasets = {**tables, **self.spec.get("datasets", {})}
         return chart
@@ -88,7 +94,7 @@ class Chart:
         spec = self._json.replace("<", "\\u003c")  # no text of the data can end the script
         return PAGE.format(title=html.escape(self.title), library=_library(), spec=spec, embed=json.dumps(EMBED))
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object]:
         return {"application/vnd.vegalite.v6+json": self.to_dict(), "image/png": self.png(scale=1.5)}
 
     @property
@@ -96,7 +102,7 @@ class Chart:
         return json.dumps(self.spec, allow_nan=False)
 
 
-def _named(spec: Any, tables: dict[str, Any]) -> Any:
+def _named(spec: Any, tables: dict[str, list[Row]]) -> Any:
     """The spec with every table of data replaced by its name; the tables go to `tables`."""
     if isinstance(spec, list):
         return [_named(part, tables) for part in spec]

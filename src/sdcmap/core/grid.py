@@ -6,9 +6,9 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeAlias
 
-from sdcmap.core.value import Value, decode, find, hints, plain, type_name
+from sdcmap.core.value import Spec, V, decode, find, hints, plain, type_name
 from sdcmap.errors import PlanError, did_you_mean
 
 MOST = 1_000_000  # members of one grid
@@ -40,29 +40,32 @@ def subsets(names: Sequence[str], *sizes: int) -> Subsets:
     return Subsets(tuple(names), tuple(sizes))
 
 
+Axis: TypeAlias = tuple[object, ...] | Subsets  # the values that one parameter takes in turn
+
+
 @dataclass(frozen=True)
-class Grid:
+class Grid(Generic[V]):
     """Every combination of some parameters of one class; a plan keeps it folded."""
 
-    of: type[Any]
-    fixed: tuple[tuple[str, Any], ...]
-    axes: tuple[tuple[str, Any], ...] = ()
+    of: type[V]
+    fixed: tuple[tuple[str, object], ...]
+    axes: tuple[tuple[str, Axis], ...] = ()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[V]:
         names = [name for name, _ in self.axes]
         for combination in itertools.product(*(axis for _, axis in self.axes)):
             yield self.of(**dict(self.fixed), **dict(zip(names, combination, strict=True)))
 
-    def spec(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"type": type_name(self.of)} | {name: plain(value) for name, value in self.fixed}
-        found["grid"] = {
+    def spec(self) -> Spec:
+        spec: Spec = {"type": type_name(self.of)} | {name: plain(value) for name, value in self.fixed}
+        spec["grid"] = {
             name: {"subsets": list(axis.names), "sizes": list(axis.sizes)} if isinstance(axis, Subsets) else plain(axis)
             for name, axis in self.axes
         }
-        return found
+        return spec
 
 
-def grid(of: type[Value], **parameters: Any) -> Grid:
+def grid(of: type[V], **parameters: object) -> Grid[V]:
     """Every combination of the parameters given as lists (or `subsets`); anything else is the same in all.
 
     >>> from sdcmap import RankSwap
@@ -77,13 +80,16 @@ def grid(of: type[Value], **parameters: Any) -> Grid:
     ]
     if problems:
         raise PlanError(problems)
-    axes = {name: parameters[name] for name in known if isinstance(parameters.get(name), list | Subsets)}
-    folded = {name: value if isinstance(value, Subsets) else tuple(value) for name, value in axes.items()}
-    members = math.prod(axis.count if isinstance(axis, Subsets) else len(axis) for axis in folded.values())
+    axes: dict[str, Axis] = {}
+    for name in known:
+        given = parameters.get(name)
+        if isinstance(given, list | Subsets):
+            axes[name] = given if isinstance(given, Subsets) else tuple(given)
+    members = math.prod(axis.count if isinstance(axis, Subsets) else len(axis) for axis in axes.values())
     if members > MOST:
         raise PlanError(f"a grid holds at most {MOST:,} members, and this one of {of.__name__} has {members:,}.")
     fixed = {name: parameters[name] for name in known if name in parameters and name not in axes}
-    return Grid(of, tuple(fixed.items()), tuple(folded.items()))
+    return Grid(of, tuple(fixed.items()), tuple(axes.items()))
 
 
 def members_of(spec: Mapping[str, Any]) -> int:
@@ -103,21 +109,21 @@ def members_of(spec: Mapping[str, Any]) -> int:
     return count
 
 
-def decode_grid(spec: Mapping[str, Any], base: type[Value]) -> Grid:
+def decode_grid(spec: Mapping[str, Any], base: type[V]) -> Grid[V]:
     """The grid that a table with a `grid` part stands for; every problem of its members at once."""
     cls = find(spec.get("type"), base)
     axes = {
         name: subsets(axis["subsets"], *axis["sizes"]) if isinstance(axis, Mapping) else list(axis)
         for name, axis in spec["grid"].items()
     }
-    found = grid(cls, **{name: value for name, value in spec.items() if name not in ("type", "grid")}, **axes)
+    members = grid(cls, **{name: value for name, value in spec.items() if name not in ("type", "grid")}, **axes)
     problems: dict[str, None] = {}
-    names = [name for name, _ in found.axes]
-    for combination in itertools.product(*(axis for _, axis in found.axes)):
+    names = [name for name, _ in members.axes]
+    for combination in itertools.product(*(axis for _, axis in members.axes)):
         try:
-            decode({"type": spec["type"], **dict(found.fixed), **dict(zip(names, combination, strict=True))}, base)
+            decode({"type": spec["type"], **dict(members.fixed), **dict(zip(names, combination, strict=True))}, base)
         except PlanError as error:
             problems |= dict.fromkeys(error.problems)
     if problems:
         raise PlanError(list(problems))
-    return found
+    return members

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import log_mixture
 
 IMPOSSIBLE = -np.inf
@@ -112,15 +112,15 @@ class Field:
         lost, gone = np.isnan(known), np.isnan(released)
         if not (lost.any() or gone.any()):
             return self.density(known, released)
-        found = self.density(np.where(lost, 0.0, known), np.where(gone, 0.0, released))
-        return np.where(lost & gone, 0.0, np.where(lost | gone, IMPOSSIBLE, found))
+        log_density = self.density(np.where(lost, 0.0, known), np.where(gone, 0.0, released))
+        return np.where(lost & gone, 0.0, np.where(lost | gone, IMPOSSIBLE, log_density))
 
 
 def block(fields: Sequence[Field], rows: Array | slice) -> Array:
     """log P(released j | known i) for these known records i and every released j."""
     total = fields[0].block(rows).copy()
-    for one in fields[1:]:
-        total += one.block(rows)
+    for field in fields[1:]:
+        total += field.block(rows)
     return total
 
 
@@ -135,13 +135,13 @@ def joined(known: Array, released: Array, parts: Sequence[Part]) -> tuple[Field,
     """
     if len(parts) == 1 and len(parts[0][0]) == len(known) and len(parts[0][1]) == len(released):
         return parts[0][2]
-    found: dict[tuple[Density, int], tuple[Array, Array]] = {}
+    values_of: dict[tuple[Density, int], tuple[Array, Array]] = {}
     for rows, others, fields in parts:
         met: Counter[Density] = Counter()
-        for one in fields:
-            place = (one.density, met[one.density])
-            met[one.density] += 1
-            both = found.setdefault(place, (np.full(len(known), np.nan), np.full(len(released), np.nan)))
-            both[0][rows], both[1][others] = one.known, one.released
+        for field in fields:
+            place = (field.density, met[field.density])
+            met[field.density] += 1
+            both = values_of.setdefault(place, (np.full(len(known), np.nan), np.full(len(released), np.nan)))
+            both[0][rows], both[1][others] = field.known, field.released
     same = Field(known.astype(float), released.astype(float), Same())
-    return (same, *(Field(*both, density) for (density, _), both in found.items()))
+    return (same, *(Field(*both, density) for (density, _), both in values_of.items()))

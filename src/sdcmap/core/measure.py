@@ -11,9 +11,10 @@ from numpy.random import Generator
 
 from sdcmap.core.method import Method
 from sdcmap.core.value import Value
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import SchemaError, Undefined, did_you_mean
+from sdcmap.kernels.arrays import Array
 
 
 class Estimate(NamedTuple):
@@ -35,6 +36,7 @@ class Measure(Value):
     has none, leaves it undefined.
     """
 
+    example: ClassVar[str] = "SmallCells"
     axis: ClassVar[Literal["risk", "utility"]]
     unit: ClassVar[str] = ""
     direction: ClassVar[Literal["lower", "higher"]] = "lower"
@@ -100,12 +102,11 @@ class Measure(Value):
                 yield f"{type(self).__name__} measures {kinds} variables; {name!r} is {data.schema[name].kind}."
 
     def checked(self, data: Microdata) -> tuple[str, ...]:
-        """`variables`, or SchemaError with every misfit; the file looked at last is not looked at again."""
-        seen, names = self.__dict__.get("_seen", (None, ()))
-        if seen is data:
-            return tuple(names)
+        """`variables`, or SchemaError with every misfit; looked at once per file, and remembered with the file."""
+        return data.remember(("variables", self), lambda: self._fitting(data))
+
+    def _fitting(self, data: Microdata) -> tuple[str, ...]:
         problems = list(self.misfits(data))
         if problems:
             raise SchemaError(" ".join(problems))
-        self.__dict__["_seen"] = data, self.variables(data)
         return self.variables(data)

@@ -15,12 +15,14 @@ from numpy.random import Generator
 
 from sdcmap.core.added_noise import AddedNoise
 from sdcmap.core.likelihood import Field, joined
+from sdcmap.core.roles import Roles
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Value
 from sdcmap.data.cells import cells, common_codes, stacked
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import Schema
 from sdcmap.errors import Infeasible, SchemaError, Undefined, did_you_mean
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
 
 
@@ -32,8 +34,14 @@ class Method(Value):
     like any other), "added" (it makes values missing) or "refused"; `reweights`: whether it adjusts the file's weight
     because it releases other rows; `weights` and `households`: a sentence on what it does with them; `random`: whether
     replicates differ; `at_zero`: the parameters at which it is the identity; `kept` and `distorted`: for the method
-    note, what it keeps exactly and what it distorts.
+    note, what it keeps exactly and what it distorts; `in_every_plan`: a plan holds it unasked.
+
+    Parameters
+    ----------
+    within : mask each stratum of these variables apart; by default the file is one stratum
     """
+
+    example: ClassVar[str] = "Noise"
 
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     missing: ClassVar[str] = "kept"
@@ -44,8 +52,14 @@ class Method(Value):
     at_zero: ClassVar[Mapping[str, Any] | None] = None
     kept: ClassVar[str] = ""
     distorted: ClassVar[str] = ""
+    in_every_plan: ClassVar[bool] = False
 
     within: tuple[str, ...] = field(default=(), kw_only=True)  # mask each stratum of these variables apart
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        """How it is tried on a file of which only the roles are known: two or three strengths; none by default."""
+        return {}
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         """A masked copy of `data`, drawn with `rng` alone."""
@@ -84,6 +98,11 @@ class Method(Value):
         raise Undefined(
             f"{type(self).__name__} is not plain additive noise, so it cannot be taken off the released file."
         )
+
+    @property
+    def steps(self) -> tuple[Method, ...]:
+        """The methods that are applied one after the other: itself, or the steps of a chain."""
+        return (self,)
 
     @property
     def masked_names(self) -> tuple[str, ...]:
@@ -136,6 +155,9 @@ class Method(Value):
             return self.mask(part, stream.child(f"stratum {label}").rng())
         except Infeasible as reason:
             raise Infeasible(f"in one of {count} strata: {reason}") from None
+
+
+Trials = Mapping[str, Method | str]  # a few words for each trial, and the method, or why it is left out
 
 
 def _alone(data: Microdata, rows: Array) -> Microdata:

@@ -32,8 +32,8 @@ def is_digest(text: str) -> bool:
 def check_digest(path: str, digest: str) -> None:
     """SchemaError unless the file is there and has the content that was named."""
     try:
-        found = file_digest(path)
+        sha256 = file_digest(path)
     except OSError:
         raise SchemaError(f"there is no file {path} to read.") from None
-    if found != digest:
+    if sha256 != digest:
         raise SchemaError(f"{path} is not the file that was named: its SHA-256 does not begin as stated.")

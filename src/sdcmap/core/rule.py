@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
 import numpy.typing as npt
 import polars as pl
@@ -49,7 +49,15 @@ class RiskUtilityMap(Protocol):
 
 @dataclass(frozen=True)
 class Rule(Value):
-    """The base of every rule that picks a release from a map; choose/ holds ours."""
+    """The base of every rule that picks a release from a map; choose/ holds ours.
+
+    Parameters
+    ----------
+    by : compare single releases, methods by their mean risk, or methods by an upper quantile of their releases' risk
+    quantile : the quantile, where methods are compared by one
+    """
+
+    example: ClassVar[str] = "Threshold"
 
     @property
     def limits(self) -> Mapping[str, float]:
@@ -79,6 +87,7 @@ class Choice:
     reason: str
     runners_up: tuple[str, ...] = ()
     searched: int = 0  # random draws of the chosen method that were looked at before one was taken
+    seal: str = field(default="", repr=False, compare=False)  # of the candidate's stream: tells another seed's
 
     def __str__(self) -> str:
         return self.reason

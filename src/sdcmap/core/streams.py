@@ -25,6 +25,11 @@ class Stream:
         """The stream with one more label, such as a stratum or a sampled measure."""
         return Stream(hmac.digest(self.key, label.encode(), "sha256"))
 
+    @property
+    def seal(self) -> str:
+        """Twelve digits that tell this stream from others and lead back to none."""
+        return hmac.digest(self.key, b"seal", "sha256").hex()[:12]
+
     def rng(self) -> Generator:
         """The numpy generator of this stream."""
         return Generator(PCG64DXSM(np.frombuffer(self.key[::-1], dtype="<u4")))

@@ -16,12 +16,13 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union
 
 from sdcmap.core.catalogue import named_class, names_of
 from sdcmap.errors import PlanError, did_you_mean
 
 V = TypeVar("V", bound="Value")
+Spec: TypeAlias = dict[str, Any]  # a value as TOML and JSON hold it: its type and its fields
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ Positive = Annotated[float, Range(0, None, "(]")]
 class Value:
     """The base of every method, measure and rule: a frozen dataclass with checked fields and one spec."""
 
+    example: ClassVar[str] = ""  # of a base class: the name of a member, for error messages
     revision: ClassVar[int] = 1  # raised when the numbers of the class change
 
     def __post_init__(self) -> None:
@@ -68,22 +70,27 @@ class Value:
         """Problems between fields, such as ".lower must be below .upper."; a subclass says them."""
         return iter(())
 
-    def spec(self, *, revisions: bool = False) -> dict[str, Any]:
+    def spec(self) -> Spec:
         """Class name and the fields that differ from their default, as plain TOML values."""
-        found: dict[str, Any] = {"type": type_name(type(self))}
-        if revisions:
-            found["revision"] = self.revision
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if f.default is MISSING or value != f.default:
-                found[f.name] = plain(value, revisions=revisions)
-        return found
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        stated = {f.name: given[f.name] for f in fields(self) if f.default is MISSING or given[f.name] != f.default}
+        return {"type": type_name(type(self))} | {name: plain(value) for name, value in stated.items()}
+
+    def identity(self) -> Spec:
+        """All that makes the numbers of this value: class, revision and every field, defaults and nested values too."""
+        given = {f.name: _identity_of(getattr(self, f.name)) for f in fields(self)}
+        return {"type": type_name(type(self)), "revision": self.revision} | given
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the spec: equal values have one digest, in every process."""
-        spec = json.dumps(self.spec(revisions=True), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(spec.encode()).hexdigest()
+        """SHA-256 of the identity: equal values have one digest, in every process; another revision or default, another."""
+        identity = json.dumps(self.identity(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(identity.encode()).hexdigest()
+
+    @property
+    def id(self) -> str:
+        """Twelve digits of the digest: what a stored number is keyed by."""
+        return self.digest[:12]
 
     @cached_property
     def text(self) -> str:
@@ -93,29 +100,29 @@ class Value:
     def __str__(self) -> str:
         return self.text
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
 
-def hints(cls: type) -> dict[str, Any]:
+def hints(cls: type) -> dict[str, object]:
     """Field name -> annotation, with its `Annotated` extras."""
     if cls not in _HINTS:
         _HINTS[cls] = _hints(cls)
     return _HINTS[cls]
 
 
-_HINTS: dict[type, dict[str, Any]] = {}
+_HINTS: dict[type, dict[str, object]] = {}
 
 
-def _hints(cls: type) -> dict[str, Any]:
-    found = typing.get_type_hints(cls, include_extras=True)
-    return {f.name: found[f.name] for f in fields(cls)}
+def _hints(cls: type) -> dict[str, object]:
+    annotations = typing.get_type_hints(cls, include_extras=True)
+    return {f.name: annotations[f.name] for f in fields(cls)}
 
 
-def coerce(kind: Any, value: Any) -> Any:
+def coerce(kind: object, value: object) -> object:
     """`value` as the annotation `kind` wants it, or ValueError with the second half of a sentence."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
@@ -128,15 +135,17 @@ def coerce(kind: Any, value: Any) -> Any:
     if origin in (Union, types.UnionType):
         if value is None and type(None) in arguments:
             return None
-        return _coerce_any([one for one in arguments if one is not type(None)], value)
+        return _coerce_any([choice for choice in arguments if choice is not type(None)], value)
     if origin is Literal:
         if value not in arguments:
-            allowed = ", ".join(repr(one) for one in arguments)
+            allowed = ", ".join(map(repr, arguments))
             raise ValueError(f"must be one of {allowed}.{did_you_mean(str(value), map(str, arguments))}")
         return value
     if origin is tuple:
         items = (value,) if isinstance(value, str | numbers.Real | Value | Mapping) else value
-        if not isinstance(items, Sequence) and not hasattr(items, "tolist"):
+        if hasattr(items, "tolist"):  # an array
+            items = items.tolist()
+        if not isinstance(items, Sequence):
             raise ValueError("must be a list.")
         return tuple(coerce(arguments[0], item) for item in items)
     if kind is bool and isinstance(value, bool):
@@ -157,11 +166,11 @@ def coerce(kind: Any, value: Any) -> Any:
             return decode(value, kind)
         if isinstance(value, str):  # its text, such as "Linkage(metric='l')"
             return parse(value, kind)
-    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    wanted: dict[object, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     raise ValueError(f"must be {wanted.get(kind, getattr(kind, '__name__', kind))}. Got a {type(value).__name__}.")
 
 
-def _coerce_any(kinds: Sequence[Any], value: Any) -> Any:
+def _coerce_any(kinds: Sequence[object], value: object) -> object:
     for kind in kinds[:-1]:
         try:
             return coerce(kind, value)
@@ -170,12 +179,20 @@ def _coerce_any(kinds: Sequence[Any], value: Any) -> Any:
     return coerce(kinds[-1], value)
 
 
-def plain(value: Any, *, revisions: bool = False) -> Any:
+def plain(value: object) -> object:
     """A field's value as TOML holds it."""
     if isinstance(value, Value):
-        return value.spec(revisions=revisions)
+        return value.spec()
     if isinstance(value, tuple):
-        return [plain(item, revisions=revisions) for item in value]
+        return [plain(item) for item in value]
+    return value
+
+
+def _identity_of(value: Any) -> Any:
+    if isinstance(value, Value):
+        return value.identity()
+    if isinstance(value, tuple):
+        return [_identity_of(item) for item in value]
     return value
 
 
@@ -196,20 +213,19 @@ def find(name: object, base: type[V]) -> type[V]:
     return named
 
 
-def _example(base: type) -> str:
-    examples = {"Method": "Noise", "Measure": "SmallCells", "Rule": "Threshold", "Attack": "Linkage"}
-    return examples.get(base.__name__, base.__name__)
+def _example(base: type[Value]) -> str:
+    return base.example or base.__name__
 
 
-def _one(base: type) -> str:
+def _with_article(base: type) -> str:
     word = base.__name__.lower()
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
-def decode(spec: Mapping[str, Any], base: type[V]) -> V:
+def decode(spec: Mapping[str, object], base: type[V]) -> V:
     """The value that a spec stands for; every problem of the spec at once."""
     if not isinstance(spec, Mapping):
-        raise PlanError(f"{_one(base)} is written as a table with a type, such as {_example(base)!r}.")
+        raise PlanError(f"{_with_article(base)} is written as a table with a type, such as {_example(base)!r}.")
     cls = find(spec.get("type"), base)
     given = {name: value for name, value in spec.items() if name not in ("type", "revision")}
     known = hints(cls)
@@ -243,7 +259,7 @@ def parse(text: str, base: type[V]) -> V:
         return decode(_spec_of(ast.parse(text.strip(), mode="eval").body), base)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # the last: too many brackets
         example = f"{_example(base)} or {_example(base)}(name=value)"
-        raise PlanError(f"{text!r} cannot be read as {_one(base)}: write {example}.") from None
+        raise PlanError(f"{text!r} cannot be read as {_with_article(base)}: write {example}.") from None
 
 
 def _spec_of(node: ast.expr) -> Any:
@@ -256,7 +272,7 @@ def _spec_of(node: ast.expr) -> Any:
     return ast.literal_eval(node)
 
 
-def _text(spec: Any) -> str:
+def _text(spec: object) -> str:
     if isinstance(spec, dict):
         given = ", ".join(f"{name}={_text(value)}" for name, value in spec.items() if name != "type")
         return f"{spec['type']}({given})" if given else str(spec["type"])

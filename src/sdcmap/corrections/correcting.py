@@ -15,24 +15,26 @@ from sdcmap.core.added_noise import AddedNoise, Stratum, noise_strata, unmasked_
 from sdcmap.core.method import Method
 from sdcmap.core.value import decode, parse
 from sdcmap.corrections.estimates import Group, Records, estimate_moments, estimate_regression
-from sdcmap.corrections.formula import Design, Formula, design, parse_formula
+from sdcmap.corrections.formula import Formula, Predictors, check_linear, parse_nested_formula, predictors
 from sdcmap.corrections.result import Corrected
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.data.readable import Readable
 from sdcmap.errors import SchemaError, Undefined, did_you_mean
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.kernels.statistics.moments import moments
+from sdcmap.kernels.statistics.precision import NORMAL_95
 
 ROUNDING = 0.01  # rounding may add this share of the noise variance; the correction leaves it in
 BELOW_ZERO = -1e-9  # an eigenvalue below this share of the largest is no rounding
-NORMAL_95 = 1.959964
 NO_COVARIANCE = "the corrected covariance matrix is not positive semidefinite"
 Row = dict[str, Any]
 
 
 def correct(
-    released: Any,
+    released: Readable,
     note: Method | Mapping[str, Any] | str | Path,
     *,
     regress: str | Sequence[str] = (),
@@ -71,7 +73,7 @@ def correct(
     """
     noise = method_of(note).added_noise()
     data = released if isinstance(released, Microdata) else read(released)
-    formulas = [parse_formula(text) for text in ([regress] if isinstance(regress, str) else regress)]
+    formulas = [parse_nested_formula(text) for text in ([regress] if isinstance(regress, str) else regress)]
     names = _names(on) or tuple(name for name in noise.on if name in data.names)
     work = _Work(data, noise, _names(by), least, weighted)
     work.check(names, formulas)
@@ -193,59 +195,61 @@ class _Work:
     def moments(self, domain: Row, rows: Array, names: tuple[str, ...], notes: list[str]) -> Iterator[Row]:
         y = unmasked_scale(self.data, names, self.noise)
         records = self.records(rows, y, names, self.strata(names))
-        found = estimate_moments(records)
+        corrected = estimate_moments(records)
         as_is = moments(self.data.matrix(names)[rows][_complete(y[rows])], records.share)
-        if found.smallest < BELOW_ZERO:
+        if corrected.smallest < BELOW_ZERO:
             notes.append(
-                f"{_shown(domain)}{NO_COVARIANCE} (smallest eigenvalue {found.smallest:.2g} of the largest): "
+                f"{_shown(domain)}{NO_COVARIANCE} (smallest eigenvalue {corrected.smallest:.2g} of the largest): "
                 "there is more noise than these records can bear."
             )
         count = len(records.z)
         for j, name in enumerate(names):
-            yield _row(domain, "mean", name, "", as_is.mean[j], found.mean[j], found.mean_se[j], count)
+            yield _row(domain, "mean", name, "", as_is.mean[j], corrected.mean[j], corrected.mean_se[j], count)
         pairs = [(j, k) for j in range(len(names)) for k in range(j + 1)]
         for j, k in pairs:
-            value = as_is.covariance[j, k], found.covariance[j, k], found.covariance_se[j, k]
+            value = as_is.covariance[j, k], corrected.covariance[j, k], corrected.covariance_se[j, k]
             yield _row(domain, "covariance", names[j], names[k], *value, count)
         for j, k in pairs:
-            value = as_is.correlation[j, k], found.correlation[j, k], found.correlation_se[j, k]
+            value = as_is.correlation[j, k], corrected.correlation[j, k], corrected.correlation_se[j, k]
             if j != k:
                 yield _row(domain, "correlation", names[j], names[k], *value, count)
 
     def regression(self, domain: Row, rows: Array, formula: Formula, notes: list[str]) -> Iterator[Row]:
-        made = self._design(formula, corrected=True)
+        made, response = self._columns(formula, corrected=True)
         self._check_products(made)
-        records = self.records(rows, made.columns, made.names, self.strata(made.names))
-        found = estimate_regression(records, made.terms)
-        as_is = self._as_is(formula, rows, made)
-        if found is None:
+        names = (formula.response, *made.names)
+        records = self.records(rows, made.beside(response), names, self.strata(names))
+        estimate = estimate_regression(records, made.terms_beside)
+        naive = self._as_is(formula, rows)
+        if estimate is None:
             notes.append(
                 f"{_shown(domain)}the corrected normal matrix of {formula.response!r} is not positive definite: "
                 "predictors say the same, or there is more noise than these records can bear; no coefficients."
             )
-        values, errors = found if found is not None else (np.full(len(made.terms), np.nan),) * 2
-        naive = as_is if as_is is not None else np.full(len(made.terms), np.nan)
-        for label, before, value, se in zip(made.labels, naive, values, errors, strict=True):
+        none = np.full(len(made.labels), np.nan)
+        values, errors = (none, none) if estimate is None else estimate
+        for label, before, value, se in zip(made.labels, none if naive is None else naive, values, errors, strict=True):
             yield _row(domain, "coefficient", formula.response, label, before, value, se, len(records.z))
 
-    def _design(self, formula: Formula, *, corrected: bool) -> Design:
-        numeric = [n for n in formula.names if n in self.data.names and self.data.column(n).levels is None]
-        numbers = self.data.matrix(numeric) if numeric else np.empty((len(self.data), 0))
-        if corrected and numeric:
-            numbers = unmasked_scale(self.data, tuple(numeric), self.noise)
-        return design(self.data, formula, dict(zip(numeric, numbers.T, strict=True)))
+    def _columns(self, formula: Formula, *, corrected: bool) -> tuple[Predictors, Array]:
+        """The predictors and the response; `corrected`: with their scale restored."""
+        check_linear(self.data, formula)
+        numeric = tuple(name for name in formula.names if self.data.column(name).levels is None)
+        matrix = unmasked_scale(self.data, numeric, self.noise) if corrected else self.data.matrix(numeric)
+        numbers = dict(zip(numeric, matrix.T, strict=True))
+        return predictors(self.data, formula, numbers=numbers), numbers[formula.response]
 
-    def _as_is(self, formula: Formula, rows: Array, made: Design) -> Array | None:
+    def _as_is(self, formula: Formula, rows: Array) -> Array | None:
         """The coefficients of the file as it is."""
-        plain = self._design(formula, corrected=False)
-        size = len(made.names)
-        nothing = [Stratum(np.arange(len(self.data)), len(self.data), np.zeros((size, size)))]
-        found = estimate_regression(self.records(rows, plain.columns, plain.names, nothing), plain.terms)
-        return None if found is None else found[0]
+        plain, response = self._columns(formula, corrected=False)
+        names = (formula.response, *plain.names)
+        no_noise = [Stratum(np.arange(len(self.data)), len(self.data), np.zeros((len(names), len(names))))]
+        estimate = estimate_regression(self.records(rows, plain.beside(response), names, no_noise), plain.terms_beside)
+        return None if estimate is None else estimate[0]
 
-    def _check_products(self, made: Design) -> None:
+    def _check_products(self, made: Predictors) -> None:
         noisy = [name in self.noise.on for name in made.names]
-        most = max(sum(noisy[k] for k in term) for term in made.terms)
+        most = max(sum(noisy[column] for column in term) for term in made.design.terms)
         if not self.noise.normal and most > 1:
             raise Undefined(
                 "products of noisy variables need normal noise: a mixture's fourth moments are not taken off."

@@ -15,7 +15,8 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from sdcmap.data.microdata import Array
+from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import correlation_of, moments
 from sdcmap.kernels.statistics.wick import Term, Wick, noise_terms
 
@@ -58,8 +59,8 @@ class Records:
 
     def standardised(self) -> tuple[Records, Array, Array]:
         """The same records in units of their standard deviation from their mean; and that mean and deviation."""
-        found = moments(self.z, self.share)
-        centre, scale = found.mean, np.sqrt(found.variance)
+        seen = moments(self.z, self.share)
+        centre, scale = seen.mean, np.sqrt(seen.variance)
         scale = np.where(scale > 0, scale, 1.0)
         both = np.outer(scale, scale)
         groups = [
@@ -94,8 +95,8 @@ def standard_errors(records: Records, terms: Sequence[Term], spread: Array, grad
         jd, js = j @ group.noise, j @ group.signal
         own = 4 * np.einsum("sab,sba->s", js, jd) + 2 * group.fourth * np.einsum("sab,sba->s", jd, jd)  # Var(J r)
         variance += (2 * np.einsum("sab,sab->s", j, c) + group.kappa * own) * group.kappa / group.count
-    found: Array = np.sqrt(np.clip(variance, 0, None))
-    return found
+    errors: Array = np.sqrt(np.clip(variance, 0, None))
+    return errors
 
 
 def _noise_terms(records: Records, group: Group, terms: Sequence[Term]) -> tuple[Array, Array]:
@@ -144,6 +145,8 @@ def estimate_moments(records: Records) -> MomentEstimates:
     gradient = np.vstack([np.eye(len(terms)), _correlation_gradient(covariance, correlation, pairs, m)])
     plain, relative = np.split(standard_errors(inner, terms, spread, gradient), [len(terms)])
     both = np.outer(scale, scale)
+    if not np.isfinite(covariance).all():
+        raise Undefined("the numbers are too large to have a covariance: divide them by a constant.")
     values = np.linalg.eigvalsh(covariance)
     return MomentEstimates(
         centre, plain[:m] * scale, covariance * both, _square(plain[m:], pairs, m) * both,
@@ -158,16 +161,16 @@ def _correlation_gradient(covariance: Array, correlation: Array, pairs: list[tup
     gradient = np.zeros((len(pairs), m + len(pairs)))
     for row, (j, k) in enumerate(pairs):
         gradient[row, place[j, k]] += 1 / np.sqrt(variance[j] * variance[k])
-        for one in (j, k):
-            gradient[row, place[one, one]] -= correlation[j, k] / 2 / variance[one]
+        for variable in (j, k):
+            gradient[row, place[variable, variable]] -= correlation[j, k] / 2 / variance[variable]
     return gradient
 
 
 def _square(values: Array, pairs: list[tuple[int, int]], m: int) -> Array:
-    found = np.zeros((m, m))
+    square = np.zeros((m, m))
     for (j, k), value in zip(pairs, values, strict=True):
-        found[j, k] = found[k, j] = value
-    return found
+        square[j, k] = square[k, j] = value
+    return square
 
 
 def estimate_regression(records: Records, terms: Sequence[Term]) -> tuple[Array, Array] | None:

@@ -1,15 +1,18 @@
-"""Regression formulas such as "y ~ x1 + x2 + x1:x2"."""
+"""Regression formulas such as "y ~ x1 + x2 + x1:x2", and the columns that they ask of a file."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
 
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SchemaError, did_you_mean
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.statistics.regression import Design
 from sdcmap.kernels.statistics.wick import Term
 
 SHAPE = "a formula reads 'y ~ x1 + x2 + x1:x2', with x1*x2 short for x1 + x2 + x1:x2"
@@ -23,8 +26,12 @@ class Formula:
     products: tuple[tuple[str, ...], ...]
 
     @property
+    def predictors(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for factors in self.products for name in factors))
+
+    @property
     def names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((self.response, *(name for one in self.products for name in one))))
+        return self.response, *self.predictors
 
 
 def parse_formula(text: str) -> Formula:
@@ -42,56 +49,98 @@ def parse_formula(text: str) -> Formula:
             raise PlanError(f"{text!r} cannot be read: {SHAPE}.")
         sizes = range(1, len(factors) + 1) if "*" in part else [len(factors)]
         products |= dict.fromkeys(tuple(sorted(some)) for size in sizes for some in combinations(factors, size))
-    if not tilde or not response or len(products) == 1:
+    formula = Formula(response, tuple(products))
+    if not tilde or not response or len(products) == 1 or response in formula.predictors:
         raise PlanError(f"{text!r} cannot be read: {SHAPE}.")
-    for one in products:
-        lacking = [some for some in combinations(one, len(one) - 1) if some not in products] if len(one) > 1 else []
+    return formula
+
+
+def parse_nested_formula(text: str) -> Formula:
+    """The same where every product comes with its factors: without them it depends on where a variable has its zero."""
+    formula = parse_formula(text)
+    for factors in formula.products:
+        parts = combinations(factors, len(factors) - 1) if len(factors) > 1 else []
+        lacking = [":".join(part) for part in parts if part not in formula.products]
         if lacking:
-            raise PlanError(
-                f"{':'.join(one)} needs {' and '.join(':'.join(s) for s in lacking)} in the formula as well."
-            )
-    return Formula(response, tuple(products))
+            raise PlanError(f"{':'.join(factors)} needs {' and '.join(lacking)} in the formula as well.")
+    return formula
 
 
 @dataclass(frozen=True)
-class Design:
-    """The columns of a regression: the response first, then predictors, categories as indicators of all but the first."""
+class Predictors:
+    """The predictors of a formula as columns: numbers as they are, categories as indicators of all but a reference.
 
-    formula: Formula
-    columns: Array  # n x m
-    names: tuple[str, ...]  # of the columns; an indicator has the name of its variable
-    terms: tuple[Term, ...]
+    names : the variable that each column comes from. labels : of the terms, such as "age:sex=male".
+    """
+
+    design: Design
+    names: tuple[str, ...]
     labels: tuple[str, ...]
 
+    def beside(self, response: Array) -> Array:
+        """The response and then the columns, n x (m + 1)."""
+        return np.column_stack([response, *self.design.columns])
 
-def design(data: Microdata, formula: Formula, numbers: dict[str, Array]) -> Design:
-    """The design of a formula; `numbers` are numeric variables with their scale restored."""
+    @property
+    def terms_beside(self) -> tuple[Term, ...]:
+        """The terms as products of the columns of `beside`."""
+        return tuple(tuple(column + 1 for column in term) for term in self.design.terms)
+
+
+def predictors(
+    data: Microdata, formula: Formula, *, rows: Array | None = None, original: Microdata | None = None,
+    numbers: Mapping[str, Array] | None = None,
+) -> Predictors:  # fmt: skip
+    """The predictors of a formula in a file.
+
+    rows : these records alone; by default all. original : the file whose first category is the reference; by default
+    `data`. numbers : what stands in place of a numeric variable, such as its values with their scale restored.
+    A variable with no category but the reference has no column, and its terms are left out.
+    """
+    columns: list[Array] = []
+    names: list[str] = []
+    labels: list[str] = []
+    places: dict[str, list[int]] = {}
+    for name in formula.predictors:
+        if data.column(name).levels is None:
+            values = data.numbers(name) if numbers is None else numbers[name]
+            own = [(name, values if rows is None else values[rows])]
+        else:
+            own = _indicators(data, name, rows, _reference(original or data, name))
+        places[name] = list(range(len(columns), len(columns) + len(own)))
+        columns += [values for _, values in own]
+        labels += [label for label, _ in own]
+        names += [name] * len(own)
+    places_of = [product(*(places[name] for name in factors)) for factors in formula.products]
+    terms = tuple(dict.fromkeys(tuple(sorted(term)) for combined in places_of for term in combined))
+    texts = tuple(":".join(labels[column] for column in term) or "(intercept)" for term in terms)
+    design = Design(tuple(columns), terms, len(data) if rows is None else len(rows))
+    return Predictors(design, tuple(names), texts)
+
+
+def check_linear(data: Microdata, formula: Formula) -> None:
+    """SchemaError where the file has no linear regression of this formula."""
     for name in formula.names:
         if name not in data.names:
             raise SchemaError(f"no column {name!r}.{did_you_mean(name, data.names)}")
     if data.column(formula.response).levels is not None:
         raise SchemaError(f"the response {formula.response!r} must be numeric.")
-    columns, names, labels = [numbers[formula.response]], [formula.response], [formula.response]
-    places: dict[str, list[int]] = {}
-    for name in formula.names:
-        if name in places or name not in {factor for one in formula.products for factor in one}:
-            continue
-        made = [(name, numbers[name])] if name in numbers else _indicators(data, name)
-        places[name] = list(range(len(columns), len(columns) + len(made)))
-        columns += [values for _, values in made]
-        labels += [label for label, _ in made]
-        names += [name] * len(made)
-    terms = {tuple(sorted(c)): None for one in formula.products for c in product(*(places[name] for name in one))}
-    shown = [":".join(labels[k] for k in term) or "(intercept)" for term in terms]
-    return Design(formula, np.column_stack(columns), tuple(names), tuple(terms), tuple(shown))
+    for name in formula.predictors:
+        if data.column(name).levels is not None and len(np.unique(data.codes(name)[~data.missing(name)])) < 2:
+            raise SchemaError(f"{name!r} has fewer than 2 categories, so it explains nothing.")
 
 
-def _indicators(data: Microdata, name: str) -> list[tuple[str, Array]]:
-    """0 or 1 for each category that occurs but the first; NaN where the category is missing."""
+def _indicators(data: Microdata, name: str, rows: Array | None, reference: str | None) -> list[tuple[str, Array]]:
+    """A label and a column for each category that occurs but the reference; NaN where the category is missing."""
     levels, codes, gone = data.column(name).levels, data.codes(name), data.missing(name)
-    if levels is None:
-        raise SchemaError(f"column {name!r} is numeric.")
-    met = np.unique(codes[~gone]).tolist()
-    if len(met) < 2:
-        raise SchemaError(f"{name!r} has fewer than 2 categories, so it explains nothing.")
-    return [(f"{name}={levels[code]}", np.where(gone, np.nan, codes == code)) for code in met[1:]]
+    if rows is not None:
+        codes, gone = codes[rows], gone[rows]
+    texts = {code: str(levels[code]) for code in np.unique(codes[~gone]).tolist()} if levels is not None else {}
+    columns = {text: codes == code for code, text in texts.items() if text != reference}
+    return [(f"{name}={text}", np.where(gone, np.nan, own) if gone.any() else own) for text, own in columns.items()]
+
+
+def _reference(data: Microdata, name: str) -> str | None:
+    """The first category that occurs."""
+    levels, known = data.column(name).levels, ~data.missing(name)
+    return None if levels is None or not known.any() else str(levels[int(data.codes(name)[known].min())])

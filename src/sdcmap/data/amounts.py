@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.errors import SchemaError
+from sdcmap.kernels.arrays import Array
 
 
 def holds_numbers(column: Column) -> bool:
@@ -42,8 +43,8 @@ def _as_categories(new: Array, old: pl.Series, codes: Array) -> tuple[Array, pl.
     whole = old.dtype.is_float() or bool((distinct == np.floor(distinct)).all())
     levels = pl.Series(old.name, distinct).cast(old.dtype if whole else pl.Float64)
     null = old.is_null().to_numpy()
-    found = np.empty(len(new), dtype=np.int64)
-    found[known] = place
-    found[~known] = len(distinct) + (np.cumsum(null) - 1)[codes[~known]]  # each kind of missing keeps its place
+    places = np.empty(len(new), dtype=np.int64)
+    places[known] = place
+    places[~known] = len(distinct) + (np.cumsum(null) - 1)[codes[~known]]  # each kind of missing keeps its place
     levels = levels.extend_constant(None, int(null.sum())) if null.any() else levels
-    return found.astype(smallest_unsigned(len(levels))), levels
+    return places.astype(smallest_unsigned(len(levels))), levels

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.errors import SchemaError
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import LARGEST_KEY, compress, count_cells, mixed_radix, move_cells, recount
 from sdcmap.kernels.tables.wildcards import MISSING
 
@@ -198,8 +199,8 @@ def in_released_categories(original: Microdata, masked: Microdata, names: Sequen
     It is what a snooper does who knows an age and reads "20 to 29" in the release. A value that has no released record
     is missing.
     """
-    found = {name: _in_new_categories(original, masked, name) for name in names} if masked.paired else {}
-    made = {name: column for name, column in found.items() if column is not None}
+    recoded = {name: _in_new_categories(original, masked, name) for name in names} if masked.paired else {}
+    made = {name: column for name, column in recoded.items() if column is not None}
     levels = {name: column.levels for name, column in made.items() if column.levels is not None}
     return original.change(None, {name: column.values for name, column in made.items()}, levels) if made else original
 
@@ -237,8 +238,10 @@ def stacked(columns: Sequence[Column]) -> Column:
     if first is None or all(c.levels is first for c in columns):
         return Column(np.concatenate([c.values for c in columns]), first)
     levels = [c.levels for c in columns if c.levels is not None]
-    types = {one.dtype for one in levels}
-    known = [one.drop_nulls() if len(types) == 1 else one.drop_nulls().cast(pl.String) for one in levels]
+    types = {categories.dtype for categories in levels}
+    known = [categories.drop_nulls() for categories in levels]
+    if len(types) > 1:
+        known = [categories.cast(pl.String) for categories in known]
     union = pl.concat(known).unique(maintain_order=True)
     place = {level: code for code, level in enumerate(union.to_list())}
     values = []
@@ -248,5 +251,5 @@ def stacked(columns: Sequence[Column]) -> Column:
         recode[~null] = [place[level] for level in mine.to_list()]
         recode[null] = len(union) + np.arange(int(null.sum()))
         values.append(recode[column.values])
-    union = union.extend_constant(None, max(one.null_count() for one in levels))
+    union = union.extend_constant(None, max(categories.null_count() for categories in levels))
     return Column(np.concatenate(values).astype(smallest_unsigned(len(union))), union)

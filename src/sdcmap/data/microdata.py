@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sdcmap.data.schema import Schema, Variable
+from sdcmap.data.views import Result, Views
 from sdcmap.errors import SchemaError, did_you_mean
-
-Array = npt.NDArray[Any]
-Result = TypeVar("Result")
-VIEW_BYTES = 1 << 30  # views of one file above this are dropped, oldest first
+from sdcmap.kernels.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,8 @@ class Microdata:
     origin: Array | None = None
     base: Microdata | None = None
     changes: Mapping[str, Change] = field(default_factory=dict)
-    _views: dict[Any, Any] = field(default_factory=dict)
     paired: bool = True
+    _views: Views = field(default_factory=Views, init=False)  # of this very file: a changed copy has its own
 
     # ---- facts ------------------------------------------------------------------------------------------------
     def __len__(self) -> int:
@@ -176,16 +173,9 @@ class Microdata:
             return self.base.view(function, names)
         return self.remember((function, names), lambda: function(self, names))
 
-    def remember(self, key: Any, compute: Callable[[], Result]) -> Result:
-        """What `compute` gives, computed once per `key`; above VIEW_BYTES the oldest are forgotten."""
-        kept: tuple[Result, int] | None = self._views.get(key)
-        if kept is None:
-            result = compute()
-            kept = self._views[key] = (result, _size(result))
-            used = sum(size for _, size in self._views.values())
-            while used > VIEW_BYTES and len(self._views) > 1:
-                used -= self._views.pop(next(iter(self._views)))[1]
-        return kept[0]
+    def remember(self, key: Hashable, compute: Callable[[], Result]) -> Result:
+        """What `compute` gives, computed once per `key` and kept with the file (see `Views`)."""
+        return self._views.get(key, compute)
 
     def change(
         self, rows: Array | None, values: Mapping[str, Array], levels: Mapping[str, pl.Series] | None = None
@@ -231,18 +221,18 @@ class Microdata:
 
     def with_roles(self, **roles: str) -> Microdata:
         """The same file with other roles: `data.with_roles(income="sensitive")`."""
-        return replace(self, schema=self.schema.with_roles(roles), _views={})
+        return replace(self, schema=self.schema.with_roles(roles))
 
     @property
     def digest(self) -> str:
         """SHA-256 of names, kinds, roles and values, identifiers left out: it tells studies apart. Secret."""
         return self.view(_digest, self.names)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {f.name: {} if f.name == "_views" else getattr(self, f.name) for f in fields(self)}
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "_views"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, _views=Views())
 
 
 def read_only(values: Array) -> Array:
@@ -278,23 +268,15 @@ def _distinct_codes(data: Microdata, name: str) -> tuple[Array, int]:
 
 
 def _digest(data: Microdata, _names: tuple[str, ...]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for variable in data.schema.variables:
         if variable.role == "identifier":
             continue
         column = data.column(variable.name)
-        found.update(f"{variable.name}|{variable.kind}|{variable.role}|{column.values.dtype}".encode())
-        found.update(np.ascontiguousarray(column.values).data)
+        digest.update(f"{variable.name}|{variable.kind}|{variable.role}|{column.values.dtype}".encode())
+        digest.update(np.ascontiguousarray(column.values).data)
         if column.levels is not None:
-            found.update(repr(column.levels.to_list()).encode())
+            digest.update(repr(column.levels.to_list()).encode())
         if column.reasons is not None:
-            found.update(np.ascontiguousarray(column.reasons).data)
-    return found.hexdigest()
-
-
-def _size(kept: object) -> int:
-    if isinstance(kept, np.ndarray):
-        return 0 if isinstance(kept, np.memmap) else kept.nbytes
-    if isinstance(kept, tuple):
-        return sum(_size(part) for part in kept)
-    return sum(_size(part) for part in vars(kept).values()) if hasattr(kept, "__dict__") else 64
+            digest.update(np.ascontiguousarray(column.reasons).data)
+    return digest.hexdigest()

@@ -10,8 +10,9 @@ from itertools import combinations
 import numpy as np
 
 from sdcmap.data.cells import cells, common_codes, moves
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress, count_cells
 
 MARGIN_CELLS = 1 << 14  # margins are summed from a table of up to so many cells, and counted one by one otherwise
@@ -88,8 +89,8 @@ def two_way_tables(
 ) -> Iterator[Table]:
     """The table of each pair of variables, with every cell, before and after masking."""
     pairs = list(combinations(names, 2))
-    for pair, found in zip(pairs, tables(original, masked, pairs, weighted=weighted), strict=True):
-        yield found if found.shape is not None else _two_way_table(original, masked, pair, weighted=weighted)
+    for pair, counts in zip(pairs, tables(original, masked, pairs, weighted=weighted), strict=True):
+        yield counts if counts.shape is not None else _two_way_table(original, masked, pair, weighted=weighted)
 
 
 def _two_way_table(original: Microdata, masked: Microdata, pair: tuple[str, ...], *, weighted: bool) -> Table:

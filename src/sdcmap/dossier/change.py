@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from sdcmap.core.audience import SMALL, Audience, significant
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 
 MOST_CATEGORIES = 12
 MOST_LEVELS = 50  # relations of variables with more categories than this are left out
@@ -34,7 +35,7 @@ def changes(original: Microdata, masked: Microdata, names: tuple[str, ...], to: 
     tables = [_amounts(original, masked, name, to) for name in numbers if name not in recoded]
     tables += [_intervals(masked, name, to) for name in recoded]
     tables += [_shares(original, masked, name, to) for name in names if original.column(name).levels is not None]
-    relations = sorted(_relations(original, masked, names), key=lambda found: -abs(found[2] - found[1]))
+    relations = sorted(_relations(original, masked, names), key=lambda relation: -abs(relation[2] - relation[1]))
     digits = 2 if to.external else 3
     rows = [(what, significant(a, digits), significant(b, digits)) for what, a, b in relations[:MOST_RELATIONS]]
     return [
@@ -49,7 +50,10 @@ def _amounts(original: Microdata, masked: Microdata, name: str, to: Audience) ->
     head = ("", "before", "after")
     if min(map(len, pair)) < SMALL:
         return Table(name, head, (("too few values to show", "", ""),))
-    told: dict[str, Any] = {"mean": np.mean, "standard deviation": partial(np.std, ddof=1)}
+    told: dict[str, Callable[[Array], np.floating[Any]]] = {
+        "mean": np.mean,
+        "standard deviation": partial(np.std, ddof=1),
+    }
     if not to.external:
         quartiles = {"lower quartile": 0.25, "median": 0.5, "upper quartile": 0.75}
         told |= {word: partial(np.quantile, q=q) for word, q in quartiles.items()}
@@ -91,10 +95,10 @@ def merge_small(counts: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]
         if not others or all(n == 0 or n >= SMALL for n in total) or not named:
             break
         named = named[:-1]
-    found = {level: pair for level, pair in counts.items() if level in named}
+    merged = {level: pair for level, pair in counts.items() if level in named}
     if max(total) > 0 and all(n == 0 or n >= SMALL for n in total):
-        found[f"{len(others)} other categories" if len(others) > 1 else "one other category"] = total
-    return found
+        merged[f"{len(others)} other categories" if len(others) > 1 else "one other category"] = total
+    return merged
 
 
 def _counts(data: Microdata, name: str) -> Counter[str]:
@@ -102,32 +106,32 @@ def _counts(data: Microdata, name: str) -> Counter[str]:
     if column.levels is None:
         return Counter()
     counts = np.bincount(column.values, minlength=len(column.levels))
-    found: Counter[str] = Counter()
+    records: Counter[str] = Counter()
     for level, count in zip(column.levels.to_list(), counts.tolist(), strict=True):
-        found["missing" if level is None else str(level)] += count
-    return found
+        records["missing" if level is None else str(level)] += count
+    return records
 
 
 def _relations(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Iterator[tuple[str, float, float]]:
     """(what, before, after): correlations of numbers, Cramér's V of categories, a masked variable with any other."""
     plain = [v.name for v in original.schema.variables if v.role in ("key", "sensitive", "other", None)]
-    for number, one in enumerate(names):
+    for number, name in enumerate(names):
         for other in plain:
-            if other == one or other in names[:number]:
+            if other == name or other in names[:number]:
                 continue
-            kinds = [data.column(name).levels is None for data in (original, masked) for name in (one, other)]
+            kinds = [data.column(both).levels is None for data in (original, masked) for both in (name, other)]
             if all(kinds):
                 yield (
-                    f"{one}, {other} (correlation)",
-                    _correlation(original, one, other),
-                    _correlation(masked, one, other),
+                    f"{name}, {other} (correlation)",
+                    _correlation(original, name, other),
+                    _correlation(masked, name, other),
                 )
-            elif not any(kinds) and max(original.level_count(one), original.level_count(other)) <= MOST_LEVELS:
-                yield f"{one}, {other} (Cramér's V)", _cramer(original, one, other), _cramer(masked, one, other)
+            elif not any(kinds) and max(original.level_count(name), original.level_count(other)) <= MOST_LEVELS:
+                yield f"{name}, {other} (Cramér's V)", _cramer(original, name, other), _cramer(masked, name, other)
 
 
-def _correlation(data: Microdata, one: str, other: str) -> float:
-    x, y = data.numbers(one), data.numbers(other)
+def _correlation(data: Microdata, name: str, other: str) -> float:
+    x, y = data.numbers(name), data.numbers(other)
     known = ~(np.isnan(x) | np.isnan(y))
     x, y = x[known], y[known]
     if len(x) < SMALL or x.std() == 0 or y.std() == 0:
@@ -135,10 +139,10 @@ def _correlation(data: Microdata, one: str, other: str) -> float:
     return float(np.corrcoef(x, y)[0, 1])
 
 
-def _cramer(data: Microdata, one: str, other: str) -> float:
+def _cramer(data: Microdata, name: str, other: str) -> float:
     """V = sqrt(chi^2 / (n (min(rows, columns) - 1))), over the categories that occur."""
-    sizes = data.level_count(one), data.level_count(other)
-    cells = np.bincount(data.codes(one).astype(np.int64) * sizes[1] + data.codes(other), minlength=sizes[0] * sizes[1])
+    sizes = data.level_count(name), data.level_count(other)
+    cells = np.bincount(data.codes(name).astype(np.int64) * sizes[1] + data.codes(other), minlength=sizes[0] * sizes[1])
     table: Array = cells.reshape(sizes)
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0].astype(np.float64)
     least = min(table.shape) - 1

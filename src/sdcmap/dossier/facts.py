@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import inspect
 import platform
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 import numpy as np
 import polars as pl
 
 from sdcmap import __version__
 from sdcmap.core.audience import Audience
+from sdcmap.core.grid import Grid
 from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import StudyDamaged
 from sdcmap.explore.looking import look
@@ -19,13 +22,63 @@ from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 
-Facts = dict[str, Any]
+ByReason = list[tuple[str, int, str]]  # what, how often, and the reason
 
 
-def data_facts(data: Microdata, to: Audience) -> Facts:
+class ColumnFacts(TypedDict):
+    """One column, in words."""
+
+    name: str
+    label: str
+    kind: str
+    role: str
+    missing: str
+
+
+class DataFacts(TypedDict):
+    """The file, in words; rare : records in small combinations of the keys."""
+
+    rows: str
+    columns: list[ColumnFacts]
+    rare: list[tuple[str, str, str]]
+    key_names: tuple[str, ...]
+
+
+class MeasureFacts(TypedDict):
+    """One measure of the plan, and how to read it."""
+
+    name: str
+    axis: str
+    unit: str
+    better: str
+    words: str
+
+
+class PlanFacts(TypedDict):
+    """The plan, in words."""
+
+    methods: list[str]
+    candidates: str
+    replicates: int
+    measures: list[MeasureFacts]
+    axes: str
+    limits: list[str]
+    rule: str
+
+
+class HistoryFacts(TypedDict):
+    """How the study went; times : what happened, and when."""
+
+    fixed_first: bool
+    overrides: list[dict[str, str]]
+    releases: list[dict[str, str]]
+    times: list[tuple[str, str]]
+
+
+def data_facts(data: Microdata, to: Audience) -> DataFacts:
     """Rows, columns, roles, kinds, missing shares, and how many records are rare on the keys."""
     seen = look(data)
-    columns = [
+    columns: list[ColumnFacts] = [
         {
             "name": glance.name,
             "label": data.schema[glance.name].label,
@@ -51,9 +104,9 @@ def _rare(sizes: dict[str, int], to: Audience) -> list[tuple[str, str, str]]:
     return rows
 
 
-def plan_facts(plan: Plan) -> Facts:
+def plan_facts(plan: Plan) -> PlanFacts:
     """Methods, measures, axes, limits and rule, as written."""
-    measures = [
+    measures: list[MeasureFacts] = [
         {"name": m.text, "axis": m.axis, "unit": m.unit, "better": m.direction, "words": how_to_read(m)}
         for m in plan.measures
     ]
@@ -76,10 +129,10 @@ def how_to_read(measure: Measure) -> str:
     return " ".join(words.split())
 
 
-def _method_text(entry: Any) -> str:
+def _method_text(entry: Method | Grid[Method]) -> str:
     """A method as a person writes it; a grid with its axes."""
-    if hasattr(entry, "text"):
-        return str(entry.text)
+    if isinstance(entry, Method):
+        return entry.text
     spec = entry.spec()
     folded = spec.pop("grid")
     fixed = [f"{name} = {value}" for name, value in spec.items() if name != "type"]
@@ -87,16 +140,16 @@ def _method_text(entry: Any) -> str:
     return f"{spec['type']}: {'; '.join([*axes, *fixed])}"
 
 
-def _axis_text(axis: Any) -> str:
-    if isinstance(axis, dict):
+def _axis_text(axis: Mapping[str, list[str]] | Sequence[object]) -> str:
+    if isinstance(axis, Mapping):
         sizes = " or ".join(map(str, axis["sizes"]))
         return f"all sets of {sizes} of {', '.join(axis['subsets'])}"
     return ", ".join(str(value) for value in axis)
 
 
-def missing_candidates(scores: Scores, to: Audience) -> Facts:
+def missing_candidates(scores: Scores, to: Audience) -> dict[str, bool | ByReason]:
     """Candidates that were infeasible or failed and measures without a value; outside only that there were some."""
-    tables = {}
+    tables: dict[str, ByReason] = {}
     for status in ("infeasible", "failed"):
         part = scores.candidate.filter(pl.col("status") == status)
         tables[status] = _by_reason(part, "method")
@@ -104,12 +157,12 @@ def missing_candidates(scores: Scores, to: Audience) -> Facts:
     return {status: bool(rows) if to.external else rows for status, rows in tables.items()}
 
 
-def _by_reason(table: pl.DataFrame, name: str) -> list[tuple[str, int, str]]:
+def _by_reason(table: pl.DataFrame, name: str) -> ByReason:
     grouped = table.group_by(name, maintain_order=True).agg(pl.len(), pl.col("reason").first())
     return [(str(what), int(count), str(reason)) for what, count, reason in grouped.sort(name).iter_rows()]
 
 
-def history(study: Study, to: Audience) -> Facts:
+def history(study: Study, to: Audience) -> HistoryFacts:
     """When the rule was fixed, what was overridden, what was released; times and reasons are told inside alone."""
     try:
         return _history(study, to)
@@ -117,10 +170,10 @@ def history(study: Study, to: Audience) -> Facts:
         raise StudyDamaged("manifest.json does not hold what a study writes there; restore it from a backup.") from None
 
 
-def _history(study: Study, to: Audience) -> Facts:
+def _history(study: Study, to: Audience) -> HistoryFacts:
     manifest = study.manifest
     overrides, releases = manifest.get("overrides", []), manifest.get("releases", [])
-    facts: Facts = {
+    facts: HistoryFacts = {
         "fixed_first": study.rule_was_fixed_first,
         "overrides": [{"check": entry.get("check", "")} for entry in overrides],
         "releases": [{"method": entry.get("method", ""), "when": _day(entry.get("when", ""))} for entry in releases],
@@ -128,7 +181,10 @@ def _history(study: Study, to: Audience) -> Facts:
     }
     if to.external:
         return facts
-    times = [("study begun", manifest.get("created")), ("first score", manifest.get("first_score"))]
+    times: list[tuple[str, str]] = [
+        ("study begun", manifest.get("created", "")),
+        ("first score", manifest.get("first_score", "")),
+    ]
     times += [(f"rule fixed: {entry['rule'][0]}", entry["fixed"]) for entry in manifest.get("rules", [])]
     times = sorted((when, what) for what, when in times if when)
     facts["times"] = [(what, _second(when)) for when, what in times]

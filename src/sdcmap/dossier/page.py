@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from sdcmap.charts import draw_map
 from sdcmap.core.audience import Audience
@@ -18,7 +17,6 @@ from sdcmap.map import RUMap
 from sdcmap.recordwise.neighbourhood import Unsafe
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
-from sdcmap.study.scores import ELSEWHERE
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -68,11 +66,13 @@ def report(
     ru = RUMap(scores, plan.risk, plan.utility, plan.limits)
     if choice is None and plan.rule is not None:
         choice = ru.choose(plan.rule)
+    made_here = choice is not None and choice.candidate is not None and scores.kinds.get(choice.method) != "file"
+    ours = choice if made_here else None
     shown, marked = ru, choice
     if to.external:
         shown = RUMap(public_scores(scores, len(data)), plan.risk, plan.utility, plan.limits)
         marked = None if choice is None else results.public_choice(choice, shown)
-    page: dict[str, Any] = {
+    page: dict[str, object] = {
         "audience": audience,
         "external": to.external,
         "data": facts.data_facts(data, to),
@@ -83,8 +83,8 @@ def report(
         "choice": None if marked is None or choice is None else results.choice_facts(marked, choice.rule.text, to),
         "risks": results.score_table(scores, choice, "risk", to),
         "utilities": results.score_table(scores, choice, "utility", to),
-        "changes": _changes(data, plan, choice, to),
-        "records": _records(data, plan, choice, to, records),
+        "changes": _changes(data, plan, ours, to),
+        "records": _records(data, plan, ours, to, records),
         "missing": facts.missing_candidates(scores, to),
         "history": facts.history(study, to),
         "versions": facts.versions(),
@@ -100,22 +100,22 @@ def _maps(shown: RUMap, marked: Choice | None, to: Audience) -> list[str]:
 
 def _changes(data: Microdata, plan: Plan, choice: Choice | None, to: Audience) -> list[Table]:
     """The chosen candidate made again, beside the original; nothing where there is no candidate of ours."""
-    if choice is None or choice.candidate is None or choice.candidate.startswith(ELSEWHERE):
+    if choice is None:
         return []
-    names = plan.find(choice.candidate).method.masks(data)
+    names = plan.chosen(choice).method.masks(data)
     return changes(data, plan.make(data, choice), names, to)
 
 
 def _records(data: Microdata, plan: Plan, choice: Choice | None, to: Audience, rule: Unsafe | None) -> str:
     """The confidentiality plot of the chosen candidate; nothing where no rule or no candidate of ours is given."""
-    if rule is None or choice is None or choice.candidate is None or choice.candidate.startswith(ELSEWHERE):
+    if rule is None or choice is None:
         return ""
     from sdcmap.recordwise.table import records
 
     return records(data, plan.make(data, choice), rule=rule).draw(audience=to.name, title="Every record").svg()
 
 
-def _rendered(page: dict[str, Any]) -> str:
+def _rendered(page: dict[str, object]) -> str:
     import jinja2
 
     loader = jinja2.FileSystemLoader(TEMPLATES)

@@ -9,6 +9,8 @@ import polars as pl
 from sdcmap.core.audience import RECORD_SHARE, SMALL
 from sdcmap.study.scores import Scores
 
+PUBLIC = ("id", "kind", "method", "replicate", "status", "reason")  # columns of candidates that leave
+
 
 def public_scores(scores: Scores, rows: int) -> Scores:
     """The scores that may leave: one row a method, pooled, to two significant digits; ids and parts are left out.
@@ -20,20 +22,31 @@ def public_scores(scores: Scores, rows: int) -> Scores:
     pooled = {name: scores.pooled(name) for name in units}
     methods = list(dict.fromkeys(method for table in pooled.values() for method in table["method"]))
     ids = {method: f"method {number}" for number, method in enumerate(methods, 1)}
-    candidates = [(ids[method], method, 0, "ok", "", 0.0) for method in methods]
-    found = []
+    candidates = [
+        {
+            "id": ids[method],
+            "kind": scores.kinds[method],
+            "method": method,
+            "replicate": 0,
+            "status": "ok",
+            "reason": "",
+        }
+        for method in methods
+    ]
+    told_scores = []
     for name, table in pooled.items():
         for method, value in table.select("method", "value").iter_rows():
             told = _told(value, units[name], rows)
             status = "infinite" if math.isinf(told) else "ok"
-            found.append((ids[method], name, None if math.isinf(told) else told, None, "{}", status, ""))
+            told_scores.append((ids[method], name, None if math.isinf(told) else told, None, "{}", status, ""))
     nothing = [
         None if v is None else _told(v, units[n], rows) for n, v in scores.measure["name", "at_nothing"].iter_rows()
     ]
     return Scores(
-        pl.DataFrame(candidates, schema=scores.candidate.schema, orient="row"),
-        pl.DataFrame(found, schema=scores.score.schema, orient="row"),
+        pl.DataFrame(candidates, schema={name: scores.candidate.schema[name] for name in PUBLIC}),
+        pl.DataFrame(told_scores, schema=scores.score.schema, orient="row"),
         scores.measure.with_columns(pl.Series("at_nothing", nothing, dtype=pl.Float64)),
+        methods=scores.methods,
     )
 
 

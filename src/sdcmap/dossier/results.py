@@ -3,27 +3,73 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TypedDict
 
 import polars as pl
 
 from sdcmap.core.audience import Audience, significant
 from sdcmap.core.rule import Choice
-from sdcmap.map import IDENTITY, RUMap
+from sdcmap.map import RUMap
 from sdcmap.study.scores import Scores
 
-Facts = dict[str, Any]
+
+class FrontierRow(TypedDict):
+    """An undominated method, in words."""
+
+    method: str
+    count: int
+    risk: str
+    risk_se: str
+    utility: str
+    utility_se: str
+    membership: str
+    interval: str
 
 
-def frontier_table(ru: RUMap, shown: RUMap, to: Audience) -> list[Facts]:
+class ReleaseRow(TypedDict):
+    """An undominated single release."""
+
+    id: str
+    method: str
+    replicate: int
+    risk: str
+    utility: str
+
+
+class ChoiceFacts(TypedDict):
+    """What was chosen and why, in words."""
+
+    nothing: bool
+    method: str
+    why: str
+    rule: str
+    runners_up: tuple[str, ...]
+    single: str
+
+
+class MeasureRow(TypedDict):
+    """One measure: the chosen release, its method, the original, and releasing nothing."""
+
+    name: str
+    unit: str
+    better: str
+    own: str
+    mean: str
+    error: str
+    spread: str
+    original: str
+    nothing: str
+
+
+def frontier_table(ru: RUMap, shown: RUMap, to: Audience) -> list[FrontierRow]:
     """The undominated methods of the map that is shown, with how often a draw of each is undominated."""
     membership = {row["method"]: row for row in ru.membership.to_dicts()}
     counts = dict(ru.means.select("method", "count").iter_rows())
     units = [_unit(ru, name) for name in (ru.risk[0], ru.utility)]
-    rows = []
+    rows: list[FrontierRow] = []
     for row in shown.means.filter("frontier").sort("risk", "utility").to_dicts():
-        found = membership[row["method"]]
-        low, high = (_percent(found[f"membership_{end}"]) for end in ("low", "high"))
+        share = membership[row["method"]]
+        low, high = (_percent(share[f"membership_{end}"]) for end in ("low", "high"))
         errors = ["" if row[se] is None else significant(row[se], 2) for se in ("risk_se", "utility_se")]
         rows.append(
             {
@@ -33,19 +79,22 @@ def frontier_table(ru: RUMap, shown: RUMap, to: Audience) -> list[Facts]:
                 "risk_se": errors[0],
                 "utility": to.score(row["utility"], units[1]),
                 "utility_se": errors[1],
-                "membership": _percent(found["membership"]),
+                "membership": _percent(share["membership"]),
                 "interval": f"{low} to {high} %",
             }
         )
     return rows
 
 
-def release_frontier(ru: RUMap, to: Audience) -> list[Facts]:
+def release_frontier(ru: RUMap, to: Audience) -> list[ReleaseRow]:
     """The undominated single releases; inside alone, and where single releases may be compared."""
     if to.external or ru.is_expectation:
         return []
-    rows = ru.frontier.select("id", "method", "replicate", "risk", "utility").to_dicts()
-    return [{**row, "risk": to.number(row["risk"]), "utility": to.number(row["utility"])} for row in rows]
+    rows = ru.frontier.select("id", "method", "replicate", "risk", "utility").iter_rows()
+    return [
+        {"id": name, "method": method, "replicate": draw, "risk": to.number(risk), "utility": to.number(utility)}
+        for name, method, draw, risk, utility in rows
+    ]
 
 
 def public_choice(choice: Choice, shown: RUMap) -> Choice:
@@ -61,11 +110,11 @@ def public_choice(choice: Choice, shown: RUMap) -> Choice:
 
 def _method_in(text: str, shown: RUMap) -> str:
     """The method that a runner-up's sentence begins with."""
-    found = [method for method in shown.means["method"] if text.startswith((f"{method},", f"{method}:"))]
-    return max(found, key=len, default="")
+    methods = [method for method in shown.means["method"] if text.startswith((f"{method},", f"{method}:"))]
+    return max(methods, key=len, default="")
 
 
-def choice_facts(choice: Choice, rule: str, to: Audience) -> Facts:
+def choice_facts(choice: Choice, rule: str, to: Audience) -> ChoiceFacts:
     """What was chosen and why, in words."""
     if not to.external:
         why = choice.reason
@@ -86,15 +135,15 @@ def choice_facts(choice: Choice, rule: str, to: Audience) -> Facts:
     }
 
 
-def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) -> list[Facts]:
+def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) -> list[MeasureRow]:
     """Every measure of one axis: the chosen release, its method with both bands, the original, releasing nothing."""
-    rows = []
+    rows: list[MeasureRow] = []
     for name, unit, direction, nothing in (
         scores.measure.filter(pl.col("axis") == axis).select("name", "unit", "direction", "at_nothing").iter_rows()
     ):
         pooled = {row["method"]: row for row in scores.pooled(name).to_dicts()}
         mean = pooled.get(choice.method) if choice is not None and choice.candidate is not None else None
-        whole = pooled.get(IDENTITY)
+        whole = next((row for method, row in pooled.items() if scores.kinds[method] == "identity"), None)
         rows.append(
             {
                 "name": name,
@@ -103,7 +152,9 @@ def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) 
                 "own": _own(scores, name, choice, to),
                 "mean": "–" if mean is None else to.score(mean["value"], unit),
                 "error": "" if mean is None or mean["se"] is None or to.external else significant(mean["se"], 2),
-                "spread": "" if mean is None or to.external or mean["low"] is None else _range(mean, to),
+                "spread": ""
+                if mean is None or to.external or mean["low"] is None
+                else _range(mean["low"], mean["high"], to),
                 "original": "–" if whole is None else to.score(whole["value"], unit),
                 "nothing": to.score(nothing, unit),
             }
@@ -114,12 +165,12 @@ def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) 
 def _own(scores: Scores, name: str, choice: Choice | None, to: Audience) -> str:
     if to.external or choice is None:
         return ""
-    found = scores.column(name).filter(pl.col("id") == (choice.candidate or ""))["value"].to_list()
-    return to.number(found[0]) if found else "–"
+    values = scores.column(name).filter(pl.col("id") == (choice.candidate or ""))["value"].to_list()
+    return to.number(values[0]) if values else "–"
 
 
-def _range(mean: Facts, to: Audience) -> str:
-    return f"{to.number(mean['low'])} to {to.number(mean['high'])}"
+def _range(low: float, high: float, to: Audience) -> str:
+    return f"{to.number(low)} to {to.number(high)}"
 
 
 def _percent(share: float) -> str:

@@ -1,87 +1,189 @@
-"""Every method on one map: a plan built from the roles of a file alone, for a first look at what each method can do."""
+"""Every method on one map: a first look at what each can do for a file, before a plan of one's own."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+import tempfile
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 from numpy.random import Generator
 
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
+from sdcmap.core.chart import Chart
+from sdcmap.core.streams import Stream
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Array, Microdata
-from sdcmap.errors import PlanError
-from sdcmap.explore.strengths import WAYS, Roles
-from sdcmap.files.reading import Source
-from sdcmap.methods import METHODS
-from sdcmap.risk import AttributeInference, ClosestRecord, CorrectAttribution, KAnonymity
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError, did_you_mean
+from sdcmap.explore.looking import look, opened
+from sdcmap.explore.trial_plan import trial_plan
+from sdcmap.files.reading import Source, read
+from sdcmap.files.writing import write
+from sdcmap.kernels.arrays import Array
+from sdcmap.map import RUMap
 from sdcmap.study.plan import Plan
-from sdcmap.utility import QueryError, TableError
+from sdcmap.study.progress import Progress
+from sdcmap.study.scores import Scores
+from sdcmap.study.sweeping import sweep
+
+OUTSIDE = 0.2  # share of the records set aside as people who are not in the file
+INSIDE_FILE, OUTSIDE_FILE = "inside.study.parquet", "outside.study.parquet"
+SHOWN = ("method", "count", "risk", "utility", "anchor", "frontier", "membership")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A plan with every method that fits a file; `names`: a few words for each method text; `left_out`: why others are
-    not in it, by the same words or by class."""
+    """Every method that fits a file, made and scored.
+
+    `names`: a few words for each method text; `left_out`: why methods are not in the plan, by the same words or by class;
+    `proposed`: the roles that a look proposed, where none were stated; `inside`: the records that were compared;
+    `outside`: the records that were set aside as people who are not in the file (None: a control file was given).
+    """
 
     plan: Plan
-    names: dict[str, str]
-    left_out: dict[str, str]
+    names: Mapping[str, str]
+    left_out: Mapping[str, str]
+    proposed: Mapping[str, tuple[str, ...]]
+    inside: Microdata
+    outside: Microdata | None
+    scores: Scores
+    map: RUMap
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """A row for each method on the map, least risk first, with the mean of its draws and its name."""
+        means = self.map.means.sort("risk").select(SHOWN)
+        return means.with_columns(name=pl.col("method").replace(dict(self.names)))
+
+    @property
+    def not_on_the_map(self) -> dict[str, str]:
+        """Why a method is not on the map, by its name or class."""
+        drawn = set(self.map.means["method"])
+        unmade = {name: self._reason(method) for method, name in self.names.items() if method not in drawn}
+        return dict(self.left_out) | unmade
+
+    def _reason(self, method: str) -> str:
+        tried = self.scores.candidate.filter(pl.col("method") == method)
+        rows = self.scores.score.filter(pl.col("candidate").is_in(tried["id"].implode()))
+        axes = rows.filter(pl.col("measure").is_in([*self.map.risk, self.map.utility]))
+        return next(filter(None, [*tried["reason"], *axes["reason"]]), "not made.")
+
+    def draw(self) -> Chart:
+        """The map with a name at every method where there is room."""
+        return self.map.draw(by="release", names=dict(self.names), label="all", width=760, height=560)
 
 
 def compare(
-    data: Microdata, control_file: str = "", *, replicates: int = 3, source: Source | None = None
-) -> Comparison:
-    """Every method that fits the roles of `data`, at two or three strengths each, and measures that fit them all.
+    data: Microdata | Source | str | Path, folder: str | Path | None = None, *, control: str | Path | None = None,
+    replicates: int = 3, risk: str = "", utility: str = "", seed: int | None = None, workers: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:  # fmt: skip
+    """Every method that fits a file, at two or three strengths each, swept and put on one R-U map.
 
     Parameters
     ----------
-    data : the file; its roles alone say what is masked: keys (categories), numbers, and for synthesis everything.
-    control_file : a file of people who are not in `data`, with the same columns; without it the first risk has no value
-        for fully synthetic files.
+    data : microdata, or where they lie; without stated keys and numbers, the roles that `look` proposes are taken.
+    folder : a new or empty folder for plan.toml, the study, the map and the files that were compared, none of which may
+        be released; None keeps nothing.
+    control : a file of people who are not in the data, with the same columns; else a fifth of the records is set aside,
+        households whole.
     replicates : random draws of each method, at least 1.
-    source : where the data lie, for a plan kept in a file.
+    risk, utility : the measures of the map, by class name or text; by default ClosestRecord and QueryError.
+    seed : start of all random numbers, those of setting aside included; 256 random bits unless stated. The same seed in
+        the same folder gives the same numbers (a sampled measure draws by its control file's path too).
+    workers, progress : as in `sweep`.
 
     The risk is how well a snooper who knows all keys and numbers tells who is in the release (ClosestRecord); the utility
     is the relative error of random counts (QueryError). Both see every variable, and have a value for masked, recoded,
     suppressed, sampled and synthetic files. The risk is that of the people who are released, so that sampling does not
-    lower it. Other measures are scored beside these, for other maps.
+    lower it. Other measures are scored beside these, for other maps: `RUMap(comparison.scores, ...)`.
+
+    Examples
+    --------
+    >>> import sdcmap as sm
+    >>> people = sm.demo.population(60).only(["Age", "Sex"])
+    >>> compared = sm.compare(people, replicates=1, seed=1, workers=1)
+    >>> len(compared.inside), len(compared.outside)
+    (48, 12)
+    >>> "Swap .05" in compared.table["name"]
+    True
+    >>> compared.left_out["Noise"]
+    'it states no trial for the roles of this file.'
     """
-    roles = Roles(data)
-    if not roles.keys and not roles.numbers:
-        raise PlanError("the data have no keys and no numeric variables: state roles when reading them.")
-    names: dict[str, str] = {}
-    methods: list[Method] = []
-    left_out: dict[str, str] = {}
-    for cls in METHODS:
-        way = WAYS.get(cls.__name__)
-        found = () if way is None else tuple(way(roles))
-        if not found and cls.__name__ != "Identity":
-            left_out[cls.__name__] = (
-                "it has no default strength." if way is None else "the roles of this file give it nothing to do."
-            )
-        for name, method in found:
-            problem = method if isinstance(method, str) else next(method.misfits(data), None)
-            if problem is not None:
-                left_out[name] = problem
-            elif isinstance(method, Method):
-                names[method.text] = name
-                methods.append(method)
-    return Comparison(Plan(methods, _measures(roles, control_file), replicates, data=source), names, left_out)
+    if folder is not None and Path(folder).exists() and any(Path(folder).iterdir()):
+        raise PlanError(f"{folder} is not empty: name another folder.")
+    whole, proposed = with_roles(opened(data))
+    seed = secrets.randbits(256) if seed is None else seed
+    with _place(folder) as place:
+        outside = None
+        if control is None:
+            whole, outside = set_aside(whole, OUTSIDE, Stream.of_seed(seed, "set aside").rng())
+            control = write(outside, Path(place) / OUTSIDE_FILE)
+        source = stated_source(write(whole, Path(place) / INSIDE_FILE).name, whole)
+        inside = source.read(Path(place))
+        tried = trial_plan(inside, str(Path(control).resolve()), replicates=replicates, source=source)
+        axes = _axis(tried.plan, "risk", risk), _axis(tried.plan, "utility", utility)
+        plan = replace(tried.plan, risk=(axes[0],), utility=axes[1], seed=seed)
+        plan.write(Path(place) / "plan.toml")
+        scores = sweep(inside, plan, Path(place) / "study", workers=workers, progress=progress)
+        ru = RUMap(scores, plan.risk, plan.utility)
+        compared = Comparison(plan, tried.names, tried.left_out, proposed, inside, outside, scores, ru)
+        if folder is not None:
+            chart = compared.draw()
+            for name in ("map.html", "map.png"):
+                chart.save(Path(place) / name)
+    return compared
 
 
-def _measures(roles: Roles, control_file: str) -> list[Measure]:
-    """Of each axis, the first measure is the one of the map."""
-    measures: list[Measure] = [ClosestRecord(control_file=control_file), QueryError(queries=2000)]
-    if roles.secret and roles.known:
-        measures.append(AttributeInference(roles.secret, roles.known, targets=500, control_file=control_file))
-    if roles.keys:
-        known = tuple(name for name in roles.keys if name != roles.secret)
-        if roles.secret and known and roles.data.schema[roles.secret].kind != "numeric":
-            measures.append(CorrectAttribution(roles.secret, known))
-        measures += [KAnonymity(on=roles.keys), TableError(roles.keys, order=2)]
-    return measures
+def _place(folder: str | Path | None) -> AbstractContextManager[str | Path]:
+    """The folder to work in: the one that was named, or one that is gone afterwards."""
+    if folder is None:
+        return tempfile.TemporaryDirectory(prefix="sdcmap-")
+    Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    return nullcontext(folder)
+
+
+def with_roles(data: Microdata) -> tuple[Microdata, dict[str, tuple[str, ...]]]:
+    """The columns with a stated role; where no keys and no amounts are stated, those that a look proposes, and which."""
+    amounts = [name for name in data.schema.of_role("other") if data.schema[name].kind == "numeric"]
+    if data.keys or amounts:
+        return _stated_columns(data), {}
+    seen = look(data)
+    arguments = {"key": "keys", "numeric": "numeric", "sensitive": "sensitive", "identifier": "identifiers",
+                 "weight": "weight", "household": "household", "stratum": "stratum"}  # fmt: skip
+    roles = {argument: seen.named(role) for role, argument in arguments.items()}
+    keys, numeric, sensitive, identifiers, weight, household, stratum = roles.values()
+    data = read(data, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
+                household=household, stratum=stratum)  # fmt: skip
+    return _stated_columns(data), {argument: names for argument, names in roles.items() if names}
+
+
+def _stated_columns(data: Microdata) -> Microdata:
+    return data.only([v.name for v in data.schema.variables if v.role is not None])
+
+
+def stated_source(path: str, data: Microdata) -> Source:
+    """The source that gives these data, roles and kinds stated, when they lie at `path`."""
+    kinds = {kind: tuple(v.name for v in data.schema.variables if v.kind == kind) for kind in ("nominal", "ordinal")}
+    of = data.schema.of_role
+    return Source(path, keys=of("key"), numeric=data.numeric, sensitive=of("sensitive"), identifiers=of("identifier"),
+                  weight=of("weight"), household=of("household"), stratum=of("stratum"),
+                  other=tuple(name for name in of("other") if name not in data.numeric), **kinds)  # fmt: skip
+
+
+def _axis(plan: Plan, axis: str, wanted: str) -> str:
+    """The measure of the plan that is meant by a class name or a text; by default the plan's own."""
+    if not wanted:
+        return str(plan.risk[0] if axis == "risk" else plan.utility)
+    texts: dict[str, str] = {m.text: type(m).__name__ for m in plan.measures if m.axis == axis}
+    matching = [text for text, name in texts.items() if wanted in (text, name)]
+    if not matching:
+        names = sorted(texts.values())
+        raise PlanError(f"no {axis} measure {wanted!r} here: {', '.join(names)}.{did_you_mean(wanted, names)}")
+    return matching[0]
 
 
 def set_aside(data: Microdata, share: float, rng: Generator) -> tuple[Microdata, Microdata]:

@@ -9,19 +9,16 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, Literal, Union
 
 from sdcmap.choose import RULES
+from sdcmap.core.catalogue import offered
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.value import Range, Value, hints, plain
-from sdcmap.methods import METHODS, Identity
+from sdcmap.core.rule import Rule
+from sdcmap.core.value import Range, Value, hints, plain, type_name
+from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.utility import UTILITIES
 
 KINDS = {bool: "flag", int: "whole number", float: "number", str: "text"}
-SHARED = {
-    "within": "mask each stratum of these variables apart; by default the file is one stratum",
-    "by": "compare single releases, methods by their mean risk, or methods by an upper quantile of their releases' risk",
-    "quantile": "the quantile, where methods are compared by one",
-}
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class Entry:
     kind: str
     several: bool  # a list
     required: bool
-    default: Any
+    default: object
     range: str
     choices: tuple[str, ...]
     open: bool  # another value than one of the choices may be given
@@ -54,9 +51,9 @@ class Form:
 def forms() -> dict[str, list[Form]]:
     """The forms of every method, measure and rule."""
     groups: dict[str, list[type[Value]]] = {
-        "methods": [method for method in METHODS if method is not Identity],
-        "measures": [*RISKS, *UTILITIES],
-        "rules": list(RULES),
+        "methods": [method for method in (*METHODS, *offered(Method)) if not method.in_every_plan],
+        "measures": [*RISKS, *UTILITIES, *offered(Measure)],
+        "rules": [*RULES, *offered(Rule)],
     }
     return {group: [form_of(cls) for cls in classes] for group, classes in groups.items()}
 
@@ -68,8 +65,7 @@ def form_of(cls: type[Value]) -> Form:
     >>> [entry.range for entry in form_of(Swap).entries if entry.name == "rate"]
     ['(0, 0.5]']
     """
-    text = inspect.cleandoc(cls.__doc__ or "")
-    words = SHARED | parameters(text.partition("Parameters\n----------\n")[2].partition("\n\n")[0])
+    words = field_words(cls)
     kinds = hints(cls)
     own = inspect.get_annotations(cls)
     shown = sorted(fields(cls), key=lambda f: (f.kw_only, f.name not in own))  # what the class adds comes first
@@ -77,11 +73,11 @@ def form_of(cls: type[Value]) -> Form:
     measure, method = issubclass(cls, Measure), issubclass(cls, Method)
     facts = getattr(cls, "kinds", ()) if measure or method else ()
     masks = tuple(facts) if isinstance(facts, tuple) else ()
-    summary = " ".join(text.partition("\n\n")[0].split())
-    return Form(cls.__name__, summary, getattr(cls, "axis", ""), getattr(cls, "unit", ""), masks, entries)
+    summary = " ".join(inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].split())
+    return Form(type_name(cls), summary, getattr(cls, "axis", ""), getattr(cls, "unit", ""), masks, entries)
 
 
-def _entry(name: str, kind: Any, default: Any, words: str) -> Entry:
+def _entry(name: str, kind: Any, default: object, words: str) -> Entry:
     limits: list[str] = []
     several = is_open = False
     while True:
@@ -91,10 +87,10 @@ def _entry(name: str, kind: Any, default: Any, words: str) -> Entry:
         elif origin is tuple:
             several = True
         elif origin in (Union, types.UnionType):
-            is_open = len([one for one in arguments if one is not type(None)]) > 1
+            is_open = len([argument for argument in arguments if argument is not type(None)]) > 1
         else:
             break
-        kind = next(one for one in arguments if one is not type(None))
+        kind = next(argument for argument in arguments if argument is not type(None))
     choices = tuple(map(str, typing.get_args(kind))) if typing.get_origin(kind) is Literal else ()
     word = "choice" if choices else KINDS.get(kind, "part")
     required = default is MISSING
@@ -102,15 +98,24 @@ def _entry(name: str, kind: Any, default: Any, words: str) -> Entry:
                  choices, is_open, words)  # fmt: skip
 
 
+def field_words(cls: type[Value]) -> dict[str, str]:
+    """Name -> words for every field that the docstring of the class, or of a base that it comes from, explains."""
+    words: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        text = inspect.cleandoc(base.__dict__.get("__doc__") or "")
+        words |= parameters(text.partition("Parameters\n----------\n")[2].partition("\n\n")[0])
+    return words
+
+
 def parameters(listed: str) -> dict[str, str]:
     """Name -> words, from lines such as `lower, upper : bounds ...`; an indented line goes on with the one before."""
-    found: dict[str, str] = {}
+    words_of: dict[str, str] = {}
     names: list[str] = []
     for line in listed.splitlines():
         head, colon, words = line.partition(" : ")
         if colon and not line.startswith(" "):
             names = [name.strip() for name in head.split(",")]
-            found |= dict.fromkeys(names, words.strip())
+            words_of |= dict.fromkeys(names, words.strip())
         else:
-            found |= {name: f"{found[name]} {line.strip()}" for name in names}
-    return found
+            words_of |= {name: f"{words_of[name]} {line.strip()}" for name in names}
+    return words_of

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from sdcmap.core.method import Method
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError
-from sdcmap.files.reading import Source
+from sdcmap.files.reading import Source, read
 from sdcmap.methods import Noise, RankSwap, Swap
 from sdcmap.risk import SmallCells, WorstLinkage
 from sdcmap.study.plan import Plan
@@ -57,9 +58,49 @@ class Look:
         """Names of the variables with these stated or proposed roles."""
         return tuple(glance.name for glance in self.variables if glance.role in roles)
 
+    def plan(self, path: str | Path) -> Plan:
+        """A plan to change, for the file at `path`: swaps of the keys, noise and rank swaps of the numbers; the rule is the
+        user's to state."""
+        keys = self.named("key")
+        amounts = [v for v in self.variables if v.kind == "numeric" and v.role in ("numeric", "sensitive", "other")]
+        numeric = tuple(v.name for v in amounts)
+        methods: list[Method | Grid[Method]] = []
+        measures: list[Measure] = []
+        if keys:
+            methods.append(grid(Swap, on=subsets(keys, *range(1, min(2, len(keys)) + 1)), rate=[0.005, 0.01, 0.05]))
+            weighted = [Hellinger(weighted=True)] if self.named("weight") else []  # swaps keep unweighted margins only
+            measures += [SmallCells(), Hellinger(), *weighted]
+        if numeric:
+            methods.append(grid(Noise, on=numeric, variance=[0.05, 0.1, 0.2, 0.5]))
+            methods.append(grid(RankSwap, on=numeric, p=[0.05, 0.1, 0.15]))
+            measures += [*([] if keys else [WorstLinkage()]), IL1s()]
+        roles = {
+            "keys": keys, "numeric": numeric, "sensitive": self.named("sensitive"),
+            "identifiers": self.named("identifier"), "weight": self.named("weight")[:1],
+            "household": self.named("household")[:1], "stratum": self.named("stratum")[:1], "other": self.named("other"),
+        }  # fmt: skip
+        return Plan(methods, measures, replicates=10, data=Source(str(path), **roles))
 
-def look(data: Microdata) -> Look:
-    """Facts of each variable and of the key combinations; counts only, no data value."""
+
+def look(source: Microdata | Source | str | Path) -> Look:
+    """Facts of each variable and of the key combinations; counts only, no data value.
+
+    Parameters
+    ----------
+    source : microdata, or where they lie; roles that are not stated are proposed.
+
+    Examples
+    --------
+    >>> import sdcmap as sm
+    >>> seen = sm.look(sm.demo.population(500))
+    >>> seen.rows, seen.cells, seen.sizes["<2"]
+    (500, 279, 176)
+    >>> [(v.name, v.role, v.stated) for v in seen.variables][-2:]
+    [('household', 'household', True), ('weight', 'weight', True)]
+    >>> seen.plan("people.csv").count
+    1151
+    """
+    data = opened(source)
     glances = tuple(_glance(data, name) for name in data.names)
     keys = tuple(glance.name for glance in glances if glance.role == "key")
     if not keys:
@@ -68,6 +109,13 @@ def look(data: Microdata) -> Look:
     sizes = table.count[table.count > 0]
     below = {f"<{k}": int(sizes[sizes < k].sum()) for k in (2, 3, 5, 10)}
     return Look(len(data), glances, len(sizes), below)
+
+
+def opened(source: Microdata | Source | str | Path) -> Microdata:
+    """The microdata themselves, or those that lie there."""
+    if isinstance(source, Microdata):
+        return source
+    return source.read() if isinstance(source, Source) else read(source)
 
 
 def _glance(data: Microdata, name: str) -> Glance:
@@ -92,30 +140,6 @@ def _proposed(data: Microdata, name: str, distinct: int) -> str:
     return "numeric" if kind == "numeric" else "other"
 
 
-def starting_plan(path: str, seen: Look) -> Plan:
-    """A plan to change: swaps of the keys, noise and rank swaps of the numbers; the rule is the user's to state."""
-    keys = seen.named("key")
-    numeric = tuple(
-        g.name for g in seen.variables if g.kind == "numeric" and g.role in ("numeric", "sensitive", "other")
-    )
-    methods: list[Method | Grid] = []
-    measures: list[Measure] = []
-    if keys:
-        methods.append(grid(Swap, on=subsets(keys, *range(1, min(2, len(keys)) + 1)), rate=[0.005, 0.01, 0.05]))
-        weighted = [Hellinger(weighted=True)] if seen.named("weight") else []  # swaps keep unweighted margins only
-        measures += [SmallCells(), Hellinger(), *weighted]
-    if numeric:
-        methods.append(grid(Noise, on=numeric, variance=[0.05, 0.1, 0.2, 0.5]))
-        methods.append(grid(RankSwap, on=numeric, p=[0.05, 0.1, 0.15]))
-        measures += [*([] if keys else [WorstLinkage()]), IL1s()]
-    roles = {
-        "keys": keys, "numeric": numeric, "sensitive": seen.named("sensitive"), "identifiers": seen.named("identifier"),
-        "weight": seen.named("weight")[:1], "household": seen.named("household")[:1],
-        "stratum": seen.named("stratum")[:1], "other": seen.named("other"),
-    }  # fmt: skip
-    return Plan(methods, measures, replicates=10, data=Source(path, **roles))
-
-
 def class_sizes(data: Microdata) -> list[tuple[str, int]]:
     """The k-anonymity histogram: records by how many records share their key combination; counts only."""
     if not data.keys:
@@ -130,8 +154,9 @@ def class_sizes(data: Microdata) -> list[tuple[str, int]]:
 
 def telling_sets(data: Microdata, most: int = 8) -> list[tuple[tuple[str, ...], int]]:
     """The sets of one to three keys that leave the most records alone, with that number; counts only."""
-    found = [(names, int((data.view(cells, names).count == 1).sum())) for names in _key_sets(data.keys)]
-    return sorted((one for one in found if one[1]), key=lambda one: (-one[1], len(one[0]), one[0]))[:most]
+    sets = [(names, int((data.view(cells, names).count == 1).sum())) for names in _key_sets(data.keys)]
+    telling = [(names, alone) for names, alone in sets if alone]
+    return sorted(telling, key=lambda told: (-told[1], len(told[0]), told[0]))[:most]
 
 
 def _key_sets(keys: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -1,7 +1,5 @@
 """Every format in and out; working copies that workers map; files larger than memory."""
 
-from sdcmap.files.blocks import read_in_blocks
-from sdcmap.files.reading import Source, read
-from sdcmap.files.writing import write
+import lazy_loader
 
-__all__ = ["Source", "read", "read_in_blocks", "write"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

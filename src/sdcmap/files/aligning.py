@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.microdata import Column, Microdata
+from sdcmap.data.readable import Readable
 from sdcmap.errors import SchemaError
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 
 
-def align(original: Microdata, masked: Any, *, by: str | None = None) -> Microdata:
+def align(original: Microdata, masked: Readable, *, by: str | None = None) -> Microdata:
     """A masked file as changes of the original: columns matched by name, rows by order or by the id column `by`."""
     if isinstance(masked, Microdata) and (masked.base is original or masked.origin is not None):
         return masked

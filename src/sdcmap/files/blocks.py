@@ -14,11 +14,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import PlanError, SchemaError, SdcmapError
+from sdcmap.files import formats
+from sdcmap.files.formats import format_of
 from sdcmap.files.reading import ORDINAL_LEVELS, Source, encode, plan_columns
 from sdcmap.files.working_copy import Part, open_copy, write_parts
+from sdcmap.kernels.arrays import Array
 
 UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 BASE = 200 << 20  # bytes of the interpreter, its libraries and compiled kernels
@@ -57,12 +60,14 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
     folder : where the working copy lies; it must stay as long as the data are used. A study folder can be given.
     """
     path, folder = below / source.path, Path(folder)
-    if path.suffix.lower() not in (".parquet", ".pq"):
-        raise SchemaError(f"{path.name}: only a Parquet file is read in blocks; convert it first.")
+    form = format_of(path)
+    if form.scan is None:
+        able = " or ".join(other.words for other in formats.FORMATS if other.scan is not None)
+        raise SchemaError(f"{path.name}: only a {able} file is read in blocks; convert it first.")
     if not path.is_file():
         raise SchemaError(f"there is no file {path}.")
     try:
-        scan = pl.scan_parquet(path)
+        scan = form.scan(path)
         types = dict(scan.collect_schema())
         rows = int(scan.select(pl.len()).collect().item())
         check_room(memory, rows, 1)
@@ -70,11 +75,11 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
         file = _File(scan, rows, max(1 << 16, (memory - BASE) // 512))
         columns = [file.column(fact, types[fact.name], kind) for fact, kind in wanted if fact.role != "identifier"]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        schema = Schema(tuple(one.variable for one in columns), "parquet")
-        levels = {one.variable.name: one.levels for one in columns}
-        write_parts(folder, schema, rows, levels, ([one.part(file)] for one in columns))
+        schema = Schema(tuple(coded.variable for coded in columns), form.released)
+        levels = {coded.variable.name: coded.levels for coded in columns}
+        write_parts(folder, schema, rows, levels, ([coded.part(file)] for coded in columns))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise SchemaError(f"{path.name} cannot be read as parquet ({type(error).__name__}).") from None
+        raise SchemaError(f"{path.name} cannot be read as {form.name} ({type(error).__name__}).") from None
     except OSError as error:
         raise SdcmapError(f"{folder} cannot be written ({error.strerror or type(error).__name__}).") from None
     return open_copy(folder, None)
@@ -94,12 +99,12 @@ class _Coded:
     def _blocks(self, file: _File) -> Iterator[Array]:
         """The second pass: each block coded on its own, then its codes carried over to those of the whole column."""
         for raw in file.blocks(self.variable.name):
-            found = encode(raw, self.variable, self.variable.kind)[1]
-            if self.variable.role == "weight" and not (found.values > 0).all():
+            block = encode(raw, self.variable, self.variable.kind)[1]
+            if self.variable.role == "weight" and not (block.values > 0).all():
                 raise SchemaError(
                     f"weight {self.variable.name!r} must be above zero and not missing; some rows are not."
                 )
-            yield found.values if self.levels is None else self._carried(found)
+            yield block.values if self.levels is None else self._carried(block)
 
     def _carried(self, block: Column) -> Array:
         assert self.levels is not None and block.levels is not None

@@ -1,18 +1,128 @@
-"""File formats by the ending of a name."""
+"""Every file format, a row each: a new one is a row in FORMATS, a reader, and a writer where it can be written."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sdcmap.errors import SchemaError
+from sdcmap.files import plain
 
-STAT_FORMATS = ("sav", "dta", "sas7bdat", "xpt")
-FORMATS = ("csv", "parquet", *STAT_FORMATS)
+if TYPE_CHECKING:  # the table is read where numpy and polars are not needed yet
+    import polars as pl
+
+    from sdcmap.data.microdata import Microdata
+    from sdcmap.data.schema import Variable
+
+    Raw = tuple[pl.DataFrame, Mapping[str, Variable]]  # a file's frame, and what it says of its variables
+    Types = Mapping[str, pl.DataType]
 
 
-def format_of(path: Path) -> str:
-    form = path.suffix.lower().lstrip(".")
-    form = {"pq": "parquet", "zsav": "sav", "xport": "xpt"}.get(form, form)
-    if form not in FORMATS:
-        raise SchemaError(f"{path.name}: the file's ending must be one of {', '.join('.' + name for name in FORMATS)}.")
-    return form
+@dataclass(frozen=True)
+class Format:
+    """A file format: how it is told by its ending, read, written, weighed and explained."""
+
+    name: str  # as a schema has it; the ending of a file that we write
+    words: str  # as people call it
+    endings: tuple[str, ...]  # of file names, lower case, with their dot
+    read: Callable[[Path, tuple[str, ...]], Raw]  # path, and the texts that mean "missing" where a format has none
+    write: Callable[[Microdata, Path], object] | None = None
+    released_as: str = ""  # the format of a release where this one cannot be written
+    read_typed: Callable[[Path, Types], pl.DataFrame] | None = None  # where the file does not tell its types
+    labels: bool = False  # it carries labels and user-missing codes
+    packed: bool = False  # few bytes may stand for many: it is weighed before it is decoded
+    cells: Callable[[Path], int] | None = None  # rows times columns, by the header (0: it does not say)
+    scan: Callable[[Path], pl.LazyFrame] | None = None  # where it can be read block by block
+    beside: tuple[str, ...] = ()  # endings of files that are written beside it
+    hint: str = ""  # what such a file must be, for one that cannot be read
+    code: tuple[str, str] = ("import sdcmap", 'data = sdcmap.read("{file}").frame()')  # how a data user reads it
+
+    @property
+    def released(self) -> str:
+        """The name of the format that a release of such a file is written in."""
+        return self.released_as or self.name
+
+
+def _read_stat(form: str, path: Path, missing: tuple[str, ...]) -> Raw:
+    from sdcmap.files.stat import read_apart
+
+    return read_apart(path, form)
+
+
+def _write_stat(form: str, data: Microdata, path: Path) -> None:
+    from sdcmap.files.stat import write_statfile
+
+    write_statfile(data, path, form)
+
+
+def _stat_cells(form: str, path: Path) -> int:
+    from sdcmap.files.stat import stat_cells
+
+    return stat_cells(path, form)
+
+
+POLARS, PYREADSTAT = "import polars as pl", "import pyreadstat"
+FORMATS = (
+    Format(
+        "csv", "CSV", (".csv",), plain.read_csv, plain.write_csv, read_typed=plain.read_typed_csv,
+        hint="A CSV file is UTF-8, with a header and as many fields in each row.",
+        code=(POLARS, 'data = pl.read_csv("{file}", infer_schema_length=None)'),
+    ),
+    Format(
+        "parquet", "Parquet", (".parquet", ".pq"), plain.read_parquet, plain.write_parquet, packed=True,
+        cells=plain.parquet_cells, scan=plain.scan_parquet, code=(POLARS, 'data = pl.read_parquet("{file}")'),
+    ),
+    Format(
+        "sav", "SPSS", (".sav", ".zsav"), partial(_read_stat, "sav"), partial(_write_stat, "sav"), labels=True,
+        packed=True, cells=partial(_stat_cells, "sav"),
+        code=(PYREADSTAT, 'data, facts = pyreadstat.read_sav("{file}", output_format="polars")'),
+    ),
+    Format(
+        "dta", "Stata", (".dta",), partial(_read_stat, "dta"), partial(_write_stat, "dta"), labels=True, packed=True,
+        cells=partial(_stat_cells, "dta"),
+        code=(PYREADSTAT, 'data, facts = pyreadstat.read_dta("{file}", output_format="polars")'),
+    ),
+    Format(
+        "sas7bdat", "SAS", (".sas7bdat",), partial(_read_stat, "sas7bdat"), released_as="xpt", labels=True, packed=True,
+        cells=partial(_stat_cells, "sas7bdat"),
+    ),
+    Format(
+        "xpt", "SAS", (".xpt", ".xport"), partial(_read_stat, "xpt"), partial(_write_stat, "xpt"), labels=True,
+        packed=True, cells=partial(_stat_cells, "xpt"), beside=(".sas",),
+        code=(PYREADSTAT, 'data, facts = pyreadstat.read_xport("{file}", output_format="polars")'),
+    ),
+)  # fmt: skip
+
+
+def endings() -> tuple[str, ...]:
+    """The endings of all files that can be read."""
+    return tuple(ending for form in FORMATS for ending in form.endings)
+
+
+def words() -> str:
+    """The formats as people call them, such as "CSV, Parquet or SAS"."""
+    names = list(dict.fromkeys(form.words for form in FORMATS))
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def is_data_file(name: str | Path) -> bool:
+    """Whether a name ends as one of the formats does."""
+    return Path(name).suffix.lower() in endings()
+
+
+def format_of(path: Path) -> Format:
+    """The format that the name's ending tells."""
+    ending = path.suffix.lower()
+    for form in FORMATS:
+        if ending in form.endings:
+            return form
+    listed = ", ".join(form.endings[0] for form in FORMATS)
+    raise SchemaError(f"{path.name}: the file's ending must be one of {listed}.")
+
+
+def format_named(name: str) -> Format:
+    """The format of this name, as a schema has it."""
+    return next(form for form in FORMATS if form.name == name)

@@ -6,17 +6,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from sdcmap.core.value import Value
-from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
+from sdcmap.data.readable import Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
 from sdcmap.errors import MissingExtra, PlanError, SchemaError, did_you_mean
-from sdcmap.files.formats import STAT_FORMATS, format_of
-from sdcmap.files.stat import coded_frame, read_apart, split_missing
+from sdcmap.files.formats import format_of
+from sdcmap.files.stat import coded_frame, split_missing
+from sdcmap.kernels.arrays import Array
 
 ORDINAL_LEVELS = 50  # a whole-number key with at most so many distinct values is read as ordinal
 Names = str | Sequence[str]
@@ -58,7 +59,7 @@ _ROLE_OF = {
 
 
 def read(
-    source: Any, *, keys: Names = (), numeric: Names = (), sensitive: Names = (), identifiers: Names = (),
+    source: Readable, *, keys: Names = (), numeric: Names = (), sensitive: Names = (), identifiers: Names = (),
     weight: Names | None = None, household: Names | None = None, stratum: Names | None = None, other: Names = (),
     kinds: Mapping[str, str] | None = None, missing: Names = (),
 ) -> Microdata:  # fmt: skip
@@ -142,13 +143,13 @@ def encode(raw: pl.Series, fact: Variable, kind: str | None) -> tuple[Variable, 
     if kind == "numeric":
         return variable, Column(_float64(clean), None, reasons if codes else None)
     if isinstance(dtype, pl.Enum):
-        levels, found = dtype.categories.rename(raw.name), clean.to_physical()
+        levels, codes_of_rows = dtype.categories.rename(raw.name), clean.to_physical()
     else:
         clean = clean.cast(pl.String) if dtype == pl.Categorical else clean
         levels = clean.drop_nulls().unique().sort()
-        found = clean.replace_strict(levels, np.arange(len(levels)), return_dtype=pl.UInt32)
-    values = found.cast(pl.UInt32).fill_null(len(levels)).to_numpy()
-    if found.null_count():
+        codes_of_rows = clean.replace_strict(levels, np.arange(len(levels)), return_dtype=pl.UInt32)
+    values = codes_of_rows.cast(pl.UInt32).fill_null(len(levels)).to_numpy()
+    if codes_of_rows.null_count():
         levels = levels.extend_constant(None, 1 + len(codes))
         values = values + reasons
     return variable, Column(values.astype(smallest_unsigned(len(levels))), levels)
@@ -217,7 +218,7 @@ def _roles(columns: Sequence[str], stated: Mapping[str, Names], numeric: Names) 
     return roles, amounts
 
 
-def _frame_of(source: Any, missing: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, Variable], str]:
+def _frame_of(source: Readable, missing: tuple[str, ...]) -> tuple[pl.DataFrame, Mapping[str, Variable], str]:
     """The raw frame, what the file says of its variables, and the format a release is written in."""
     if isinstance(source, Microdata):
         return coded_frame(source), {v.name: v for v in source.schema.variables}, source.schema.format
@@ -233,7 +234,7 @@ def _frame_of(source: Any, missing: tuple[str, ...]) -> tuple[pl.DataFrame, dict
     return frame, {}, "parquet"
 
 
-def _frame_of_file(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, Variable], str]:
+def _frame_of_file(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, Mapping[str, Variable], str]:
     if path.is_dir():
         raise SchemaError(f"{path} is a folder, and a file is needed.")
     form = format_of(path)
@@ -242,25 +243,12 @@ def _frame_of_file(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, 
     if path.stat().st_size == 0:
         raise SchemaError(f"{path.name} is empty (0 bytes).")
     try:
-        if form in STAT_FORMATS:
-            return *read_apart(path), "xpt" if form == "sas7bdat" else form
-        return (pl.read_parquet(path) if form == "parquet" else _read_csv(path, missing)), {}, form
+        return *form.read(path, missing), form.released
     except SchemaError:
         raise
     except (Exception, pl.exceptions.PanicException) as error:  # its message may quote the file: only its type is told
-        hint = " A CSV file is UTF-8, with a header and as many fields in each row." if form == "csv" else ""
-        raise SchemaError(f"{path.name} cannot be read as {form} ({type(error).__name__}).{hint}") from None
-
-
-def _read_csv(path: Path, missing: tuple[str, ...]) -> pl.DataFrame:
-    """A CSV file; a column with codes such as 007 stays text, so that it is written back as it was."""
-    header = pl.read_csv(path, has_header=False, n_rows=1, infer_schema=False).row(0)
-    twice = [str(place) for place, name in enumerate(header, 1) if header.count(name) > 1]
-    if twice:  # the first line of a file without a header is data, so names are not quoted
-        raise SchemaError(f"{path.name} has two columns of one name: columns {', '.join(twice)}.")
-    padded = pl.scan_csv(path, infer_schema=False).select(pl.all().str.contains(r"^[+-]?0\d").any()).collect()
-    texts = {name: pl.String for name, found in zip(padded.columns, padded.row(0), strict=True) if found}
-    return pl.read_csv(path, infer_schema_length=None, null_values=list(missing) or None, schema_overrides=texts)
+        hint = f" {form.hint}" if form.hint else ""
+        raise SchemaError(f"{path.name} cannot be read as {form.name} ({type(error).__name__}).{hint}") from None
 
 
 def _names(names: Names) -> tuple[str, ...]:

@@ -12,16 +12,17 @@ import sys
 from pathlib import Path
 
 from sdcmap.errors import SchemaError, SdcmapError
+from sdcmap.files.formats import format_of
+from sdcmap.files.reading import read
 
 ROOM = 2 << 30  # bytes of address space that the interpreter and its libraries take
 PATIENCE = 300  # seconds
-PACKED = (".parquet", ".pq", ".sav", ".zsav", ".dta", ".sas7bdat", ".xpt", ".xport")
 TOO_LARGE, UNREADABLE = 3, 4
 
 
 def check_decoded(path: Path, limit: int) -> None:
     """SchemaError where the decoded file needs more than `limit` bytes or cannot be read; text is as long as it is."""
-    if path.suffix.lower() not in PACKED:
+    if not format_of(path).packed:
         return
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "NUMBA")} | {"POLARS_MAX_THREADS": "1"}
     command = [sys.executable, "-m", "sdcmap.files.weighing", str(path), str(limit)]
@@ -39,27 +40,13 @@ def check_decoded(path: Path, limit: int) -> None:
 
 def cells_of(path: Path) -> int:
     """Rows times columns, as the header states them (0: it does not)."""
-    if path.suffix.lower() in (".parquet", ".pq"):
-        import polars as pl
-
-        scan = pl.scan_parquet(path)
-        return int(scan.select(pl.len()).collect().item()) * len(scan.collect_schema())
-    import pyreadstat
-
-    name = path.suffix.lower().lstrip(".")
-    reader = {"zsav": "sav", "xpt": "xport"}.get(name, name)
-    facts = getattr(pyreadstat, f"read_{reader}")(path, metadataonly=True)[1]
-    return max(facts.number_rows or 0, 0) * max(facts.number_columns or 0, 0)
+    count = format_of(path).cells
+    return 0 if count is None else count(path)
 
 
 def _main(path: Path, limit: int) -> int:
     """Runs in the process of its own."""
-    import resource
-
-    from sdcmap.files.reading import read
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (limit + ROOM, limit + ROOM))
+    _limit(limit + ROOM)
     try:
         if 8 * cells_of(path) > limit:
             return TOO_LARGE
@@ -75,6 +62,16 @@ def _main(path: Path, limit: int) -> int:
         print(f"{path.name} cannot be read ({type(error).__name__}).")
         return UNREADABLE
     return 0
+
+
+def _limit(size: int) -> None:
+    """Bound the address space where the system can; elsewhere the counts alone are looked at."""
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
 if __name__ == "__main__":

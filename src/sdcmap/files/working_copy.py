@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import SdcmapError, StudyDamaged
+from sdcmap.kernels.arrays import Array
 
 ALIGN = 64  # bytes: where a column may begin
 
@@ -74,7 +75,7 @@ def _write_parts(
         "rows": rows, "format": schema.format, "columns": places,
         "variables": [asdict(variable) for variable in schema.variables],
     }  # fmt: skip
-    kept = {name: pl.Series([found]) for name, found in levels.items() if found is not None}
+    kept = {name: pl.Series([categories]) for name, categories in levels.items() if categories is not None}
     path = folder / "schema.arrow.part"
     path.touch(mode=0o600)
     content = BytesIO()

@@ -1,33 +1,69 @@
 """Room for arrays with a number for each record: in memory, or in a file without a name where memory is limited.
 
 The file is mapped: the system reads and writes its pages as they are needed, takes them away when memory is short, and
-forgets the file when the array is gone. Results are the same.
+forgets the file when the array is gone. Results are the same. A limit holds in its own `with` block and thread.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 PARTS = 64  # an array above this part of the limit goes to a file
 
-_limit: list[tuple[int, Path]] = []  # bytes of memory that this process may use, and where its files may lie
+
+@dataclass(frozen=True)
+class Limit:
+    """Bytes of memory that may be used, and the folder where files may lie."""
+
+    size: int
+    folder: Path
 
 
-def limit_memory(size: int, folder: Path) -> None:
-    """From now on keep large arrays of this process in files below `folder`; 0: no limit."""
-    _limit[:] = [(size, folder)] if size else []
+_LIMIT: ContextVar[Limit | None] = ContextVar("sdcmap memory limit", default=None)
+
+
+@contextmanager
+def room_limited(size: int, folder: Path) -> Iterator[None]:
+    """In this block, and in this thread alone, keep large arrays in files below `folder`; size 0: no limit."""
+    before = _LIMIT.set(Limit(size, folder) if size else None)
+    try:
+        yield
+    finally:
+        _LIMIT.reset(before)
+
+
+def under_this_limit(task: Callable[Given, Result]) -> Callable[Given, Result]:
+    """`task` under the limit that holds here, whichever thread of this process runs it."""
+    limit = _LIMIT.get()
+
+    def run(*given: Given.args, **named: Given.kwargs) -> Result:
+        before = _LIMIT.set(limit)
+        try:
+            return task(*given, **named)
+        finally:
+            _LIMIT.reset(before)
+
+    return run
 
 
 def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """As `numpy.empty`, in a file where the array is large for the memory there is."""
+    limit = _LIMIT.get()
     count = shape if isinstance(shape, int) else int(np.prod(shape))
-    if not _limit or count * np.dtype(dtype).itemsize <= _limit[0][0] // PARTS:
+    if limit is None or count * np.dtype(dtype).itemsize <= limit.size // PARTS:
         return np.empty(shape, dtype)
-    with tempfile.TemporaryFile(dir=_limit[0][1]) as file:
+    with tempfile.TemporaryFile(dir=limit.folder) as file:
         return np.memmap(file, dtype, "w+", shape=shape)

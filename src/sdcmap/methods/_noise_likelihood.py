@@ -9,12 +9,12 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from sdcmap.core.likelihood import IMPOSSIBLE, Field, Normal, joined
-from sdcmap.data.microdata import Array
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.kernels.masking.noise import shrinkage, spreads, whitening, whole_bounds
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.methods._additive_noise import Added
+from sdcmap.methods._noise_options import NoiseOptions
 
 LEAST = 1e-12  # the variance, as a share, that stands for none
 CHANCE_ZERO = 1e-3  # noise that brings a value to zero was rounded: to this share of its standard deviation
@@ -24,7 +24,7 @@ Whitened = Callable[[Array, Array, float, Array], tuple[Field, ...]]
 
 
 @dataclass(frozen=True)
-class Cut:
+class CensoredNormal:
     """released = known + N(0, sd^2), cut at the bounds; above `above` the noise has `sd_above`.
 
     A released bound only says "beyond". `zero` is the known value that stands for a kept zero: it is released as 0 and
@@ -45,28 +45,28 @@ class Cut:
         larger = np.zeros(known.shape, dtype=bool) if self.above is None else known > self.above
         sd = np.where(larger, self.sd_above, self.sd)
         inside: Array = -0.5 * ((released - known) / sd) ** 2 - np.log(sd / self.sd)
-        found = np.zeros_like(inside) if self.ends_alone else inside
+        log_density = np.zeros_like(inside) if self.ends_alone else inside
         if self.zero is not None:
-            found = np.where(released == 0, inside + LOG_PEAK + np.log(self.step / self.sd), found)
+            log_density = np.where(released == 0, inside + LOG_PEAK + np.log(self.step / self.sd), log_density)
         if self.lower is not None:
-            found = np.where(released <= self.lower, log_ndtr((self.lower - known) / sd), found)
+            log_density = np.where(released <= self.lower, log_ndtr((self.lower - known) / sd), log_density)
         if self.upper is not None:
-            found = np.where(released >= self.upper, log_ndtr((known - self.upper) / sd), found)
+            log_density = np.where(released >= self.upper, log_ndtr((known - self.upper) / sd), log_density)
         if self.zero is not None:
-            found = np.where(known == self.zero, np.where(released == 0, 0.0, IMPOSSIBLE), found)
-        return found
+            log_density = np.where(known == self.zero, np.where(released == 0, 0.0, IMPOSSIBLE), log_density)
+        return log_density
 
     def inside(self, released: Array) -> Array:
         """True where a released value is neither a bound nor, with kept zeros, a zero."""
-        found = np.ones(released.shape, dtype=bool)
-        found &= True if self.lower is None else released > self.lower
-        found &= True if self.upper is None else released < self.upper
-        found &= True if self.zero is None else released != 0
-        return found
+        is_inside = np.ones(released.shape, dtype=bool)
+        is_inside &= True if self.lower is None else released > self.lower
+        is_inside &= True if self.upper is None else released < self.upper
+        is_inside &= True if self.zero is None else released != 0
+        return is_inside
 
 
 @dataclass(frozen=True, eq=False)
-class Inside:
+class NormalInside:
     """released - known ~ N(0, covariance) over the variables in which a released record is inside its bounds.
 
     known, released : row numbers of the matrices. pattern, whitening : which variables these are, as the number of the
@@ -82,24 +82,24 @@ class Inside:
         rows, columns = known.astype(np.intp), released.astype(np.intp)
         if known.ndim != 2 or known.shape[1] != 1 or released.shape[0] != 1:
             rows, columns = np.broadcast_arrays(rows, columns)
-            found = [
+            densities = [
                 self._outer(np.array([i]), np.array([j]))[0, 0] for i, j in zip(rows.flat, columns.flat, strict=True)
             ]
-            return np.array(found).reshape(rows.shape)
+            return np.array(densities).reshape(rows.shape)
         return self._outer(rows[:, 0], columns[0])
 
     def _outer(self, rows: Array, columns: Array) -> Array:
-        found = np.zeros((len(rows), len(columns)))
+        log_densities = np.zeros((len(rows), len(columns)))
         pattern = self.pattern[columns]
         for number in np.unique(pattern):
             here = np.flatnonzero(pattern == number)
             change = self.whitening[number].T
             a, b = self.known[rows] @ change, self.released[columns[here]] @ change
-            found[:, here] = a @ b.T - 0.5 * (a**2).sum(axis=1)[:, np.newaxis] - 0.5 * (b**2).sum(axis=1)
-        return found
+            log_densities[:, here] = a @ b.T - 0.5 * (a**2).sum(axis=1)[:, np.newaxis] - 0.5 * (b**2).sum(axis=1)
+        return log_densities
 
 
-def by_variable(noise: Added, known: Array, released: Array) -> tuple[Field, ...]:
+def by_variable(noise: NoiseOptions, known: Array, released: Array) -> tuple[Field, ...]:
     """One field for each variable, for independent noise."""
     own, cuts = _cuts(noise, known, released)
     if noise.plain:
@@ -108,7 +108,7 @@ def by_variable(noise: Added, known: Array, released: Array) -> tuple[Field, ...
 
 
 def together(
-    noise: Added, known: Array, released: Array, covariance: Array, complete: Whitened | None = None
+    noise: NoiseOptions, known: Array, released: Array, covariance: Array, complete: Whitened | None = None
 ) -> tuple[Field, ...]:
     """Fields along the directions in which correlated noise is not null, N(0, 1) each.
 
@@ -122,7 +122,7 @@ def together(
     centre = _means(known)
     own, seen = own - centre, released - centre
     mine, theirs, parts = _patterns(own, seen)
-    found = []
+    of_parts = []
     for rows, others, here in parts:
         if complete is not None and len(here) == own.shape[1]:
             fields = complete(own[rows], seen[others], c, rounding)
@@ -130,11 +130,11 @@ def together(
             change = whitening(spread[np.ix_(here, here)]).T
             pairs = zip((own[np.ix_(rows, here)] @ change).T, (seen[np.ix_(others, here)] @ change).T, strict=True)
             fields = tuple(Field(a, b, Normal(1.0)) for a, b in pairs)
-        found.append((rows, others, fields))
-    return joined(mine, theirs, found)
+        of_parts.append((rows, others, fields))
+    return joined(mine, theirs, of_parts)
 
 
-def together_inside(noise: Added, known: Array, released: Array, covariance: Array) -> tuple[Field, ...]:
+def together_inside(noise: NoiseOptions, known: Array, released: Array, covariance: Array) -> tuple[Field, ...]:
     """The same where noise was cut at bounds or zeros were kept: all variables together where a released record is inside
     its bounds, and one field for each variable that says what a bound or a zero tells."""
     own, cuts = _cuts(noise, known, released)
@@ -146,20 +146,20 @@ def together_inside(noise: Added, known: Array, released: Array, covariance: Arr
         inside[:, j] = cut.inside(released[:, j])
     centre = _means(known)
     mine, theirs, parts = _patterns(known, released)
-    found = []
+    of_parts = []
     for rows, others, here in parts:
         live = np.zeros((len(others), len(spread)), dtype=bool)
         live[:, here] = inside[np.ix_(others, here)]
         sets, pattern = np.unique(live, axis=0, return_inverse=True)
-        matrices = tuple(_whitening_of(spread, one) for one in sets)
+        matrices = tuple(_whitening_of(spread, variables) for variables in sets)
         a, b = np.nan_to_num(own[rows] - centre), np.nan_to_num(released[others] - centre)
         numbers = np.arange(len(rows), dtype=float), np.arange(len(others), dtype=float)
         ends = (Field(own[rows, j], released[others, j], replace(cuts[j], ends_alone=True)) for j in here if j in cuts)
-        found.append((rows, others, (Field(*numbers, Inside(a, b, pattern.ravel(), matrices)), *ends)))
-    return joined(mine, theirs, found)
+        of_parts.append((rows, others, (Field(*numbers, NormalInside(a, b, pattern.ravel(), matrices)), *ends)))
+    return joined(mine, theirs, of_parts)
 
 
-def moved(noise: Added, known: Array, released: Array) -> tuple[Array, Array, float]:
+def moved(noise: NoiseOptions, known: Array, released: Array) -> tuple[Array, Array, float]:
     """c x + (1 - c) mu of the known file, its shift (1 - c) mu, and c: a snooper redoes the rescaling.
 
     mu is the mean of the masked file, which the released file has too; where bounds or zeros moved that mean, the known
@@ -178,7 +178,7 @@ def rounding_step(values: Array) -> float:
     return 0.0 if power is None else 10.0**power
 
 
-def covariance_before(noise: Added, known: Array, released: Array) -> Array:
+def covariance_before(noise: NoiseOptions, known: Array, released: Array) -> Array:
     """The covariance matrix of the file before masking, as a snooper has it, or Undefined where he has none.
 
     Who knows every record takes theirs. Who knows some, or a file of his own, takes the released file's with the noise
@@ -193,14 +193,14 @@ def covariance_before(noise: Added, known: Array, released: Array) -> Array:
     return np.atleast_2d(np.cov(complete, rowvar=False)) / grown
 
 
-def _cuts(noise: Added, known: Array, released: Array) -> tuple[Array, dict[int, Cut]]:
+def _cuts(noise: NoiseOptions, known: Array, released: Array) -> tuple[Array, dict[int, CensoredNormal]]:
     """The known values where the noise was added, and the noise of each variable that is not constant.
 
     A constant variable has no noise and tells no record apart.
     """
     own, shift, c = moved(noise, known, released)
     lower, upper = whole_bounds(noise.lower, noise.upper) if noise.integers else (noise.lower, noise.upper)
-    found = {}
+    cuts = {}
     for j in range(known.shape[1]):
         spread = _spread_before(noise, known[:, j], released[:, j])
         if not spread > 0:
@@ -211,11 +211,11 @@ def _cuts(noise: Added, known: Array, released: Array) -> tuple[Array, dict[int,
             for share in (noise.variance, noise.variance_above)
         )
         zero = float(shift[j]) if noise.keep_zeros else None
-        found[j] = Cut(sd, lower, upper, zero, step or CHANCE_ZERO * sd, noise.above, high)
-    return own, found
+        cuts[j] = CensoredNormal(sd, lower, upper, zero, step or CHANCE_ZERO * sd, noise.above, high)
+    return own, cuts
 
 
-def _spread_before(noise: Added, known: Array, released: Array) -> float:
+def _spread_before(noise: NoiseOptions, known: Array, released: Array) -> float:
     """The same of one variable, as a standard deviation; 0 where there is none."""
     everyone = len(known) == len(released)
     values = known if everyone else released
@@ -240,12 +240,12 @@ def _whitening_of(covariance: Array, live: Array) -> Array:
     """The matrix that whitens the variables `live` and leaves the others out."""
     here = np.flatnonzero(live)
     part = whitening(covariance[np.ix_(here, here)])
-    found = np.zeros((len(part), len(covariance)))
-    found[:, here] = part
-    return found
+    matrix = np.zeros((len(part), len(covariance)))
+    matrix[:, here] = part
+    return matrix
 
 
 def _means(x: Array) -> Array:
     present = ~np.isnan(x)
-    found: Array = np.where(present, x, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
-    return found
+    means: Array = np.where(present, x, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+    return means

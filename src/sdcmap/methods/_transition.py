@@ -14,8 +14,9 @@ from numpy.random import Generator
 from sdcmap.core.likelihood import Field, Transition
 from sdcmap.core.method import Method
 from sdcmap.data.cells import cells, common_codes, stacked
-from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.errors import SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.transitions import changed, corrected_table
 from sdcmap.kernels.tables.coding import compress, mixed_radix
 
@@ -93,22 +94,22 @@ class TransitionMethod(Method):
             raise Undefined(f"the table of {', '.join(map(repr, names))} has more than {MOST_CELLS:,} cells.")
         cell = mixed_radix([released.codes(name) for name in names], shape)[0]
         weights = released.weights if weighted else np.ones(len(released))
-        found = {"released": np.zeros(shape), "corrected": np.zeros(shape)}
+        tables = {"released": np.zeros(shape), "corrected": np.zeros(shape)}
         for rows in self._strata(released):
             table = np.bincount(cell[rows], weights[rows], minlength=math.prod(shape)).reshape(shape)
             matrices = [
                 self._matrix(n, c.take(rows)) if n in self.on else None for n, c in zip(names, columns, strict=True)
             ]
-            try:
-                found["corrected"] += corrected_table(table, matrices)
-            except np.linalg.LinAlgError:
-                raise Undefined("a transition matrix has no inverse, so no table can be corrected.") from None
-            found["released"] += table
+            estimate = corrected_table(table, matrices)
+            if estimate is None:
+                raise Undefined("a transition matrix has no inverse, so no table can be corrected.")
+            tables["corrected"] += estimate
+            tables["released"] += table
         places = [axis.ravel() for axis in np.indices(shape)]
         categories = [
             c.levels.gather(p).alias(n) for n, c, p in zip(names, columns, places, strict=True) if c.levels is not None
         ]
-        return pl.DataFrame([*categories, *(pl.Series(name, table.ravel()) for name, table in found.items())])
+        return pl.DataFrame([*categories, *(pl.Series(name, table.ravel()) for name, table in tables.items())])
 
     def _strata(self, data: Microdata) -> list[Array]:
         if not self.within:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
 from sdcmap.core.likelihood import Field
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import Schema
 from sdcmap.errors import Undefined
+from sdcmap.methods.noise import Noise
+from sdcmap.methods.pram import PRAM
+from sdcmap.methods.rank_swap import RankSwap
+from sdcmap.methods.suppress import MOST_TRIED, Suppress
+
+
+def in_turn(steps: Sequence[Method]) -> Method:
+    """One method that applies the steps: a chain of them, or the only one itself."""
+    return steps[0] if len(steps) == 1 else Chain(tuple(steps))
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,16 @@ class Chain(Method):
     """
 
     methods: tuple[Method, ...]
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        if not (roles.keys and roles.numbers):
+            return {}
+        keys, numbers = roles.keys, roles.numbers
+        return {
+            "Suppress 2 then Noise .05": cls((Suppress(keys[:MOST_TRIED], 2), Noise(numbers, 0.05))),
+            "PRAM .9 then RankSwap .05": cls((PRAM(keys, 0.9, alpha=1.0), RankSwap(numbers, 0.05))),
+        }
 
     def problems(self) -> Iterator[str]:
         if not self.methods:
@@ -62,6 +82,10 @@ class Chain(Method):
     @property
     def distorted(self) -> str:  # type: ignore[override]
         return "; then ".join(f"{type(step).__name__}: {step.distorted}" for step in self.methods)
+
+    @property
+    def steps(self) -> tuple[Method, ...]:
+        return tuple(leaf for step in self.methods for leaf in step.steps)
 
     @property
     def masked_names(self) -> tuple[str, ...]:

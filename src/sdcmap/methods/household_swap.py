@@ -9,11 +9,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.households import met_cells, moving_pairs
 from sdcmap.methods.swap import Households, households_of, varies_within
 
@@ -85,6 +87,13 @@ class HouseholdSwap(Method):
     same_size: bool = True
     partial: bool = False
 
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        """Over the strata of the survey, the one geography that roles tell."""
+        places = roles.data.schema.of_role("stratum")
+        rates = (0.05, 0.2) if roles.data.household is not None and places else ()
+        return {f"{cls.__name__} {strength(rate)}": cls(places, rate, k=0, partial=True) for rate in rates}
+
     def problems(self) -> Iterator[str]:
         if not self.on:
             yield ".on must name at least one variable."
@@ -138,25 +147,25 @@ class HouseholdSwap(Method):
         if self.rate and wanted == 0:
             raise Infeasible(f"a rate of {self.rate:g} of {count} households is no pair at all.")
         used, stuck = np.zeros((2, count), dtype=np.bool_)
-        found: list[tuple[Array, Array]] = []
+        pairs: list[tuple[Array, Array]] = []
         for level in range(len(self.on) if self.k else 0):
             fewest = data.view(household_counts, (household, *self.on[: level + 1], *self._risk_table(data)))
             visit = rng.permutation(np.flatnonzero((fewest < self.k) & ~used))
-            found += self._at_level(data, level, units, visit, len(visit), used, rng)
+            pairs += self._at_level(data, level, units, visit, len(visit), used, rng)
             stuck[visit] |= ~used[visit]
-        missing = wanted - sum(len(pair[0]) for pair in found)
+        missing = wanted - sum(len(pair[0]) for pair in pairs)
         if missing > 0:
             table = (household, *self.on, *self._risk_table(data))
             visit = np.argsort(rng.standard_exponential(count) * data.view(household_counts, table))
-            found += self._at_level(data, len(self.on) - 1, units, visit[~used[visit]], missing, used, rng)
-            missing = wanted - sum(len(pair[0]) for pair in found)
+            pairs += self._at_level(data, len(self.on) - 1, units, visit[~used[visit]], missing, used, rng)
+            missing = wanted - sum(len(pair[0]) for pair in pairs)
         if stuck.any() and not self.partial:
             alone = f"{int(stuck.sum())} households at risk have no partner in another area"
             raise Infeasible(f"{alone}; widen `similar`, or set partial = true.")
         if missing > 0 and not self.partial:
             raise Infeasible(f"{wanted - missing} pairs of the {wanted} that the rate asks for can be made.")
         nobody = np.empty(0, dtype=np.int64)
-        pairs = [*found, (nobody, nobody)]
+        pairs = [*pairs, (nobody, nobody)]
         return np.concatenate([first for first, _ in pairs]), np.concatenate([second for _, second in pairs])
 
     def _at_level(
@@ -165,13 +174,13 @@ class HouseholdSwap(Method):
         """Pairs across the areas of one level: profile after profile, near partners before far ones."""
         household = str(data.household)
         area = data.view(household_codes, (household, *self.on[: level + 1]))
-        found: list[tuple[Array, Array]] = []
+        pairs: list[tuple[Array, Array]] = []
         for profile in self.similar or ((),):
             alike = [np.diff(units.start)] if self.same_size else []
             alike += [data.view(household_codes, (household, *profile))] if profile else []
             near = [data.view(household_codes, (household, *self.on[:level]))] if level else []
             for scope in [near, []] if near else [[]]:
-                left = wanted - sum(len(pair[0]) for pair in found)
+                left = wanted - sum(len(pair[0]) for pair in pairs)
                 visit = visit[~used[visit]]
-                found.append(moving_pairs(visit, [*alike, *scope], area, used, left, rng))
-        return found
+                pairs.append(moving_pairs(visit, [*alike, *scope], area, used, left, rng))
+        return pairs

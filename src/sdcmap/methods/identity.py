@@ -23,6 +23,7 @@ class Identity(Method):
     'Identity'
     """
 
+    in_every_plan: ClassVar[bool] = True
     random: ClassVar[bool] = False
     kept: ClassVar[str] = "everything"
     distorted: ClassVar[str] = "nothing"

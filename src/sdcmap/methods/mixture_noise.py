@@ -11,13 +11,15 @@ from numpy.random import Generator
 
 from sdcmap.core.added_noise import AddedNoise
 from sdcmap.core.likelihood import Field, Mixture
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Positive, Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import centres, draw_mixture, draw_vectors, vector_centres
 from sdcmap.kernels.masking.noise import covariance_root, unmixing
-from sdcmap.methods._additive_noise import Added, noise_shape
 from sdcmap.methods._noise_likelihood import LEAST, covariance_before, together, together_inside
+from sdcmap.methods._noise_options import NoiseOptions, noise_shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,18 +38,18 @@ class VectorMixture:
         for share, centre, variance in zip(self.shares, self.centres, self.variances, strict=True):
             distance = _square_distance((a + centre) / np.sqrt(variance), b / np.sqrt(variance))
             parts.append(np.log(share) - 0.5 * np.log(variance).sum() - 0.5 * distance)
-        found: Array = np.logaddexp.reduce(parts)
-        return found
+        density: Array = np.logaddexp.reduce(parts)
+        return density
 
 
 def _square_distance(a: Array, b: Array) -> Array:
     """|a - b|^2 along the last axis; of all rows against all without an array of their differences."""
     if a.ndim == 3 and a.shape[1] == 1 and b.shape[0] == 1:
         rows, columns = a[:, 0], b[0]
-        found: Array = (rows**2).sum(axis=1)[:, np.newaxis] + (columns**2).sum(axis=1) - 2 * rows @ columns.T
+        distances: Array = (rows**2).sum(axis=1)[:, np.newaxis] + (columns**2).sum(axis=1) - 2 * rows @ columns.T
     else:
-        found = ((a - b) ** 2).sum(axis=-1)
-    return found
+        distances = ((a - b) ** 2).sum(axis=-1)
+    return distances
 
 
 @dataclass(frozen=True)
@@ -106,11 +108,16 @@ class MixtureNoise(Method):
     lower: float | None = None
     upper: float | None = None
 
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        strengths = (0.05, 0.2) if len(roles.numbers) > 1 else ()
+        return {f"{cls.__name__} {strength(variance)}": cls(roles.numbers, variance) for variance in strengths}
+
     def problems(self) -> Iterator[str]:
         count = self.components
         if not self.on:
             yield ".on must name at least one variable."
-        yield from self._added.problems()
+        yield from self._options.problems()
         if self.shares and (len(self.shares) != count or abs(sum(self.shares) - 1) > 1e-9):
             yield f".shares must be {count} numbers, one a component, that add up to 1."
         if isinstance(self.sigma2, tuple) and len(self.sigma2) != count:
@@ -126,11 +133,11 @@ class MixtureNoise(Method):
 
     @property
     def kept(self) -> str:  # type: ignore[override]
-        return self._added.kept(correlated=True)
+        return self._options.kept(correlated=True)
 
     @property
     def distorted(self) -> str:  # type: ignore[override]
-        return self._added.distorted(correlated=True)
+        return self._options.distorted(correlated=True)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         weights, theta, variances = self._mixture()
@@ -139,17 +146,17 @@ class MixtureNoise(Method):
         else:
             w = draw_mixture((len(data), len(self.on)), weights, theta, variances, rng)
         root = data.view(noise_shape(self.root), self.on)
-        return self._added.masked(data, self.on, root @ w.T)  # YWC appendix, Z = X + sqrt(d) Y, y = Sigma^(1/2) w
+        return self._options.masked(data, self.on, root @ w.T)  # YWC appendix, Z = X + sqrt(d) Y, y = Sigma^(1/2) w
 
     def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
         names = self.known_names(known)
         x, y = known.matrix(names), released.matrix(names)
-        covariance = covariance_before(self._added, x, y)
-        if not self._added.plain:
-            return together_inside(self._added, x, y, covariance)
+        covariance = covariance_before(self._options, x, y)
+        if not self._options.plain:
+            return together_inside(self._options, x, y, covariance)
         undo, live = unmixing(covariance_root(covariance, self.root))
         if len(live) == 0 or names != self.on:
-            return together(self._added, x, y, covariance)
+            return together(self._options, x, y, covariance)
         weights, theta, variances = self._mixture()
 
         def complete(own: Array, seen: Array, c: float, rounding: Array) -> tuple[Field, ...]:
@@ -164,7 +171,7 @@ class MixtureNoise(Method):
             mixtures = (Mixture(tuple(weights.tolist()), tuple(theta.tolist()), tuple(sd)) for sd in sds.tolist())
             return tuple(Field(own, seen, density) for own, seen, density in zip(a.T, b.T, mixtures, strict=True))
 
-        return together(self._added, x, y, covariance, complete)
+        return together(self._options, x, y, covariance, complete)
 
     def _mixture(self) -> tuple[Array, Array, Array]:
         """Weights, centres (a number each, or a row when joint) and variances of the components of w."""
@@ -177,8 +184,8 @@ class MixtureNoise(Method):
         return weights, centres(relative, weights, variances), variances
 
     def added_noise(self) -> AddedNoise:
-        return self._added.to_take_off(self.on, self.within, correlated=True, normal=False)
+        return self._options.to_take_off(self.on, self.within, correlated=True, normal=False)
 
     @property
-    def _added(self) -> Added:
-        return Added(self.variance, self.rescale, self.keep_zeros, self.lower, self.upper, self.integers)
+    def _options(self) -> NoiseOptions:
+        return NoiseOptions(self.variance, self.rescale, self.keep_zeros, self.lower, self.upper, self.integers)

@@ -11,17 +11,19 @@ from numpy.random import Generator
 from scipy.special import log_ndtr
 
 from sdcmap.core.likelihood import IMPOSSIBLE, Field
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.methods._noise_likelihood import LEAST, rounding_step
 
 
 def lognormal_factors(shape: tuple[int, ...], variance: float, rng: Generator) -> Array:
     """u with E u = 1 and Var u = variance: log u ~ N(-t/2, t), t = log(1 + variance)."""
     t = np.log1p(variance)
-    found: Array = np.exp(np.sqrt(t) * rng.standard_normal(shape) - t / 2)
-    return found
+    factors: Array = np.exp(np.sqrt(t) * rng.standard_normal(shape) - t / 2)
+    return factors
 
 
 def cut_normal_factors(shape: tuple[int, ...], variance: float, rng: Generator) -> Array:
@@ -58,11 +60,13 @@ class Multiplied:
         else:
             sd = np.sqrt(self.variance + rounding / safe**2)
             error = size_released / safe - 1
-        found: Array = -0.5 * (error / sd) ** 2 - np.log(sd / np.sqrt(self.variance))
-        found = found if self.log else found + np.log(size_released / safe)  # as a density of log y too
-        found = np.where(released == 0, log_ndtr(error / sd), found)
-        found = np.where(np.sign(known) * np.sign(released) < 0, IMPOSSIBLE, found)
-        return np.where(known == 0, np.where(released == 0, 0.0, IMPOSSIBLE), found)
+        log_density: Array = -0.5 * (error / sd) ** 2 - np.log(sd / np.sqrt(self.variance))
+        log_density = (
+            log_density if self.log else log_density + np.log(size_released / safe)
+        )  # as a density of log y too
+        log_density = np.where(released == 0, log_ndtr(error / sd), log_density)
+        log_density = np.where(np.sign(known) * np.sign(released) < 0, IMPOSSIBLE, log_density)
+        return np.where(known == 0, np.where(released == 0, 0.0, IMPOSSIBLE), log_density)
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,11 @@ class MultiplicativeNoise(Method):
     variance: Annotated[float, Range(0)] = 0.01
     distribution: Literal["lognormal", "normal"] = "lognormal"
     integers: bool = False
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        strengths = (0.01, 0.05) if roles.numbers else ()
+        return {f"{cls.__name__} {strength(variance)}": cls(roles.numbers, variance) for variance in strengths}
 
     def problems(self) -> Iterator[str]:
         if not self.on:

@@ -10,12 +10,13 @@ from numpy.random import Generator
 
 from sdcmap.core.added_noise import AddedNoise
 from sdcmap.core.likelihood import Field
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.masking.noise import normals
-from sdcmap.methods._additive_noise import Added, noise_shape, noise_spread
 from sdcmap.methods._noise_likelihood import by_variable, covariance_before, together, together_inside
+from sdcmap.methods._noise_options import NoiseOptions, noise_shape, noise_spread
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,15 @@ class Noise(Method):
     keep_zeros: bool = False
     integers: bool = False
 
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        strengths = (0.05, 0.2, 0.5) if roles.numbers else ()
+        return {f"{cls.__name__} {strength(variance)}": cls(roles.numbers, variance) for variance in strengths}
+
     def problems(self) -> Iterator[str]:
         if not self.on:
             yield ".on must name at least one variable."
-        yield from self._added.problems()
+        yield from self._options.problems()
         if (self.above is None) != (self.variance_above is None):
             yield ".above and .variance_above go together."
         if self.rescale and self.above is not None:
@@ -84,32 +90,32 @@ class Noise(Method):
 
     @property
     def kept(self) -> str:  # type: ignore[override]
-        return self._added.kept(self.correlated)
+        return self._options.kept(self.correlated)
 
     @property
     def distorted(self) -> str:  # type: ignore[override]
-        return self._added.distorted(self.correlated)
+        return self._options.distorted(self.correlated)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         e = normals(rng, len(data), len(self.on))
         if self.correlated:
-            return self._added.masked(data, self.on, data.view(noise_shape(self.root), self.on) @ e)  # N(0, Cov X)
-        return self._added.masked(data, self.on, e, data.view(noise_spread, self.on))  # N(0, s_j^2) in variable j
+            return self._options.masked(data, self.on, data.view(noise_shape(self.root), self.on) @ e)  # N(0, Cov X)
+        return self._options.masked(data, self.on, e, data.view(noise_spread, self.on))  # N(0, s_j^2) in variable j
 
     def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
         names = self.known_names(known)
         x, y = known.matrix(names), released.matrix(names)
         if not self.correlated or self.above is not None or len(names) == 1:
-            return by_variable(self._added, x, y)
-        likelihood = together if self._added.plain else together_inside
-        return likelihood(self._added, x, y, covariance_before(self._added, x, y))
+            return by_variable(self._options, x, y)
+        likelihood = together if self._options.plain else together_inside
+        return likelihood(self._options, x, y, covariance_before(self._options, x, y))
 
     def added_noise(self) -> AddedNoise:
-        return self._added.to_take_off(self.on, self.within, correlated=self.correlated)
+        return self._options.to_take_off(self.on, self.within, correlated=self.correlated)
 
     @property
-    def _added(self) -> Added:
-        return Added(
+    def _options(self) -> NoiseOptions:
+        return NoiseOptions(
             self.variance, self.rescale, self.keep_zeros, self.lower, self.upper, self.integers,
             self.above, self.variance_above or 0.0,
         )  # fmt: skip

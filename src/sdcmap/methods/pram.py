@@ -10,10 +10,12 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from sdcmap.core.method import Trials
 from sdcmap.core.named_files import SHOWN, check_digest, digest_of, is_digest
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array
 from sdcmap.errors import SchemaError
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.transitions import invariant_matrix
 from sdcmap.methods._transition import TransitionMethod
 
@@ -83,6 +85,11 @@ class PRAM(TransitionMethod):
     matrix: str | tuple[tuple[float, ...], ...] = ()
     sha256: str = ""
 
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        stays = (0.9, 0.6) if roles.keys else ()
+        return {f"{cls.__name__} {strength(stay)}": cls(roles.keys, stay, alpha=1.0) for stay in stays}
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.matrix, str) and not self.sha256:
@@ -104,25 +111,25 @@ class PRAM(TransitionMethod):
         if not self.matrix:
             return invariant_matrix(counts, self.stay, self.alpha)
         if isinstance(self.matrix, tuple):
-            found = np.array(self.matrix)
-            if len(found) != len(categories):
-                raise SchemaError(f"the matrix has {len(found)} rows and {name!r} has {len(categories)} categories.")
+            matrix = np.array(self.matrix)
+            if len(matrix) != len(categories):
+                raise SchemaError(f"the matrix has {len(matrix)} rows and {name!r} has {len(categories)} categories.")
         else:
             check_digest(self.matrix, self.sha256)
-            found = _in_order(self.matrix, [str(one) for one in categories], name)
-        shares: Array = found / found.sum(axis=1, keepdims=True)
+            matrix = _in_order(self.matrix, [str(category) for category in categories], name)
+        shares: Array = matrix / matrix.sum(axis=1, keepdims=True)
         return shares
 
 
 def _in_order(path: str, categories: list[str], name: str) -> Array:
     """The matrix of a file for these categories, in this order; none may lead to a category that is not among them."""
     listed, matrix = read_matrix(path)
-    lacking = [one for one in categories if one not in listed]
+    lacking = [category for category in categories if category not in listed]
     if lacking:
         raise SchemaError(f"{path} lacks {len(lacking)} of the {len(categories)} categories of {name!r}.")
-    places = [listed.index(one) for one in categories]
+    places = [listed.index(category) for category in categories]
     others = [place for place in range(len(listed)) if place not in places]
     if (matrix[np.ix_(places, others)] > 0).any():
         raise SchemaError(f"{path} leads to categories that {name!r} does not have.")
-    found: Array = matrix[np.ix_(places, places)]
-    return found
+    ordered: Array = matrix[np.ix_(places, places)]
+    return ordered

@@ -9,11 +9,15 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
+from sdcmap.methods.chain import Chain
+from sdcmap.methods.noise import Noise
 from sdcmap.recordwise.neighbourhood import Unsafe, assess
 
 
@@ -46,6 +50,14 @@ class Protect(Method):
     method: Method
     among: Literal["file", "unsafe"] = "file"
     rounds: Annotated[int, Range(1, 100)] = 1
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        """After noise, more of it for the records that are still unsafe."""
+        if not roles.numbers:
+            return {}
+        more = cls(Unsafe(roles.numbers, scale="standardised"), Noise(roles.numbers, 0.5))
+        return {f"{cls.__name__} after Noise .05": Chain((Noise(roles.numbers, 0.05), more))}
 
     def problems(self) -> Iterator[str]:
         if self.within:
@@ -87,10 +99,10 @@ class Protect(Method):
         for _ in range(self.rounds):
             stream = Stream(rng.bytes(32))
             try:
-                found = assess(original, data, self.rule)
+                assessed = assess(original, data, self.rule)
             except (SchemaError, Undefined) as reason:
                 raise Infeasible(f"who is unsafe cannot be told: {reason}") from None
-            unsafe = found.rows[~found.safe]
+            unsafe = assessed.rows[~assessed.safe]
             if len(unsafe) == 0:
                 break
             data = self._protected(data, unsafe, stream)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from sdcmap.core.method import Trials
+from sdcmap.core.roles import Roles
 from sdcmap.core.value import Positive
-from sdcmap.data.microdata import Array
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.transitions import response_matrix
 from sdcmap.methods._transition import TransitionMethod
 
@@ -38,6 +40,11 @@ class RandomisedResponse(TransitionMethod):
     distorted: ClassVar[str] = "every table of the masked variables, towards equal shares"
 
     epsilon: Positive = 1.0
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        epsilons = (5.0, 3.0) if roles.keys else ()
+        return {f"{cls.__name__} {epsilon:g}": cls(roles.keys, epsilon) for epsilon in epsilons}
 
     def transitions(self, name: str, categories: list[Any], counts: Array) -> Array:
         return response_matrix(len(categories), self.epsilon)

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.likelihood import Below, Field, Window
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.rank_swapping import largest_step, rank_spans, rank_swap
 
 
@@ -48,6 +50,11 @@ class RankSwap(Method):
     on: tuple[str, ...]
     p: Annotated[float | tuple[float, ...], Range(0, 1, "(]")] = 0.05
 
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        strengths = (0.02, 0.05, 0.15) if roles.numbers else ()
+        return {f"{cls.__name__} {strength(p)}": cls(roles.numbers, p) for p in strengths}
+
     def problems(self) -> Iterator[str]:
         if not self.on:
             yield ".on must name at least one variable."
@@ -62,10 +69,10 @@ class RankSwap(Method):
         return zip(self.on, shares, strict=True)
 
     def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
-        found: list[Field] = []
+        fields: list[Field] = []
         for name, p in ((name, p) for name, p in self._windows() if name in known.names):
-            found += _window_fields(known.numbers(name), released.numbers(name), p)
-        return tuple(found)
+            fields += _window_fields(known.numbers(name), released.numbers(name), p)
+        return tuple(fields)
 
 
 def _swapped(x: Array, p: float, name: str, rng: Generator) -> Array:

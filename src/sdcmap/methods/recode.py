@@ -10,14 +10,16 @@ import numpy as np
 import polars as pl
 from numpy.random import Generator
 
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
 from sdcmap.core.named_files import SHOWN, check_digest, digest_of, is_digest
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Positive, Range
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.hierarchy import Hierarchy, number_text
-from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS, Schema
 from sdcmap.errors import Infeasible, SchemaError
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.breaks import (
     WHOLE,
     equal_width,
@@ -28,6 +30,7 @@ from sdcmap.kernels.masking.breaks import (
     short,
     whole_steps,
 )
+from sdcmap.methods.chain import in_turn
 
 WAYS = ("breaks", "bins", "width", "merge", "prefix", "hierarchy")
 OF_NUMBERS = ("breaks", "bins", "width")
@@ -87,6 +90,19 @@ class Recode(Method):
     level: Annotated[int, Range(0)] = 1
     becomes: Literal["label", "midpoint", "mean", "median"] = "label"
     sha256: str = ""
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        bins = (20, 5) if roles.numbers else ()
+        trials: dict[str, Method | str] = {
+            f"{cls.__name__} {count} bins": cls(roles.numbers, bins=count, becomes="mean") for count in bins
+        }
+        for share in (0.01, 0.05):
+            rare = {name: roles.rare(name, share) for name in roles.keys}
+            steps = [cls((name,), merge=(categories,)) for name, categories in rare.items() if len(categories) > 1]
+            if steps:
+                trials[f"{cls.__name__} rare {strength(share)}"] = in_turn(steps)
+        return trials
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -151,10 +167,10 @@ class Recode(Method):
             return _column(place, labels, name)
         if column.levels is None:
             distinct, place = np.unique(column.values, return_inverse=True)
-            texts = [number_text(one) for one in distinct[~np.isnan(distinct)]]
+            texts = [number_text(number) for number in distinct[~np.isnan(distinct)]]
         else:
             null = column.levels.is_null().to_numpy()
-            texts = [str(one) for one in column.levels.drop_nulls().to_list()]
+            texts = [str(level) for level in column.levels.drop_nulls().to_list()]
             place = np.where(null, len(texts), np.cumsum(~null) - 1)[column.values]
         new = self._new_labels(texts, name)
         order = {label: code for code, label in enumerate(dict.fromkeys(new))}
@@ -186,9 +202,9 @@ class Recode(Method):
         breaks = self._breaks(x[known], name)
         place = interval_of(x[known], breaks, self.closed)
         typical = np.full(len(breaks) + 1, np.nan)
-        for one in np.unique(place):
-            values = x[known][place == one]
-            typical[one] = np.median(values) if self.becomes == "median" else values.mean()
+        for interval in np.unique(place):
+            values = x[known][place == interval]
+            typical[interval] = np.median(values) if self.becomes == "median" else values.mean()
         if self.becomes == "midpoint":
             typical[1:-1] = (breaks[:-1] + breaks[1:]) / 2
         released = x.copy()
@@ -204,13 +220,13 @@ class Recode(Method):
             into = {old: new for group, new in zip(self.merge, names, strict=True) for old in group}
             return [into.get(text, text) for text in texts]
         check_digest(self.hierarchy, self.sha256)
-        found = Hierarchy.read(self.hierarchy).at(self.level)
-        lacking = sum(text not in found for text in texts)
+        group_of = Hierarchy.read(self.hierarchy).at(self.level)
+        lacking = sum(text not in group_of for text in texts)
         if lacking:
             raise SchemaError(
                 f"the hierarchy {self.hierarchy} misses {lacking} of the {len(texts)} values of {name!r}."
             )
-        return [found[text] for text in texts]
+        return [group_of[text] for text in texts]
 
 
 def _column(place: Array, labels: list[str], name: str) -> Column:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from numpy.random import Generator
 
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Positive
 from sdcmap.data.amounts import amounts, changed_amounts
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.breaks import randomly_rounded, rounded
+from sdcmap.methods.chain import in_turn
+
+
+def handy(size: float) -> float:
+    """The largest of 1, 2, 5, 10, 20, ... (and .5, .2, .1, ...) that is at most `size`."""
+    power = 10.0 ** math.floor(math.log10(size))
+    return power * next(step for step in (5, 2, 1) if step * power <= size)
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,19 @@ class Round(Method):
     on: tuple[str, ...]
     base: Positive
     unbiased: bool = False
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        """To 1, 2 or 5 times a power of ten, near a share of the standard deviation of each variable."""
+        spreads = {name: spread for name in roles.numbers if (spread := roles.spread(name)) > 0}
+        if not spreads:
+            return {}
+        return {
+            f"{cls.__name__} {strength(share)} sd": in_turn(
+                [cls((name,), handy(share * spread), unbiased=True) for name, spread in spreads.items()]
+            )
+            for share in (0.25, 1.0)
+        }
 
     @property
     def random(self) -> bool:  # type: ignore[override]

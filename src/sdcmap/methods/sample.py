@@ -9,11 +9,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.data.cells import distinct_cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ class Sample(Method):
     rate: Annotated[float | None, Range(0, 1, "(]")] = None
     size: Annotated[int | None, Range(1)] = None
     whole_households: bool = False
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        whole = roles.data.household is not None
+        return {f"{cls.__name__} {strength(rate)}": cls(rate, whole_households=whole) for rate in (0.5, 0.1)}
 
     def problems(self) -> Iterator[str]:
         if (self.rate is None) == (self.size is None):

@@ -9,11 +9,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.method import Method
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.copula import drawn_given, dummies, normal_scores, rank_mapped
 
+MOST_TRIED = 10  # categories of a predictor in a trial
 MOST_CATEGORIES = 200  # of a nominal predictor: each is a column of the regression
 
 
@@ -78,6 +81,12 @@ class Shuffle(Method):
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        others = (name for name in roles.everything if name not in roles.numbers)
+        given = tuple(name for name in others if roles.data.level_count(name) <= MOST_TRIED)
+        return {cls.__name__: cls(roles.numbers, given)} if roles.numbers else {}
 
     def problems(self) -> Iterator[str]:
         if not self.on:

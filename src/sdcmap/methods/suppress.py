@@ -11,12 +11,14 @@ import numpy as np
 import polars as pl
 from numpy.random import Generator
 
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles
 from sdcmap.core.value import Range
 from sdcmap.data.cells import DistinctCells, distinct_cells
-from sdcmap.data.microdata import Array, Column, Microdata, smallest_unsigned
+from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.suppression import (
     Rule,
     blanked,
@@ -28,6 +30,7 @@ from sdcmap.kernels.masking.suppression import (
 )
 
 MOST_KEYS = 60  # bits of a number
+MOST_TRIED = 8  # keys of a trial; with more, nearly every value would be blanked
 ROUNDS = 20  # with missing as a category, blanking for one set of variables may undo another
 
 
@@ -94,6 +97,10 @@ class Suppress(Method):
     alpha: Annotated[float, Range(0, 1)] = 1.0
     linked: tuple[tuple[str, ...], ...] = ()
     unmet: Literal["refuse", "leave"] = "refuse"
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        return {f"{cls.__name__} {k}": cls(roles.keys[:MOST_TRIED], k) for k in ((2, 5) if roles.keys else ())}
 
     def problems(self) -> Iterator[str]:
         if self.missing_is == "a category" and self.risk is not None:
@@ -170,12 +177,12 @@ class Suppress(Method):
         """The same for the table of the `chosen` variables."""
         cells, totals, place = released_cells(codes[:, chosen], sums)
         if self.missing_is == "a category":
-            found, safe = suppress_to_cells(cells, totals[:, 0].astype(np.int64), cheap, self.k)
+            blanked, safe = suppress_to_cells(cells, totals[:, 0].astype(np.int64), cheap, self.k)
         else:
-            found, safe = suppress(cells, totals, cheap, self._rule)
+            blanked, safe = suppress(cells, totals, cheap, self._rule)
         if self.unmet == "leave" and self.missing_is == "a category":
-            found[~safe] |= sum(1 << j for j in cheap)
-        bits = sum((found >> own & 1) << j for own, j in enumerate(chosen))
+            blanked[~safe] |= sum(1 << j for j in cheap)
+        bits = sum((blanked >> own & 1) << j for own, j in enumerate(chosen))
         return np.asarray(bits)[place]
 
     def _verify(self, met: DistinctCells, sums: Array, mask: Array, records: int) -> None:

@@ -11,11 +11,13 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.likelihood import Field
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.data.cells import cells, common_codes
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.swapping import greedy_pairs, matching_pairs, pairs_in_turn
 from sdcmap.kernels.room import empty
 from sdcmap.kernels.tables.coding import compress
@@ -82,13 +84,13 @@ def partner_counts(table: Array, count: Array) -> Array:
 
     Inclusion and exclusion over the sets of columns S: sum over S of (-1)^|S| (records that agree with it in S).
     """
-    found = np.zeros(len(table))
+    partners = np.zeros(len(table))
     columns = range(1, table.shape[1])
     for size in range(table.shape[1]):
         for chosen in combinations(columns, size):
             place, _ = compress([table[:, 0], *(table[:, column] for column in chosen)])
-            found += (-1) ** size * np.bincount(place, weights=count)[place]
-    return found
+            partners += (-1) ** size * np.bincount(place, weights=count)[place]
+    return partners
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +113,8 @@ class SwapDensity:
             differs = differs & (self.table[own, column] != self.table[seen, column])
         chance = self.moved * self.count[seen] / np.maximum(self.partners[own], 1)
         with np.errstate(divide="ignore"):
-            found: Array = np.log(np.where(own == seen, 1 - self.moved, np.where(differs, chance, 0.0)))
-        return found
+            log_chance: Array = np.log(np.where(own == seen, 1 - self.moved, np.where(differs, chance, 0.0)))
+        return log_chance
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,11 @@ class Swap(Method):
     n: Annotated[int, Range(2)] = 3
     risk_on: tuple[str, ...] = ()
     whole_households: bool = False
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        rates = (0.05, 0.25) if roles.keys else ()
+        return {f"{cls.__name__} {strength(rate)}": cls(roles.varied, rate) for rate in rates}
 
     def problems(self) -> Iterator[str]:
         if not self.on:
@@ -240,13 +247,13 @@ class Swap(Method):
         else:
             draw = matching_pairs if self.pairing == "matching" else greedy_pairs
             first, second = draw(wanted, must_differ, must_agree, rng)
-        found = len(first)
-        if found < wanted:
-            asked = f"{found} admissible pairs of the {wanted} that the rate asks for"
+        admissible = len(first)
+        if admissible < wanted:
+            asked = f"{admissible} admissible pairs of the {wanted} that the rate asks for"
             if self.pairing == "matching":
                 raise Infeasible(f"the matching has {asked}.")
             raise Infeasible(
-                f"greedy pairing found {asked}: no two of the {units - 2 * found} {noun} left can be swapped."
+                f"greedy pairing found {asked}: no two of the {units - 2 * admissible} {noun} left can be swapped."
             )
         return first, second
 

@@ -10,12 +10,16 @@ import numpy as np
 from numpy.random import Generator
 from scipy.spatial import KDTree
 
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise import spreads
+from sdcmap.methods.chain import Chain
+from sdcmap.methods.noise import Noise
 
 TIE = 1 + 1e-9  # distances that differ by less than this factor are equal
 
@@ -33,19 +37,19 @@ def own_is_nearest(original: Array, masked: Array) -> Array:
     known, released = known[:, live], released[:, live]
     nearest, _ = KDTree(known).query(released)
     own = np.sqrt(((released - known) ** 2).sum(axis=1))
-    found: Array = own <= nearest * TIE
-    return found
+    is_own: Array = own <= nearest * TIE
+    return is_own
 
 
 def _standardised(x: Array) -> Array:
     """Each column divided by its standard deviation; NaN in all of a column that has none."""
-    found = np.full_like(x, np.nan)
+    standardised = np.full_like(x, np.nan)
     enough = (~np.isnan(x)).sum(axis=0) >= 2
     spread = np.zeros(x.shape[1])
     spread[enough] = spreads(x[:, enough])
     for j in np.flatnonzero(np.isfinite(spread) & (spread > 0)):
-        found[:, j] = np.where(np.isnan(x[:, j]), np.nanmean(x[:, j]), x[:, j]) / spread[j]
-    return found
+        standardised[:, j] = np.where(np.isnan(x[:, j]), np.nanmean(x[:, j]), x[:, j]) / spread[j]
+    return standardised
 
 
 def random_exchange(rows: Array, group: Array, rng: Generator) -> tuple[Array, Array]:
@@ -57,8 +61,8 @@ def random_exchange(rows: Array, group: Array, rng: Generator) -> tuple[Array, A
     first = np.flatnonzero((np.arange(len(places)) - start) % 2 == 0)
     first = first[first + 1 < len(places)]
     first = first[places[first] == places[first + 1]]
-    one, other = shuffled[first], shuffled[first + 1]
-    return np.concatenate([one, other]), np.concatenate([other, one])
+    first_half, second_half = shuffled[first], shuffled[first + 1]
+    return np.concatenate([first_half, second_half]), np.concatenate([second_half, first_half])
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,14 @@ class SwapReidentified(Method):
 
     on: tuple[str, ...]
 
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        """After noise, as the method needs: the records still found are swapped."""
+        swapped = roles.numbers[: len(roles.numbers) // 2]
+        if not swapped:
+            return {}
+        return {f"{cls.__name__} after Noise .05": Chain((Noise(roles.numbers, 0.05, correlated=True), cls(swapped)))}
+
     def problems(self) -> Iterator[str]:
         if not self.on:
             yield ".on must name at least one variable."
@@ -115,7 +127,7 @@ class SwapReidentified(Method):
             )
         if {v.name for v in data.schema.variables if v.role != "identifier"} <= set(self.on):
             raise Infeasible("every variable would be exchanged: whole records change places, and nobody is protected.")
-        found = np.flatnonzero(own_is_nearest(data.base.matrix(self.on), data.matrix(self.on)))
+        reidentified = np.flatnonzero(own_is_nearest(data.base.matrix(self.on), data.matrix(self.on)))
         group = data.view(cells, self.within).code if self.within else np.zeros(len(data), dtype=np.int64)
-        rows, partners = random_exchange(found, group, rng)
+        rows, partners = random_exchange(reidentified, group, rng)
         return data.change(rows, {name: data.numbers(name)[partners] for name in self.on})

@@ -9,11 +9,13 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.copula import drawn_given, normal_scores, quantile_mapped
 from sdcmap.kernels.statistics.trees import bin_edges, binned, drawn_from, grow
 from sdcmap.methods.shuffle import predictor_columns, predictor_problems, present_scores
@@ -67,6 +69,16 @@ class Synthesise(Method):
     given: tuple[str, ...] = ()
     model: Literal["trees", "copula"] = "trees"
     leaf: Annotated[int, Range(1)] = 5
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        trials: dict[str, Method | str] = {}
+        if roles.numbers and len(roles.numbers) < len(roles.everything):
+            trials[f"{cls.__name__} numbers"] = cls(roles.numbers)
+        if len(roles.everything) > 1:
+            trials[f"{cls.__name__} all"] = cls(roles.everything)
+            trials[f"{cls.__name__} all copula"] = cls(roles.everything, model="copula")
+        return trials
 
     def problems(self) -> Iterator[str]:
         if not self.on:
@@ -140,7 +152,7 @@ def _without_reasons(data: Microdata, names: tuple[str, ...]) -> Microdata:
     """The same file without the reasons of missing numbers: they belong to rows of the original, and are not drawn."""
     plain = {name: replace(data.columns[name], reasons=None) for name in names}
     base = data if data.base is None else data.base
-    return replace(data, columns={**data.columns, **plain}, base=base, _views={})
+    return replace(data, columns={**data.columns, **plain}, base=base)
 
 
 class _Bins:

@@ -9,10 +9,12 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.data.amounts import amounts, changed_amounts
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 
 
 def coded(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Array:
@@ -62,6 +64,16 @@ class TopCode(Method):
     top_share: Annotated[float | None, Range(0, 1, "()")] = None
     bottom_share: Annotated[float | None, Range(0, 1, "()")] = None
     replaced_by: Literal["bound", "mean", "median"] | float = "bound"
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        shares = (0.01, 0.05) if roles.numbers else ()
+        return {
+            f"{cls.__name__} {strength(share)}": cls(
+                roles.numbers, top_share=share, bottom_share=share, replaced_by="mean"
+            )
+            for share in shares
+        }
 
     def problems(self) -> Iterator[str]:
         if not self.on:

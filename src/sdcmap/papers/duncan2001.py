@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from sdcmap.charts.curves import draw_curves
 from sdcmap.core.chart import Chart
-from sdcmap.papers.reference import Result
+from sdcmap.papers.reference import Document, Result
 from sdcmap.papers.teachers import LIMIT, TARGETS, EmpiricalMaps, Target, incomes, noise_variances, truncated_efficiency
 from sdcmap.theory import NoiseModel
 
@@ -63,7 +62,7 @@ def run(
     people, which = incomes(data)
     maps = EmpiricalMaps.run(people, replicates, secrets.randbits(256) if seed is None else seed)
     statements = _statements(maps)
-    figures: dict[str, Any] = dict.fromkeys(FIGURES, theory)
+    figures: Document = dict.fromkeys(FIGURES, theory)
     figures["5"] = maps.curve("maximum") + maps.curve("minimum")
     figures["6"] = maps.curve(0.99)
     figures["7"] = maps.curve(0.99) + maps.curve(0.99, "unequal")
@@ -83,17 +82,17 @@ def _theory_rows(model: NoiseModel) -> list[dict[str, float]]:
     return [{name: float(values[i]) for name, values in columns.items()} for i in range(len(l2))]
 
 
-def _solutions(model: NoiseModel, max_risk: float) -> dict[str, Any]:
+def _solutions(model: NoiseModel, max_risk: float) -> Document:
     """The smallest noise for the tolerable risk, for each knowledge state of figures 2 to 4."""
-    found = {}
+    solutions = {}
     for name, (knowledge, _) in CURVES.items():
         solution = model.solve(max_risk, knowledge)
         facts = ("status", "noise_variance", "risk", "utility", "efficiency", "intervals")
-        found[name] = {fact: getattr(solution, fact) for fact in facts}
-    return found
+        solutions[name] = {fact: getattr(solution, fact) for fact in facts}
+    return solutions
 
 
-def _statements(maps: EmpiricalMaps) -> dict[str, Any]:
+def _statements(maps: EmpiricalMaps) -> Document:
     """The four statements of section 4."""
     smallest = maps.curve("minimum")
     x = maps.data["income"]
@@ -119,7 +118,7 @@ def _statements(maps: EmpiricalMaps) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _lines(model: NoiseModel, max_risk: float, found: dict[str, Any], which: str, replicates: int) -> list[str]:
+def _lines(model: NoiseModel, max_risk: float, facts: Document, which: str, replicates: int) -> list[str]:
     index = model.solve(max_risk, "index")
     percentile = model.solve(max_risk, "percentile")
     return [
@@ -129,12 +128,12 @@ def _lines(model: NoiseModel, max_risk: float, found: dict[str, Any], which: str
         f"  percentile known, R <= {max_risk:g}: {percentile}",
         *(f"  best snooper: {switch}" for switch in model.switches()),
         f"Figures 5 to 7, simulation: {which}, {replicates} replicates",
-        f"  (a) position of the minimum: lowest R {found['a']['lowest_R']:.3g} > 4e-8   [paper: never below 4e-8]",
-        f"  (b) position of the maximum reaches 4e-8 {_said(found['b']['crossing'])}   [paper: 0.12 S2, 89 %]",
-        f"      efficiency at 0.12 S2, exact: {found['b']['efficiency_at_0.12']:.4f}",
+        f"  (a) position of the minimum: lowest R {facts['a']['lowest_R']:.3g} > 4e-8   [paper: never below 4e-8]",
+        f"  (b) position of the maximum reaches 4e-8 {_said(facts['b']['crossing'])}   [paper: 0.12 S2, 89 %]",
+        f"      efficiency at 0.12 S2, exact: {facts['b']['efficiency_at_0.12']:.4f}",
         "  (c) smallest ratio of position to index risk: "
-        + ", ".join(f"{name} {ratio:.2f}" for name, ratio in found["c"]["smallest_ratio"].items()),
-        f"  (d) 99th percentile, equal noise {_said(found['d']['equal'])}; unequal {_said(found['d']['unequal'])}",
+        + ", ".join(f"{name} {ratio:.2f}" for name, ratio in facts["c"]["smallest_ratio"].items()),
+        f"  (d) 99th percentile, equal noise {_said(facts['d']['equal'])}; unequal {_said(facts['d']['unequal'])}",
         "Errata of the printed paper:",
         *(f"  {number}. {text}" for number, text in enumerate(ERRATA, 1)),
     ]

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -23,7 +22,7 @@ from sdcmap.explore.demo import population
 from sdcmap.files.reading import read
 from sdcmap.map import RUMap
 from sdcmap.methods import Swap
-from sdcmap.papers.reference import Result, reference_file
+from sdcmap.papers.reference import Document, Result, reference_file
 from sdcmap.risk import SmallCells
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
@@ -84,12 +83,12 @@ def run(*, seeds: int = 100, data: Path | None = None, seed: int | None = None, 
     plan = Plan(
         methods, [SmallCells(), Hellinger()], replicates=seeds, seed=secrets.randbits(256) if seed is None else seed
     )
-    found = Collections(sweep(people, plan, workers=workers), wanted, seeds)
+    collections = Collections(sweep(people, plan, workers=workers), wanted, seeds)
     document = {
-        "conditions": found.rows, "linear_optimum": found.linear_optimum, "claims": found.claims, "data": which,
-        "seeds": seeds,
+        "conditions": collections.rows, "linear_optimum": collections.linear_optimum, "claims": collections.claims,
+        "data": which, "seeds": seeds,
     }  # fmt: skip
-    return Result(document, tuple(_lines(found, which)), found.figures())
+    return Result(document, tuple(_lines(collections, which)), collections.figures())
 
 
 @dataclass(frozen=True)
@@ -102,10 +101,11 @@ class Collections:
 
     def map_of(self, chosen: Iterable[Condition]) -> RUMap:
         """The map of some conditions alone."""
-        texts = pl.Series([c.method.text for c in chosen if c.method is not None] + ["Identity"])
-        candidate = self.scores.candidate.filter(pl.col("method").is_in(texts.implode()))
+        texts = pl.Series([c.method.text for c in chosen if c.method is not None])
+        ours = pl.col("method").is_in(texts.implode()) | (pl.col("kind") == "identity")
+        candidate = self.scores.candidate.filter(ours)
         score = self.scores.score.filter(pl.col("candidate").is_in(candidate["id"].implode()))
-        return RUMap(Scores(candidate, score, self.scores.measure, self.scores.values), ("SmallCells",), "Hellinger")
+        return RUMap(replace(self.scores, candidate=candidate, score=score), ("SmallCells",), "Hellinger")
 
     def of(self, collection: str, rate: float | None = None) -> list[Condition]:
         return [c for c in self.conditions if c.collection == collection and rate in (None, c.rate)]
@@ -116,10 +116,10 @@ class Collections:
         return self.map_of(self.of(FREE))
 
     @cached_property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Document]:
         """One row a condition. `frontier_frequency` is among the conditions of its collection, all rates together;
         `frontier_frequency_at_rate` among those of its own rate."""
-        rows: list[dict[str, Any]] = []
+        rows: list[Document] = []
         for collection in (FREE, SAME_SEX, OTHER_MARITAL):
             whole = _by_method(self.map_of(self.of(collection)))
             for rate in RATES:
@@ -129,7 +129,7 @@ class Collections:
         return rows
 
     @cached_property
-    def linear_optimum(self) -> list[dict[str, Any]]:
+    def linear_optimum(self) -> list[Document]:
         """The least mean risk + a x mean Hellinger as a goes from 0 to infinity."""
         said = {c.method.text: c for c in self.of(FREE) if c.method is not None}
         path = self.free.linear_path().iter_rows(named=True)
@@ -140,7 +140,7 @@ class Collections:
         ]  # fmt: skip
 
     @cached_property
-    def claims(self) -> dict[str, Any]:
+    def claims(self) -> Document:
         """What the paper says of its figures, checked on the means over seeds."""
         made = pl.DataFrame([row for row in self.rows if row["feasible"]])
         free = made.filter(pl.col("collection") == FREE).with_columns(size=pl.col("vars").str.len_chars())
@@ -181,19 +181,19 @@ class Collections:
         return figures
 
 
-def _by_method(ru: RUMap) -> dict[str, dict[str, Any]]:
+def _by_method(ru: RUMap) -> dict[str, Document]:
     spread = ru.points.group_by("method").agg(risk_sd=pl.col("risk").std(), utility_sd=pl.col("utility").std())
     table = ru.means.join(spread, on="method", how="left")
     return {row["method"]: row for row in table.iter_rows(named=True)}
 
 
-def _row(condition: Condition, whole: dict[str, dict[str, Any]], alone: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _row(condition: Condition, whole: dict[str, Document], alone: dict[str, Document]) -> Document:
     text = "" if condition.method is None else condition.method.text
-    found = whole.get(text, {})
+    mean = whole.get(text, {})
     return {
         "vars": condition.letters, "rate": condition.rate, "collection": condition.collection,
-        "risk_mean": found.get("risk"), "risk_sd": found.get("risk_sd"), "hellinger_mean": found.get("utility"),
-        "hellinger_sd": found.get("utility_sd"), "feasible": bool(found), "frontier_frequency": found.get("membership"),
+        "risk_mean": mean.get("risk"), "risk_sd": mean.get("risk_sd"), "hellinger_mean": mean.get("utility"),
+        "hellinger_sd": mean.get("utility_sd"), "feasible": bool(mean), "frontier_frequency": mean.get("membership"),
         "frontier_frequency_at_rate": alone.get(text, {}).get("membership"),
     }  # fmt: skip
 
@@ -202,20 +202,20 @@ def _rises(values: pl.Series) -> bool:
     return bool((values.diff().drop_nulls() > 0).all())
 
 
-def _lines(found: Collections, which: str) -> list[str]:
-    often = sorted((row for row in found.rows if row["feasible"] and row["collection"] == FREE),
+def _lines(collections: Collections, which: str) -> list[str]:
+    often = sorted((row for row in collections.rows if row["feasible"] and row["collection"] == FREE),
                    key=lambda row: -row["frontier_frequency"])  # fmt: skip
     optimum = [
         f"  {r['vars']} at {r['rate']:g} for a from {r['from']:.5f} to {r['to']:.5f}: risk {r['risk']:.6f}, "
         f"H {r['hellinger']:.6f}"
-        for r in found.linear_optimum
+        for r in collections.linear_optimum
     ]
-    claims = found.claims
+    claims = collections.claims
     held = [f"  {'holds' if value is True else 'FAILS' if value is False else value}: {claim}"
             for claim, value in claims.items() if claim != "infeasible"]  # fmt: skip
     return [
         "Gomatam, Karr, Sanil (2003)",
-        f"{which}; {len(found.conditions)} conditions, {found.seeds} seeds each",
+        f"{which}; {len(collections.conditions)} conditions, {collections.seeds} seeds each",
         "Claims of the paper, on the means over seeds:",
         *held,
         f"  infeasible: {', '.join(claims['infeasible'])}",

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from sdcmap.core.chart import Chart
+
+Document: TypeAlias = dict[str, Any]  # what a run found, or a part of it: JSON
 
 
 @dataclass(frozen=True)
 class Result:
     """What an experiment found: a JSON document, lines of text for a reader, and figures by name."""
 
-    document: dict[str, Any]
+    document: Document
     lines: tuple[str, ...] = ()
     figures: dict[str, Chart] = field(default_factory=dict)
 

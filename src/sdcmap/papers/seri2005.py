@@ -13,14 +13,19 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core.chart import Chart
-from sdcmap.data.microdata import Array
-from sdcmap.papers.reference import Result, reference_file
+from sdcmap.kernels.arrays import Array
+from sdcmap.papers.reference import Document, Result, reference_file
 from sdcmap.recordwise.table import RecordTable, records
 
-FACTS = ("delta", "crosses", "squares", "empty", "unsafe_line", "unsafe_curve", "mean_perturbation")
-PRINTED = {"delta": 0.040838, "crosses": 33, "squares": 5}
+FACTS = ("delta", "links_in_reach", "nearest_links", "empty", "unsafe_line", "unsafe_curve", "mean_perturbation")
+PRINTED = {"delta": 0.040838, "links_in_reach": 33, "nearest_links": 5}
 NOISE = (0.1, 0.3, 0.6)  # standard deviations on the log scale
-MEAN, SD, CORRELATION, MASKING = (3.6, 9.8), (0.8, 1.1), 0.6, 0.626  # log-normal firms that fit delta and crosses
+MEAN, SD, CORRELATION, MASKING = (
+    (3.6, 9.8),
+    (0.8, 1.1),
+    0.6,
+    0.626,
+)  # log-normal firms that fit delta and links
 UNITS = (1000.0, 1000.0)  # from million dollars and thousand employees to thousand dollars and persons
 ERRATA = (
     "'Figure 2 shows the confidentiality plot when alpha = 0.05': figure 3 does.",
@@ -38,11 +43,12 @@ def run(*, data: Path | None = None, seed: int = 1, alpha: float = 0.05, k: int 
     rule = {"alpha": alpha, "k": k, "r": r}
     x, y, which = _firms(data, seed)
     firms = _table(x, y, ("turnover", "employees"), rule)
-    document: dict[str, Any] = {"firms157": _facts(firms)}
+    document: Document = {"firms157": _facts(firms)}
     lines = [
         "Seri (2005)",
         f"157 firms ({which}): {_said(firms)}",
-        "  [paper: delta 0.040838, 33 crosses, 5 squares; its data and its model-based masking are not published]",
+        "  [paper: delta 0.040838, 33 links in reach (crosses), 5 nearest links (squares); its data and its model-based "
+        "masking are not published]",
     ]
     figures = {"figure1": firms.draw_zoom(), "figure3": firms.draw(), "densities": firms.draw_densities()}
     for part in (_tarragona(data, seed, rule), _innovation(data, seed, rule)):
@@ -59,23 +65,23 @@ def _table(x: Array, y: Array, names: tuple[str, str], rule: dict[str, Any]) -> 
     return records(pl.DataFrame(x, schema=list(names)), pl.DataFrame(y, schema=list(names)), names, **rule)
 
 
-def _facts(table: RecordTable) -> dict[str, Any]:
-    found = table.summary()
-    return {fact: found[fact] for fact in FACTS}
+def _facts(table: RecordTable) -> Document:
+    summary = table.summary()
+    return {fact: summary[fact] for fact in FACTS}
 
 
 def _said(table: RecordTable) -> str:
     facts = _facts(table)
     tied = f" ({table.ties} tied)" if table.ties else ""
     return (
-        f"delta {facts['delta']:.6f}, {facts['crosses']} crosses, {facts['squares']} squares{tied}, {facts['empty']} "
-        f"without a neighbour, unsafe {facts['unsafe_line']} (line) and {facts['unsafe_curve']} (curve), "
-        f"mean perturbation {facts['mean_perturbation']:.4f}"
+        f"delta {facts['delta']:.6f}, {facts['links_in_reach']} links in reach, {facts['nearest_links']} nearest "
+        f"links{tied}, {facts['empty']} without a neighbour, unsafe {facts['unsafe_line']} (line) and "
+        f"{facts['unsafe_curve']} (curve), mean perturbation {facts['mean_perturbation']:.4f}"
     )
 
 
 def like_the_paper(rng: np.random.Generator, n: int = 157) -> tuple[Array, Array]:
-    """Log turnover and log employees of n firms that fit the printed delta and number of crosses, and their masking."""
+    """Log turnover and log employees of n firms that fit the printed delta and links in reach, and their masking."""
     covariance = np.outer(SD, SD) * np.array([[1, CORRELATION], [CORRELATION, 1]])
     x: Array = rng.multivariate_normal(MEAN, covariance, n)
     return x, x + MASKING * rng.standard_normal(x.shape)

@@ -10,7 +10,6 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,11 +17,12 @@ import polars as pl
 from sdcmap.charts.curves import draw_curves
 from sdcmap.core.chart import Chart
 from sdcmap.core.method import Method
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 from sdcmap.map import overall_score
 from sdcmap.methods import Chain, Noise, SwapReidentified
-from sdcmap.papers.reference import Result, reference_file
+from sdcmap.papers.reference import Document, Result, reference_file
 from sdcmap.papers.yancey2002_tables import (
     LOSSES,
     TABLE_4,
@@ -52,7 +52,7 @@ UNUSUAL = 771 / 64_998  # share of records with unusual combinations, Duncan et 
 NOISE = (0.0049, 0.01, 0.02, 0.05, 0.1, 0.2333, 1.0, 9.0)  # lambda2; printed: .0049 to .2333, then 9
 DRAWS = 3  # of each lambda2
 TOP = (10, 20, 50, 100, 500, 1000)
-Cells = dict[str, dict[str, dict[str, Any]]]
+Cells = dict[str, dict[str, Document]]
 
 
 def row_method(row: str, on: tuple[str, ...]) -> Method:
@@ -108,12 +108,12 @@ def large_file(data: Path | None, every: int, seed: int, workers: int | None) ->
     tables["table6"] = {
         row: {
             name: {"mean": value, "sd": None, "paper": TABLE_6[row][name]}
-            for name, value in (("total", float(found.found.mean())), ("zone", _in_zone(found)))
+            for name, value in (("total", float(table.found.mean())), ("zone", _in_zone(table)))
         }
-        for row, found in links.items()
+        for row, table in links.items()
     }
     tables["table7"] = {row: _scores(tables, row) for row in links}
-    files = {row: _precision(found) for row, found in links.items()}
+    files = {row: _precision(table) for row, table in links.items()}
     survivors = _survivors(units, links)
     curve = unusual_records(units, seed, workers)
     document = {**tables, "link_files": files, "survivors": survivors, "duncan_figure1": curve, "large_data": which}
@@ -128,7 +128,7 @@ def _sums(on: tuple[str, ...], part: str = "", corrected: bool = False) -> tuple
 
 def _losses(scores: Scores, on: tuple[str, ...], printed: Table, part: str = "") -> Cells:
     """IL1 to s2 of each row, from the parts of s1 and s2; noise corrected by Kim's method in a subpopulation."""
-    found: Cells = {}
+    cells: Cells = {}
     for row in printed:
         method = row_method(row, on).text
         parts: dict[str, float] = {}
@@ -142,40 +142,40 @@ def _losses(scores: Scores, on: tuple[str, ...], printed: Table, part: str = "")
             four = [parts[name] for name in ("IL2", "IL3", "IL4", "IL5")]
             values |= {"s0": sum(four) / 4, "s1": (parts["IL1"] + sum(four)) / 5}
             values["s2"] = (parts["IL1s"] + parts["IL2"] + parts["IL4"] + parts["IL5"]) / 4
-        found[row] = {
+        cells[row] = {
             name: {"mean": values.get(name), "sd": None, "paper": printed[row][name]} for name in LOSSES
         }  # fmt: skip
-    return found
+    return cells
 
 
 def link_files(units: Microdata, plan: Plan) -> dict[str, LinkTable]:
     """The links of the l metric on the first release of each row; record by record, which no sweep keeps."""
-    attack, found = Linkage("l", on=EIGHT), {}
+    attack, links = Linkage("l", on=EIGHT), {}
     rows = {row_method(row, EIGHT).text: row for row in TABLE_5}
     with bar() as report:
         for done, candidate in enumerate(plan.candidates):
             report(done, plan.count)
             if candidate.method.text in rows:
                 masked = candidate.method.apply(units, candidate.stream(plan.seed))
-                found[rows[candidate.method.text]] = attack.links(units, masked)
-    return found
+                links[rows[candidate.method.text]] = attack.links(units, masked)
+    return links
 
 
 def _in_zone(links: LinkTable) -> float:
     return float(links.found[links.zone()].sum()) / len(links.found)
 
 
-def _scores(tables: dict[str, Cells], row: str) -> dict[str, dict[str, Any]]:
-    found = {}
+def _scores(tables: dict[str, Cells], row: str) -> dict[str, Document]:
+    cells = {}
     for zone, share in (("", "total"), ("zone ", "zone")):
         for name, loss in (("A", "s0"), ("D", "s1"), ("S", "s2")):
             parts = tables["table5"][row][loss]["mean"], tables["table6"][row][share]["mean"]
             value = None if None in parts else overall_score(*parts)
-            found[zone + name] = {"mean": value, "sd": None, "paper": TABLE_7[row][zone + name]}
-    return found
+            cells[zone + name] = {"mean": value, "sd": None, "paper": TABLE_7[row][zone + name]}
+    return cells
 
 
-def _precision(links: LinkTable) -> dict[str, Any]:
+def _precision(links: LinkTable) -> Document:
     """The share of true links among the best so many, by weight; how many links there are, and how many are believed."""
     rows, precision = links.ranked()
     shares = {str(top): float(precision[top - 1]) for top in TOP if top <= len(rows)}
@@ -186,11 +186,11 @@ def _survivors(units: Microdata, links: dict[str, LinkTable]) -> dict[str, float
     """Records that are truly linked in every file with mixture noise, how many of them a snooper would believe every time
     (they are in the zone), and how far out they lie."""
     linked, believed = np.ones((2, len(units)), dtype=bool)
-    for row, found in links.items():
+    for row, table in links.items():
         if "mixadd" in row:
             in_zone = np.zeros(len(units), dtype=bool)
-            in_zone[found.zone()] = True
-            linked &= found.found == 1
+            in_zone[table.zone()] = True
+            linked &= table.found == 1
             believed &= in_zone
     out = farthest(units.matrix(EIGHT))
     return {
@@ -203,8 +203,8 @@ def _survivors(units: Microdata, links: dict[str, LinkTable]) -> dict[str, float
 
 def farthest(x: Array) -> Array:
     """The largest distance of a record's values from their means, in standard deviations."""
-    found: Array = (np.abs(x - x.mean(axis=0)) / x.std(axis=0, ddof=1)).max(axis=1)
-    return found
+    distance: Array = (np.abs(x - x.mean(axis=0)) / x.std(axis=0, ddof=1)).max(axis=1)
+    return distance
 
 
 def unusual_records(units: Microdata, seed: int, workers: int | None) -> list[dict[str, float]]:
@@ -234,9 +234,9 @@ def unusual_records(units: Microdata, seed: int, workers: int | None) -> list[di
         text = Noise(on=EIGHT, variance=noise, correlated=True).text
         row = {"lambda2": noise, "U": 1 / (1 + noise), "targets": targets.height}
         for name, attack in attacks.items():
-            found = scores.pooled(attack.text).filter(pl.col("method") == text)
+            pooled = scores.pooled(attack.text).filter(pl.col("method") == text)
             scale = len(units) / targets.height
-            row |= {name: found["value"][0] * scale, f"{name}_se": found["se"][0] * scale}
+            row |= {name: pooled["value"][0] * scale, f"{name}_se": pooled["se"][0] * scale}
         rows.append(row)
     return rows
 
@@ -254,7 +254,7 @@ def _figure(curve: list[dict[str, float]]) -> Chart:
     )  # fmt: skip
 
 
-def _lines(document: dict[str, Any], which: str) -> Iterator[str]:
+def _lines(document: Document, which: str) -> Iterator[str]:
     titles = {
         "table4": "Table 4, information loss, 11 variables",
         "table5": "Table 5, information loss, 8 variables",

@@ -6,16 +6,18 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from sdcmap.core.grid import grid
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.core.measure import Measure
+from sdcmap.data.microdata import Microdata
 from sdcmap.files.reading import read
-from sdcmap.methods import Noise
-from sdcmap.papers.reference import reference_file
+from sdcmap.kernels.arrays import Array
+from sdcmap.methods import Identity, Noise
+from sdcmap.papers.reference import Document, reference_file
 from sdcmap.risk import Index, Position
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
@@ -109,10 +111,10 @@ class EmpiricalMaps:
         return EmpiricalMaps(data, sweep(data, plan))
 
     @cached_property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Document]:
         """One row a masking, level and target: noise_share, efficiency, R_index, R_position, and their standard errors."""
         utility = self._pooled(MeanPrecision(on="income"))
-        whole = utility["Identity"][0]
+        whole = utility[Identity().text][0]
         rows = []
         for target in TARGETS:
             position, index = (self._pooled(knows(on="income", target=target)) for knows in (Position, Index))
@@ -125,19 +127,19 @@ class EmpiricalMaps:
                 })  # fmt: skip
         return rows
 
-    def _pooled(self, measure: Any) -> dict[str, tuple[float, float | None]]:
+    def _pooled(self, measure: Measure) -> dict[str, tuple[float, float | None]]:
         table = self.scores.pooled(measure.text).select("method", "value", "se")
         return {method: (value, se) for method, value, se in table.iter_rows()}
 
     def _methods(self) -> list[tuple[str, float, str]]:
-        found = []
+        maskings = []
         for level in LEVELS:
-            found.append(("equal", level, Noise(on=("income",), variance=level, lower=0.0).text))
+            maskings.append(("equal", level, Noise(on=("income",), variance=level, lower=0.0).text))
             double = Noise(on=("income",), variance=level, lower=0.0, above=SENSITIVE, variance_above=2 * level)
-            found.append(("unequal", level, double.text))
-        return found
+            maskings.append(("unequal", level, double.text))
+        return maskings
 
-    def curve(self, target: Target, masking: str = "equal") -> list[dict[str, Any]]:
+    def curve(self, target: Target, masking: str = "equal") -> list[Document]:
         return [row for row in self.rows if row["target"] == target and row["masking"] == masking]
 
     def crossing(self, target: Target, risk: str, limit: float, masking: str = "equal") -> dict[str, float] | None:

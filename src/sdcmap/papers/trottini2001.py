@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from sdcmap.charts.planes import draw_planes
 from sdcmap.core.chart import Chart
-from sdcmap.papers.reference import Result
+from sdcmap.papers.reference import Document, Result
 from sdcmap.papers.trottini_choice import worked_choice
+from sdcmap.theory.checks import Numbers
 from sdcmap.theory.decision import (
     Decision,
     Divergence,
@@ -33,8 +33,10 @@ from sdcmap.theory.decision import (
 )
 
 NAMES = ("D1", "D2")
-INTRUDER = Normal([-5, 5], [1, 1])  # his posterior given D1 and given D2; the second number is a variance
-SOCIETY = Normal([-7, 7], [2, 2])
+INTRUDER = Normal(
+    np.array([-5.0, 5.0]), np.ones(2)
+)  # his posterior given D1 and given D2; the second number is a variance
+SOCIETY = Normal(np.array([-7.0, 7.0]), np.full(2, 2.0))
 AGENCY_OF_INTRUDERS_TARGET = Normal(4.9, 0.001)
 AGENCY_OF_SOCIETYS_TARGET = Normal(-6.9, 0.001)
 AGENCY_LIMIT, INTRUDER_LIMIT = -40.0, -0.8  # t_A and t_INT of figure 2
@@ -65,10 +67,10 @@ def run(
     """
     risk, utility = _four(KullbackLeibler())
     decision = decide(risk, utility, agency_limit=agency_limit, intruder_limit=intruder_limit)
-    document: dict[str, Any] = {
+    document: Document = {
         name: {
-            "IEK": float(risk.iek[i]), "RDH": float(risk.rdh[i]), "SEK": float(utility.sek[i]),
-            "DUS": float(utility.dus[i]), "distance": float(decision.distances[i]), "region": str(decision.regions[i]),
+            "IEK": _of(risk.iek, i), "RDH": _of(risk.rdh, i), "SEK": _of(utility.sek, i), "DUS": _of(utility.dus, i),
+            "distance": float(decision.distances[i]), "region": str(decision.regions[i]),
         }
         for i, name in enumerate(NAMES)
     }  # fmt: skip
@@ -90,7 +92,7 @@ def _four(divergence: Divergence) -> tuple[GlobalRisk, GlobalUtility]:
 
 
 def _lines(
-    document: dict[str, Any], risk: GlobalRisk, utility: GlobalUtility, decision: Decision, agency_limit: float,
+    document: Document, risk: GlobalRisk, utility: GlobalUtility, decision: Decision, agency_limit: float,
     intruder_limit: float,
 ) -> list[str]:  # fmt: skip
     lines = [
@@ -109,13 +111,14 @@ def _lines(
     sweep = sweep_limits(risk, utility)
     lines.append("  Other limits (par. 29: D1, or nothing):")
     for pair in OTHER_LIMITS:
-        found = sweep.at(*pair)
-        lines.append(f"    t_A = {pair[0]:g}, t_INT = {pair[1]:g}: {'nothing' if found is None else NAMES[found]}")
+        choice = sweep.at(*pair)
+        lines.append(f"    t_A = {pair[0]:g}, t_INT = {pair[1]:g}: {'nothing' if choice is None else NAMES[choice]}")
     lines.append(f"  Chosen at some pair of limits: {', '.join(NAMES[i] for i in sweep.winners)}")
     loss_risk, loss_utility = _four(LossInduced())
     for i, name in enumerate(NAMES):
         lines.append(
-            f"  {name} with the loss-induced divergence (unit²): IEK {loss_risk.iek[i]:.3f}, SEK {loss_utility.sek[i]:.3f}"
+            f"  {name} with the loss-induced divergence (unit²): IEK {_of(loss_risk.iek, i):.3f}, SEK "
+            f"{_of(loss_utility.sek, i):.3f}"
         )
     warned = notes(AGENCY_OF_INTRUDERS_TARGET, INTRUDER, divergence=KullbackLeibler())
     lines += [f"  Note: {note}" for note in warned]
@@ -123,7 +126,7 @@ def _lines(
     return [*lines, *(f"  {number}. {text}" for number, text in enumerate(ERRATA, 1))]
 
 
-def _charts(document: dict[str, Any], agency_limit: float, intruder_limit: float) -> dict[str, Chart]:
+def _charts(document: Document, agency_limit: float, intruder_limit: float) -> dict[str, Chart]:
     rows = pl.DataFrame(
         [
             {"name": name, **{key.lower(): document[name][key] for key in ("IEK", "RDH", "SEK", "DUS")},
@@ -135,3 +138,8 @@ def _charts(document: dict[str, Any], agency_limit: float, intruder_limit: float
         draw_planes, rows, agency_limit=agency_limit, intruder_limit=intruder_limit, units=("nats + unit²", "unit²")
     )
     return {"figure1": draw(utility=False, width=420, height=340), "figure2": draw()}
+
+
+def _of(values: Numbers, i: int) -> float:
+    """The number of data set i."""
+    return float(np.asarray(values)[i])

@@ -14,8 +14,8 @@ from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
 from sdcmap.files.reading import read
 from sdcmap.map import RUMap
-from sdcmap.methods import Noise, RankSwap
-from sdcmap.papers.reference import Result, reference_file
+from sdcmap.methods import Identity, Noise, RankSwap
+from sdcmap.papers.reference import Document, Result, reference_file
 from sdcmap.risk import DiscreditHarm, Informed, IntruderKnowledge
 from sdcmap.study.plan import Plan
 from sdcmap.study.sweeping import sweep
@@ -50,13 +50,13 @@ def worked_choice(*, data: Path | None = None, seed: int = 1, replicates: int = 
     ru = RUMap(sweep(file, plan), risk=(iek,), utility=sek)
     rule = GlobalCriterion(iek=iek, rdh=rdh, sek=sek, dus=dus, agency_limit=LIMITS[0], intruder_limit=LIMITS[1])
     choice = ru.choose(rule)
-    names = {method.text: name for name, method in METHODS.items()} | {"Identity": "as it is"}
+    names = {method.text: name for name, method in METHODS.items()} | {Identity().text: "as it is"}
     table = rule.table(ru).with_columns(pl.col("method").replace_strict(names).alias("name")).sort("distance")
     chart = draw_criterion(ru, choice, unit="of prior uncertainty", names=names)
     return Result(_document(table, choice, names, which), tuple(_lines(table, choice, names, which)), {"choice": chart})
 
 
-def _document(table: pl.DataFrame, choice: Choice, names: dict[str, str], which: str) -> dict[str, Any]:
+def _document(table: pl.DataFrame, choice: Choice, names: dict[str, str], which: str) -> Document:
     rows = {
         row["name"]: {
             **{key.upper(): row[key] for key in ("iek", "rdh", "sek", "dus")},
@@ -94,6 +94,6 @@ def _file(data: Path | None, seed: int) -> tuple[Microdata, str]:
         0.12 * income * np.exp(0.3 * z[:, 2]),
         np.exp(5 + 1.5 * z[:, 3]),
     )
-    return read(pl.DataFrame(dict(zip(NAMES, (np.round(one) for one in columns), strict=True))), numeric="all"), (
+    return read(pl.DataFrame(dict(zip(NAMES, (np.round(column) for column in columns), strict=True))), numeric="all"), (
         "a generated stand-in"
     )

@@ -10,19 +10,19 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import centres, draw_mixture
 from sdcmap.kernels.masking.noise import complete_covariance_root, rescaled
 from sdcmap.kernels.statistics.losses import il2_losses, il5_losses
 from sdcmap.kernels.statistics.moments import moments
 from sdcmap.map import overall_score
-from sdcmap.papers.reference import Result, reference_file
+from sdcmap.papers.reference import Document, Result, reference_file
 from sdcmap.papers.tax_incomes import large_file
 from sdcmap.papers.yancey2002_tables import (
     ERRATA,
@@ -44,7 +44,7 @@ from sdcmap.utility import S0, S1, S2
 ROWS = tuple(TABLE_1)
 SHARES = (0.01, 0.05, 0.10, 0.20)  # d of the mixtures
 ATTACKS = ("d", "l", "nearest", "nearest one-to-one", "mahalanobis", "mahalanobis one-to-one", "informed", "worst")
-Cells = dict[str, dict[str, dict[str, Any]]]
+Cells = dict[str, dict[str, Document]]
 
 
 def census(data: Path | None) -> tuple[Microdata, str]:
@@ -73,7 +73,7 @@ def run(
     measures = [S0(), S1(), S2(), WorstLinkage()]
     plan = Plan([method_of(row, small.numeric) for row in ROWS], measures, replicates=seeds, seed=key)
     tables = Draws.of(sweep(small, plan, workers=workers), small.numeric)
-    document: dict[str, Any] = {"table1": tables.table1(), "table2": tables.table2(), "table3": tables.table3()}
+    document: Document = {"table1": tables.table1(), "table2": tables.table2(), "table3": tables.table3()}
     exact = exact_statements(small.matrix(small.numeric), np.random.default_rng(key))
     part = large_file(data, every=1 if large else 6, seed=key, workers=workers)
     lines = [*_lines(document, exact, which, seeds), *part.lines, "Other errata of the paper:"]
@@ -94,10 +94,10 @@ class Draws:
         values: dict[str, dict[str, list[float]]] = {row: {} for row in ROWS}
         names = {"S0": "s0", "S1": "s1", "S2": "s2", "WorstLinkage": "worst"}
         for measure in scores.measure["name"].to_list():
-            for found in scores.column(measure).sort("method", "replicate").iter_rows(named=True):
-                if found["method"] in rows:
-                    mine = values[rows[found["method"]]]
-                    parts = {names[measure]: found["value"], **json.loads(found["parts"])}
+            for score in scores.column(measure).sort("method", "replicate").iter_rows(named=True):
+                if score["method"] in rows:
+                    mine = values[rows[score["method"]]]
+                    parts = {names[measure]: score["value"], **json.loads(score["parts"])}
                     wanted = {"S0": ("s0",), "S1": ("s1", "IL1", "IL2", "IL3", "IL4", "IL5"), "S2": ("s2", "IL1s")}
                     for part in wanted.get(measure, ATTACKS):
                         mine.setdefault(part, []).append(parts[part])
@@ -113,25 +113,25 @@ class Draws:
 
     def table3(self) -> Cells:
         """Overall scores 50 (loss + re-identified share)."""
-        found = {}
+        cells = {}
         for row, values in self.values.items():
             scores = {
                 f"{metric} {name}": [overall_score(*pair) for pair in zip(values[loss], values[metric], strict=True)]
                 for metric in "dl"
                 for name, loss in (("A", "s0"), ("D", "s1"), ("S", "s2"))
             }
-            found[row] = _cells("table3", row, scores, TABLE_3)
-        return found
+            cells[row] = _cells("table3", row, scores, TABLE_3)
+        return cells
 
 
-def _cells(table: str, row: str, draws: Mapping[str, list[float]], printed: Table) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+def _cells(table: str, row: str, draws: Mapping[str, list[float]], printed: Table) -> dict[str, Document]:
+    cells: dict[str, Document] = {}
     for name, values in draws.items():
         sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
-        found[name] = {"mean": float(np.mean(values)), "sd": sd, "paper": printed[row].get(name)}
+        cells[name] = {"mean": float(np.mean(values)), "sd": sd, "paper": printed[row].get(name)}
         if (row, name) in ERRATA[table]:
-            found[name]["erratum"] = ERRATA[table][row, name]
-    return found
+            cells[name]["erratum"] = ERRATA[table][row, name]
+    return cells
 
 
 def exact_statements(x: Array, rng: np.random.Generator) -> dict[str, float]:
@@ -160,7 +160,7 @@ def exact_statements(x: Array, rng: np.random.Generator) -> dict[str, float]:
     }
 
 
-def _lines(document: Mapping[str, Any], exact: Mapping[str, float], which: str, seeds: int) -> Iterator[str]:
+def _lines(document: Document, exact: Mapping[str, float], which: str, seeds: int) -> Iterator[str]:
     yield "Yancey, Winkler, Creecy (2002)"
     yield f"{which}; {seeds} seeds. sd: of one run. * / **: the printed cell is over 2 / 3 sd from our mean; e: erratum."
     titles = {

@@ -224,12 +224,12 @@ def beside(title: str, ours: Mapping[str, Mapping[str, Mapping[str, Any]]], digi
 
 def mark(cell: Mapping[str, Any]) -> str:
     """* or ** where the printed cell is far from ours, e where it is an erratum."""
-    found = "e" if "erratum" in cell else ""
+    stars = "e" if "erratum" in cell else ""
     if cell["paper"] is None or cell["mean"] is None or cell["sd"] is None:
-        return found
+        return stars
     rounding = 0.5 * 10.0 ** -(2 if cell["paper"] > 1 else 4 if abs(cell["paper"] * 1000 % 1) > 1e-9 else 3)
     away = max(0.0, abs(cell["paper"] - cell["mean"]) - rounding)
-    return found + ("**" if away > 3 * cell["sd"] else "*" if away > 2 * cell["sd"] else "")
+    return stars + ("**" if away > 3 * cell["sd"] else "*" if away > 2 * cell["sd"] else "")
 
 
 def _shown(value: float | None, width: int, digits: int, marks: str = "") -> str:

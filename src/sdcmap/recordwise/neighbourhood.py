@@ -13,10 +13,12 @@ from typing import Annotated, Literal
 import numpy as np
 
 from sdcmap.core.value import Range, Value
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined, did_you_mean
-from sdcmap.kernels.neighbours.counting import Pairs, is_safe, likeliest_region, rank_of
-from sdcmap.recordwise.frequencies import agrees, frequencies, record_loss
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.neighbours.counting import Pairs, is_safe, likeliest_region
+from sdcmap.kernels.quantiles import rank_of
+from sdcmap.recordwise.categories import original_agrees, record_loss, units_agreeing
 
 Positive = Annotated[float, Range(0, None, "(]")]
 
@@ -190,8 +192,8 @@ def _by_frequency(
         if masked.weight is None:
             raise SchemaError("the population frequency needs a weight in the file, or a population file.")
         weights = masked.weights
-    counts = frequencies(masked, rule.on, weights, population if rule.frequency == "population" else None)
-    link_in = agrees(original, masked, rule.on, links)
+    counts = units_agreeing(masked, rule.on, weights, population if rule.frequency == "population" else None)
+    link_in = original_agrees(original, masked, rule.on, links)
     everyone = np.arange(len(masked))
     return Assessment(
         rule, everyone, links, counts, record_loss(original, masked, rule.on, links), link_in, link_in & (counts <= 1),
@@ -252,13 +254,13 @@ def _with_size(judged: Array, unit: Array, size: Array, rule: Unsafe) -> Array:
         )
     if empty.sum() == judged.sum():
         raise Undefined(TOO_FEW)
-    found: Array = judged & ~empty
-    return found
+    sized: Array = judged & ~empty
+    return sized
 
 
 def _complete(values: Array) -> Array:
-    found: Array = np.logical_not(np.isnan(values).any(axis=1))
-    return found
+    complete: Array = np.logical_not(np.isnan(values).any(axis=1))
+    return complete
 
 
 def _with_logarithm(values: Array, known: Array, rule: Unsafe) -> Array:
@@ -276,5 +278,5 @@ def _norm(values: Array) -> Array:
     total = np.zeros(len(values))
     for column in values.T:
         total += column * column
-    found: Array = np.sqrt(total)
-    return found
+    norm: Array = np.sqrt(total)
+    return norm

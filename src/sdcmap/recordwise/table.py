@@ -5,7 +5,7 @@ The table behind the confidentiality plot.  Seri (2005). It speaks of single rec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -15,11 +15,13 @@ import polars as pl
 from sdcmap.core.catalogue import drawn
 from sdcmap.core.chart import Chart
 from sdcmap.core.measure import Measure
-from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.microdata import Column, Microdata
+from sdcmap.data.readable import Readable
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import PlanError, SchemaError, did_you_mean
 from sdcmap.files.aligning import align
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.neighbours.counting import is_safe
 from sdcmap.recordwise.neighbourhood import Assessment, Unsafe, assess
 
@@ -30,7 +32,7 @@ CURVE = 0.5  # q of the second safety line in figure 3
 class RecordTable:
     """One row a judged record; see `Assessment` for the columns. `sizes`: the original's values of the first variable."""
 
-    found: Assessment
+    assessment: Assessment
     sizes: Array
     rows_in_file: int
 
@@ -38,20 +40,20 @@ class RecordTable:
     @property
     def rule(self) -> Unsafe:
         """The rule, with everything written out: `Protect(table.rule, method)` protects the records it names."""
-        return self.found.rule
+        return self.assessment.rule
 
     @property
     def delta(self) -> float | None:
         """The critical distance; None where frequencies are counted."""
-        return self.found.delta
+        return self.assessment.delta
 
     @property
     def neighbours(self) -> Array:
-        return self.found.neighbours
+        return self.assessment.neighbours
 
     @property
     def perturbation(self) -> Array:
-        return self.found.perturbation
+        return self.assessment.perturbation
 
     @property
     def social(self) -> bool:
@@ -59,21 +61,21 @@ class RecordTable:
         return self.rule.neighbourhood == "frequency"
 
     def __len__(self) -> int:
-        return len(self.found.rows)
+        return len(self.assessment.rows)
 
     @property
-    def crosses(self) -> int:
+    def links_in_reach(self) -> int:
         """Records whose own original is in their neighbourhood."""
-        return int(self.found.link_in.sum())
+        return int(self.assessment.link_in.sum())
 
     @property
-    def squares(self) -> int:
+    def nearest_links(self) -> int:
         """Records to which no unit is nearer than their own original; a tie counts, and `ties` tells how many have one."""
-        return int(self.found.nearest.sum())
+        return int(self.assessment.nearest.sum())
 
     @property
     def ties(self) -> int:
-        return int((self.found.ties > 0).sum())
+        return int((self.assessment.ties > 0).sum())
 
     @property
     def empty(self) -> int:
@@ -83,12 +85,12 @@ class RecordTable:
     @property
     def unsafe(self) -> Array:
         """The unsafe records, as rows of the masked file."""
-        return self.found.rows[~self.found.safe]
+        return self.assessment.rows[~self.assessment.safe]
 
     @property
     def left_out(self) -> Array:
         """Rows of the masked file that have no place on the rule's scale and are not judged."""
-        return self.found.left_out
+        return self.assessment.left_out
 
     @property
     def mean_perturbation(self) -> float:
@@ -97,7 +99,7 @@ class RecordTable:
     @property
     def largest(self) -> int:
         """The row of the masked file whose original has the largest value of the first variable; -1: none is numeric."""
-        return -1 if np.isnan(self.sizes).all() else int(self.found.rows[np.nanargmax(self.sizes)])
+        return -1 if np.isnan(self.sizes).all() else int(self.assessment.rows[np.nanargmax(self.sizes)])
 
     def unsafe_at(self, q: float) -> int:
         """Number of unsafe records with another shape of the line."""
@@ -108,10 +110,11 @@ class RecordTable:
     def summary(self) -> dict[str, float | int | None]:
         """The counts of the table; nothing of a single record."""
         return {
-            "records": len(self), "left_out": len(self.left_out), "delta": self.delta, "crosses": self.crosses,
-            "squares": self.squares, "ties": self.ties, "empty": self.empty, "unsafe": len(self.unsafe),
+            "records": len(self), "left_out": len(self.left_out), "delta": self.delta,
+            "links_in_reach": self.links_in_reach, "nearest_links": self.nearest_links, "ties": self.ties,
+            "empty": self.empty, "unsafe": len(self.unsafe),
             "unsafe_line": self.unsafe_at(1.0), "unsafe_curve": self.unsafe_at(CURVE),
-            "mean_neighbours": None if self.found.counted_to else float(self.neighbours.mean()),
+            "mean_neighbours": None if self.assessment.counted_to else float(self.neighbours.mean()),
             "mean_perturbation": self.mean_perturbation,
         }  # fmt: skip
 
@@ -119,14 +122,14 @@ class RecordTable:
         """The table: row (of the masked file), original_row, neighbours, perturbation, link_in, nearest, ties, safe."""
         return pl.DataFrame(
             {
-                "row": self.found.rows,
-                "original_row": self.found.links,
+                "row": self.assessment.rows,
+                "original_row": self.assessment.links,
                 "neighbours": self.neighbours,
                 "perturbation": self.perturbation,
-                "link_in_neighbourhood": self.found.link_in,
-                "nearest_is_link": self.found.nearest,
-                "ties": self.found.ties,
-                "safe": self.found.safe,
+                "link_in_neighbourhood": self.assessment.link_in,
+                "nearest_is_link": self.assessment.nearest,
+                "ties": self.assessment.ties,
+                "safe": self.assessment.safe,
             }
         )
 
@@ -136,16 +139,16 @@ class RecordTable:
         Sizes are the first variable's. Columns row, rank (in the original), released_rank, and chance: the probability
         that matching the two lists place by place finds the record, ties broken at random.  Seri (2005), conclusions
         """
-        if self.found.pairs is None or top < 1:
+        if self.assessment.pairs is None or top < 1:
             raise PlanError("the biggest units need a numeric first variable, and `top` of at least 1.")
-        released = self.found.pairs.y[:, 0]
-        own = self.found.pairs.x[self.found.pairs.link, 0]
+        released = self.assessment.pairs.y[:, 0]
+        own = self.assessment.pairs.x[self.assessment.pairs.link, 0]
         first, last = _places(own)
         first_after, last_after = _places(released)
         overlap = np.minimum(last, last_after) - np.maximum(first, first_after) + 1
         chance = np.maximum(overlap, 0) / ((last - first + 1) * (last_after - first_after + 1))
-        order = np.lexsort((self.found.rows, first))[:top]
-        columns = {"row": self.found.rows, "rank": first, "released_rank": first_after, "chance": chance}
+        order = np.lexsort((self.assessment.rows, first))[:top]
+        columns = {"row": self.assessment.rows, "rank": first, "released_rank": first_after, "chance": chance}
         return pl.DataFrame({name: values[order] for name, values in columns.items()})
 
     def __repr__(self) -> str:
@@ -175,9 +178,9 @@ def _places(sizes: Array) -> tuple[Array, Array]:
 
 
 def records(
-    original: Any, masked: Any, on: Any = (), *, rule: Unsafe | None = None, by: str | None = None,
-    intervals: Mapping[str, tuple[str, str]] | None = None, population: Any = None, loss: Measure | None = None,
-    count_to: int | None = None, threads: int | None = None, **options: Any,
+    original: Readable, masked: Readable, on: str | Sequence[str] = (), *, rule: Unsafe | None = None,
+    by: str | None = None, intervals: Mapping[str, tuple[str, str]] | None = None, population: Readable | None = None,
+    loss: Measure | None = None, count_to: int | None = None, threads: int | None = None, **options: object,
 ) -> RecordTable:  # fmt: skip
     """The table behind the confidentiality plot: for each released record its neighbours and its perturbation.
 
@@ -205,7 +208,7 @@ def records(
     >>> x = pl.DataFrame({"a": [3.0, 6, 0, 1], "b": [4.0, 8, 5, 1]})
     >>> y = pl.DataFrame({"a": [3.0, 6, 0.5, 4], "b": [4.5, 7, 5, 4]})
     >>> table = records(x, y, on=["a", "b"], alpha=0.25)
-    >>> round(table.delta, 6), table.neighbours.tolist(), table.crosses
+    >>> round(table.delta, 6), table.neighbours.tolist(), table.links_in_reach
     (0.535844, [1, 2, 1, 1], 3)
     """
     rule = _rule(rule, on, options)
@@ -214,17 +217,19 @@ def records(
         masked = _with_midpoints(masked, intervals)
     released = align(data, masked, by=by)
     everyone = population if population is None or isinstance(population, Microdata) else read(population)
-    found = assess(data, released, rule, count_to=count_to, threads=threads, population=everyone)
+    assessment = assess(data, released, rule, count_to=count_to, threads=threads, population=everyone)
     if loss is not None:
-        if found.rule.neighbourhood != "frequency":
+        if assessment.rule.neighbourhood != "frequency":
             raise PlanError("`loss` is the vertical axis of frequencies; with distances it is the perturbation.")
-        found = replace(found, perturbation=loss.records(data, released)[found.rows])
-    first = data.column(found.rule.on[0])
-    sizes = first.values[found.links] if first.levels is None else np.full(len(found.rows), np.nan)
-    return RecordTable(found, sizes, len(released))
+        assessment = replace(assessment, perturbation=loss.records(data, released)[assessment.rows])
+    first = data.column(assessment.rule.on[0])
+    sizes = first.values[assessment.links] if first.levels is None else np.full(len(assessment.rows), np.nan)
+    return RecordTable(assessment, sizes, len(released))
 
 
-def compare_records(original: Any, masked: Any, attacks: Mapping[str, Mapping[str, Any]], **common: Any) -> RecordSets:
+def compare_records(
+    original: Readable, masked: Readable, attacks: Mapping[str, Mapping[str, object]], **common: object
+) -> RecordSets:
     """Several snoopers at once: other key variables, other similarities.  Seri (2005), conclusions
 
     attacks : a name and the options of `records` for each, such as
@@ -233,7 +238,8 @@ def compare_records(original: Any, masked: Any, attacks: Mapping[str, Mapping[st
     """
     if not attacks:
         raise PlanError("compare_records needs at least one attack, a name and the options of records.")
-    return RecordSets({name: records(original, masked, **{**common, **given}) for name, given in attacks.items()})
+    options: dict[str, dict[str, Any]] = {name: {**common, **given} for name, given in attacks.items()}
+    return RecordSets({name: records(original, masked, **given) for name, given in options.items()})
 
 
 @dataclass(frozen=True)
@@ -245,8 +251,8 @@ class RecordSets:
     @property
     def unsafe(self) -> Array:
         """Records that at least one attack finds unsafe, as rows of the masked file."""
-        found: Array = np.unique(np.concatenate([table.unsafe for table in self.tables.values()]))
-        return found
+        rows: Array = np.unique(np.concatenate([table.unsafe for table in self.tables.values()]))
+        return rows
 
     def frame(self) -> pl.DataFrame:
         """The counts of each attack, a row each."""
@@ -257,16 +263,16 @@ class RecordSets:
         return drawn("draw_side_by_side", dict(self.tables), audience=audience)
 
 
-def _rule(rule: Unsafe | None, on: Any, options: dict[str, Any]) -> Unsafe:
+def _rule(rule: Unsafe | None, on: str | Sequence[str], options: Mapping[str, object]) -> Unsafe:
     known = [f.name for f in fields(Unsafe)]
     for name in options:
         if name not in known:
             raise PlanError(f"records has no parameter {name!r}.{did_you_mean(name, known)}")
-    given = {**options, **({"on": on} if len(on) else {})}
+    given: dict[str, Any] = {**options, **({"on": on} if len(on) else {})}
     return Unsafe(**given) if rule is None else replace(rule, **given)
 
 
-def _with_midpoints(masked: Any, intervals: Mapping[str, tuple[str, str]]) -> Microdata:
+def _with_midpoints(masked: Readable, intervals: Mapping[str, tuple[str, str]]) -> Microdata:
     """The masked file with the midpoint of its interval where a value is missing or its column is.  Seri, conclusions"""
     data = masked if isinstance(masked, Microdata) else read(masked)
     schema, columns = data.schema, {name: data.column(name) for name in data.names}

@@ -31,12 +31,12 @@ def open_archive(path: str, sha256: str) -> Microdata:
 
 def read_archive(path: str, sha256: str, data: Microdata, names: Sequence[str]) -> Microdata:
     """The columns `names` of the archive, with the kinds and the categories' types of the data."""
-    found = open_archive(path, sha256)
-    lacking = [name for name in names if name not in found.names]
+    archive = open_archive(path, sha256)
+    lacking = [name for name in names if name not in archive.names]
     if lacking:
         raise SchemaError(f"{path} has no column {', '.join(map(repr, lacking))}.")
-    found = read(found.only(names), kinds={name: data.schema[name].kind for name in names})
-    return Microdata(found.schema, {name: _in_type_of(data, found, name) for name in names})
+    archive = read(archive.only(names), kinds={name: data.schema[name].kind for name in names})
+    return Microdata(archive.schema, {name: _in_type_of(data, archive, name) for name in names})
 
 
 def _in_type_of(data: Microdata, archive: Microdata, name: str) -> Column:

@@ -11,9 +11,10 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
 from sdcmap.risk._archive import digest_problems, open_archive, read_archive, stated_digest
 from sdcmap.risk._linking import LinkTable, Pair, lay_out
 
@@ -28,6 +29,7 @@ class Attack(Measure):
     somebody who is not in it); by default row i is row i. `inclusion`: the probability that his target is in the file.
     """
 
+    example: ClassVar[str] = "Linkage"
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of records"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
@@ -92,7 +94,7 @@ class Attack(Measure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         table = self.links(original, masked)
-        rate = float(table.found.mean())
+        rate = table.rate
         believed = float(table.found[table.zone()].sum()) / len(table.found)
         return Estimate(self.inclusion * rate, None, {"prosecutor": rate, "zone": believed, **table.facts})
 

@@ -16,8 +16,9 @@ from sdcmap.core.added_noise import AddedNoise, unmasked_scale
 from sdcmap.core.likelihood import IMPOSSIBLE, Field, Same
 from sdcmap.core.method import Method
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.beliefs import normal_posterior, posterior_moments
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._linking import LinkTable, Pair
@@ -57,7 +58,7 @@ def conjugate_beliefs(original: Microdata, masked: Microdata, name: str, method:
     if method is None:
         raise Undefined("nobody said how the file was made: score it in a sweep, or give the measure its method.")
     rows = released_rows(original, masked)
-    found = Beliefs.before(len(original), prior)
+    beliefs = Beliefs.before(len(original), prior)
     if name in method.masked_names:
         noise = method.added_noise()
         seen, spread = unmasked_scale(masked, (name,), noise)[:, 0], noise_variances(original, name, noise)
@@ -65,21 +66,21 @@ def conjugate_beliefs(original: Microdata, masked: Microdata, name: str, method:
         seen, spread = masked.numbers(name), np.zeros(len(original))
     here = np.flatnonzero(rows >= 0)
     here = here[np.isfinite(seen[rows[here]])]
-    found.mean[here], found.variance[here] = normal_posterior(prior, seen[rows[here]], spread[here])
-    found.weight[rows >= 0] = 1.0
-    return found
+    beliefs.mean[here], beliefs.variance[here] = normal_posterior(prior, seen[rows[here]], spread[here])
+    beliefs.weight[rows >= 0] = 1.0
+    return beliefs
 
 
 def noise_variances(original: Microdata, name: str, noise: AddedNoise) -> Array:
     """l2 of each record: the share of the variance of its stratum, as the noise was drawn."""
     code = original.view(cells, noise.within).code if noise.within else np.zeros(len(original), dtype=np.int64)
     x = original.numbers(name)
-    found = np.zeros(len(original))
+    variances = np.zeros(len(original))
     for stratum in np.unique(code):
         rows = np.flatnonzero(code == stratum)
         known = x[rows][~np.isnan(x[rows])]
-        found[rows] = noise.share * (float(known.var(ddof=1)) if len(known) > 1 else 0.0)
-    return found
+        variances[rows] = noise.share * (float(known.var(ddof=1)) if len(known) > 1 else 0.0)
+    return variances
 
 
 def released_rows(original: Microdata, masked: Microdata) -> Array:
@@ -118,23 +119,23 @@ def linked_beliefs(
     total = np.bincount(mine, weight, minlength=len(pair.known_size))
     weight = inclusion * weight / np.maximum(total, 1.0)[mine]
     centre, spread = released_beliefs(original, masked, name, method, prior)
-    first, second = (_group_means(group, one, len(pair.released_size)) for one in (centre, spread + centre**2))
+    first, second = (_group_means(group, values, len(pair.released_size)) for values in (centre, spread + centre**2))
     share, once, twice = (
-        np.bincount(mine, weight * one, minlength=len(pair.known_size))
-        for one in (np.ones(len(mine)), first[theirs], second[theirs])
+        np.bincount(mine, weight * values, minlength=len(pair.known_size))
+        for values in (np.ones(len(mine)), first[theirs], second[theirs])
     )
     variance = np.maximum(twice + (1 - share) * prior[1] - once**2, 0.0)
-    found = Beliefs.before(len(original), prior)
+    beliefs = Beliefs.before(len(original), prior)
     who = person[pair.known_rows]
     here = who < len(original)
-    for column, values in ((found.mean, prior[0] + once), (found.variance, variance), (found.weight, share)):
+    for column, values in ((beliefs.mean, prior[0] + once), (beliefs.variance, variance), (beliefs.weight, share)):
         column[who[here]] = values[pair.known_group[here]]
-    return found
+    return beliefs
 
 
 def _group_means(group: Array, values: Array, count: int) -> Array:
-    found: Array = np.bincount(group, values, minlength=count) / np.maximum(np.bincount(group, minlength=count), 1)
-    return found
+    means: Array = np.bincount(group, values, minlength=count) / np.maximum(np.bincount(group, minlength=count), 1)
+    return means
 
 
 def released_beliefs(
@@ -185,20 +186,20 @@ def _likelihoods(
     except SchemaError as reason:
         raise Undefined(str(reason)) from None
     x = known.numbers(name)
-    apart = [one for one in fields if isinstance(one.density, Same)]
-    both = [np.unique(np.concatenate([one.known, one.released]), return_inverse=True)[1] for one in apart]
+    apart = [field for field in fields if isinstance(field.density, Same)]
+    both = [np.unique(np.concatenate([field.known, field.released]), return_inverse=True)[1] for field in apart]
     code = compress(both)[0] if both else np.zeros(len(x) + len(masked), dtype=np.int64)
-    seen, found = np.isfinite(masked.numbers(name)), []
+    seen, likelihoods = np.isfinite(masked.numbers(name)), []
     for stratum in np.unique(code[: len(x)]):
         mine, theirs = np.flatnonzero(code[: len(x)] == stratum), np.flatnonzero((code[len(x) :] == stratum) & seen)
         curves = [
-            (_curve(x[mine], one.known[mine]), one)
-            for one in fields
-            if not isinstance(one.density, Same) and not np.isnan(one.known[mine]).any()
+            (_curve(x[mine], field.known[mine]), field)
+            for field in fields
+            if not isinstance(field.density, Same) and not np.isnan(field.known[mine]).any()
         ]
         if curves and len(theirs):
-            found.append((theirs, _summed(curves), (float(x[mine[0]]), float(x[mine[-1]]))))
-    return found
+            likelihoods.append((theirs, _summed(curves), (float(x[mine[0]]), float(x[mine[-1]]))))
+    return likelihoods
 
 
 Curve = Callable[[Array], Array]
@@ -207,11 +208,13 @@ Curve = Callable[[Array], Array]
 def _summed(curves: list[tuple[Curve, Field]]) -> LogLikelihood:
     def log_likelihood(rows: Array, values: Array) -> Array:
         total = np.zeros(values.shape)
-        for curve, one in curves:
+        for curve, field in curves:
             at = curve(values)
             outside = np.isnan(at)
-            found = one.density(np.where(outside, 0.0, at), np.broadcast_to(one.released[rows][:, None], at.shape))
-            total += np.where(outside, IMPOSSIBLE, found)
+            log_density = field.density(
+                np.where(outside, 0.0, at), np.broadcast_to(field.released[rows][:, None], at.shape)
+            )
+            total += np.where(outside, IMPOSSIBLE, log_density)
         return total
 
     return log_likelihood

@@ -11,8 +11,9 @@ import numpy as np
 from sdcmap.core.measure import Measure
 from sdcmap.core.value import Share
 from sdcmap.data.cells import DistinctCells, distinct_cells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.combinations import set_count, sets_up_to
 from sdcmap.kernels.tables.individual_risk import individual_risks
 from sdcmap.kernels.tables.wildcards import wildcard_sums
@@ -46,8 +47,8 @@ def _frequencies(data: Microdata, names: tuple[str, ...], wild: float | None) ->
     sums = count if data.weight is None else np.bincount(met.code, data.weights)
     if wild is None or not (met.codes < 0).any():
         return Frequencies(met, count, sums)
-    found = wildcard_sums(met.codes, np.column_stack([count, sums]), wild)
-    return Frequencies(met, found[:, 0], found[:, 1])
+    matching = wildcard_sums(met.codes, np.column_stack([count, sums]), wild)
+    return Frequencies(met, matching[:, 0], matching[:, 1])
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,8 @@ class LinkMeasure(FrequencyMeasure):
 
     def risks(self, data: Microdata) -> tuple[DistinctCells, Array]:
         """The combinations of keys that occur in this file, and the risk of a record of each."""
-        found = self.frequencies(data)
-        return found.met, individual_risks(found.records, found.weights, exact=self.form == "exact")
+        frequency = self.frequencies(data)
+        return frequency.met, individual_risks(frequency.records, frequency.weights, exact=self.form == "exact")
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The chance that the link of each record is right."""

@@ -6,6 +6,7 @@ never lean to the truth.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.assignment import dense, one_to_one
 from sdcmap.kernels.linking.calibration import calibrated, running_precision
 from sdcmap.kernels.linking.links import Links, block_links
@@ -26,6 +28,7 @@ CANDIDATES = 2_000_000  # in all, up to which more are added where the optimum n
 BLOCK = 1 << 16  # scores computed at once: they stay in the cache
 SIZE_RATIO = 100  # files that differ more in size have no one-to-one links worth the name
 ZONE = 0.2  # links are believed down to where so large a share of them is true
+ROUNDING = 1e-12  # of a share
 GOLDEN = 0.6180339887498949  # its multiples scatter places evenly
 
 
@@ -39,6 +42,11 @@ class LinkTable(NamedTuple):
     probability: Array  # calibrated: the share of true links among links of such a margin
     facts: Mapping[str, float] = {}
 
+    @property
+    def rate(self) -> float:
+        """The share of true links; its sum is exact, so no order of rows makes one attack better than its equal."""
+        return math.fsum(self.found) / len(self.found)
+
     def ranked(self) -> tuple[Array, Array]:
         """The link file: linked rows, the best weight first, and the share of true links down to each."""
         linked = np.flatnonzero(self.partner >= 0)
@@ -49,7 +57,7 @@ class LinkTable(NamedTuple):
         """The rows that a careful snooper believes: the best links, down to the last place where a share of at least
         `level` of them is true."""
         rows, precision = self.ranked()
-        believed = np.flatnonzero(precision >= level)
+        believed = np.flatnonzero(precision >= level - ROUNDING)
         return rows[: believed[-1] + 1] if len(believed) else rows[:0]
 
 
@@ -148,17 +156,17 @@ def link_one_to_one(pair: Pair, scoring: Scoring) -> LinkTable:
         step = max(1, BLOCK // m)
         for start in range(0, n, step):
             score[start : start + step] = scoring.block(slice(start, min(n, start + step)))
-        found = dense(score)
-        known = np.flatnonzero(found.partner >= 0)
-        taken = found.partner[known]
+        assignment = dense(score)
+        known = np.flatnonzero(assignment.partner >= 0)
+        taken = assignment.partner[known]
         weight = score[known, taken]
         score[known, taken] = -np.inf
         other = score.max(axis=1)[known]
     else:
         links = scoring.best(np.arange(n), KEEP)
-        found = one_to_one(links, scoring.best, m, limit=CANDIDATES)
-        known = np.flatnonzero(found.partner >= 0)
-        taken = found.partner[known]
+        assignment = one_to_one(links, scoring.best, m, limit=CANDIDATES)
+        known = np.flatnonzero(assignment.partner >= 0)
+        taken = assignment.partner[known]
         here = links.index[known] == taken[:, np.newaxis]
         weight = np.where(here, links.score[known], 0.0).sum(axis=1)
         later = np.flatnonzero(~here.any(axis=1))  # linked to a candidate that was added
@@ -168,7 +176,7 @@ def link_one_to_one(pair: Pair, scoring: Scoring) -> LinkTable:
     margin = np.where(np.isfinite(other), weight - other, 0.0)
     a, b = pair.known_group[known], pair.released_group[taken]
     true = _true_pairs(pair, a, b) / (pair.known_size[a] * pair.released_size[b])
-    facts = {"linked": len(known) / min(n, m), "gap": found.gap}
+    facts = {"linked": len(known) / min(n, m), "gap": assignment.gap}
     return _table(pair, taken, known, weight, margin, true, facts)
 
 

@@ -13,8 +13,9 @@ from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.named_files import digest_of, is_digest
 from sdcmap.core.value import Range
 from sdcmap.data.cells import common_codes, in_released_categories
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import nearest, share_error
 from sdcmap.risk._archive import read_archive
 from sdcmap.risk.l_diversity import secret_misfits, secret_of
@@ -76,13 +77,13 @@ def positions(
 
 def ranges_of(data: Microdata, names: tuple[str, ...]) -> dict[str, float]:
     """The range of each numeric variable of the original; 1 where it has none."""
-    found = {}
+    ranges = {}
     for name in names:
         if data.schema[name].kind == "numeric":
             x = data.numbers(name)
             x = x[np.isfinite(x)]
-            found[name] = float(np.ptp(x)) or 1.0 if len(x) else 1.0
-    return found
+            ranges[name] = float(np.ptp(x)) or 1.0 if len(x) else 1.0
+    return ranges
 
 
 def control_misfits(measure: Measure, path: str, sha256: str, data: Microdata, names: tuple[str, ...]) -> Iterator[str]:

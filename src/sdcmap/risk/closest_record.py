@@ -13,7 +13,8 @@ from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.named_files import digest_of, is_digest
 from sdcmap.core.value import Range
 from sdcmap.data.cells import in_released_categories
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import closer_share, nearest, share_error
 from sdcmap.risk.attribute_inference import control_misfits, control_of, positions, ranges_of, split
 
@@ -87,17 +88,17 @@ class ClosestRecord(Measure):
         inside, outside = (
             _distances(people, drawn.archive, names, ranges) for people in (drawn.insiders, drawn.outsiders)
         )
-        found = closer_share(inside, outside)
+        share = closer_share(inside, outside)
         parts = {
             "inside": float(np.median(inside)),
             "outside": float(np.median(outside)),
             "copies": float((inside == 0).mean()),
         }
-        return Estimate(found, share_error(found, min(len(inside), len(outside))), parts)
+        return Estimate(share, share_error(share, min(len(inside), len(outside))), parts)
 
 
 def _distances(people: Microdata, archive: Microdata, names: tuple[str, ...], ranges: dict[str, float]) -> Array:
     """Gower's distance of each person to the closest record."""
     nobody = np.zeros(len(people)), np.zeros(len(archive))
-    found: Array = nearest(*positions(people, archive, names, ranges), *nobody, 0.0)[0] / len(names)
-    return found
+    distances: Array = nearest(*positions(people, archive, names, ranges), *nobody, 0.0)[0] / len(names)
+    return distances

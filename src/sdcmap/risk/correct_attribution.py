@@ -11,8 +11,9 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.data.cells import common_codes, in_released_categories
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import attribution_probabilities
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.l_diversity import secret_misfits, secret_of

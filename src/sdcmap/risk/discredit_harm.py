@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.risk._beliefs import Beliefs
 from sdcmap.risk.intruder_knowledge import IntruderKnowledge
 

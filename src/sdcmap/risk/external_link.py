@@ -12,8 +12,9 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.value import Range
 from sdcmap.data.cells import common_codes, moves
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress, count_cells
 from sdcmap.risk._archive import digest_problems, read_archive, stated_digest
 

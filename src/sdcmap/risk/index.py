@@ -47,8 +47,10 @@ class Index(Position):
         if masked.origin is not None:
             rows = np.flatnonzero(np.isin(masked.origin, rows))
         values = masked.numbers(self.on)
-        found = [float(values[rows[0]])] if len(rows) == 1 else values[rows].tolist()  # one record is the common case
-        squares = [(y - value) ** 2 for y in found if y == y]  # NaN left out
-        if not squares:
+        released = (
+            [float(values[rows[0]])] if len(rows) == 1 else values[rows].tolist()
+        )  # one record is the common case
+        squared_errors = [(y - value) ** 2 for y in released if y == y]  # NaN left out
+        if not squared_errors:
             raise Undefined(f"the target's value of {self.on!r} is not in the masked file.")
-        return sum(squares) / len(squares)
+        return sum(squared_errors) / len(squared_errors)

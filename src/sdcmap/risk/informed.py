@@ -12,8 +12,8 @@ from sdcmap.core.likelihood import Below, Field, Mixture, Normal, Same, Window
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array
 from sdcmap.errors import SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.field_links import BELOW, MIXTURE, SAME, WINDOW, FieldCosts, likeliest_links
 from sdcmap.kernels.linking.links import Links, distance_scores, nearest_links
 from sdcmap.risk._attack import Attack
@@ -74,12 +74,12 @@ class Informed(Attack):
                 lambda rows: distance_scores(a[rows], b), lambda rows, keep: nearest_links(a[rows], b, keep)
             )
             return link_one_to_one(pair, scoring)
-        floors = [_highest(one) + np.log(self.slip) for one in fields]
+        floors = [_highest(field) + np.log(self.slip) for field in fields]
 
         def block(rows: Array | slice) -> Array:
             total = np.zeros((len(pair.known[rows]), m))
-            for one, floor in zip(fields, floors, strict=True):
-                total += np.maximum(one.block(rows), floor)
+            for field, floor in zip(fields, floors, strict=True):
+                total += np.maximum(field.block(rows), floor)
             return total
 
         costs = field_costs(fields, -np.log(self.slip))
@@ -116,55 +116,57 @@ class Informed(Attack):
 def normal_coordinates(fields: Sequence[Field]) -> tuple[Array, Array] | None:
     """Both files in units of the noise, where all fields are normal and complete: squared distance is -2 log p."""
     units = []
-    for one in fields:
-        if not isinstance(one.density, Normal) or np.isnan(one.known).any() or np.isnan(one.released).any():
+    for field in fields:
+        if not isinstance(field.density, Normal) or np.isnan(field.known).any() or np.isnan(field.released).any():
             return None
-        units.append(one.density.sd)
+        units.append(field.density.sd)
     if not units or not min(units) > 0:
         return None
-    known, released = (np.column_stack([getattr(one, side) for one in fields]) for side in ("known", "released"))
+    known, released = (np.column_stack([getattr(field, side) for field in fields]) for side in ("known", "released"))
     return known / np.array(units), released / np.array(units)
 
 
 def field_costs(fields: Sequence[Field], cap: float) -> FieldCosts | None:
     """What each field costs a pair, for `likeliest_links`; None where a density is of another kind."""
     kinds, parts = [], []
-    for one in fields:
-        density = one.density
-        found = [(cap, 0.0, 0.0)]
+    for field in fields:
+        density = field.density
+        components = [(cap, 0.0, 0.0)]
         if isinstance(density, Normal) and density.sd > 0:
-            found = [(0.0, 0.0, 0.5 / density.sd**2)]
+            components = [(0.0, 0.0, 0.5 / density.sd**2)]
         elif isinstance(density, Mixture):
             height = np.log(np.array(density.weights) / np.array(density.sds))
             top = density(np.zeros(1), np.array(density.centres)).max()
-            found = [(top - h, c, 0.5 / sd**2) for h, c, sd in zip(height, density.centres, density.sds, strict=True)]
+            components = [
+                (top - h, c, 0.5 / sd**2) for h, c, sd in zip(height, density.centres, density.sds, strict=True)
+            ]
         elif not isinstance(density, Window | Below | Same):
             return None
         kinds.append({Window: WINDOW, Below: BELOW, Same: SAME}.get(type(density), MIXTURE))
-        parts.append(found)
+        parts.append(components)
     if not fields:
         return None
     most = max(map(len, parts))
     filled = [[*part, *[(cap, 0.0, 0.0)] * (most - len(part))] for part in parts]
-    sides = [_columns(one, kind) for one, kind in zip(fields, kinds, strict=True)]
-    width = np.array([getattr(one.density, "width", 0.0) for one in fields])
+    sides = [_columns(field, kind) for field, kind in zip(fields, kinds, strict=True)]
+    width = np.array([getattr(field.density, "width", 0.0) for field in fields])
     known, released = (np.column_stack([side[k] for side in sides]) for k in (0, 1))
     return FieldCosts(np.array(kinds), known, released, np.full(len(kinds), cap), width, np.array(filled))
 
 
-def _columns(one: Field, kind: int) -> tuple[Array, Array]:
+def _columns(field: Field, kind: int) -> tuple[Array, Array]:
     """Both sides of a field; values that must be equal as the numbers of distinct values, which float32 holds exactly."""
     if kind != SAME:
-        middle = np.nanmedian(one.released) if kind == MIXTURE and not np.isnan(one.released).all() else 0.0
-        return one.known - middle, one.released - middle
-    both = np.concatenate([one.known, one.released])
+        middle = np.nanmedian(field.released) if kind == MIXTURE and not np.isnan(field.released).all() else 0.0
+        return field.known - middle, field.released - middle
+    both = np.concatenate([field.known, field.released])
     code = np.unique(both, return_inverse=True)[1].astype(float)
     code[np.isnan(both)] = np.nan
-    return code[: len(one.known)], code[len(one.known) :]
+    return code[: len(field.known)], code[len(field.known) :]
 
 
-def _highest(one: Field) -> float:
+def _highest(field: Field) -> float:
     """The highest log density of a field, on a sample of known records."""
-    rows = np.linspace(0, len(one.known) - 1, min(SAMPLE, len(one.known))).astype(np.int64)
-    top = float(one.block(rows).max())
+    rows = np.linspace(0, len(field.known) - 1, min(SAMPLE, len(field.known))).astype(np.int64)
+    top = float(field.block(rows).max())
     return top if np.isfinite(top) else 0.0

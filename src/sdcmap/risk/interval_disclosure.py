@@ -9,8 +9,9 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 
 PERCENTS = np.arange(1, 11)  # the width is 1, 2, ... 10 %
 
@@ -104,15 +105,15 @@ class IntervalDisclosure(Measure):
         """For each variable, at how many of the ten widths each value is disclosed; NaN: missing before or after."""
         if masked.origin is None and len(masked) != len(original):
             raise Undefined("the masked file does not say which record each of its rows was.")
-        found = []
+        columns = []
         for name in names:
             raw, z = original.numbers(name), masked.numbers(name)
             x = raw if masked.origin is None else raw[masked.origin]
             if self.kind == "sd":
-                found.append(spread_widths(x, z, original.view(_spread, name)))
+                columns.append(spread_widths(x, z, original.view(_spread, name)))
                 continue
             both = ~(np.isnan(x) | np.isnan(z))
             column = np.full(len(z), np.nan)
             column[both] = rank_widths(x[both], z[both])
-            found.append(column)
-        return found
+            columns.append(column)
+        return columns

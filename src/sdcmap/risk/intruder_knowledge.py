@@ -12,10 +12,11 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.quantiles import place_of
 from sdcmap.kernels.statistics.beliefs import normal_divergence
-from sdcmap.kernels.statistics.position import rank_of
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._beliefs import Beliefs, conjugate_beliefs, linked_beliefs, prior_of, released_rows
 from sdcmap.risk.worst_linkage import WorstLinkage
@@ -63,6 +64,7 @@ class IntruderKnowledge(Measure):
     "IntruderKnowledge(on='wage', targets='maximum')"
     """
 
+    revision: ClassVar[int] = 2  # 2: of attacks that work equally well the first counts, whatever the order of rows
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "prior uncertainty"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
@@ -156,7 +158,7 @@ class IntruderKnowledge(Measure):
         if not self.targets:
             return known
         ranked = np.sort(x[known])
-        return known[np.isin(x[known], [ranked[rank_of(one, len(ranked))] for one in self.targets])]
+        return known[np.isin(x[known], [ranked[place_of(target, len(ranked))] for target in self.targets])]
 
     def _combined(self, each: Array) -> float:
         return float(each.max() if self.over == "worst" else each.mean())

@@ -9,7 +9,8 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.risk._frequencies import FrequencyMeasure
 
 ROUNDING = 1e-9  # sums of alpha
@@ -45,13 +46,13 @@ class KAnonymity(FrequencyMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.checked(original)
-        found = self.frequencies(masked)
-        few = found.records < self.k - ROUNDING
-        exposed = int(found.met.count[few].sum())
+        frequency = self.frequencies(masked)
+        few = frequency.records < self.k - ROUNDING
+        exposed = int(frequency.met.count[few].sum())
         return Estimate(exposed / len(masked), None, {"records": exposed, "cells": int(few.sum())})
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where fewer than k records match, 0 elsewhere."""
         self.checked(original)
-        found = self.frequencies(masked)
-        return (found.records < self.k - ROUNDING).astype(float)[found.met.code]
+        frequency = self.frequencies(masked)
+        return (frequency.records < self.k - ROUNDING).astype(float)[frequency.met.code]

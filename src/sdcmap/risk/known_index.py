@@ -10,8 +10,9 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.precision import inverse_of_mean
 
 

@@ -12,8 +12,9 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.value import Positive, Range
 from sdcmap.data.cells import DistinctCells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined, did_you_mean
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.diversity import entropy_diversity, recursive_diversity
 from sdcmap.kernels.tables.wildcards import wildcard_sums
 from sdcmap.risk._frequencies import KeyMeasure
@@ -43,15 +44,15 @@ def sensitive_groups(measure: KeyMeasure, data: Microdata, secret: str) -> Sensi
     if wild or cells * size <= DENSE_COUNTS:
         step = max(1, DENSE_COUNTS // cells)
         parts = [_counted(codes, cell, value, range(low, min(low + step, size)), wild) for low in range(0, size, step)]
-        group, found, count = (np.concatenate(part) for part in zip(*parts, strict=True))
-        order = np.lexsort((found, group))
-        group, found, count = group[order], found[order], count[order]
+        group, held, count = (np.concatenate(part) for part in zip(*parts, strict=True))
+        order = np.lexsort((held, group))
+        group, held, count = group[order], held[order], count[order]
     else:
         pairs, count = np.unique(cell * size + value, return_counts=True)
-        group, found = np.divmod(pairs, size)
+        group, held = np.divmod(pairs, size)
     start = np.searchsorted(group, np.arange(cells + 1))
     whole = np.bincount(value, minlength=size) / max(len(value), 1)
-    return SensitiveGroups(met, start, found, count.astype(np.float64), whole)
+    return SensitiveGroups(met, start, held, count.astype(np.float64), whole)
 
 
 def _counted(codes: Array, cell: Array, value: Array, values: range, wild: bool) -> tuple[Array, Array, Array]:
@@ -60,8 +61,8 @@ def _counted(codes: Array, cell: Array, value: Array, values: range, wild: bool)
     place = cell[inside] * len(values) + (value[inside] - values.start)
     table = np.bincount(place, minlength=len(codes) * len(values)).reshape(len(codes), len(values))
     table = wildcard_sums(codes, table) if wild else table
-    group, found = np.nonzero(table)
-    return group, found + values.start, table[group, found]
+    group, held = np.nonzero(table)
+    return group, held + values.start, table[group, held]
 
 
 @dataclass(frozen=True)
@@ -133,13 +134,13 @@ class LDiversity(KeyMeasure):
         secret = secret or secret_of(data, self.secret)
         groups = sensitive_groups(self, data, secret)
         if self.form == "distinct":
-            found = np.diff(groups.start).astype(np.float64)
+            diversity = np.diff(groups.start).astype(np.float64)
         elif self.form == "entropy":
-            found = entropy_diversity(groups.start, groups.count)
+            diversity = entropy_diversity(groups.start, groups.count)
         else:
-            found = recursive_diversity(groups.start, groups.count, self.c)
-        found[np.diff(groups.start) == 0] = np.nan
-        return groups.met, found
+            diversity = recursive_diversity(groups.start, groups.count, self.c)
+        diversity[np.diff(groups.start) == 0] = np.nan
+        return groups.met, diversity
 
 
 def secret_of(data: Microdata, secret: str) -> str:

@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 import numpy as np
 
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.agreement import agreement_matrix
 from sdcmap.kernels.linking.fellegi_sunter import MOST_FIELDS, FellegiSunter, count_patterns, em
 from sdcmap.kernels.linking.links import agreement_links
@@ -144,16 +145,16 @@ class Linkage(Attack):
             return *frequency_weights(pair.known), {}
         if self.weights == "known":
             return *weigh(*_true_rates(pair, known, released, reach)), {}
-        found = agreement_classes(known, released, reach)
-        low, gain = weigh(found.m, found.u)
-        return low, gain, {"em_links": found.links, "em_doubts": float(len(found.doubts))}
+        classes = agreement_classes(known, released, reach)
+        low, gain = weigh(classes.m, classes.u)
+        return low, gain, {"em_links": classes.links, "em_doubts": float(len(classes.doubts))}
 
 
 def agreements(known: Array, released: Array, reach: Array) -> Array:
     """known x released x fields: 1 where the difference is at most `reach`, 0 where it is more, -1 where one is missing."""
     apart = np.abs(known[:, np.newaxis, :] - released[np.newaxis, :, :])
-    found: Array = np.where(np.isnan(apart), -1, apart <= reach[:, np.newaxis, :]).astype(np.int8)
-    return found
+    agree: Array = np.where(np.isnan(apart), -1, apart <= reach[:, np.newaxis, :]).astype(np.int8)
+    return agree
 
 
 def agreement_classes(known: Array, released: Array, reach: Array) -> FellegiSunter:

@@ -13,8 +13,9 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
 from sdcmap.data.cells import DistinctCells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.log_linear import main_effect_means, two_way_means, unique_risks
 from sdcmap.kernels.tables.wildcards import MISSING, wildcard_sums
 from sdcmap.risk._frequencies import KeyMeasure, positive_weights
@@ -74,9 +75,9 @@ class LogLinearRisk(KeyMeasure):
         """The chance of each record: P(F = 1 | f = 1) or E(1/F | f = 1) of a sample unique, 0 of the others."""
         self.checked(original)
         met, alone, tau1, tau2 = self._risks(masked)
-        found = np.zeros(len(met.count))
-        found[alone] = tau1 if self.tau == "tau1" else tau2
-        return found[met.code]
+        risk = np.zeros(len(met.count))
+        risk[alone] = tau1 if self.tau == "tau1" else tau2
+        return risk[met.code]
 
     def _risks(self, data: Microdata) -> tuple[DistinctCells, Array, Array, Array]:
         """The combinations that occur, which of them have one record, and the two chances of these."""

@@ -8,7 +8,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.links import Links, block_links, distance_scores, nearest_links
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_nearest, link_one_to_one, scored_in_blocks
@@ -36,7 +38,10 @@ def whitening(x: Array) -> Array:
     centred = filled(x) - filled(x).mean(axis=0)
     spread = np.sqrt((centred**2).mean(axis=0))
     scale = np.where(spread > 0, spread, np.inf)
-    values, vectors = np.linalg.eigh((centred / scale).T @ (centred / scale) / max(len(x) - 1, 1))
+    correlation = (centred / scale).T @ (centred / scale) / max(len(x) - 1, 1)
+    if not np.isfinite(correlation).all():
+        raise Undefined("the numbers are too large to have a covariance: divide them by a constant.")
+    values, vectors = np.linalg.eigh(correlation)
     kept = values > FLAT * max(values.max(), FLAT)
     turn: Array = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, np.newaxis]
     return turn

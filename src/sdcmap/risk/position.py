@@ -11,9 +11,10 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.statistics.position import rank_of
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.quantiles import place_of
 from sdcmap.kernels.statistics.precision import inverse_of_mean
 
 
@@ -86,4 +87,4 @@ class Position(Measure):
         values = data.view(sorted_numbers, self.on)
         if len(values) == 0:
             raise Undefined(f"{self.on!r} has no value that is not missing.")
-        return float(values[rank_of(self.target, len(values))])
+        return float(values[place_of(self.target, len(values))])

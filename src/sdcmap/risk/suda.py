@@ -12,7 +12,8 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
 from sdcmap.data.cells import DistinctCells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.suda import dis_suda, minimal_uniques, size_scores
 from sdcmap.risk._frequencies import KeyMeasure, frequencies, key_sets
 
@@ -47,6 +48,7 @@ class SUDA(KeyMeasure):
     'SUDA(largest=3)'
     """
 
+    revision: ClassVar[int] = 2  # 2: files without pairs have a score at any fraction
     unit: ClassVar[str] = "probability"
 
     largest: Annotated[int | None, Range(1)] = None
@@ -60,13 +62,13 @@ class SUDA(KeyMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
-        met, cell, found = self._uniques(masked)
-        each = self._size_scores(len(names), found)
+        met, cell, variables = self._uniques(masked)
+        each = self._size_scores(len(names), variables)
         suda = np.bincount(cell, each, minlength=len(met.count))
         total = float(each.sum())
         parts = {"uniques": float(len(np.unique(cell))), "score": total}
         for j, name in enumerate(names):
-            own = float(each[found >> j & 1 > 0].sum())
+            own = float(each[variables >> j & 1 > 0].sum())
             parts[f"contribution of {name}"] = own / total if total else 0.0
         return Estimate(float(met.count @ self._dis(masked, suda) / len(masked)), None, parts)
 
@@ -83,8 +85,8 @@ class SUDA(KeyMeasure):
         return suda[met.code]
 
     def _suda(self, data: Microdata) -> tuple[DistinctCells, Array]:
-        met, cell, found = self._uniques(data)
-        return met, np.bincount(cell, self._size_scores(met.codes.shape[1], found), minlength=len(met.count))
+        met, cell, variables = self._uniques(data)
+        return met, np.bincount(cell, self._size_scores(met.codes.shape[1], variables), minlength=len(met.count))
 
     def _uniques(self, data: Microdata) -> tuple[DistinctCells, Array, Array]:
         """The combinations that occur, and the minimal uniques: which combination, on which variables."""
@@ -92,12 +94,12 @@ class SUDA(KeyMeasure):
         width = codes.shape[1]
         return met, *minimal_uniques(codes, met.count, key_sets(width, self.largest or width, "largest"))
 
-    def _size_scores(self, width: int, found: Array) -> Array:
-        sizes = np.bitwise_count(found).astype(np.int64)
+    def _size_scores(self, width: int, variables: Array) -> Array:
+        sizes = np.bitwise_count(variables).astype(np.int64)
         scores: Array = size_scores(width, ihsn=self.scores == "IHSN")[sizes - 1]
         return scores
 
     def _dis(self, data: Microdata, suda: Array) -> Array:
-        found = frequencies(data, self.variables(data), self.missing_is, 1.0)
-        pairs = int(found.met.count[found.records == 2].sum())
-        return dis_suda(suda, found.met.count, pairs, self.fraction, found.met.codes.shape[1])
+        frequency = frequencies(data, self.variables(data), self.missing_is, 1.0)
+        pairs = int(frequency.met.count[frequency.records == 2].sum())
+        return dis_suda(suda, frequency.met.count, pairs, self.fraction, frequency.met.codes.shape[1])

@@ -11,8 +11,9 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Share
 from sdcmap.data.cells import DistinctCells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.diversity import equal_distances, ordered_distances
 from sdcmap.risk._frequencies import KeyMeasure
 from sdcmap.risk.l_diversity import SLACK, secret_misfits, secret_of, sensitive_groups

@@ -11,7 +11,8 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
 from sdcmap.data.cells import DistinctCells
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.combinations import unsafe_combinations
 from sdcmap.risk._frequencies import KeyMeasure, key_sets
 

@@ -10,10 +10,11 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.risk._attack import Attack
-from sdcmap.risk._linking import LinkTable, Pair
+from sdcmap.risk._linking import ROUNDING, LinkTable, Pair
 from sdcmap.risk.informed import Informed
 from sdcmap.risk.linkage import Linkage
 from sdcmap.risk.nearest_record import NearestRecord
@@ -71,7 +72,7 @@ class WorstLinkage(Attack):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         tables = self.attacks(original, masked)
-        rates = {name: float(table.found.mean()) for name, table in tables.items()}
+        rates = {name: table.rate for name, table in tables.items()}
         worst = max(rates.values())
         some = float(reduce(np.maximum, (table.found for table in tables.values())).mean())
         linked = min(table.facts.get("linked", 1.0) for table in tables.values())
@@ -84,9 +85,11 @@ class WorstLinkage(Attack):
         return self.inclusion * highest
 
     def linked(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
-        """The links of the attack that works best; of equals, the first."""
-        tables = self._linked(original, masked)
-        return max(tables.values(), key=lambda one: float(one[1].found.mean()))
+        """The links of the attack that works best; of equals (to rounding), the first."""
+        linked = self._linked(original, masked)
+        rates = {name: table.rate for name, (_, table) in linked.items()}
+        worst = max(rates.values())
+        return next(linked[name] for name, rate in rates.items() if rate >= worst - ROUNDING)
 
     def attacks(self, original: Microdata, masked: Microdata) -> dict[str, LinkTable]:
         """The links of every attack that fits the file, by its name."""

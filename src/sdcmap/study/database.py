@@ -1,27 +1,33 @@
-"""The database of a study: its tables, a checksum for each row, and how it is opened."""
+"""The database of a study: its tables, a checksum for each row, a count of rows, and how it is opened.
+
+Every row carries a checksum of itself, and the table `tally` a checksummed count of each table's rows: reading verifies
+both, so that a flipped bit or a lost page never passes for a number.
+"""
 
 from __future__ import annotations
 
 import errno
 import sqlite3
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import polars as pl
 
 from sdcmap.errors import SdcmapError, StudyDamaged, StudyMismatch
 
 TABLES = {
-    "candidate": "id text primary key, method text, replicate integer, status text, reason text, seconds real, "
-    "checksum integer",
-    "score": "candidate text, measure text, value real, se real, parts text, status text, reason text, "
-    "checksum integer, primary key (candidate, measure)",
-    "measure": "name text primary key, direction text, low real, high real, unit text, axis text, at_nothing real, "
-    "checksum integer",
+    "candidate": "id text primary key, kind text, method text, replicate integer, status text, reason text, "
+    "seconds real, seal text, checksum integer",
+    "score": "candidate text, measure_id text, measure text, value real, se real, parts text, status text, "
+    "reason text, checksum integer, primary key (candidate, measure_id)",
+    "measure": "id text primary key, name text, direction text, low real, high real, unit text, axis text, "
+    "at_nothing real, checksum integer",
+    "tally": "name text primary key, rows integer, checksum integer",
 }
-DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError, pl.exceptions.PolarsError)  # what a bad page gives
+DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError, ValueError)  # what a bad page gives
+Row = tuple[Any, ...]
 
 
 def columns_of(table: str) -> dict[str, str]:
@@ -40,19 +46,102 @@ def typed(table: str, row: Sequence[Any]) -> list[Any]:
     return [float(c) + 0.0 if kind == "real" and c is not None else c for c, kind in zip(row, kinds, strict=False)]
 
 
-def connect(path: Path | None) -> sqlite3.Connection:
+def is_whole(table: str, row: Sequence[Any]) -> bool:
+    """Whether a stored row, its checksum last, is as it was written."""
+    try:
+        return bool(row[-1] == checksum(table, typed(table, row[:-1])))
+    except (TypeError, ValueError):  # a text where a number belongs
+        return False
+
+
+@dataclass(frozen=True)
+class Database:
+    """The tables of one study; `path` None: in memory, where rows need no checksum."""
+
+    path: Path | None
+    connection: sqlite3.Connection = field(repr=False)
+
+    # ---- reading ----------------------------------------------------------------------------------------------
+    def rows(self, table: str) -> list[Row]:
+        """Every row of a table in the order of its key, without checksums; StudyDamaged where one is not as written."""
+        with self.snapshot():
+            return self.verified(table)
+
+    def verified(self, table: str) -> list[Row]:
+        """The same inside a snapshot."""
+        kinds = list(columns_of(table).values())
+        try:
+            stored = self.connection.execute(f"select * from {table} order by 1, 2").fetchall()
+            if self.path is not None and not (
+                all(len(row) == len(kinds) and is_whole(table, row) for row in stored)
+                and len(stored) == self._tallied(table)
+            ):
+                raise damaged(self.path)
+        except DAMAGED:
+            raise damaged(self.path) from None
+        return [tuple(row[:-1]) for row in stored]
+
+    def _tallied(self, table: str) -> int:
+        """How many rows were written to a table."""
+        row = self.connection.execute("select * from tally where name = ?", (table,)).fetchone()
+        if row is None:
+            return 0
+        return int(row[1]) if is_whole("tally", row) else -1
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Reads inside see one state of the study, whatever a sweep writes meanwhile."""
+        try:
+            self.connection.execute("begin")
+        except DAMAGED:
+            raise damaged(self.path) from None
+        try:
+            yield
+        finally:
+            self.connection.rollback()
+
+    # ---- writing ----------------------------------------------------------------------------------------------
+    def insert(self, tables: dict[str, Sequence[Sequence[Any]]], *, replace: bool = False) -> None:
+        """Rows into tables in one transaction; what is there already stays, or is replaced by rows of the same key."""
+        try:
+            with self.connection:
+                for table, rows in tables.items():
+                    self._insert(table, rows, replace=replace)
+        except sqlite3.OperationalError as error:
+            raise SdcmapError(f"the study cannot be written ({error}); what was stored before is kept.") from None
+        except DAMAGED:
+            raise damaged(self.path) from None
+
+    def _insert(self, table: str, rows: Sequence[Sequence[Any]], *, replace: bool) -> None:
+        marks = ",".join("?" * len(columns_of(table)))
+        if self.path is None:
+            stored = [(*row, 0) for row in rows]
+        else:
+            stored = [(*row, checksum(table, typed(table, row))) for row in rows]
+        if replace:
+            self.connection.executemany(f"insert or replace into {table} values ({marks})", stored)
+            count = self.connection.execute(f"select count(*) from {table}").fetchone()[0]
+        else:
+            added = self.connection.executemany(f"insert or ignore into {table} values ({marks})", stored).rowcount
+            count = max(self._tallied(table), 0) + added
+        if self.path is not None:
+            tally = (table, count)
+            self.connection.execute("insert or replace into tally values (?,?,?)", (*tally, checksum("tally", tally)))
+
+
+def connect(path: Path | None) -> Database:
+    """The database at `path`, made where there is none; None: one in memory."""
     try:
         if path is not None:
             path.touch(mode=0o600)
         connection = sqlite3.connect(path or ":memory:", check_same_thread=False)
         _check(connection)
+        _check_version(connection, path)
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = normal")
         for name, columns in TABLES.items():
             connection.execute(f"create table if not exists {name} ({columns}) without rowid")
-        if "checksum" not in [row[1] for row in connection.execute("pragma table_info(measure)")]:
-            raise StudyMismatch(f"{path} was made by an earlier version of sdcmap: sweep its plan into a new folder.")
-        return connection
+        return Database(path, connection)
     except sqlite3.OperationalError as error:
         raise SdcmapError(f"{path} cannot be written ({error}).") from None
     except DAMAGED:
@@ -63,7 +152,7 @@ def connect(path: Path | None) -> sqlite3.Connection:
         raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
 
 
-def _connect_to_read(path: Path) -> sqlite3.Connection:
+def _connect_to_read(path: Path) -> Database:
     """A study that may only be read, such as one on a read-only disk."""
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
@@ -71,7 +160,8 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True, check_same_thread=False)
         _check(connection)
-        return connection
+        _check_version(connection, path)
+        return Database(path, connection)
     except DAMAGED:
         raise damaged(path) from None
 
@@ -79,6 +169,17 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
 def _check(connection: sqlite3.Connection) -> None:
     if connection.execute("pragma quick_check(1)").fetchone()[0] != "ok":
         raise sqlite3.DatabaseError
+
+
+def _check_version(connection: sqlite3.Connection, path: Path | None) -> None:
+    """StudyMismatch for a database whose numbers do not say what made them, as before version 0.2."""
+    columns = [row[1] for row in connection.execute("pragma table_info(score)")]
+    if columns and "measure_id" not in columns:
+        connection.close()
+        raise StudyMismatch(
+            f"{path} was made by an earlier version of sdcmap, whose numbers do not say what made them: "
+            "`sdcmap sweep` sets them aside and computes all of them again."
+        )
 
 
 def damaged(path: Path | None) -> StudyDamaged:

@@ -23,8 +23,9 @@ from typing import Any
 
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError, did_you_mean
+from sdcmap.kernels.room import under_this_limit
 from sdcmap.study.cluster import Cluster, client_behind, client_of
-from sdcmap.study.jobs import CandidateRow, Job
+from sdcmap.study.jobs import CandidateRow, Job, candidate_row
 from sdcmap.study.worker import run_at, run_here
 
 ENGINES = ("serial", "threads", "processes", "dask")  # and dask://HOST:PORT
@@ -65,7 +66,9 @@ def crew(
     engine: str, workers: int, executor: Executor | None, data: Microdata, copy: Path | None, memory: int = 0
 ) -> Iterator[tuple[Callable[[], Executor], Run]]:
     """How to make (again) the executor of an engine, and what its workers do with a chunk of jobs."""
-    run: Run = partial(run_here, data) if copy is None else partial(run_at, str(copy), data.digest, memory)
+    run: Run = partial(under_this_limit(run_here), data)
+    if copy is not None:
+        run = partial(run_at, str(copy), data.digest, memory)
     client = None if executor is None else client_behind(executor)
     with client_of(engine, workers) if executor is None and engine.startswith("dask") else nullcontext(client) as found:
         if found is not None and copy is not None:
@@ -169,8 +172,7 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
 
 
 def _killed(job: Job) -> CandidateRow:
-    candidate = job.candidate
-    return CandidateRow(candidate.id, candidate.method.text, candidate.replicate, "failed", KILLED, 0.0)
+    return candidate_row(job, "failed", KILLED, 0.0)
 
 
 def stop(executor: Executor) -> None:

@@ -1,41 +1,97 @@
-"""The study on disk: plan, manifest and one table of scores, written by one writer and resumed by `insert or ignore`."""
+"""The study on disk: plan, manifest and the tables of scores, written by one writer and resumed by `insert or ignore`."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 import sqlite3
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, NamedTuple, TypedDict
 
 import polars as pl
+from filelock import FileLock, Timeout
 
 from sdcmap import __version__
 from sdcmap.core.measure import Measure
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SdcmapError, StudyDamaged, StudyMismatch
+from sdcmap.errors import SdcmapError, StudyChanged, StudyDamaged, StudyMismatch
+from sdcmap.files.whole import write_whole
 from sdcmap.files.working_copy import open_copy, write_copy
 from sdcmap.files.writing import write
-from sdcmap.study.database import DAMAGED, TABLES, checksum, columns_of, connect, damaged, typed
-from sdcmap.study.jobs import CandidateRow, ScoreRow
+from sdcmap.study.database import Database, columns_of, connect
+from sdcmap.study.jobs import CandidateRow, OutsideFile
 from sdcmap.study.plan import Plan
-from sdcmap.study.scores import ELSEWHERE, Scores
+from sdcmap.study.scores import Scores
 
-BEGUN = {"incoming", "manifest.part", "scores.sqlite", "scores.sqlite-wal", "scores.sqlite-shm"}  # before a manifest is
+DATABASE = "scores.sqlite"
+BEGUN = {
+    "incoming",
+    "lock",
+    "manifest.json.part",
+    DATABASE,
+    f"{DATABASE}-wal",
+    f"{DATABASE}-shm",
+}  # before a manifest is
+TYPES = {"text": pl.String, "real": pl.Float64, "integer": pl.Int64}
 
 
-@dataclass(frozen=True)
+class FixedRule(TypedDict):
+    """A rule with its axes and limits, when it was fixed, and whether that was before the first score."""
+
+    rule: list[Any]
+    fixed: str
+    first: bool
+
+
+class Manifest(TypedDict, total=False):
+    """What manifest.json holds; the seed is its secret."""
+
+    version: str
+    created: str
+    data: str
+    seed: str
+    rules: list[FixedRule]
+    first_score: str
+    overrides: list[dict[str, str]]
+    releases: list[dict[str, Any]]
+
+
+class Done(NamedTuple):
+    """What a study holds of one candidate: its status, and the ids of the measures it has."""
+
+    status: str
+    measures: frozenset[str]
+
+
 class Study:
-    """A study folder, or a study in memory (`path` None)."""
+    """An open study folder, or a study in memory (`path` None); a context manager that closes it."""
 
-    path: Path | None
-    connection: sqlite3.Connection = field(repr=False)
-    manifest: dict[str, Any] = field(repr=False)
+    def __init__(self, path: Path | None, database: Database, manifest: Manifest) -> None:
+        self.path = path
+        self.database = database
+        self.manifest = manifest
+
+    def __repr__(self) -> str:
+        return f"Study({'in memory' if self.path is None else str(self.path)!r})"
+
+    def __enter__(self) -> Study:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the database; what was stored stays."""
+        self.connection.close()
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        return self.database.connection
 
     # ---- opening ----------------------------------------------------------------------------------------------
     @staticmethod
@@ -43,15 +99,15 @@ class Study:
         """An existing study folder, for reading and choosing."""
         path = Path(path)
         manifest = Study.manifest_of(path)
-        return Study(path, connect(path / "scores.sqlite"), manifest)
+        return Study(path, connect(path / DATABASE), manifest)
 
     @staticmethod
-    def manifest_of(path: Path) -> dict[str, Any]:
+    def manifest_of(path: Path) -> Manifest:
         """What manifest.json holds."""
         if not (path / "manifest.json").is_file():
             raise StudyDamaged(f"{path} is no study: it has no manifest.json. `sdcmap sweep` makes one.")
         try:
-            manifest: dict[str, Any] = json.loads((path / "manifest.json").read_text())
+            manifest: Manifest = json.loads((path / "manifest.json").read_text())
             int(manifest["seed"], 16), str(manifest["data"]), [(e["rule"][0], e["first"]) for e in manifest["rules"]]
             (
                 [(e["check"],) for e in manifest.get("overrides", [])],
@@ -62,51 +118,46 @@ class Study:
         return manifest
 
     @staticmethod
-    def begin(path: str | Path | None, data: Microdata, plan: Plan) -> Study:
-        """The study of this plan: a new one, or an existing one of the same data and seed whose plan may have grown."""
+    @contextmanager
+    def begin(path: str | Path | None, data: Microdata, plan: Plan) -> Iterator[Study]:
+        """The study of this plan, open for writing: a new one, or one of the same data and seed whose plan may have grown.
+
+        The lock comes before the seed, so that of two first sweeps of a folder one is the first.
+        """
         if path is None:
-            manifest = {"seed": hex(plan.seed), "data": data.digest}
-            return Study(None, connect(None), manifest)
+            with Study(None, connect(None), {"seed": hex(plan.seed), "data": data.digest}) as study:
+                yield study
+            return
         path = Path(path)
-        if (path / "manifest.json").exists():
-            study = Study.open(path)
-            plan.settle_seed(study.seed)
-            if study.manifest["data"] != data.digest:
-                raise StudyMismatch(f"{path} belongs to other data: name another folder.")
-            if study.seed != plan.seed:
-                raise StudyMismatch(f"{path} was begun with another seed: leave the seed out to go on with its own.")
-        else:
-            if path.exists() and any(file.name not in BEGUN for file in path.iterdir()):
-                raise StudyDamaged(f"{path} is not empty and no study: name another folder.")
-            try:
-                path.mkdir(parents=True, exist_ok=True)
-                path.chmod(0o700)
-            except OSError as error:
-                raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
-            study = Study(path, connect(path / "scores.sqlite"), {})
-            study.note(version=__version__, created=_now(), data=data.digest, seed=hex(plan.seed), rules=[])
-        study.fix_rule(plan)
-        _write(path / "plan.toml", plan.toml())
-        _take_copy(path, data)
-        return study
+        _make_folder(path)
+        with locked(path), _continued(path, data, plan) or _created(path, data, plan) as study:
+            study.fix_rule(plan)
+            plan.write(path / "plan.toml")
+            _take_copy(path, data)
+            yield study
 
     @property
     def seed(self) -> int:
         return int(self.manifest["seed"], 16)
 
+    def bound(self, plan: Plan) -> Plan:
+        """The plan bound to this study's seed, unless it states one of its own."""
+        return plan if plan.seed_stated else plan.bound(self.seed)
+
     @property
     def plan(self) -> Plan:
         """The plan as last swept, with the study's seed."""
-        if self.path is None:
-            raise StudyDamaged("a study in memory keeps no plan.")
-        return Plan.read(self.path / "plan.toml", seed=self.seed)
+        return Plan.read(self._folder("plan") / "plan.toml", seed=self.seed)
 
     @property
     def data(self) -> Microdata:
         """The data of the study, identifiers left out."""
+        return open_copy(self._folder("data"), self.manifest["data"])
+
+    def _folder(self, what: str) -> Path:
         if self.path is None:
-            raise StudyDamaged("a study in memory keeps no data.")
-        return open_copy(self.path, self.manifest["data"])
+            raise StudyDamaged(f"a study in memory keeps no {what}.")
+        return self.path
 
     @property
     def rule_was_fixed_first(self) -> bool:
@@ -121,58 +172,40 @@ class Study:
         if self.path is None:
             yield
             return
-        try:
-            lock = (self.path / "lock").open("w")
-        except OSError as error:
-            raise SdcmapError(f"{self.path} cannot be written ({error.strerror}).") from None
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise SdcmapError(f"another sweep is writing {self.path}: wait for it, or stop it.") from None
+        with locked(self.path):
             yield
 
     def add(self, rows: Sequence[CandidateRow]) -> None:
         """Store candidates and their scores in one transaction; what is there already stays."""
         if rows and self.path is not None and "first_score" not in self.manifest:
             self.note(first_score=_now())
-        told = [(row.id, *score) for row in rows for score in row.scores]
-        if self.path is None:  # memory is not damaged
-            candidates, scores = [(*row[:-1], 0) for row in rows], [(*row, 0) for row in told]
-        else:
-            candidates = [(*row[:-1], checksum("candidate", row[:-1])) for row in rows]  # all but the scores
-            scores = [(*row, checksum("score", row)) for row in told]
-        try:
-            with self.connection:
-                self.connection.executemany("insert or ignore into candidate values (?,?,?,?,?,?,?)", candidates)
-                self.connection.executemany("insert or ignore into score values (?,?,?,?,?,?,?,?)", scores)
-        except sqlite3.OperationalError as error:
-            raise SdcmapError(f"the study cannot be written ({error}); what was stored before is kept.") from None
+        scores = [(row.id, *score) for row in rows for score in row.scores]
+        self.database.insert({"candidate": [row[:-1] for row in rows], "score": scores})  # all but the scores
 
-    def add_file(self, name: str, scores: Sequence[ScoreRow]) -> None:
-        """Put the scores of a file made elsewhere beside our candidates."""
-        key = f"{ELSEWHERE}{name}"
-        self.add([CandidateRow(key, key, 0, "ok", "", 0.0, tuple(scores))])
+    def add_file(self, file: OutsideFile) -> None:
+        """Put the scores of a file made elsewhere beside our candidates; another content needs another name."""
+        for row in map(CandidateRow._make, ((*row, ()) for row in self.database.rows("candidate"))):
+            if row.method == file.name and row.kind != "file":
+                raise SdcmapError(f"a method of this study is named {file.name!r}: give the file another name.")
+            if row.method == file.name and row.id != file.id:
+                raise SdcmapError(f"the study holds another file named {file.name!r}: give this one another name.")
+        self.add([CandidateRow(file.id, "file", file.name, 0, "ok", "", 0.0, "", file.scores)])
 
     def keep(self, masked: Microdata, candidate: str) -> Path:
         """Keep a masked file for study; it carries no origin and is never copied by a release."""
-        if self.path is None:
-            raise StudyDamaged("a study in memory keeps no files.")
-        (self.path / "kept").mkdir(mode=0o700, exist_ok=True)
-        return write(masked, self.path / "kept" / f"{candidate}.study.parquet")
+        kept = self._folder("files") / "kept"
+        kept.mkdir(mode=0o700, exist_ok=True)
+        return write(masked, kept / f"{candidate}.study.parquet")
 
     def add_measures(self, measures: Sequence[Measure], original: Microdata) -> None:
-        facts = [(m.text, m.direction, *m.bounds, m.unit, m.axis, m.nothing(original)) for m in measures]
-        rows = [typed("measure", row) for row in facts]
-        checked = [(*row, checksum("measure", row)) for row in rows]
-        with self.connection:
-            self.connection.executemany("insert or replace into measure values (?,?,?,?,?,?,?,?)", checked)
+        facts = [(m.id, m.text, m.direction, *m.bounds, m.unit, m.axis, m.nothing(original)) for m in measures]
+        self.database.insert({"measure": facts}, replace=True)
 
     def note(self, **facts: Any) -> None:
         """Keep facts in the manifest."""
-        self.manifest.update(facts)
+        self.manifest.update(facts)  # type: ignore[typeddict-item]
         if self.path is not None:
-            _write(self.path / "manifest.json", json.dumps(self.manifest, indent=1))
+            write_whole(self.path / "manifest.json", json.dumps(self.manifest, indent=1))
 
     def fix_rule(self, plan: Plan) -> None:
         """Remember when the present rule, its limits and its axes were fixed."""
@@ -182,38 +215,156 @@ class Study:
             self.note(rules=[*rules, {"rule": rule, "fixed": _now(), "first": "first_score" not in self.manifest}])
 
     # ---- reading ----------------------------------------------------------------------------------------------
-    def done(self) -> dict[str, tuple[str, frozenset[str]]]:
+    def done(self) -> dict[str, Done]:
         """Candidate id -> its status and the measures it has."""
         measures: dict[str, set[str]] = {}
-        for candidate, measure in self.connection.execute("select candidate, measure from score"):
-            measures.setdefault(candidate, set()).add(measure)
-        made = self.connection.execute("select id, status from candidate")
-        return {name: (status, frozenset(measures.get(name, ()))) for name, status in made}
+        with self.database.snapshot():
+            for candidate, measure_id, *_ in self.database.verified("score"):
+                measures.setdefault(candidate, set()).add(measure_id)
+            made = self.database.verified("candidate")
+        return {row[0]: Done(row[4], frozenset(measures.get(row[0], ()))) for row in made}
 
     def scores(self, plan: Plan | None = None) -> Scores:
-        """The scores of this plan's candidates and measures (None: the study's own plan) and of files made elsewhere."""
-        plan = plan or self.plan
-        candidate, score, measure = (self._table(name) for name in TABLES)
-        values = {m.text: m for m in plan.measures}
-        if self.path is None:  # a study in memory holds nothing else
-            return Scores(candidate, score, measure, values)
-        wanted = pl.Series([one.id for one in plan.candidates])
-        names = pl.Series(list(values))
-        candidate = candidate.filter(pl.col("id").is_in(wanted.implode()) | pl.col("method").str.starts_with(ELSEWHERE))
-        score = score.filter(
-            pl.col("candidate").is_in(candidate["id"].implode()), pl.col("measure").is_in(names.implode())
+        """The scores of this plan's candidates and measures (None: the study's own plan) and of files made elsewhere.
+
+        Numbers that another revision or another default made are left out, with a warning that tells how many.
+        """
+        plan = self.plan if plan is None else self.bound(plan)
+        with self.database.snapshot():
+            candidate, score, measure = (self._table(name) for name in ("candidate", "score", "measure"))
+        if self.path is not None:  # a study in memory holds nothing else
+            outdated = _outdated(plan, candidate, score)
+            if outdated:
+                _tell(f"{self.path}: {outdated} left out, since other code or another default made them. Sweep again.")
+            candidate = candidate.filter(_among("id", _ids(plan)) | (pl.col("kind") == "file"))
+            measures = [m.id for m in plan.measures]
+            score = score.filter(_among("candidate", candidate["id"].to_list()), _among("measure_id", measures))
+            measure = measure.filter(_among("id", measures))
+        return Scores(
+            candidate,
+            score.drop("measure_id"),
+            measure.drop("id"),
+            {m.text: m for m in plan.measures},
+            {method.text: method for method in plan.expanded},
+            plan,
         )
-        measure = measure.filter(pl.col("name").is_in(names.implode()))
-        return Scores(candidate, score, measure, values)
 
     def _table(self, name: str) -> pl.DataFrame:
-        types = {"text": pl.String, "real": pl.Float64, "integer": pl.Int64}
-        schema = {column: types[kind] for column, kind in columns_of(name).items() if column != "checksum"}
-        try:
-            rows = self.connection.execute(f"select {', '.join(schema)} from {name} order by 1, 2").fetchall()
-            return pl.DataFrame(rows, schema=schema, orient="row")
-        except DAMAGED:
-            raise damaged(self.path and self.path / "scores.sqlite") from None
+        schema = {column: TYPES[kind] for column, kind in columns_of(name).items() if column != "checksum"}
+        return pl.DataFrame(self.database.verified(name), schema=schema, orient="row")
+
+
+# ---- beginning and going on -----------------------------------------------------------------------------------
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """The lock of a study folder; SdcmapError where somebody else has it."""
+    try:
+        with FileLock(path / "lock", timeout=0, mode=0o600, is_singleton=False):
+            yield
+    except Timeout:
+        raise SdcmapError(f"another sweep is writing {path}: wait for it, or stop it.") from None
+
+
+def _make_folder(path: Path) -> None:
+    """An empty private folder for a new study, or the folder of an old one."""
+    if not (path / "manifest.json").exists() and path.exists() and any(f.name not in BEGUN for f in path.iterdir()):
+        raise StudyDamaged(f"{path} is not empty and no study: name another folder.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(0o700)
+        (path / "lock").touch(mode=0o600)
+    except OSError as error:
+        raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
+
+
+def _created(path: Path, data: Microdata, plan: Plan) -> Study:
+    study = Study(path, connect(path / DATABASE), {})
+    study.note(version=__version__, created=_now(), data=data.digest, seed=hex(plan.seed), rules=[])
+    return study
+
+
+def _continued(path: Path, data: Microdata, plan: Plan) -> Study | None:
+    """The study that lies in this folder, when it is one of the same data and seed; what changed since is told."""
+    if not (path / "manifest.json").exists():
+        return None
+    manifest = Study.manifest_of(path)
+    if manifest["data"] != data.digest:
+        raise StudyMismatch(f"{path} belongs to other data: name another folder.")
+    if plan.seed_stated and plan.seed != int(manifest["seed"], 16):
+        raise StudyMismatch(f"{path} was begun with another seed: leave the seed out to go on with its own.")
+    version = str(manifest.get("version", "an unknown version"))
+    try:
+        study = Study(path, connect(path / DATABASE), manifest)
+    except StudyMismatch:
+        aside = _aside(path / DATABASE, version)
+        _tell(f"{path} was made by sdcmap {version}: its numbers do not say what made them, so all are computed again.")
+        _tell(f"They were set aside as {aside.name}.")
+        study = Study(path, connect(path / DATABASE), manifest)
+    _tell_what_changed(study, study.bound(plan), version)
+    if version != __version__:
+        study.note(version=__version__)
+    return study
+
+
+def _tell_what_changed(study: Study, plan: Plan, version: str) -> None:
+    """Say what is kept and what is computed again, where the study was made by another version or other code."""
+    with study.database.snapshot():
+        candidate, score = (study._table(name) for name in ("candidate", "score"))
+    seals = dict(candidate.select("id", "seal").iter_rows())
+    if any(seals.get(made.id, made.stream(plan.seed).seal) != made.stream(plan.seed).seal for made in plan.candidates):
+        raise StudyDamaged(f"{study.path} holds numbers that were drawn from another seed than its own.")
+    outdated = _outdated(plan, candidate, score)
+    if outdated or version != __version__:
+        kept = len(score.filter(_among("candidate", _ids(plan)), _among("measure_id", [m.id for m in plan.measures])))
+        again = f"; {outdated} computed again, since other code or another default made them" if outdated else ""
+        _tell(
+            f"{study.path} was last written by sdcmap {version}: {_counted(kept, 'number')} of this plan kept{again}."
+        )
+
+
+def _outdated(plan: Plan, candidate: pl.DataFrame, score: pl.DataFrame) -> str:
+    """How many candidates and numbers of this plan the study has only under another identity; empty: none.
+
+    They bear a name of the plan and were made by another revision or another default.
+    """
+    have = set(candidate["id"])
+    lacking = {(made.method.text, made.replicate) for made in plan.candidates if made.id not in have}
+    others = candidate.filter(pl.col("kind") != "file").select("method", "replicate").unique().iter_rows()
+    candidates = sum(1 for name in others if name in lacking)
+    numbers = 0
+    ours = score.filter(_among("candidate", _ids(plan)))
+    for measure in plan.measures:
+        named = ours.filter(pl.col("measure") == measure.text)
+        has = named.filter(pl.col("measure_id") == measure.id)["candidate"]
+        numbers += named.filter(~_among("candidate", has.to_list()))["candidate"].n_unique()
+    return " and ".join(filter(None, (_counted(candidates, "candidate"), _counted(numbers, "number"))))
+
+
+def _ids(plan: Plan) -> list[str]:
+    return [candidate.id for candidate in plan.candidates]
+
+
+def _among(column: str, names: Sequence[str]) -> pl.Expr:
+    return pl.col(column).is_in(pl.Series(names, dtype=pl.String).implode())
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}" if count else ""
+
+
+def _tell(sentence: str) -> None:
+    warnings.warn(sentence, StudyChanged, stacklevel=2)
+
+
+def _aside(file: Path, version: str) -> Path:
+    """Put a database and its log out of the way, under a name that is free."""
+    number = 1
+    while (kept := file.with_name(f"scores.{version}-{number}.sqlite")).exists():
+        number += 1
+    file.replace(kept)
+    for tail in ("-wal", "-shm"):
+        file.with_name(file.name + tail).unlink(missing_ok=True)
+    return kept
 
 
 def _take_copy(path: Path, data: Microdata) -> None:
@@ -229,17 +380,6 @@ def _take_copy(path: Path, data: Microdata) -> None:
         except StudyDamaged:
             write_copy(data, path)
     shutil.rmtree(incoming, ignore_errors=True)
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a private file whole or not at all."""
-    part = path.with_suffix(".part")
-    try:
-        part.touch(mode=0o600)
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
 
 
 def _now() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import time
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 from numpy.random import Generator
 
@@ -18,6 +19,7 @@ from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.readable import Readable
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 from sdcmap.files.aligning import align
 from sdcmap.files.reading import read
@@ -33,9 +35,15 @@ class Job:
     measures: tuple[Measure, ...]
 
 
-class ScoreRow(NamedTuple):
-    """One row of the score table."""
+Kind = Literal[
+    "candidate", "identity", "file", "fresh"
+]  # a release, the file as it is, a file made elsewhere, a redraw
 
+
+class ScoreRow(NamedTuple):
+    """One row of the score table; `measure_id` says which value made the number, `measure` is its label."""
+
+    measure_id: str
     measure: str
     value: float | None
     se: float | None
@@ -48,11 +56,13 @@ class CandidateRow(NamedTuple):
     """One row of the candidate table with its scores."""
 
     id: str
+    kind: Kind
     method: str
     replicate: int
     status: str  # ok, infeasible, failed
     reason: str
     seconds: float
+    seal: str  # of the stream that it was drawn from
     scores: tuple[ScoreRow, ...] = ()
 
 
@@ -71,8 +81,17 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
         status, reason = "infeasible", str(error)
     except Exception as error:
         status, reason = "failed", _type_and_place(error)
-    seconds = time.perf_counter() - started
-    return CandidateRow(candidate.id, candidate.method.text, candidate.replicate, status, reason, seconds, scores)
+    return candidate_row(job, status, reason, time.perf_counter() - started, scores)
+
+
+def candidate_row(
+    job: Job, status: str, reason: str, seconds: float, scores: tuple[ScoreRow, ...] = ()
+) -> CandidateRow:
+    """The row of a job's candidate."""
+    made = job.candidate
+    return CandidateRow(
+        made.id, made.kind, made.method.text, made.replicate, status, reason, seconds, Stream(job.key).seal, scores
+    )
 
 
 def score_row(
@@ -83,9 +102,9 @@ def score_row(
         informed = measure if method is None else measure.knowing(method)
         estimate = informed.apply(original, masked, _rng_of(measure, stream))
     except (Undefined, SchemaError) as error:
-        return ScoreRow(measure.text, None, None, "{}", "undefined", str(error))
+        return no_value(measure, "undefined", str(error))
     except Exception as error:
-        return ScoreRow(measure.text, None, None, "{}", "failed", _type_and_place(error))
+        return no_value(measure, "failed", _type_and_place(error))
     return row_of(measure, estimate)
 
 
@@ -94,10 +113,15 @@ def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:
     parts = _json(estimate.parts)
     if math.isfinite(estimate.value):
         se = None if estimate.se is None else float(estimate.se)
-        return ScoreRow(measure.text, float(estimate.value) + 0.0, se, parts, "ok", "")  # 0 for -0
+        return ScoreRow(measure.id, measure.text, float(estimate.value) + 0.0, se, parts, "ok", "")  # 0 for -0
     if math.isinf(estimate.value):
-        return ScoreRow(measure.text, None, None, parts, "infinite", "")
-    return ScoreRow(measure.text, None, None, parts, "undefined", "the value is not a number.")
+        return ScoreRow(measure.id, measure.text, None, None, parts, "infinite", "")
+    return no_value(measure, "undefined", "the value is not a number.", parts)
+
+
+def no_value(measure: Measure, status: str, reason: str, parts: str = "{}") -> ScoreRow:
+    """The row of a measure that has no value here."""
+    return ScoreRow(measure.id, measure.text, None, None, parts, status, reason)
 
 
 def _json(parts: Mapping[str, float]) -> str:
@@ -136,7 +160,7 @@ def mask(data: Microdata, method: Method, *, seed: int) -> Microdata:
 
 
 def score(
-    original: Any, masked: Any, measures: Measure | Sequence[Measure], *, by: str | None = None, seed: int = 0
+    original: Readable, masked: Readable, measures: Measure | Sequence[Measure], *, by: str | None = None, seed: int = 0
 ) -> dict[str, Estimate]:
     """The measures of a masked file from any tool, named by their text.
 
@@ -156,9 +180,25 @@ def score(
     return {m.text: m.apply(original, aligned, _rng_of(m, stream)) for m in measures}
 
 
+@dataclass(frozen=True)
+class OutsideFile:
+    """A file made elsewhere, by name and by a digest of its content, with a row a measure."""
+
+    name: str
+    digest: str = field(repr=False)
+    scores: tuple[ScoreRow, ...]
+
+    @property
+    def id(self) -> str:
+        """Twelve digits that name this content under this name in every study."""
+        return hashlib.sha256(f"file/{self.name}/{self.digest}".encode()).hexdigest()[:12]
+
+
 def score_file(
-    original: Microdata, masked: Any, measures: Sequence[Measure], *, by: str | None = None, seed: int = 0
-) -> list[ScoreRow]:
+    original: Microdata, masked: Readable, measures: Sequence[Measure], *, by: str | None = None, seed: int = 0,
+    name: str = "file",
+) -> OutsideFile:  # fmt: skip
     """As `score`, but one row a measure, with status and reason where there is no value."""
     aligned = align(original, masked, by=by)
-    return [score_row(measure, original, aligned, Stream.of_seed(seed, "score")) for measure in measures]
+    stream = Stream.of_seed(seed, "score")
+    return OutsideFile(name, aligned.digest, tuple(score_row(m, original, aligned, stream) for m in measures))

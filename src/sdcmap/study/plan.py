@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import secrets
 import tomllib
@@ -9,19 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from numpy.random import Generator
 
 from sdcmap.core.grid import Grid, decode_grid
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.rule import Rule
+from sdcmap.core.rule import Choice, Rule
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Value, decode
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError, did_you_mean
 from sdcmap.files.reading import Source
+from sdcmap.files.whole import write_whole
 from sdcmap.methods import Identity
 
 _PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "data")
@@ -36,11 +38,16 @@ class Candidate:
 
     @cached_property
     def id(self) -> str:
-        """Twelve hexadecimal digits that name the candidate in every study."""
+        """Twelve hexadecimal digits that name the candidate in every study: method with its revisions, and replicate."""
         return hashlib.sha256(f"{self.method.digest}/{self.replicate}".encode()).hexdigest()[:12]
 
+    @property
+    def kind(self) -> Literal["candidate", "identity"]:
+        """Whether it is a release, or the end of the map where everything is released."""
+        return "identity" if isinstance(self.method, Identity) else "candidate"
+
     def stream(self, seed: int) -> Stream:
-        """The candidate's own random stream: HMAC-SHA256(seed, spec digest and replicate)."""
+        """The candidate's own random stream: HMAC-SHA256(seed, method digest and replicate)."""
         return Stream.of_seed(seed, self.method.digest, str(self.replicate))
 
     def rng(self, seed: int) -> Generator:
@@ -48,22 +55,24 @@ class Candidate:
         return self.stream(seed).rng()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Plan:
     """What to make and measure, and how to choose.
 
     Parameters
     ----------
-    methods : masking methods and grids of them. `Identity()`, the end where everything is released, is always added.
-    measures : risk and utility measures, each written once.
+    methods : masking methods and grids of them, one or a list. `Identity()`, the end where everything is released, is
+        always added.
+    measures : risk and utility measures, one or a list, each written once.
     replicates : random draws of each method, at least 1; a method without randomness has one candidate.
     risk, utility : the measures on the two axes of the map, by name or value; default: the first of each kind.
         Several risk measures are taken at their worst.
     limits : the largest tolerable value of each measure in `risk`, needed when these have different units.
     rule : how to choose; fix it, with its limits, before the first score.
     data : where the data lie and what their columns are, for plans kept in a file.
-    seed : the secret behind every random number, 256 random bits unless stated. A seed that was not stated is settled by
-        the study. It is in no repr, TOML, digest or comparison, and `release` refuses one below 128 bits.
+    seed : the secret behind every random number, 256 random bits unless stated. It is in no repr, TOML, digest or
+        comparison, and `release` refuses one below 128 bits. A study that was begun before keeps its own seed: the plan
+        bound to it is `scores.plan`, or `Study.open(folder).plan`.
 
     Examples
     --------
@@ -73,50 +82,64 @@ class Plan:
     41
     """
 
-    methods: Any  # given as one or a list; held as a tuple of methods and grids
-    measures: Any  # given as one or a list; held as a tuple of measures
-    replicates: int = 1
-    risk: Any = ()  # given by name or value, one or a list; held as a tuple of names
-    utility: Any = ""
-    limits: tuple[float, ...] = ()
-    rule: Rule | None = None
-    data: Source | None = None
-    seed: int = field(default=-1, repr=False, compare=False)
-    seed_stated: bool = field(default=True, repr=False, compare=False, init=False)
+    methods: tuple[Method | Grid[Method], ...]
+    measures: tuple[Measure, ...]
+    replicates: int
+    risk: tuple[str, ...]
+    utility: str
+    limits: tuple[float, ...]
+    rule: Rule | None
+    data: Source | None
+    seed: int = field(repr=False, compare=False)
+    seed_stated: bool = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        def put(name: str, value: object) -> None:
+    def __init__(
+        self,
+        methods: Method | Grid[Any] | Iterable[Method | Grid[Any]],
+        measures: Measure | Iterable[Measure],
+        replicates: int = 1,
+        risk: str | Measure | Iterable[str | Measure] = (),
+        utility: str | Measure = "",
+        limits: float | Iterable[float] = (),
+        rule: Rule | None = None,
+        data: Source | None = None,
+        seed: int | None = None,
+    ) -> None:
+        measured: tuple[Measure, ...] = _listed(measures)
+        known = [measure for measure in measured if isinstance(measure, Measure)]
+        risks = tuple(_measure_named(str(name), known) for name in _listed(risk))
+        facts: dict[str, Any] = {
+            "methods": _listed(methods),
+            "measures": measured,
+            "replicates": replicates,
+            "risk": risks or tuple(m.text for m in known if m.axis == "risk")[:1],
+            "utility": _measure_named(str(utility), known) or next((m.text for m in known if m.axis == "utility"), ""),
+            "limits": tuple(map(float, _listed(limits))),
+            "rule": rule,
+            "data": data,
+            "seed": secrets.randbits(256) if seed is None else seed,
+            "seed_stated": seed is not None,
+        }
+        for name, value in facts.items():
             object.__setattr__(self, name, value)
-
-        put("methods", _listed(self.methods))
-        put("measures", _listed(self.measures))
-        put("risk", tuple(map(str, _listed(self.risk))))
-        put("utility", str(self.utility))
-        put("limits", tuple(map(float, _listed(self.limits))))
-        if self.seed == -1:
-            put("seed", secrets.randbits(256))
-            put("seed_stated", False)
-        measures = [m for m in self.measures if isinstance(m, Measure)]
-        risk = tuple(_measure_named(name, measures) for name in self.risk)
-        put("risk", risk or tuple(m.text for m in measures if m.axis == "risk")[:1])
-        utility = _measure_named(self.utility, measures)
-        put("utility", utility or next((m.text for m in measures if m.axis == "utility"), ""))
         problems = list(self._problems())
         if problems:
             raise PlanError(problems)
 
     def _problems(self) -> Iterator[str]:
-        for method in self.methods:
+        methods: tuple[object, ...] = self.methods  # types are promised, and a script may break the promise
+        measures: tuple[object, ...] = self.measures
+        for method in methods:
             if not isinstance(method, Method | Grid):
                 yield f"Plan.methods holds a {type(method).__name__}, which is no method."
-        for measure in self.measures:
+        for measure in measures:
             if not isinstance(measure, Measure):
                 yield f"Plan.measures holds a {type(measure).__name__}, which is no measure."
         if not isinstance(self.replicates, int) or self.replicates < 1:
             yield f"Plan.replicates must be in [1, inf). Got {self.replicates!r}."
         if not isinstance(self.seed, int) or self.seed < 0:
             yield "Plan.seed must be a whole number of at least 0."
-        names = [m.text for m in self.measures if isinstance(m, Measure)]
+        names = [m.text for m in measures if isinstance(m, Measure)]
         if not names:
             yield "Plan.measures must hold at least one measure."
         for name in sorted({name for name in names if names.count(name) > 1}):
@@ -134,11 +157,11 @@ class Plan:
     @cached_property
     def expanded(self) -> tuple[Method, ...]:
         """Every method once, grids unfolded, `Identity()` first."""
-        found: dict[str, Method] = {Identity().digest: Identity()}
+        methods: dict[str, Method] = {Identity().digest: Identity()}
         for entry in self.methods:
             for method in entry if isinstance(entry, Grid) else (entry,):
-                found.setdefault(method.digest, method)
-        return tuple(found.values())
+                methods.setdefault(method.digest, method)
+        return tuple(methods.values())
 
     @property
     def candidates(self) -> Iterator[Candidate]:
@@ -155,34 +178,46 @@ class Plan:
 
     def find(self, name: str) -> Candidate:
         """The candidate whose id begins with `name`."""
-        found = [candidate for candidate in self.candidates if candidate.id.startswith(name)]
-        if len(found) != 1 or not name:
-            what = "no candidate" if not found else f"{len(found)} candidates"
+        candidates = [candidate for candidate in self.candidates if candidate.id.startswith(name)]
+        if len(candidates) != 1 or not name:
+            what = "no candidate" if not candidates else f"{len(candidates)} candidates"
             raise PlanError(f"{what} of this plan begin with {name!r}: give the id that `sdcmap choose` prints.")
-        return found[0]
+        return candidates[0]
 
-    def make(self, data: Microdata, choice: Any) -> Microdata:
+    def make(self, data: Microdata, choice: Choice | Candidate | str) -> Microdata:
         """A candidate made again, with its secret `origin`: `choice` is a Choice, a Candidate or an id."""
-        name = choice if isinstance(choice, str) else getattr(choice, "candidate", None) or getattr(choice, "id", None)
+        candidate = self.chosen(choice)
+        return candidate.method.apply(data, candidate.stream(self.seed))
+
+    def chosen(self, choice: Choice | Candidate | str) -> Candidate:
+        """The candidate that a choice, or an id, names; PlanError where it was chosen among those of another seed."""
+        name = choice if isinstance(choice, str) else choice.id if isinstance(choice, Candidate) else choice.candidate
         if not name:
             raise PlanError("the choice is to release nothing, so there is no candidate to make.")
         candidate = self.find(name)
-        return candidate.method.apply(data, candidate.stream(self.seed))
+        if isinstance(choice, Choice) and choice.seal not in ("", candidate.stream(self.seed).seal):
+            raise PlanError(
+                "the choice was made among candidates of another seed than this plan's: take the plan that the sweep "
+                "was bound to, `scores.plan` or `Study.open(folder).plan`."
+            )
+        return candidate
 
-    def settle_seed(self, seed: int) -> None:
-        """Take the study's seed when none was stated."""
-        if not self.seed_stated:
-            object.__setattr__(self, "seed", seed)
+    def bound(self, seed: int) -> Plan:
+        """The same plan bound to this seed, as if it had been stated."""
+        plan = copy.copy(self)
+        for name, value in (("seed", seed), ("seed_stated", True)):
+            object.__setattr__(plan, name, value)
+        return plan
 
     def problems_with(self, data: Microdata) -> list[str]:
         """Everything in which the plan does not fit these data, each once."""
         parts: tuple[Method | Measure, ...] = (*self.expanded, *self.measures)
-        found: dict[str, None] = {}
+        misfits: dict[str, None] = {}
         for part in parts:
-            found |= dict.fromkeys(part.misfits(data))
+            misfits |= dict.fromkeys(part.misfits(data))
         if self.data is None and not data.keys and not data.numeric:
-            found["the data have no keys and no numeric variables: state roles when reading them."] = None
-        return list(found)
+            misfits["the data have no keys and no numeric variables: state roles when reading them."] = None
+        return list(misfits)
 
     # ---- TOML -------------------------------------------------------------------------------------------------
     def toml(self) -> str:
@@ -205,8 +240,12 @@ class Plan:
         """SHA-256 of the TOML: the plan without its seed."""
         return hashlib.sha256(self.toml().encode()).hexdigest()
 
+    def write(self, path: str | Path) -> Path:
+        """Write the plan as TOML, whole or not at all; the seed is left out."""
+        return write_whole(Path(path), self.toml())
+
     @staticmethod
-    def read(path: str | Path, *, seed: int = -1) -> Plan:
+    def read(path: str | Path, *, seed: int | None = None) -> Plan:
         """The plan in a TOML file; PlanError with every problem at once."""
         try:
             text = Path(path).read_text(encoding="utf-8")
@@ -215,7 +254,7 @@ class Plan:
         return Plan.from_toml(text, seed=seed)
 
     @staticmethod
-    def from_toml(text: str, *, seed: int = -1) -> Plan:
+    def from_toml(text: str, *, seed: int | None = None) -> Plan:
         """The plan in a TOML text; PlanError with every problem at once."""
         try:
             table = tomllib.loads(text)
@@ -251,6 +290,7 @@ def _measure_named(name: str, measures: Sequence[Measure]) -> str:
 
 
 def _listed(given: Any) -> tuple[Any, ...]:
+    """One thing or several, as a tuple."""
     single = isinstance(given, str | Value | Grid | int | float)
     return (given,) if single else tuple(given)
 

@@ -9,16 +9,17 @@ Reference: the database file format of SQLite, sections 1.6 (b-tree pages), 2.1 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sdcmap.errors import SdcmapError, StudyDamaged
-from sdcmap.study.database import DAMAGED, TABLES, checksum, columns_of, typed
-from sdcmap.study.folder import Study
+from sdcmap.study.database import TABLES, columns_of, is_whole
+from sdcmap.study.folder import Study, locked
 
+STORED = tuple(name for name in TABLES if name != "tally")  # the tally is counted anew
 PAGE_SIZE = 4096  # SQLite's own default, and ours, where the file no longer says
 INDEX_PAGES = {2: 4, 10: 0}  # the pages of our tables, which have no row ids: kind -> bytes before each row's length
 INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}  # serial type -> bytes
@@ -50,10 +51,9 @@ def repair(path: str | Path) -> Repaired:
     2 candidates and 2 scores are whole; nothing is damaged.
     """
     path = Path(path)
-    manifest = Study.manifest_of(path)
+    Study.manifest_of(path)  # a folder without one is no study
     file, log = path / "scores.sqlite", path / "scores.sqlite-wal"
-    study = Study(path, None, manifest)  # type: ignore[arg-type]
-    with study.writing():
+    with locked(path):
         whole = _whole(path)
         if whole is not None:
             return Repaired(*whole, None)
@@ -61,43 +61,22 @@ def repair(path: str | Path) -> Repaired:
         kept = _aside(file)
         for tail in ("-wal", "-shm"):
             file.with_name(file.name + tail).unlink(missing_ok=True)
-        fresh = Study.open(path)
-        with fresh.connection:
-            for name, found in rows.items():
-                marks = ",".join("?" * len(columns_of(name)))
-                fresh.connection.executemany(f"insert or ignore into {name} values ({marks})", found)
-        with suppress(SdcmapError):  # plan or data are damaged too: the next sweep writes them, and the measures
-            fresh.add_measures(fresh.plan.measures, fresh.data)
-        counts = [fresh.connection.execute(f"select count(*) from {name}").fetchone()[0] for name in rows]
-        fresh.connection.close()
+        with Study.open(path) as study:
+            study.database.insert({name: [record[:-1] for record in records] for name, records in rows.items()})
+            with suppress(SdcmapError):  # plan or data are damaged too: the next sweep writes them, and the measures
+                study.add_measures(study.plan.measures, study.data)
+            counts = [len(study.database.rows(name)) for name in rows]
     return Repaired(counts[0], counts[1], kept)
 
 
 def _whole(path: Path) -> tuple[int, int] | None:
-    """Numbers of candidates and scores, when every row of the database can be read and is whole."""
+    """Numbers of candidates and scores, when every row of the database can be read and is whole, and none is lost."""
     try:
-        study = Study.open(path)
+        with Study.open(path) as study:
+            counts = [len(study.database.rows(name)) for name in STORED]
     except StudyDamaged:
         return None
-    counts = []
-    for name in TABLES:
-        try:
-            rows = study.connection.execute(f"select * from {name}").fetchall()
-        except DAMAGED:
-            rows = [(0,)]  # no row has this checksum
-        if not all(_is_whole(name, row) for row in rows):
-            study.connection.close()
-            return None
-        counts.append(len(rows))
-    study.connection.close()
     return counts[0], counts[1]
-
-
-def _is_whole(table: str, row: Sequence[Any]) -> bool:
-    try:
-        return bool(row[-1] == checksum(table, typed(table, row[:-1])))
-    except (TypeError, ValueError):  # a text where a number belongs
-        return False
 
 
 def _aside(file: Path) -> Path:
@@ -112,13 +91,13 @@ def _aside(file: Path) -> Path:
 # ---- rows off pages -------------------------------------------------------------------------------------------
 def _rescued(file: Path, log: Path) -> dict[str, list[list[Any]]]:
     """Every whole row of each table."""
-    rows: dict[str, list[list[Any]]] = {name: [] for name in TABLES}
+    rows: dict[str, list[list[Any]]] = {name: [] for name in STORED}
     for pages in (_file_pages(file), _log_pages(log)):
         for page in pages.values():
             for record in _records(page, pages):
-                for name, found in rows.items():
-                    if len(record) == len(columns_of(name)) and _is_whole(name, record):
-                        found.append(record)
+                for name, whole in rows.items():
+                    if len(record) == len(columns_of(name)) and is_whole(name, record):
+                        whole.append(record)
     return rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,23 +13,40 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.method import Method
 from sdcmap.errors import PlanError, did_you_mean
+from sdcmap.study.plan import Plan
 
 BAND_REPLICATES = 40  # a quantile q needs 1/(1 - q) replicates, and the band of single releases ends at 97.5 %
-ELSEWHERE = "file: "  # the method of a file made elsewhere begins so
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Three tables of numbers: candidate, score and measure; `values` are the measures, for pooling replicates."""
+    """Three tables of numbers, and what they are numbers of.
+
+    candidate : id, kind ("candidate", "identity" for the file as it is, "file" for one made elsewhere, "fresh" for a
+        redraw), method, replicate, status, reason, seconds, seal. A table made elsewhere may lack kind and seal.
+    score : candidate, measure, value, se, parts, status, reason.
+    measure : name, direction, low, high, unit, axis, at_nothing.
+    values : measure text -> the measure, for pooling replicates. methods : method text -> the method.
+    plan : the plan that was swept, bound to the seed of its study; None for a table made elsewhere.
+    """
 
     candidate: pl.DataFrame
     score: pl.DataFrame
     measure: pl.DataFrame
     values: Mapping[str, Measure] = field(default_factory=dict, repr=False)
+    methods: Mapping[str, Method] = field(default_factory=dict, repr=False)
+    plan: Plan | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        lacking = {"kind": "candidate", "seal": ""}
+        columns = [pl.lit(given).alias(name) for name, given in lacking.items() if name not in self.candidate.columns]
+        if columns:
+            object.__setattr__(self, "candidate", self.candidate.with_columns(columns))
 
     def column(self, measure: str) -> pl.DataFrame:
-        """One measure of every candidate that was made: id, method, replicate, value (infinite is inf), se, parts."""
+        """One measure of every candidate that was made: id, kind, method, replicate, value (infinite is inf), se, parts."""
         names = self.measure["name"].to_list()
         if measure not in names:
             raise PlanError(f"no measure {measure!r} in these scores.{did_you_mean(measure, names)}")
@@ -41,11 +58,21 @@ class Scores:
 
     @cached_property
     def _made(self) -> pl.DataFrame:
-        return self.candidate.filter(pl.col("status") == "ok").select("id", "method", "replicate")
+        return self.candidate.filter(pl.col("status") == "ok").select("id", "kind", "method", "replicate")
 
     @cached_property
     def _by_measure(self) -> dict[tuple[Any, ...], pl.DataFrame]:
         return self.score.partition_by("measure", as_dict=True)
+
+    @cached_property
+    def kinds(self) -> Mapping[str, str]:
+        """Method text -> the kind of its rows."""
+        return dict(self.candidate.select("method", "kind").iter_rows())
+
+    def seal_of(self, candidate: str) -> str:
+        """The seal of a candidate's random stream; empty where the table has none."""
+        seals = self.candidate.filter(pl.col("id") == candidate)["seal"]
+        return str(seals[0]) if len(seals) else ""
 
     def pooled(self, measure: str) -> pl.DataFrame:
         """One measure of each method: pooled value, standard error, 2.5 and 97.5 % of single releases, count."""
@@ -58,18 +85,20 @@ class Scores:
             draws.setdefault(method, []).append(estimate)
         rows = []
         for method, estimates in draws.items():
-            found = pool(estimates)
-            rows.append((method, found.value, found.se, *_band(estimates), len(estimates)))
+            pooled = pool(estimates)
+            rows.append((method, pooled.value, pooled.se, *_band(estimates), len(estimates)))
         schema = {"method": pl.String, "value": pl.Float64, "se": pl.Float64, "low": pl.Float64, "high": pl.Float64}
         return pl.DataFrame(rows, schema={**schema, "count": pl.Int64}, orient="row")
 
     def with_file(self, name: str, estimates: Mapping[str, Estimate]) -> Scores:
         """The same scores with a file made elsewhere beside our candidates."""
-        key = f"{ELSEWHERE}{name}"
-        row = pl.DataFrame([(key, key, 0, "ok", "", 0.0)], schema=self.candidate.schema, orient="row")
+        key = f"file {name}"
+        row = {"id": key, "kind": "file", "method": name, "replicate": 0, "status": "ok", "reason": "", "seal": ""}
+        row |= {"seconds": 0.0} if "seconds" in self.candidate.columns else {}
         scores = [(key, m, e.value, e.se, json.dumps(dict(e.parts)), "ok", "") for m, e in estimates.items()]
+        candidate = pl.DataFrame([row], schema=self.candidate.schema)
         more = pl.DataFrame(scores, schema=self.score.schema, orient="row")
-        return Scores(self.candidate.vstack(row), self.score.vstack(more), self.measure, self.values)
+        return replace(self, candidate=self.candidate.vstack(candidate), score=self.score.vstack(more))
 
 
 def _band(estimates: Sequence[Estimate]) -> tuple[float | None, float | None]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,16 +17,17 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
 from sdcmap.files.blocks import check_room
 from sdcmap.files.working_copy import write_copy
-from sdcmap.kernels.room import limit_memory
+from sdcmap.kernels.machine import cores
+from sdcmap.kernels.room import room_limited
 from sdcmap.study.engines import check_engine, crew, run_all
-from sdcmap.study.folder import Study
+from sdcmap.study.folder import Done, Study
 from sdcmap.study.jobs import Job
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.progress import Progress, bar
 from sdcmap.study.scores import Scores
 from sdcmap.study.worker import run_here
 
-Done = dict[str, tuple[str, frozenset[str]]]  # candidate id -> its status and the measures it has
+NOT_DONE = Done("", frozenset())
 
 
 def sweep(
@@ -57,7 +57,7 @@ def sweep(
     A candidate that cannot be made, and a measure that has no value, are recorded with the reason; nothing ends the
     sweep. Ctrl-C leaves a valid study.
     """
-    workers = workers or len(os.sched_getaffinity(0))
+    workers = workers or cores()
     engine = engine or ("serial" if workers == 1 else "processes")
     check_engine(engine)
     crowd = 1 + workers if engine == "processes" else 1  # processes on this machine, this one included
@@ -65,20 +65,20 @@ def sweep(
     problems = plan.problems_with(data)
     if problems:
         raise PlanError(problems)
-    kept = Study.begin(study, data, plan)
     with (
-        kept.writing(),
-        _limited(memory // crowd, kept.path),
+        Study.begin(study, data, plan) as kept,
+        room_limited(memory // crowd, kept.path or Path(tempfile.gettempdir())),
         threadpool_limits(1),
         bar() if progress is None else nullcontext(progress) as report,
     ):
+        plan = kept.bound(plan)
         kept.add_measures(plan.measures, data)
         done = kept.done()
         finished = plan.count - sum(1 for _ in _lacking(done, plan)) if done else 0
         report(finished, plan.count)
         for job in _first_of_each_class(done, plan):  # compiles the kernels before workers start
             kept.add(run_here(data, [job]))
-            done[job.candidate.id] = ("ok", frozenset(measure.text for measure in plan.measures))
+            done[job.candidate.id] = Done("ok", frozenset(measure.id for measure in plan.measures))
             finished += 1
         if finished < plan.count:
             with tempfile.TemporaryDirectory(prefix="sdcmap-") as folder:
@@ -92,25 +92,14 @@ def sweep(
                         finished += len(batch)
                         report(finished, plan.count)
         report(plan.count, plan.count)
-    scores = kept.scores(plan)
-    kept.connection.close()
-    return scores
+        return kept.scores(plan)
 
 
-@contextmanager
-def _limited(memory: int, folder: Path | None) -> Iterator[None]:
-    limit_memory(memory, folder or Path(tempfile.gettempdir()))
-    try:
-        yield
-    finally:
-        limit_memory(0, Path())
-
-
-def _lacking(done: Done, plan: Plan) -> Iterator[tuple[Candidate, tuple[Measure, ...]]]:
+def _lacking(done: Mapping[str, Done], plan: Plan) -> Iterator[tuple[Candidate, tuple[Measure, ...]]]:
     """Each candidate that lacks a score, with the measures it lacks."""
     for candidate in plan.candidates:
-        status, have = done.get(candidate.id, ("", None))
-        lacking = plan.measures if have is None else tuple(m for m in plan.measures if m.text not in have)
+        status, have = done.get(candidate.id, NOT_DONE)
+        lacking = tuple(measure for measure in plan.measures if measure.id not in have)
         if status in ("", "ok") and lacking:
             yield candidate, lacking
 
@@ -119,7 +108,7 @@ def _job(candidate: Candidate, measures: tuple[Measure, ...], plan: Plan) -> Job
     return Job(candidate, candidate.stream(plan.seed).key, measures)
 
 
-def _first_of_each_class(done: Done, plan: Plan) -> Iterator[Job]:
+def _first_of_each_class(done: Mapping[str, Done], plan: Plan) -> Iterator[Job]:
     classes = {type(method) for method in plan.expanded}
     for candidate, measures in _lacking(done, plan):
         if type(candidate.method) in classes:
@@ -157,12 +146,13 @@ class Standing:
 
 def standing(study: Path, plan: Plan | None = None) -> Standing:
     """How far a study has come with its plan, or with one that has grown; it may be read while a sweep writes."""
-    opened = Study.open(study)
-    plan = plan or opened.plan
-    with closing(opened.connection) as connection:
+    with Study.open(study) as opened:
+        plan = plan or opened.plan
         done = opened.done()
-        counts = dict(connection.execute("select status, count(*) from candidate group by status").fetchall())
-        refused = connection.execute(
+        counts = dict(
+            opened.connection.execute("select status, count(*) from candidate where kind <> 'file' group by status")
+        )
+        refused = opened.connection.execute(
             "select method, count(*), min(reason) from candidate where status <> 'ok' group by method order by 1"
         ).fetchall()
     left = sum(1 for _ in _lacking(done, plan))

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from sdcmap.data.microdata import Microdata
 from sdcmap.files.working_copy import open_copy
-from sdcmap.kernels.room import limit_memory
+from sdcmap.kernels.room import room_limited
 from sdcmap.study.jobs import CandidateRow, Job, run_job
 
 
@@ -22,8 +22,8 @@ def run_here(data: Microdata, jobs: Sequence[Job]) -> list[CandidateRow]:
 def run_at(path: str, digest: str, memory: int, jobs: Sequence[Job]) -> list[CandidateRow]:
     """Run jobs on the working copy at `path`, opened once per worker, in so much memory (0: as much as there is)."""
     one_thread()
-    limit_memory(memory, Path(path))
-    return run_here(opened(path, digest), jobs)
+    with room_limited(memory, Path(path)):
+        return run_here(opened(path, digest), jobs)
 
 
 @cache

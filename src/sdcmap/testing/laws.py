@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 
 from sdcmap.core.method import Method
 from sdcmap.core.value import Value, decode, parse
-from sdcmap.data.microdata import Array, Column, Microdata
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import Infeasible, SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.study.plan import Candidate
 
 OWN_ERRORS = (Infeasible, Undefined, SchemaError)
@@ -87,11 +89,8 @@ def with_missing(column: Column, gone: Array) -> Column:
     """The column with these values made missing."""
     if column.levels is None:
         return Column(np.where(gone, np.nan, column.values), None, column.reasons)
-    levels = column.levels
-    null = levels.is_null().arg_true()
-    if len(null) == 0:
-        levels = levels.clone().extend(levels.clear(1))
-    code = null[0] if len(null) else len(levels) - 1
+    levels = column.levels if column.levels.null_count() else pl.concat([column.levels, column.levels.clear(1)])
+    code = levels.to_list().index(None)
     return Column(np.where(gone, code, column.values).astype(np.uint32), levels)
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.testing.laws import (
     OWN_ERRORS,
     LawBroken,
@@ -69,23 +70,25 @@ def _masked_by(methods: Sequence[Method], data: Microdata) -> Iterator[Microdata
 def _score_laws(measure: Measure, files: _Files) -> Iterator[str]:
     before = fingerprint(files.original), fingerprint(files.masked)
     try:
-        found = measure.score(files.original, files.masked, rng_of(0))
+        estimate = measure.score(files.original, files.masked, rng_of(0))
     except OWN_ERRORS:
         return
-    yield from _bounds_law(measure, found)
-    if not _close(measure.score(files.original, files.masked, rng_of(0)).value, found.value, 0):
+    yield from _bounds_law(measure, estimate)
+    if not _close(measure.score(files.original, files.masked, rng_of(0)).value, estimate.value, 0):
         yield "The same rng gives another value."
     order = np.random.default_rng(5).permutation(len(files.original))
     moved = _Files(permuted(files.original, order), permuted(files.masked, order))
     shifted = measure.score(moved.original, moved.masked, rng_of(1 if measure.sampled else 0))
-    slack = 5 * math.hypot(found.se or 0, shifted.se or 0) if measure.sampled else 0.0
-    if not _close(shifted.value, found.value, slack):
+    slack = 5 * math.hypot(estimate.se or 0, shifted.se or 0) if measure.sampled else 0.0
+    if not _close(shifted.value, estimate.value, slack):
         yield "A permutation of the rows of both files changes the value."
-    if not (measure.paired or _close(measure.score(files.original, moved.masked, rng_of(0)).value, found.value, slack)):
+    if not (
+        measure.paired or _close(measure.score(files.original, moved.masked, rng_of(0)).value, estimate.value, slack)
+    ):
         yield "It is not `paired`, yet a permutation of the masked rows alone changes the value."
-    if measure.pool([found]).value != found.value:
+    if measure.pool([estimate]).value != estimate.value:
         yield "Pooling one estimate changes it."
-    yield from _bounds_law(measure, measure.pool([found, found, found]))
+    yield from _bounds_law(measure, measure.pool([estimate, estimate, estimate]))
     yield from _records_laws(measure, files, moved, order)
     if (fingerprint(files.original), fingerprint(files.masked)) != before:
         yield "It changes the files it measures."
@@ -102,12 +105,12 @@ def _records_laws(measure: Measure, files: _Files, moved: _Files, order: Array) 
         yield "Its record-level form does not move with the records."
 
 
-def _bounds_law(measure: Measure, found: Estimate) -> Iterator[str]:
+def _bounds_law(measure: Measure, estimate: Estimate) -> Iterator[str]:
     low, high = measure.bounds
-    outside = (low is not None and found.value < low - 1e-12) or (high is not None and found.value > high + 1e-12)
-    if outside or math.isnan(found.value):
+    outside = (low is not None and estimate.value < low - 1e-12) or (high is not None and estimate.value > high + 1e-12)
+    if outside or math.isnan(estimate.value):
         yield "Its value lies outside its bounds."
-    if found.se is not None and not found.se >= 0:
+    if estimate.se is not None and not estimate.se >= 0:
         yield "Its standard error is not a number of at least 0."
 
 

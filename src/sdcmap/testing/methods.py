@@ -63,9 +63,8 @@ def check_method(method: Method, data: Microdata) -> None:
 
 def _draws_nothing(method: Method, data: Microdata) -> bool:
     """Whether masking leaves the generator as it was; two draws of a narrow rank window may agree by chance."""
-    steps = getattr(method, "methods", None)
-    if steps is not None:
-        return all(_draws_nothing(step, data) for step in steps)
+    if method.steps != (method,):
+        return all(_draws_nothing(step, data) for step in method.steps)
     rng = rng_of(0)
     before = str(rng.bit_generator.state)
     try:

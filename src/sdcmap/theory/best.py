@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdcmap.errors import PlanError
-from sdcmap.theory.checks import Array, noise_variances
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import noise_variances
 from sdcmap.theory.crossing import Curve, mse, zeros
 
 
@@ -29,7 +30,7 @@ class Switch:
         return f"from {self.before} to {self.after} at l2 = {self.noise_variance:.6g}, R = {self.risk:.6g}"
 
 
-def strongest(attacks: Mapping[str, Curve], noise_variance: ArrayLike) -> tuple[Array, tuple[str, ...]]:
+def strongest(attacks: Mapping[str, Curve], noise_variance: ArrayLike) -> tuple[Floats, tuple[str, ...]]:
     """The largest risk at each noise variance, and the attack that has it (the first named, where some are equal).
 
     >>> from sdcmap.theory.typical import in_population, index_known
@@ -44,17 +45,17 @@ def strongest(attacks: Mapping[str, Curve], noise_variance: ArrayLike) -> tuple[
     return risks.max(axis=0)[()], tuple(names[i] for i in np.ravel(best))
 
 
-def switches(attacks: Mapping[str, Curve], grid: Array) -> tuple[Switch, ...]:
+def switches(attacks: Mapping[str, Curve], grid: Floats) -> tuple[Switch, ...]:
     """Where the best attack changes, between the ends of `grid` (0 left out: there several risks are infinite)."""
     names = _names(attacks)
     l2 = grid[grid > 0]
     errors = np.array([np.broadcast_to(mse(attacks[name], l2), l2.shape) for name in names])
     best = errors.argmin(axis=0)
-    found: list[Switch] = []
+    switches: list[Switch] = []
     for i in np.flatnonzero(best[1:] != best[:-1]):
         before, after = names[best[i]], names[best[i + 1]]
-        found += _between(attacks, float(l2[i]), float(l2[i + 1]), before, after)
-    return tuple(found)
+        switches += _between(attacks, float(l2[i]), float(l2[i + 1]), before, after)
+    return tuple(switches)
 
 
 def _between(attacks: Mapping[str, Curve], low: float, high: float, before: str, after: str) -> list[Switch]:

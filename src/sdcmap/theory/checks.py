@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sdcmap.core.value import Range
 from sdcmap.errors import PlanError
+from sdcmap.kernels.arrays import Floats
 
-Array = NDArray[np.float64]
+Numbers: TypeAlias = float | Floats  # one number, or one a record
+Flags: TypeAlias = bool | np.bool_ | NDArray[np.bool_]
 
 RANGES = {
     "n": Range(2, None),
@@ -36,7 +38,7 @@ WHOLE = {"n", "rank", "r", "entities"}
 MAY_BE_INFINITE = {"prior_df"}
 
 
-def require(**given: Any) -> None:
+def require(**given: object) -> None:
     """PlanError with every parameter that is out of its range; names without a range must be finite numbers."""
     problems = [problem for name, value in given.items() for problem in _problems(name, value)]
     if not problems:
@@ -45,11 +47,10 @@ def require(**given: Any) -> None:
         raise PlanError(problems)
 
 
-def _problems(name: str, value: Any) -> Iterator[str]:
+def _problems(name: str, value: object) -> Iterator[str]:
     allowed = RANGES.get(name, Range())
     if name in WHOLE:
-        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        if not whole or float(value) not in allowed:
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or float(value) not in allowed:
             yield f"{name} must be a whole number in {allowed}. Got {value!r}."
         return
     try:
@@ -77,13 +78,13 @@ def _between(given: dict[str, Any]) -> Iterator[str]:
             yield f"{name} must be a whole number in [1, n]. Got {given[name]} with n={n}."
 
 
-def noise_variances(noise_variance: ArrayLike) -> Array:
+def noise_variances(noise_variance: ArrayLike) -> Floats:
     """The noise variances as an array of floats, each finite and at least 0."""
     require(noise_variance=noise_variance)
     return np.asarray(noise_variance, dtype=float)
 
 
-def records(x: ArrayLike) -> Array:
+def records(x: ArrayLike) -> Floats:
     """The values of a file: one dimension, at least 2, none missing. An error does not show them."""
     values = np.asarray(x, dtype=float)
     if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
@@ -91,8 +92,8 @@ def records(x: ArrayLike) -> Array:
     return values
 
 
-def reciprocal(mse: Array) -> Array:
+def reciprocal(mse: Floats) -> Floats:
     """R = 1/MSE, infinite where the MSE is 0; a number for a number, an array for an array."""
     with np.errstate(divide="ignore", over="ignore"):
-        found: Array = 1 / np.asarray(mse, dtype=float)[()]
-    return found
+        risk: Floats = 1 / np.asarray(mse, dtype=float)[()]
+    return risk

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdcmap.errors import PlanError
+from sdcmap.kernels.arrays import Floats
 from sdcmap.kernels.statistics.order_statistics import normal_moments
-from sdcmap.theory.checks import Array, noise_variances, reciprocal, require
+from sdcmap.theory.checks import noise_variances, reciprocal, require
 
 LARGE = 10  # below this many records the large-sample moments are not used
 
@@ -41,7 +42,7 @@ def large_sample_moments(n: int, r: int = 1) -> tuple[float, float]:
     return mean, (math.pi**2 / 6 - second) / (2 * log)
 
 
-def extreme(noise_variance: ArrayLike, *, n: int, variance: float, r: int = 1) -> Array:
+def extreme(noise_variance: ArrayLike, *, n: int, variance: float, r: int = 1) -> Floats:
     """The paper's large-sample value: R = 1/{K2 (s2+l2) + K1^2 (sqrt(s2+l2) - s)^2} (eq. 10).
 
     r counts from the nearer end: 1 is the largest or the smallest. With fewer than 10 records, or r beyond a tenth of
@@ -56,7 +57,7 @@ def extreme(noise_variance: ArrayLike, *, n: int, variance: float, r: int = 1) -
     return _risk(noise_variances(noise_variance), variance, *large_sample_moments(n, r))
 
 
-def extreme_exact(noise_variance: ArrayLike, *, n: int, variance: float, r: int = 1) -> Array:
+def extreme_exact(noise_variance: ArrayLike, *, n: int, variance: float, r: int = 1) -> Floats:
     """Eq. 10 with the exact moments E and V of the r-th normal order statistic in the place of K1 and K2.
 
     >>> print(f"{extreme_exact(0.21, n=200, variance=1.0):.6f}")
@@ -66,6 +67,6 @@ def extreme_exact(noise_variance: ArrayLike, *, n: int, variance: float, r: int 
     return _risk(noise_variances(noise_variance), variance, *normal_moments(n + 1 - r, n))
 
 
-def _risk(l2: Array, variance: float, mean: float, spread: float) -> Array:
+def _risk(l2: Floats, variance: float, mean: float, spread: float) -> Floats:
     masked = variance + l2
     return reciprocal(spread * masked + mean**2 * (np.sqrt(masked) - math.sqrt(variance)) ** 2)  # eq. 10

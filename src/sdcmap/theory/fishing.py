@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from sdcmap.theory.checks import Array, noise_variances, reciprocal, records, require
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import noise_variances, reciprocal, records, require
 
 POINTS = 40
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(POINTS)
@@ -21,7 +22,7 @@ HERMITE, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(POINTS)
 STEPS = 800  # of the logarithmic grid over distances
 
 
-def fishing_in_population(noise_variance: ArrayLike, *, n: int, variance: float, entities: int) -> Array:
+def fishing_in_population(noise_variance: ArrayLike, *, n: int, variance: float, entities: int) -> Floats:
     """Attack Ybar on any of `entities` normal entities outside the sample: R = 1/E min_j (X_j - Ybar)^2.
 
     One entity gives eq. 2. Many give R of about entities^2/(pi s2): only noise far above n s2 moves it.
@@ -41,7 +42,7 @@ def fishing_in_population(noise_variance: ArrayLike, *, n: int, variance: float,
     return reciprocal(variance * mse)
 
 
-def fishing_in_file(noise_variance: ArrayLike, x: ArrayLike) -> Array:
+def fishing_in_file(noise_variance: ArrayLike, x: ArrayLike) -> Floats:
     """Attack Ybar on any record of a file, given x and normal noise: R = 1/E min_i (x_i - Ybar)^2.
 
     At l2 = 0 it is `largest_in_file`.
@@ -53,7 +54,7 @@ def fishing_in_file(noise_variance: ArrayLike, x: ArrayLike) -> Array:
     return reciprocal(np.array(mse).reshape(spread.shape))
 
 
-def fishing_linked(noise_variance: ArrayLike, *, n: int) -> Array:
+def fishing_linked(noise_variance: ArrayLike, *, n: int) -> Floats:
     """Every record linked, normal noise, the nearest masked value counts: R = 1/E min_i e_i^2, about n^2/(pi l2).
 
     >>> print(f"{fishing_linked(1.0, n=2):.6f}")
@@ -65,13 +66,13 @@ def fishing_linked(noise_variance: ArrayLike, *, n: int) -> Array:
     return reciprocal(noise_variances(noise_variance) * least)
 
 
-def _distances(near: float, far: float) -> tuple[Array, float]:
+def _distances(near: float, far: float) -> tuple[Floats, float]:
     """A logarithmic grid: integral f(u) du = sum f(u) u step, which converges exponentially for these f."""
     grid = np.linspace(math.log(near) - 25, math.log(far), STEPS)
     return np.exp(grid), float(grid[1] - grid[0])
 
 
-def _nearest(values: Array, centre: float, spread: float) -> float:
+def _nearest(values: Floats, centre: float, spread: float) -> float:
     """E min_i (x_i - t)^2 for t ~ N(centre, spread^2): Gauss-Legendre on each side of each record."""
     if spread == 0:
         return float(((values - centre) ** 2).min())

@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, ndtri
 
+from sdcmap.kernels.arrays import Floats
 from sdcmap.kernels.statistics.order_statistics import normal_moments
-from sdcmap.theory.checks import Array, noise_variances, reciprocal, require
+from sdcmap.theory.checks import noise_variances, reciprocal, require
 from sdcmap.theory.percentiles import rank_of
 
 POINTS = 160
@@ -32,7 +33,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(POINTS)
 
 def noise_known(
     noise_variance: ArrayLike, *, n: int, variance: float, p: float, trusts_normality: bool = False
-) -> Array:
+) -> Floats:
     """R of a snooper who was told lambda: s^ = sqrt(max(S_Y^2 - l2, 0)).
 
     Parameters
@@ -60,7 +61,7 @@ def noise_guessed(
     prior_df: float,
     prior_variance: float | None = None,
     trusts_normality: bool = False,
-) -> Array:
+) -> Floats:
     """R of a snooper who backs lambda out of the masked variance and a prior belief about s.
 
     His belief s0^2 comes from experience with similar data: it is distributed as prior_variance chi^2_v/v, as the
@@ -94,16 +95,16 @@ def noise_guessed(
 
 
 def _risk(
-    l2: Array,
+    l2: Floats,
     n: int,
     variance: float,
     p: float,
-    s: Array,
-    weight: Array,
-    first: Array,
-    second: Array,
+    s: Floats,
+    weight: Floats,
+    first: Floats,
+    second: Floats,
     trusts_normality: bool,
-) -> Array:
+) -> Floats:
     """1/MSE from the nodes s of S_Y/sqrt(s2+l2) and the first two moments of s^ given S_Y."""
     masked, truth, z = np.atleast_1d(variance + l2), math.sqrt(variance), float(ndtri(p))
     mse = masked / n + z**2 * (weight * (second - 2 * truth * first + variance)).sum(axis=-1)
@@ -115,7 +116,7 @@ def _risk(
     return reciprocal(mse.reshape(l2.shape))
 
 
-def _chi(n: int, split: Array) -> tuple[Array, Array]:
+def _chi(n: int, split: Floats) -> tuple[Floats, Floats]:
     """Nodes and weights for S/sigma of n normal values; they crowd on both sides of `split`, where s^ has its kink."""
     a = (n - 1) / 2
     low, high = math.sqrt(gammaincinv(a, 1e-28) / a), math.sqrt(gammainccinv(a, 1e-28) / a)

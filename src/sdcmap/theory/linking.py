@@ -10,7 +10,8 @@ import math
 
 from numpy.typing import ArrayLike
 
-from sdcmap.theory.checks import Array, noise_variances, reciprocal, require
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import noise_variances, reciprocal, require
 
 
 def link_probability(sampling_fraction: float, *, doubles: float) -> float:
@@ -32,7 +33,9 @@ def link_probability(sampling_fraction: float, *, doubles: float) -> float:
     return 1.0 if hidden == 0 else -math.expm1(-hidden) / hidden
 
 
-def linked(noise_variance: ArrayLike, *, variance: float, link_probability: float, weighs_doubt: bool = False) -> Array:
+def linked(
+    noise_variance: ArrayLike, *, variance: float, link_probability: float, weighs_doubt: bool = False
+) -> Floats:
     """R of a snooper whose linked record is his target's with probability q, another entity's otherwise.
 
     He takes the masked value: MSE = l2 + 2(1-q)s2 (eq. 4 at q = 1). With `weighs_doubt` he knows mu, s2, l2 and q and takes

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 
 from sdcmap.core.value import Positive, Range, Value
 from sdcmap.errors import PlanError, did_you_mean
+from sdcmap.kernels.arrays import Floats
 from sdcmap.theory import extremes, informed, percentiles, positions, typical
 from sdcmap.theory.best import Switch, strongest, switches
-from sdcmap.theory.checks import Array, require
+from sdcmap.theory.checks import require
 from sdcmap.theory.crossing import POINTS, Curve, crossings, noise_grid
 from sdcmap.theory.solving import Solution, solve
 
@@ -58,16 +59,16 @@ class NoiseModel(Value):
         """k = ceil(n p), the rank of the percentile, counted from the smallest."""
         return percentiles.rank_of(self.p, self.n)
 
-    def utility(self, noise_variance: ArrayLike) -> Array:
+    def utility(self, noise_variance: ArrayLike) -> Floats:
         """U = n/(s2 + l2), of a user who estimates the mean."""
         return typical.utility(noise_variance, n=self.n, variance=self.variance)
 
-    def efficiency(self, noise_variance: ArrayLike) -> Array:
+    def efficiency(self, noise_variance: ArrayLike) -> Floats:
         """U(l2)/U(0): the share of the unmasked file's utility that is left."""
-        found: Array = self.utility(noise_variance) * (self.variance / self.n)
-        return found
+        efficiency: Floats = self.utility(noise_variance) * (self.variance / self.n)
+        return efficiency
 
-    def risk(self, noise_variance: ArrayLike, knowledge: str | Sequence[str]) -> Array:
+    def risk(self, noise_variance: ArrayLike, knowledge: str | Sequence[str]) -> Floats:
         """R of a snooper with this knowledge; of the best of them, where several are named."""
         return strongest(self.attacks(knowledge), noise_variance)[0]
 
@@ -86,7 +87,7 @@ class NoiseModel(Value):
     def _curve(self, name: str) -> Curve:
         return lambda noise_variance: KNOWLEDGE[name](self, noise_variance)
 
-    def best(self, noise_variance: ArrayLike, among: Sequence[str] = PAPER) -> tuple[Array, tuple[str, ...]]:
+    def best(self, noise_variance: ArrayLike, among: Sequence[str] = PAPER) -> tuple[Floats, tuple[str, ...]]:
         """The best snooper: the largest risk at each noise variance, and which attack has it."""
         return strongest(self.attacks(among), noise_variance)
 
@@ -115,21 +116,21 @@ class NoiseModel(Value):
         most = max_noise_variance or max(1e4 * self.variance, 10 * self.n / max_risk)
         attacks = self.attacks(names)
 
-        def worst(noise_variance: ArrayLike) -> Array:
+        def worst(noise_variance: ArrayLike) -> Floats:
             return strongest(attacks, noise_variance)[0]
 
         return solve(worst, self.utility, max_risk, self._grid(names, most), bounded=max_noise_variance is not None)
 
-    def _grid(self, names: Sequence[str], most: float | None = None) -> Array:
+    def _grid(self, names: Sequence[str], most: float | None = None) -> Floats:
         points = SLOW_POINTS if SLOW & set(names) else POINTS
         return noise_grid(self.variance, most=most, points=points)
 
 
-def _bind(function: Callable[..., Array], *parameters: str) -> Callable[[NoiseModel, ArrayLike], Array]:
+def _bind(function: Callable[..., Floats], *parameters: str) -> Callable[[NoiseModel, ArrayLike], Floats]:
     return lambda model, l2: function(l2, **{name: getattr(model, name) for name in parameters})
 
 
-KNOWLEDGE: Mapping[str, Callable[[NoiseModel, ArrayLike], Array]] = MappingProxyType(
+KNOWLEDGE: Mapping[str, Callable[[NoiseModel, ArrayLike], Floats]] = MappingProxyType(
     {
         "population": _bind(typical.in_population, "n", "variance"),  # eq. 2
         "in_sample": _bind(typical.in_sample, "n", "variance"),  # exact

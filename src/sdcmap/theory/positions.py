@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdcmap.errors import PlanError
+from sdcmap.kernels.arrays import Floats
 from sdcmap.kernels.statistics.joint_ranks import mse_of_extreme
 from sdcmap.kernels.statistics.poisson_binomial import mse_of_rank
-from sdcmap.theory.checks import Array, noise_variances, reciprocal, records, require
+from sdcmap.theory.checks import noise_variances, reciprocal, records, require
 from sdcmap.theory.percentiles import rank_of
 
 FURTHEST = 25  # ranks from the nearer end that `position_known` computes; its cost grows as their square
 
 
-def position_in_file(noise_variance: ArrayLike, x: ArrayLike, rank: int) -> Array:
+def position_in_file(noise_variance: ArrayLike, x: ArrayLike, rank: int) -> Floats:
     """R = 1/E{(x_(k) - Y_(k))^2 | x} for the records x of one file and normal noise, exact (Poisson-binomial).
 
     Parameters
@@ -37,17 +38,17 @@ def position_in_file(noise_variance: ArrayLike, x: ArrayLike, rank: int) -> Arra
     values = records(x)
     require(n=len(values), rank=rank)
     l2 = noise_variances(noise_variance)
-    mse = [mse_of_rank(values, rank, float(one)) for one in l2.ravel()]
+    mse = [mse_of_rank(values, rank, float(noise)) for noise in l2.ravel()]
     return reciprocal(np.array(mse).reshape(l2.shape))
 
 
-def percentile_in_file(noise_variance: ArrayLike, x: ArrayLike, p: float) -> Array:
+def percentile_in_file(noise_variance: ArrayLike, x: ArrayLike, p: float) -> Floats:
     """`position_in_file` for the p-th sample percentile, k = ceil(n p)."""
     values = records(x)
     return position_in_file(noise_variance, values, rank_of(p, len(values)))
 
 
-def position_known(noise_variance: ArrayLike, *, n: int, variance: float, rank: int) -> Array:
+def position_known(noise_variance: ArrayLike, *, n: int, variance: float, rank: int) -> Floats:
     """R = 1/E(X_(k) - Y_(k))^2 over normal samples and normal noise, exact; no file is needed.
 
     Parameters
@@ -66,14 +67,14 @@ def position_known(noise_variance: ArrayLike, *, n: int, variance: float, rank: 
             f"rank must be in [1, {FURTHEST}] or [n - {FURTHEST - 1}, n] here. Got {rank} with n={n}; "
             "use position_in_file for a rank further inside."
         )
-    mse = [variance * mse_of_extreme(r, n, float(one)) for one in l2.ravel() / variance]
+    mse = [variance * mse_of_extreme(r, n, float(noise)) for noise in l2.ravel() / variance]
     return reciprocal(np.array(mse).reshape(l2.shape))
 
 
-def normal_scores(n: int, variance: float) -> Array:
+def normal_scores(n: int, variance: float) -> Floats:
     """A file that looks like its population: s z_((i - 1/2)/n), i = 1..n."""
     from scipy.special import ndtri
 
     require(n=n, variance=variance)
-    found: Array = math.sqrt(variance) * ndtri((np.arange(n) + 0.5) / n)
-    return found
+    scores: Floats = math.sqrt(variance) * ndtri((np.arange(n) + 0.5) / n)
+    return scores

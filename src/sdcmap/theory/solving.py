@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from sdcmap.theory.checks import Array, require
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import require
 from sdcmap.theory.crossing import Curve, mse, zeros
 
 Status = Literal["found", "already safe", "none"]
@@ -42,7 +43,7 @@ class Solution:
         return self.reason
 
 
-def solve(risk: Curve, utility: Curve, max_risk: float, grid: Array, *, bounded: bool = False) -> Solution:
+def solve(risk: Curve, utility: Curve, max_risk: float, grid: Floats, *, bounded: bool = False) -> Solution:
     """The smallest noise variance with R <= `max_risk`, by a scan of `grid` (from 0 up) and a refined root each.
 
     Parameters
@@ -60,7 +61,7 @@ def solve(risk: Curve, utility: Curve, max_risk: float, grid: Array, *, bounded:
     require(max_risk=max_risk)
     limit = 1 / max_risk
 
-    def room(l2: object) -> Array:
+    def room(l2: object) -> Floats:
         return mse(risk, l2) - limit  # type: ignore[arg-type]
 
     safe_at_first = bool(room(grid[0]) >= 0)
@@ -104,7 +105,7 @@ def _at_or_below(risk: Curve, max_risk: float, noise_variance: float) -> float:
     return noise_variance
 
 
-def _none(risk: Curve, max_risk: float, grid: Array) -> Solution:
+def _none(risk: Curve, max_risk: float, grid: Floats) -> Solution:
     values = np.asarray(risk(grid), dtype=float)
     best = int(values.argmin())
     reason = (

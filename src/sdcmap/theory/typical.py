@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from sdcmap.theory.checks import Array, noise_variances, reciprocal, records, require
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import noise_variances, reciprocal, records, require
 
 
-def utility(noise_variance: ArrayLike, *, n: int, variance: float) -> Array:
+def utility(noise_variance: ArrayLike, *, n: int, variance: float) -> Floats:
     """U of a user who estimates the mean: U = 1/E(Ybar - mu)^2 = n/(s2 + l2).
 
     >>> float(utility(0.25, n=200, variance=1.0))
@@ -21,7 +22,7 @@ def utility(noise_variance: ArrayLike, *, n: int, variance: float) -> Array:
     return reciprocal((variance + noise_variances(noise_variance)) / n)
 
 
-def utility_of_variance(noise_variance: ArrayLike, *, n: int, variance: float, noise_known: bool) -> Array:
+def utility_of_variance(noise_variance: ArrayLike, *, n: int, variance: float, noise_known: bool) -> Floats:
     """U of a user who estimates the data variance s2 of normal data from S_Y^2: 1/MSE.
 
     Without lambda he is off by l2, MSE = 2(s2 + l2)^2/(n - 1) + l2^2; with lambda published he subtracts it and the
@@ -33,7 +34,7 @@ def utility_of_variance(noise_variance: ArrayLike, *, n: int, variance: float, n
     return reciprocal(spread if noise_known else spread + l2**2)
 
 
-def in_population(noise_variance: ArrayLike, *, n: int, variance: float) -> Array:
+def in_population(noise_variance: ArrayLike, *, n: int, variance: float) -> Floats:
     """Target anywhere in the population but not in the sample, attack Ybar: R = n/((n+1)s2 + l2) (eq. 2).
 
     >>> print(f"{in_population(0.21, n=200, variance=1.0):.6f}")
@@ -43,7 +44,7 @@ def in_population(noise_variance: ArrayLike, *, n: int, variance: float) -> Arra
     return reciprocal(((n + 1) * variance + noise_variances(noise_variance)) / n)  # eq. 2
 
 
-def in_sample(noise_variance: ArrayLike, *, n: int, variance: float) -> Array:
+def in_sample(noise_variance: ArrayLike, *, n: int, variance: float) -> Floats:
     """Target known to be one of the n records, attack Ybar: R = n/((n-1)s2 + l2), exact.
 
     The paper says that this state has the risk of eq. 2; the target is itself in Ybar, so it has n - 1, not n + 1.
@@ -52,13 +53,13 @@ def in_sample(noise_variance: ArrayLike, *, n: int, variance: float) -> Array:
     return reciprocal(((n - 1) * variance + noise_variances(noise_variance)) / n)
 
 
-def in_file(noise_variance: ArrayLike, x: ArrayLike) -> Array:
+def in_file(noise_variance: ArrayLike, x: ArrayLike) -> Floats:
     """The same for the records x of one file: R = n/(l2 + sum (x_i - xbar)^2), the exact form of eq. 3."""
     values = records(x)
     return reciprocal((noise_variances(noise_variance) + ((values - values.mean()) ** 2).sum()) / len(values))
 
 
-def perhaps_in_sample(noise_variance: ArrayLike, *, n: int, variance: float, sampling_fraction: float) -> Array:
+def perhaps_in_sample(noise_variance: ArrayLike, *, n: int, variance: float, sampling_fraction: float) -> Floats:
     """Target in the sample with probability f, the sampling fraction: R = n/((n+1-2f)s2 + l2).
 
     f = 0 is eq. 2, f = 1 (a census) is `in_sample`.
@@ -67,13 +68,13 @@ def perhaps_in_sample(noise_variance: ArrayLike, *, n: int, variance: float, sam
     return reciprocal(((n + 1 - 2 * sampling_fraction) * variance + noise_variances(noise_variance)) / n)
 
 
-def fixed_target(noise_variance: ArrayLike, *, n: int, variance: float, distance: float) -> Array:
+def fixed_target(noise_variance: ArrayLike, *, n: int, variance: float, distance: float) -> Floats:
     """One target outside the sample whose value is `distance` = tau - mu off the mean: R = n/(s2 + l2 + n d^2) (eq. 1)."""
     require(n=n, variance=variance, distance=distance)
     return reciprocal((variance + noise_variances(noise_variance)) / n + distance**2)  # eq. 1
 
 
-def each_record(noise_variance: ArrayLike, x: ArrayLike) -> Array:
+def each_record(noise_variance: ArrayLike, x: ArrayLike) -> Floats:
     """Each record of a file as the fixed target of Ybar, given x: R_i = n/(l2 + n(xbar - x_i)^2).
 
     The result has one more axis than `noise_variance`, the records.
@@ -82,18 +83,18 @@ def each_record(noise_variance: ArrayLike, x: ArrayLike) -> Array:
     return reciprocal(noise_variances(noise_variance)[..., None] / len(values) + (values - values.mean()) ** 2)
 
 
-def largest_in_population(noise_variance: ArrayLike, *, n: int, variance: float) -> Array:
+def largest_in_population(noise_variance: ArrayLike, *, n: int, variance: float) -> Floats:
     """The largest R over all targets of the population: at tau = mu, n/(s2 + l2), which is U (after eq. 1)."""
     return fixed_target(noise_variance, n=n, variance=variance, distance=0.0)
 
 
-def largest_in_file(noise_variance: ArrayLike, x: ArrayLike) -> Array:
+def largest_in_file(noise_variance: ArrayLike, x: ArrayLike) -> Floats:
     """The largest R over the records of a file: that of the record nearest to the mean of the file (after eq. 1)."""
-    found: Array = each_record(noise_variance, x).max(axis=-1)
-    return found
+    worst: Floats = each_record(noise_variance, x).max(axis=-1)
+    return worst
 
 
-def index_known(noise_variance: ArrayLike) -> Array:
+def index_known(noise_variance: ArrayLike) -> Floats:
     """The snooper knows which record is his target's and takes its masked value: R = 1/l2 (eq. 4), infinite at l2 = 0.
 
     >>> float(index_known(0.2)), float(index_known(0))

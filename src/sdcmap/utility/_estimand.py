@@ -16,9 +16,10 @@ import polars as pl
 
 from sdcmap.core.method import Method
 from sdcmap.corrections.correcting import correct
-from sdcmap.corrections.formula import Design, design, parse_formula
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.corrections.formula import check_linear, parse_nested_formula, predictors
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SchemaError, Undefined, did_you_mean
+from sdcmap.kernels.arrays import Array
 
 SINGULAR = 1e-9  # a normal matrix whose smallest eigenvalue is below this share of its largest has no inverse
 
@@ -48,12 +49,14 @@ class Estimand:
             yield ".weighted needs a file with a weight."
         if self.of == "coefficient":
             try:
-                formula = parse_formula(self.formula)
+                formula = parse_nested_formula(self.formula)
                 lacking = [name for name in formula.names if name not in data.names]
                 yield from (f".formula: no column {name!r}.{did_you_mean(name, data.names)}" for name in lacking)
-                labels = () if lacking else self._design(data).labels
-                if not lacking and self.on not in labels:
-                    yield f".on must name a term of the formula.{did_you_mean(self.on, labels)}"
+                if not lacking:
+                    check_linear(data, formula)
+                    labels = predictors(data, formula).labels
+                    if self.on not in labels:
+                        yield f".on must name a term of the formula.{did_you_mean(self.on, labels)}"
             except (PlanError, SchemaError) as problem:
                 yield f".formula: {problem}"
             return
@@ -90,15 +93,15 @@ class Estimand:
         if method is None or self.of == "proportion":
             return None
         regress = (self.formula,) if self.of == "coefficient" else ()
-        used = parse_formula(self.formula).names if regress else (self.on,)
+        used = parse_nested_formula(self.formula).names if regress else (self.on,)
         if not set(used) & set(method.masked_names):
             return None
         try:
             on = () if regress else (self.on,)
-            found = correct(data, method, regress=regress, on=on, weighted=self.weighted)
+            result = correct(data, method, regress=regress, on=on, weighted=self.weighted)
         except Undefined:
             return None
-        row = found.of("coefficient" if regress else "mean")
+        row = result.of("coefficient" if regress else "mean")
         row = row.filter((pl.col("with") if regress else pl.col("of")) == self.on)
         value, se = row["corrected"][0], row["se"][0]
         if value is None or se is None:
@@ -127,20 +130,17 @@ class Estimand:
         """What a mean is multiplied by: the weights' sum for a total."""
         return float(weights.sum()) if self.of == "total" else 1.0
 
-    def _design(self, data: Microdata) -> Design:
-        formula = parse_formula(self.formula)
-        numbers = {name: data.numbers(name) for name in formula.names if data.column(name).levels is None}
-        return design(data, formula, numbers)
-
     def _coefficient(self, data: Microdata) -> Belief:
         """Weighted least squares; the variance is that of the influence of each record, p_i (M^-1 x_i e_i)^2."""
-        made = self._design(data)
-        complete = ~np.isnan(made.columns).any(axis=1)
-        columns, weights = made.columns[complete], self._weights(data)[complete]
-        if self.on not in made.labels or len(columns) <= len(made.terms) or not weights.sum() > 0:
+        formula = parse_nested_formula(self.formula)
+        check_linear(data, formula)
+        made = predictors(data, formula)
+        x, y = made.design.block(slice(0, len(data))), data.numbers(formula.response)
+        complete = ~np.isnan(x).any(axis=1) & ~np.isnan(y)
+        x, y, weights = x[complete], y[complete], self._weights(data)[complete]
+        if self.on not in made.labels or len(y) <= x.shape[1] or not weights.sum() > 0:
             raise Undefined("the regression has more coefficients than complete records, or a term is gone.")
         share = weights / weights.sum()
-        x = np.column_stack([columns[:, list(term)].prod(axis=1) for term in made.terms])
         scale = np.sqrt(share @ x**2)
         x = x / np.where(scale > 0, scale, 1.0)
         normal = (x * share[:, None]).T @ x
@@ -148,9 +148,9 @@ class Estimand:
         if values[0] <= SINGULAR * values[-1]:
             raise Undefined("the predictors of the regression say the same, so it has no coefficients.")
         inverse = np.linalg.inv(normal)
-        beta = inverse @ ((x * share[:, None]).T @ columns[:, 0])
+        beta = inverse @ ((x * share[:, None]).T @ y)
         term = made.labels.index(self.on)
-        influence = (x @ inverse[term]) * (columns[:, 0] - x @ beta)
+        influence = (x @ inverse[term]) * (y - x @ beta)
         records = 1 / float((share**2).sum())
         variance = float(share @ influence**2) / (records + 1)
         return Belief(float(beta[term] / scale[term]), variance / float(scale[term]) ** 2, records)

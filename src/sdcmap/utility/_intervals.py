@@ -9,13 +9,16 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from sdcmap.core.measure import Estimate
-from sdcmap.data.microdata import Array, Microdata
-from sdcmap.errors import Undefined
+from sdcmap.corrections.formula import Formula, parse_formula, predictors
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError, Undefined
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.statistics.moments import mean_and_variance
+from sdcmap.kernels.statistics.precision import NORMAL_95
 from sdcmap.kernels.statistics.regression import Design, Fit, least_squares, logit, products
 from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers, sound_weights
 
-NORMAL_95 = 1.959963984540054
-Label = tuple[str, ...]  # what is estimated: ("wage",), ("sex", "male"), or a formula, its term, and categories
+Label = tuple[str, ...]  # what is estimated: ("wage",), ("sex", "male"), or a formula and its term
 
 
 class Interval(NamedTuple):
@@ -29,28 +32,12 @@ class Interval(NamedTuple):
         return self.high - self.low
 
 
-class Formula(NamedTuple):
-    """A regression: the response, and terms of one variable or of the product of several."""
-
-    response: str
-    terms: tuple[tuple[str, ...], ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((self.response, *(name for term in self.terms for name in term))))
-
-
-def read_formula(text: str) -> Formula | None:
-    """The regression that a text such as "wage ~ age + sex + age:sex" names; None where it cannot be read.
-
-    >>> read_formula("wage ~ age + age:sex").terms
-    (('age',), ('age', 'sex'))
-    """
-    response, _, right = text.partition("~")
-    terms = tuple(tuple(name.strip() for name in term.split(":")) for term in right.split("+"))
-    found = Formula(response.strip(), terms)
-    fine = all(found.names) and found.response not in found.names[1:] and len(set(terms)) == len(terms)
-    return found if fine and all(found.response not in term for term in terms) else None
+def formula_of(text: str) -> Formula | None:
+    """The regression that a text such as "wage ~ age + sex + age:sex" names; None where it cannot be read."""
+    try:
+        return parse_formula(text)
+    except PlanError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -60,6 +47,7 @@ class IntervalMeasure(WeightedMeasure):
     Fields: `on`, variables whose means (numeric) or proportions (others) are estimated, and `models`, regressions.
     """
 
+    revision: ClassVar[int] = 2  # 2: a coefficient that is fitted exactly has an interval of no width
     paired: ClassVar[bool] = False
     missing: ClassVar[str] = "left out, in each file on its own; from a regression, records with any of them"
 
@@ -67,14 +55,14 @@ class IntervalMeasure(WeightedMeasure):
 
     def problems(self) -> Iterator[str]:
         for text in self.models:
-            if read_formula(text) is None:
+            if formula_of(text) is None:
                 yield f'.models must be texts such as "wage ~ age + sex". Got {text!r}.'
 
     def _single(self, data: Microdata) -> tuple[str, ...]:
         return self.on or (() if self.models else keys_and_numbers(data))
 
     def _formulas(self) -> Mapping[str, Formula]:
-        return {text: found for text in self.models if (found := read_formula(text)) is not None}
+        return {text: formula for text in self.models if (formula := formula_of(text)) is not None}
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         named = (name for formula in self._formulas().values() for name in formula.names)
@@ -104,12 +92,12 @@ class IntervalMeasure(WeightedMeasure):
 
     def _intervals(self, data: Microdata, original: Microdata) -> dict[Label, Interval]:
         weights = sound_weights(data) if self.weighted else None
-        found: dict[Label, Interval] = {}
+        intervals: dict[Label, Interval] = {}
         for name in self._single(original):
-            found |= _of_variable(data, name, weights)
+            intervals |= _of_variable(data, name, weights)
         for text, formula in self._formulas().items():
-            found |= _of_regression(data, original, text, formula, weights)
-        return found
+            intervals |= _of_regression(data, original, text, formula, weights)
+        return intervals
 
 
 def over_quantities(losses: list[tuple[str, float]], lost: int) -> Estimate:
@@ -128,13 +116,8 @@ def _interval(estimate: float, variance: float) -> Interval:
 
 def _of_mean(y: Array, weights: Array | None) -> Interval | None:
     """Of the (weighted) mean with variance s^2/n; n = (sum w)^2/sum w^2 (Kish)."""
-    w = np.ones(len(y)) if weights is None else weights
-    total = w.sum()
-    count = total**2 / (w**2).sum() if total > 0 else 0.0
-    if count <= 1 + 1e-9:
-        return None
-    mean = y[0] if y.min() == y.max() else w @ y / total
-    return _interval(mean, w @ (y - mean) ** 2 / total / (count - 1))
+    mean, variance, count = mean_and_variance(y, weights)
+    return None if np.isnan(variance) else _interval(mean, variance / count)
 
 
 def _of_variable(data: Microdata, name: str, weights: Array | None) -> dict[Label, Interval]:
@@ -146,8 +129,8 @@ def _of_variable(data: Microdata, name: str, weights: Array | None) -> dict[Labe
         interval = _of_mean(data.numbers(name)[known], w)
         return {} if interval is None else {(name,): interval}
     codes, texts = data.codes(name)[known], levels.to_list()
-    found = {(name, str(texts[c])): _of_mean((codes == c).astype(np.float64), w) for c in np.unique(codes)}
-    return {label: interval for label, interval in found.items() if interval is not None}
+    intervals = {(name, str(texts[c])): _of_mean((codes == c).astype(np.float64), w) for c in np.unique(codes)}
+    return {label: interval for label, interval in intervals.items() if interval is not None}
 
 
 def _of_regression(
@@ -158,18 +141,18 @@ def _of_regression(
     w = None if weights is None else weights[rows]
     if len(rows) == 0 or (w is not None and not w.sum() > 0):
         return {}
-    design, labels = _design(data, original, formula, rows)
-    linear = [one.column(formula.response).levels is None for one in (original, data)]
+    made = predictors(data, formula, rows=rows, original=original)
+    linear = [file.column(formula.response).levels is None for file in (original, data)]
     if linear[0] != linear[1]:
         return {}
     if linear[0]:
-        fit = least_squares(design, data.numbers(formula.response)[rows], w)
+        fit = least_squares(made.design, data.numbers(formula.response)[rows], w)
     else:
-        fit = _logit(design, _event(data, original, formula.response, rows), w)
+        fit = _logit(made.design, _event(data, original, formula.response, rows), w)
     if fit is None:
         return {}
     spread = np.diag(fit.covariance)
-    return {(text, *label): _interval(b, v) for label, b, v in zip(labels, fit.slopes, spread, strict=True)}
+    return {(text, label): _interval(b, v) for label, b, v in zip(made.labels, fit.slopes, spread, strict=True)}
 
 
 def _event(data: Microdata, original: Microdata, name: str, rows: Array) -> Array | None:
@@ -189,42 +172,9 @@ def _logit(design: Design, y: Array | None, weights: Array | None) -> Fit | None
     if y is None or design.rows <= len(design.terms) or y.min() == y.max():
         return None
     w = np.ones(len(y)) if weights is None else weights
-    fit, p = logit(design, y * w, (1 - y) * w)
-    if weights is None:
-        return fit
+    fitted = logit(design, y * w, (1 - y) * w)
+    if fitted is None or weights is None:
+        return None if fitted is None else fitted[0]
+    fit, p = fitted
     meat = sum(products(x, (w * (y - p))[at] ** 2) for at, x in design.blocks())
     return Fit(fit.slopes, fit.covariance @ meat @ fit.covariance)
-
-
-def _design(data: Microdata, original: Microdata, formula: Formula, rows: Array) -> tuple[Design, list[Label]]:
-    """The columns of the regression and what each is of; the first category that the original has is the reference."""
-    columns: list[Array] = []
-    own: dict[str, list[tuple[int, str]]] = {}
-    for name in formula.names[1:]:
-        levels = data.column(name).levels
-        if levels is None:
-            own[name] = [(len(columns), "")]
-            columns.append(data.numbers(name)[rows])
-            continue
-        codes, own[name] = data.codes(name)[rows], []
-        reference = _reference(original, name)
-        for code in np.unique(codes):
-            text = str(levels[int(code)])
-            if text != reference:
-                own[name].append((len(columns), text))
-                columns.append(codes == code)
-    terms: list[tuple[int, ...]] = [()]
-    labels: list[Label] = [("",)]
-    for term in formula.terms:
-        made: list[tuple[tuple[int, ...], Label]] = [((), (":".join(term),))]
-        for name in term:
-            made = [((*at, column), (*label, text)) for at, label in made for column, text in own[name]]
-        terms += [at for at, _ in made]
-        labels += [label for _, label in made]
-    return Design(tuple(columns), tuple(terms), len(rows)), labels
-
-
-def _reference(original: Microdata, name: str) -> str | None:
-    levels = original.column(name).levels
-    known = ~original.missing(name)
-    return None if levels is None or not known.any() else str(levels[int(original.codes(name)[known].min())])

@@ -10,8 +10,9 @@ import numpy as np
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.data.amounts import amounts, holds_numbers
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,10 @@ def matrix_of(data: Microdata, names: tuple[str, ...]) -> Array:
     return np.column_stack([numbers_of(data, name) for name in names])
 
 
-def over_variables(found: Mapping[str, float], summary: str) -> Estimate:
+def over_variables(by_name: Mapping[str, float], summary: str) -> Estimate:
     """The mean or the worst over the variables; both, and each variable's own, in `parts`."""
-    losses = list(found.values())
+    losses = list(by_name.values())
     mean, worst = float(np.mean(losses)), max(losses)
-    parts = {f"on {name}": loss for name, loss in found.items()} if len(losses) > 1 else {}
+    parts = {f"on {name}": loss for name, loss in by_name.items()} if len(losses) > 1 else {}
     parts |= {"mean": mean, "worst": worst} if len(losses) > 1 else {}
     return Estimate(worst if summary == "worst" else mean, None, parts)

@@ -41,11 +41,11 @@ class TableMeasure(Measure):
 
 def loss_over(compared: Iterable[Table], loss: Callable[[Table], float], summary: str) -> Estimate:
     """The mean or the worst of the losses of several tables, with both in `parts`; of one table, its loss."""
-    return summary_of([0.0 if one.after is one.before else loss(one) for one in compared], summary)
+    return summary_of([0.0 if table.after is table.before else loss(table) for table in compared], summary)
 
 
-def summary_of(found: Sequence[float], summary: str) -> Estimate:
+def summary_of(losses: Sequence[float], summary: str) -> Estimate:
     """The same of losses already at hand."""
-    mean, worst = math.fsum(found) / len(found), max(found)
-    parts = {"mean": mean, "worst": worst} if len(found) > 1 else {}
+    mean, worst = math.fsum(losses) / len(losses), max(losses)
+    parts = {"mean": mean, "worst": worst} if len(losses) > 1 else {}
     return Estimate(worst if summary == "worst" else mean, None, parts)

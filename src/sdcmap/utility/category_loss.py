@@ -11,8 +11,9 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers
 
 
@@ -29,8 +30,8 @@ def covered_categories(before: Array, after: Array) -> Array:
     covered = np.bincount(new, minlength=size)
     if len(np.unique(old)) < len(pairs):
         covered[np.unique(before)] = 1
-    found: Array = covered[after]
-    return found
+    spanned: Array = covered[after]
+    return spanned
 
 
 def covered_range(x: Array, after: Array) -> Array:
@@ -39,8 +40,8 @@ def covered_range(x: Array, after: Array) -> Array:
     low, high = np.full(size, np.inf), np.full(size, -np.inf)
     np.minimum.at(low, after, x)
     np.maximum.at(high, after, x)
-    found: Array = (high - low)[after]
-    return found
+    width: Array = (high - low)[after]
+    return width
 
 
 @dataclass(frozen=True)

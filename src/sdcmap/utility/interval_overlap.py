@@ -17,7 +17,7 @@ def overlap(first: Interval, second: Interval) -> float:
     low, high = max(first.low, second.low), min(first.high, second.high)
     if high < low:
         return 0.0
-    shares = [(high - low) / one.width if one.width > 0 else 1.0 for one in (first, second)]
+    shares = [(high - low) / interval.width if interval.width > 0 else 1.0 for interval in (first, second)]
     return sum(shares) / 2
 
 
@@ -54,5 +54,5 @@ class IntervalOverlap(IntervalMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         compared = self.compared(original, masked)
-        found = [(name, 0.0 if after is None else overlap(before, after)) for name, before, after in compared]
-        return over_quantities(found, sum(after is None for *_, after in compared))
+        overlaps = [(name, 0.0 if after is None else overlap(before, after)) for name, before, after in compared]
+        return over_quantities(overlaps, sum(after is None for *_, after in compared))

@@ -54,6 +54,6 @@ class IntervalWidth(IntervalMeasure):
             width = 0.0 if after is None else after.width
             losses.append((name, 1 - min(before, width) / max(before, width)))
             ratios += [] if after is None else [width / before]
-        found = over_quantities(losses, len(judged) - len(ratios))
+        summary = over_quantities(losses, len(judged) - len(ratios))
         ratio = {"ratio": float(np.mean(ratios))} if ratios else {}
-        return Estimate(found.value, None, {**found.parts, **ratio})
+        return Estimate(summary.value, None, {**summary.parts, **ratio})

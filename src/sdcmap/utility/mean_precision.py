@@ -10,17 +10,9 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
-
-
-def mean_and_its_variance(y: Array, weights: Array) -> tuple[float, float]:
-    """The weighted mean and s^2/n: s^2 the weighted variance, n = (sum w)^2 / sum w^2 (Kish)."""
-    total = weights.sum()
-    effective = total**2 / (weights**2).sum()
-    mean = float((weights * y).sum() / total)
-    variance = float((weights * (y - mean) ** 2).sum() / total) * effective / (effective - 1)
-    return mean, variance / effective
+from sdcmap.kernels.statistics.moments import mean_and_variance
 
 
 @dataclass(frozen=True)
@@ -90,8 +82,9 @@ class MeanPrecision(Measure):
             y = y[known]
         if len(y) < 2:
             raise Undefined(f"{self.on!r} has fewer than 2 values, so its mean has no variance.")
-        if self.weighted:
-            return mean_and_its_variance(y, data.weights[known])
-        mean = float(y.sum()) / len(y)
-        error = y - mean
-        return mean, float(error @ error) / (len(y) - 1) / len(y)
+        mean, variance, count = mean_and_variance(y, data.weights[known] if self.weighted else None)
+        if np.isnan(variance):
+            raise Undefined(
+                f"{self.on!r} is known in one record of weight above 0 at most, so its mean has no variance."
+            )
+        return mean, variance / count

@@ -10,23 +10,24 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.statistics.covariances import Moments, pairwise_moments
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.statistics.moments import Moments, moments
 from sdcmap.utility._numeric import NumericMeasure, matrix_of, over_variables, sound_weights
 from sdcmap.utility._tables import summary_of
 
 SINGULAR = 1e-10  # an eigenvalue of a correlation matrix below this is 0
 
 
-def moments(data: Microdata, names: tuple[str, ...]) -> Moments:
+def plain_moments(data: Microdata, names: tuple[str, ...]) -> Moments:
     """Unweighted moments of these variables, as a view."""
-    return pairwise_moments(matrix_of(data, names), np.ones(len(data)))
+    return moments(matrix_of(data, names))
 
 
 def weighted_moments(data: Microdata, names: tuple[str, ...]) -> Moments:
     """Weighted ones; the weight is named last."""
-    return pairwise_moments(matrix_of(data, names[:-1]), sound_weights(data))
+    return moments(matrix_of(data, names[:-1]), sound_weights(data))
 
 
 def eigenvalues(data: Microdata, names: tuple[str, ...]) -> Array:
@@ -41,12 +42,11 @@ def weighted_eigenvalues(data: Microdata, names: tuple[str, ...]) -> Array:
 
 def _eigenvalues(x: Array, weights: Array) -> Array:
     complete = ~np.isnan(x).any(axis=1)
-    correlation = pairwise_moments(x[complete], weights[complete]).correlation
+    correlation = moments(x[complete], weights[complete]).correlation
     if np.isnan(correlation).any():
         raise Undefined("fewer than 2 records have all measured values, so there is no correlation matrix.")
-    np.fill_diagonal(correlation, 1.0)
-    found: Array = np.linalg.eigvalsh(correlation)[::-1]
-    return found
+    eigenvalues: Array = np.linalg.eigvalsh(correlation)[::-1]
+    return eigenvalues
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,10 @@ class MomentChange(NumericMeasure):
         names = self.checked(original)
         if self.of == "eigenvalues":
             return summary_of(self._eigenvalue_changes(original, masked, names), self.summary)
-        view = weighted_moments if self.weighted else moments
+        view = weighted_moments if self.weighted else plain_moments
         before, after = (data.view(view, self.with_weight(data, *names)) for data in (original, masked))
         sd = np.sqrt(np.diag(before.covariance))
-        lost = [name for name, one in zip(names, np.diag(after.covariance), strict=True) if np.isnan(one)]
+        lost = [name for name, variance in zip(names, np.diag(after.covariance), strict=True) if np.isnan(variance)]
         if lost or np.isnan(sd).any():
             raise Undefined("a measured variable has fewer than 2 values in one of the files.")
         if self.of == "mean":
@@ -105,13 +105,13 @@ class MomentChange(NumericMeasure):
             return over_variables(dict(zip(names, changes, strict=True)), self.summary)
         pairs = np.triu_indices(len(names), 1)
         if self.of == "covariance":
-            found = _scaled((after.covariance - before.covariance)[pairs], np.outer(sd, sd)[pairs])
+            moved = _scaled((after.covariance - before.covariance)[pairs], np.outer(sd, sd)[pairs])
         else:
-            found = np.abs(after.correlation - before.correlation)[pairs]
-            found = found[(np.outer(sd, sd)[pairs] > 0)].tolist()
-        if not len(found) or np.isnan(found).any():
+            moved = np.abs(after.correlation - before.correlation)[pairs]
+            moved = moved[(np.outer(sd, sd)[pairs] > 0)].tolist()
+        if not len(moved) or np.isnan(moved).any():
             raise Undefined("no pair of measured variables has a correlation in both files.")
-        return summary_of(found, self.summary)
+        return summary_of(moved, self.summary)
 
     def _eigenvalue_changes(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> list[float]:
         view = weighted_eigenvalues if self.weighted else eigenvalues
@@ -129,5 +129,5 @@ def _scaled(change: Array, scale: Array) -> list[float]:
     """|change|/scale; without a scale, 0 where nothing changed."""
     if ((scale == 0) & (change != 0)).any():
         raise Undefined("a variable that is constant in the original was changed, so its change has no scale.")
-    found: list[float] = (np.abs(change) / np.where(scale > 0, scale, 1.0)).tolist()
-    return found
+    shares: list[float] = (np.abs(change) / np.where(scale > 0, scale, 1.0)).tolist()
+    return shares

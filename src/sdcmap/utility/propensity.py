@@ -12,9 +12,17 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.statistics.propensity import drawn_null, logit_pmse, paired_null, rank_of, tree_pmse, two_way_terms
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.statistics.propensity import (
+    drawn_null,
+    inverse_and_rank,
+    logit_pmse,
+    paired_null,
+    tree_pmse,
+    two_way_terms,
+)
 from sdcmap.kernels.statistics.regression import Design
 from sdcmap.kernels.statistics.trees import bin_edges, binned
 from sdcmap.kernels.tables.coding import compress
@@ -90,7 +98,8 @@ class Propensity(WeightedMeasure):
     # ---- logit ------------------------------------------------------------------------------------------------
     def _by_logit(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> tuple[float, float]:
         seen = [_Seen.of(original, masked, name) for name in names]
-        terms = two_way_terms([one.width for one in seen], [one.number is not None for one in seen], self.order)
+        widths, numeric = [variable.width for variable in seen], [variable.number is not None for variable in seen]
+        terms = two_way_terms(widths, numeric, self.order)
         if len(terms) > MOST_TERMS:
             raise Undefined(
                 f"a logit of these variables has {len(terms):,} terms, more than {MOST_TERMS:,}: name fewer variables, "
@@ -99,16 +108,18 @@ class Propensity(WeightedMeasure):
         weights = np.concatenate([own / own.mean() for own in map(self.weights_of, (original, masked))])
         n, total = len(original), len(original) + len(masked)
         unit = first = np.arange(total)  # the unit of each record, and a record of each unit
-        if all(one.number is None for one in seen):
-            unit, count = compress([one.codes for one in seen])
+        if not any(numeric):
+            unit, count = compress([variable.codes for variable in seen])
             first = np.empty(len(count), dtype=np.int64)
             first[unit[::-1]] = np.arange(total - 1, -1, -1)
-        columns = tuple(column for one in seen for column in one.columns(first))
+        columns = tuple(column for variable in seen for column in variable.columns(first))
         units = len(first)
         design = Design(columns, terms, units)
         held = [np.bincount(unit[part], weights[part], minlength=units) for part in (slice(n), slice(n, None))]
         value = logit_pmse(design, held[1], held[0])
-        inverse, rank = rank_of(design, held[0] + held[1])
+        if value is None:
+            raise Undefined("a logit of these variables cannot be fitted: their numbers are too large.")
+        inverse, rank = inverse_and_rank(design, held[0] + held[1])
         if _drawn(original, masked):
             effect = float((weights[n:] ** 2).mean())  # of unequal weights
             return value, effect * drawn_null(rank, len(masked), n, _left(original, masked))
@@ -122,9 +133,9 @@ class Propensity(WeightedMeasure):
         self, original: Microdata, masked: Microdata, names: tuple[str, ...], rng: Generator
     ) -> tuple[float, float | None]:
         seen = [_Seen.of(original, masked, name) for name in names]
-        made = [one.bins(len(original)) for one in seen]
+        made = [variable.bins(len(original)) for variable in seen]
         bins = np.column_stack([own for own, _ in made])
-        sizes, ordered = np.array([size for _, size in made]), np.array([one.ordered for one in seen])
+        sizes, ordered = np.array([size for _, size in made]), np.array([variable.ordered for variable in seen])
         n, m = len(original), len(masked)
         labels = np.repeat([0, 1], [n, m])
 

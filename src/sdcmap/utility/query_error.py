@@ -11,8 +11,9 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.queries import range_sums, ranges_around
 from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers, numbers_of
 
@@ -110,5 +111,5 @@ def _numbers_after(original: Microdata, masked: Microdata, name: str) -> Array:
         levels, own = levels.cast(pl.String), own.cast(pl.String)
     place = {level: float(code) for code, level in enumerate(levels.to_list()) if level is not None}
     codes = np.array([place.get(level, np.nan) for level in own.to_list()])
-    found: Array = codes[masked.column(name).values]
-    return found
+    released: Array = codes[masked.column(name).values]
+    return released

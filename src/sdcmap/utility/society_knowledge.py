@@ -11,7 +11,7 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Positive
-from sdcmap.corrections.formula import parse_formula
+from sdcmap.corrections.formula import parse_nested_formula
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.statistics.beliefs import normal_divergence
@@ -89,7 +89,7 @@ class SocietyKnowledge(Measure):
             yield ".category and .above exclude each other."
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
-        return parse_formula(self.formula).names if self.formula else (self.on,)
+        return parse_nested_formula(self.formula).names if self.formula else (self.on,)
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from (f"{type(self).__name__}{problem}" for problem in self._wanted.misfits(data))

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.utility._numeric import NumericMeasure, numbers_of
 
 
@@ -61,15 +62,15 @@ class SseSst(NumericMeasure):
         names = self.checked(original)
         rows = slice(None) if masked.origin is None else masked.origin
         weights = self.weights_of(original)[rows]
-        found, sizes = {}, []
+        shares, sizes = {}, []
         for name in names:
             sse, sst, size = sums_of_squares(numbers_of(original, name)[rows], numbers_of(masked, name), weights)
             if sst == 0 and sse > 0:
                 raise Undefined(f"{name!r} is constant in the original and was changed, so its loss has no scale.")
             if sst > 0:
-                found[name] = sse / sst
+                shares[name] = sse / sst
                 sizes.append(size)
-        if not found:
+        if not shares:
             raise Undefined("no measured variable varies in the original.")
-        parts = {f"on {name}": loss for name, loss in found.items()} if len(found) > 1 else {}
-        return Estimate(float(np.average(list(found.values()), weights=sizes)), None, parts)
+        parts = {f"on {name}": loss for name, loss in shares.items()} if len(shares) > 1 else {}
+        return Estimate(float(np.average(list(shares.values()), weights=sizes)), None, parts)

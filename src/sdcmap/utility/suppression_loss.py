@@ -9,8 +9,9 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers
 
 

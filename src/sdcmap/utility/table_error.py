@@ -10,9 +10,10 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Array, Microdata
+from sdcmap.data.microdata import Microdata
 from sdcmap.data.tables import Table, tables, up_to
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
 from sdcmap.utility._numeric import sound_weights
 from sdcmap.utility._tables import TableMeasure
 
@@ -20,8 +21,8 @@ from sdcmap.utility._tables import TableMeasure
 def relative_errors(before: Array, after: Array, least: float) -> Array:
     """|after - before|/before of the cells that have at least `least` records before."""
     judged = before >= least
-    found: Array = np.abs(after[judged] - before[judged]) / before[judged]
-    return found
+    errors: Array = np.abs(after[judged] - before[judged]) / before[judged]
+    return errors
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,10 @@ class TableError(TableMeasure):
             sound_weights(masked)
         compared = tables(original, masked, up_to(self.checked(original), self.order), weighted=self.weighted)
         scale = 1.0 if self.weighted else len(original) / len(masked)
-        found = [each for one in compared if (each := _errors(one, scale, self.least)) is not None]
-        if not found:
+        judged = [each for table in compared if (each := _errors(table, scale, self.least)) is not None]
+        if not judged:
             raise Undefined("no cell of the original has as many records as are asked for.")
-        errors, emptied, new = (np.array(part) for part in zip(*found, strict=True))
+        errors, emptied, new = (np.array(part) for part in zip(*judged, strict=True))
         parts = {"mean": errors.mean(), "worst": errors.max(), "emptied": emptied.mean(), "new": new.mean()}
         return Estimate(float(parts[self.summary]), None, {name: float(part) for name, part in parts.items()})
 

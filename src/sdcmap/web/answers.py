@@ -61,7 +61,10 @@ def of_error(request: Request, error: Exception) -> Response:
         problems = getattr(error, "problems", None) or getattr(error, "checks", None) or (str(error),)
         return said(request, status, str(error), list(problems))
     if isinstance(error, RequestValidationError):
-        problems = [f"{'.'.join(map(str, one['loc'][1:])) or one['loc'][0]}: {one['msg']}." for one in error.errors()]
+        problems = [
+            f"{'.'.join(map(str, problem['loc'][1:])) or problem['loc'][0]}: {problem['msg']}."
+            for problem in error.errors()
+        ]
         return said(request, 422, "the request does not fit: " + " ".join(problems), problems)
     if isinstance(error, HTTPException):
         return said(request, error.status_code, WORDS.get(error.status_code, str(error.detail)))

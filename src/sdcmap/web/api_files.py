@@ -34,7 +34,7 @@ def files(request: Request) -> Response:
 
 @router.post("/files", status_code=201, response_model=None)
 def upload(request: Request, file: UploadFile) -> Response:
-    """Send a data file: CSV, Parquet, SPSS, Stata or SAS."""
+    """Send a data file, in any format that is read."""
     path = request.app.state.room.take(file.filename or "", file.file)
     return Answer({"name": path.name, "bytes": path.stat().st_size}, 201)
 

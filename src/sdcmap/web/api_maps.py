@@ -36,9 +36,9 @@ def scores(request: Request, name: str, measure: str) -> Response:
 
     opened = request.app.state.views.study(name)
     with closing(opened.connection):
-        found = opened.scores()
+        scored = opened.scores()
     columns = ("id", "method", "replicate", "value", "se")
-    single, pooled = found.column(measure), found.pooled(measure)
+    single, pooled = scored.column(measure), scored.pooled(measure)
     return Answer({
         "measure": measure,
         "candidates": {column: single[column].to_list() for column in columns},
@@ -97,12 +97,11 @@ def choice_table(choice: Any) -> dict[str, Any]:
 
 @router.get("/criterion", response_model=None)
 def criterion(request: Request, name: str) -> Response:
-    """The two planes of decision theory: a rule to start from, and the four numbers of all that it compares.
+    """The two planes of decision theory: a rule to start from, and the four numbers of all that it compares, by preference:
+    whatever the limits, the choice is the first row that is safe.
 
     The rule is null where the plan has no measure of one of the four; `numeric` are the variables that they can be about.
     """
-    import polars as pl
-
     from sdcmap.choose.criterion import FOUR, GlobalCriterion
 
     ru, plan = request.app.state.views.map(name)
@@ -110,8 +109,8 @@ def criterion(request: Request, name: str) -> Response:
     numeric = list(request.app.state.views.study_data(name)[1].numeric)
     if rule is None:
         return Answer({"rule": None, "rows": None, "prior": None, "numeric": numeric})
-    rows = rule.table(ru).with_columns(turned=ru.signs[0] * pl.col("risk"))
-    columns = [column for column in ("id", "replicate", "method", *FOUR, "turned") if column in rows.columns]
+    rows = rule.ranked(ru)
+    columns = [column for column in ("id", "replicate", "method", *FOUR, "distance") if column in rows.columns]
     return Answer({
         "rule": rule.spec() | dict(zip(("agency_limit", "intruder_limit"), rule.limits.values(), strict=True)),
         "rows": {column: rows[column].to_list() for column in columns}, "prior": rule.prior(ru), "numeric": numeric,
@@ -119,7 +118,7 @@ def criterion(request: Request, name: str) -> Response:
 
 
 @router.get("/candidates/{candidate}", response_model=None)
-def one(request: Request, name: str, candidate: str) -> Response:
+def candidate_facts(request: Request, name: str, candidate: str) -> Response:
     """A candidate: its method and parameters, and every measure with its band."""
     return Answer(candidate_table(request, name, candidate))
 
@@ -134,17 +133,17 @@ def candidate_table(request: Request, name: str, candidate: str) -> dict[str, An
     opened = request.app.state.views.study(name)
     with closing(opened.connection):
         plan = opened.plan
-        found = plan.find(candidate)
+        made = plan.find(candidate)
         scores = opened.scores(plan)
-    row = Choice(found.id, found.method.text, found.replicate, None, None, Rule(), "")
+    row = Choice(made.id, made.method.text, made.replicate, None, None, Rule(), "")
     to = Audience("internal")
-    state = scores.candidate.filter(scores.candidate["id"] == found.id)
+    state = scores.candidate.filter(scores.candidate["id"] == made.id)
     return {
-        "id": found.id,
-        "method": found.method.text,
-        "spec": found.method.spec(),
-        "replicate": found.replicate,
-        "masked": list(found.method.masked_names),
+        "id": made.id,
+        "method": made.method.text,
+        "spec": made.method.spec(),
+        "replicate": made.replicate,
+        "masked": list(made.method.masked_names),
         "status": state["status"][0] if len(state) else "not made yet",
         "reason": state["reason"][0] if len(state) else "",
         "measures": {axis: score_table(scores, row, axis, to) for axis in ("risk", "utility")},
@@ -181,11 +180,11 @@ def records(request: Request, name: str, candidate: str) -> Response:
     names = views.study_data(name)[0].find(candidate).method.masked_names
     on = [variable for variable in names if variable in data.numeric] or list(data.keys) or list(names)
     try:
-        found = sm.records(data, masked, on=on, leave_out=True, count_to=COUNT_TO if len(data) > MOST_COUNTED else None)
+        table = sm.records(data, masked, on=on, leave_out=True, count_to=COUNT_TO if len(data) > MOST_COUNTED else None)
     except sm.errors.SdcmapError as error:
         return Answer({"chart": None, "reason": str(error)})
-    unsafe = found.frame().filter(~pl.col("safe")).select("row", "neighbours", "perturbation").sort("neighbours", "row")
+    unsafe = table.frame().filter(~pl.col("safe")).select("row", "neighbours", "perturbation").sort("neighbours", "row")
     return Answer({
-        "chart": found.draw().to_dict(), "counts": found.summary(), "rule": found.rule.text, "reason": "",
+        "chart": table.draw().to_dict(), "counts": table.summary(), "rule": table.rule.text, "reason": "",
         "unsafe": len(unsafe), "rows": {column: unsafe[column][:MOST_LISTED].to_list() for column in unsafe.columns},
     })  # fmt: skip

@@ -57,14 +57,14 @@ def studies(request: Request) -> Response:
 @router.post("/studies", status_code=201, response_model=None)
 def begin(request: Request, new: NewStudy) -> Response:
     """Write a starting plan for a file; nothing is swept yet."""
-    from sdcmap.explore.looking import look, source_of, starting_plan
+    from sdcmap.explore.looking import look, source_of
 
     room, views = request.app.state.room, request.app.state.views
     path = room.new_plan(new.name)
     if path.exists() or room.place_of(new.name).exists():
         raise Busy("there is a study of that name already.")
     source = source_of(new.file, new.roles, new.kinds)
-    plan = starting_plan(source.path, look(views.data(source)))
+    plan = look(views.data(source)).plan(source.path)
     plan = replace(plan, data=replace(plan.data, nominal=source.nominal, ordinal=source.ordinal))  # type: ignore[type-var]
     _write(path, plan.toml())
     return Answer({"name": new.name, "toml": plan.toml()}, 201)
@@ -102,23 +102,23 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
     from sdcmap.errors import PlanError, SdcmapError
     from sdcmap.study.sweeping import cost_guess
 
-    found: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "measures": [], "axes": None}
+    answer: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "measures": [], "axes": None}
     try:
         text = draft.toml if draft.toml is not None else tomli_w.dumps(draft.table or {})
     except (TypeError, ValueError, AttributeError):
         raise PlanError("the table holds something that TOML cannot hold, such as null.") from None
-    found |= {"toml": text, "table": _table(text)}
+    answer |= {"toml": text, "table": _table(text)}
     try:
         plan = request.app.state.views.plan(text)
-        found |= {"candidates": plan.count, "measures": [m.text for m in plan.measures]}
-        found["axes"] = {"risk": list(plan.risk), "utility": plan.utility}
+        answer |= {"candidates": plan.count, "measures": [m.text for m in plan.measures]}
+        answer["axes"] = {"risk": list(plan.risk), "utility": plan.utility}
         data = request.app.state.views.data_of(plan, draft.study)
-        found["problems"] = plan.problems_with(data)
-        if draft.cost and not found["problems"]:
-            found["seconds"] = cost_guess(data, plan)
+        answer["problems"] = plan.problems_with(data)
+        if draft.cost and not answer["problems"]:
+            answer["seconds"] = cost_guess(data, plan)
     except SdcmapError as error:
-        found["problems"] = list(getattr(error, "problems", None) or [str(error)])
-    return found
+        answer["problems"] = list(getattr(error, "problems", None) or [str(error)])
+    return answer
 
 
 def _table(text: str) -> dict[str, Any] | None:

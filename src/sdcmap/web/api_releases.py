@@ -18,7 +18,7 @@ from pydantic import Field
 from sdcmap.web.answers import Answer
 from sdcmap.web.api_maps import Asked, chosen
 from sdcmap.web.drawing import make_report
-from sdcmap.web.room import ENDINGS, RELEASES, Absent, Room
+from sdcmap.web.room import RELEASES, Absent, Room
 
 router = APIRouter(prefix="/api", tags=["releases"])
 
@@ -55,10 +55,10 @@ def checks(request: Request, name: str, order: Order) -> Response:
     """Every check of a release, on the files as written and read back; nothing is kept."""
     made, opened = _bundle(request, name, order)
     opened.connection.close()
-    found = made.check()
+    results = made.check()
     return Answer({
         "candidate": made.candidate.id, "method": made.candidate.method.text, "replicate": made.candidate.replicate,
-        "passed": all(check.passed for check in found), "checks": [asdict(check) for check in found],
+        "passed": all(check.passed for check in results), "checks": [asdict(check) for check in results],
     })  # fmt: skip
 
 
@@ -81,8 +81,8 @@ def release(request: Request, name: str, order: Order) -> Response:
 def releases(request: Request, name: str) -> Response:
     """What was released of a study."""
     home = _home(request.app.state.room, name)
-    found = sorted(path for path in home.glob("*-[0-9]*") if path.is_dir()) if home.is_dir() else []
-    return Answer({"releases": [{"release": p.name, "files": sorted(f.name for f in p.iterdir())} for p in found]})
+    folders = sorted(path for path in home.glob("*-[0-9]*") if path.is_dir()) if home.is_dir() else []
+    return Answer({"releases": [{"release": p.name, "files": sorted(f.name for f in p.iterdir())} for p in folders]})
 
 
 @router.get("/studies/{name}/releases/{release}.zip", response_model=None)
@@ -125,11 +125,7 @@ def swap(
     from sdcmap.study.plan import Candidate
 
     room = request.app.state.room
-    last = (file.filename or "").replace("\\", "/").rpartition("/")[2]
-    if not Room.is_name(last) or Path(last).suffix.lower() not in ENDINGS:
-        raise sm.errors.SchemaError(
-            f"a file's name has letters, digits, spaces and ._()+- only, and ends in {ENDINGS[0]}, ..."
-        )
+    last = room.file_name(file.filename or "")
     with tempfile.TemporaryDirectory(prefix="sdcmap-swap-") as folder:
         path = room.copy(file.file, Path(folder) / last)
         check_decoded(path, room.decoded_limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
@@ -11,8 +12,12 @@ from pathlib import Path
 
 
 def _end_with_server() -> None:
+    """As by Ctrl-C: what is scored is kept."""
     sys.stdin.buffer.read()
-    os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C: what is scored is kept
+    if os.name == "posix":
+        os.kill(os.getpid(), signal.SIGINT)  # wakes the main thread from any wait
+    else:
+        _thread.interrupt_main()
 
 
 def main(plan: Path, study: Path, workers: int) -> int:

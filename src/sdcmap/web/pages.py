@@ -1,7 +1,11 @@
-"""The pages. Each is a frame; what it shows comes from the service, by the scripts in static/."""
+"""The pages. Each is a frame; what it shows comes from the service, by the scripts in static/.
+
+A new page of a study is a row in PAGES, a template and a script of the row's name.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,49 +15,91 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 import sdcmap
+from sdcmap.files.formats import endings, words
 from sdcmap.web.room import Absent
 
 HOME = Path(__file__).parent
-STEPS = (
-    ("data", "Data"), ("plan", "Plan"), ("sweep", "Sweep"), ("map", "Map"), ("candidate", "Candidate"),
-    ("choose", "Choose and release"), ("decision", "Decision"),
-)  # fmt: skip
 MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 DAY = {"cache-control": "private, max-age=86400"}
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page: /studies/STUDY/NAME shows templates/NAME.html, filled by static/NAME.js."""
+
+    name: str
+    title: str  # in the navigation and at the window's top
+    about: str = ""  # what one does there, for the first page
+    home: Path = HOME  # the folder of its templates/ and static/
+
+    @property
+    def template(self) -> str:
+        return f"{self.name}.html"
+
+    @property
+    def script(self) -> str:
+        return f"{self.name}.js"
+
+
+START = Page("home", "sdcmap: choose what to release")
+PAGES = (
+    Page("data", "Data", "state what each column is."),
+    Page("plan", "Plan", "what to make, what to measure, how to choose."),
+    Page("sweep", "Sweep", "every candidate is made and scored."),
+    Page("map", "Map", "risk against utility, and the frontier."),
+    Page("candidate", "Candidate", "what masking did to the data."),
+    Page("choose", "Choose and release", "the reason in words, the checks, the files."),
+    Page("decision", "Decision", "which limits leave what to release."),
+)
+FIRST = "plan"  # the page of a study that is shown unasked
 
 router = APIRouter(include_in_schema=False)
 
 
+def page_named(name: str) -> Page:
+    """The page of this name."""
+    for page in PAGES:
+        if page.name == name:
+            return page
+    raise Absent("there is no such page.")
+
+
+def _homes() -> tuple[Path, ...]:
+    return tuple(dict.fromkeys((HOME, *(page.home for page in PAGES))))
+
+
 @cache
-def _templates() -> jinja2.Environment:
-    loader = jinja2.FileSystemLoader(HOME / "templates")
+def _templates(homes: tuple[Path, ...]) -> jinja2.Environment:
+    loader = jinja2.FileSystemLoader([home / "templates" for home in homes])
     return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
-def render(template: str, **facts: Any) -> str:
+def render(template: str, page: Page | None = None, **facts: Any) -> str:
     """A page as text."""
-    return _templates().get_template(template).render(steps=STEPS, version=sdcmap.__version__, **facts)
+    made = _templates(_homes()).get_template(template)
+    return made.render(pages=PAGES, page=page, version=sdcmap.__version__, **facts)
 
 
 @router.get("/", response_class=HTMLResponse)
 def home(request: Request) -> str:
     room = request.app.state.room
-    return render("home.html", studies=room.studies(), files=room.files(), limit=room.upload_limit)
+    return render(START.template, START, studies=room.studies(), files=room.files(), limit=room.upload_limit,
+                  endings=endings(), formats=words())  # fmt: skip
 
 
 @router.get("/data", response_class=HTMLResponse)
 def data(request: Request, file: str) -> str:
     request.app.state.room.file(file)
-    return render("data.html", file=file, study="", step="data")
+    page = page_named("data")
+    return render(page.template, page, file=file, study="")
 
 
 @router.get("/studies/{name}", response_class=HTMLResponse)
 @router.get("/studies/{name}/{step}", response_class=HTMLResponse)
-def page(request: Request, name: str, step: str = "plan") -> str:
+def study_page(request: Request, name: str, step: str = FIRST) -> str:
     request.app.state.room.plan(name)
-    if step not in dict(STEPS):
-        raise Absent("there is no such page.")
-    return render(f"{step}.html", study=name, step=step, file="")
+    page = page_named(step)
+    return render(page.template, page, study=name, file="")
 
 
 @router.get("/static/vega.js")
@@ -63,15 +109,17 @@ def vega(request: Request) -> Response:
 
 
 @cache
-def _static() -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (HOME / "static").iterdir() if path.suffix in MEDIA}
+def _static(homes: tuple[Path, ...]) -> dict[str, bytes]:
+    files = (path for home in reversed(homes) for path in (home / "static").iterdir())  # our own files come first
+    return {path.name: path.read_bytes() for path in files if path.suffix in MEDIA}
 
 
 @router.get("/static/{file}")
 def static(file: str) -> Response:
-    if file not in _static():
+    files = _static(_homes())
+    if file not in files:
         raise Absent("there is no such file.")
-    return Response(_static()[file], media_type=f"{MEDIA[Path(file).suffix]}; charset=utf-8")
+    return Response(files[file], media_type=f"{MEDIA[Path(file).suffix]}; charset=utf-8")
 
 
 @router.get("/favicon.ico")

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sdcmap.errors import SchemaError, SdcmapError
+from sdcmap.files.formats import endings, is_data_file
 
-ENDINGS = (".csv", ".parquet", ".pq", ".sav", ".zsav", ".dta", ".sas7bdat", ".xpt")
 NAME = re.compile(r"\w[\w .()+-]{0,99}")
 KEPT = ".sdcmap"  # the server's own notes: which sweeps were wanted
 RELEASES = "releases"
@@ -59,7 +59,7 @@ class Room:
     def file(self, name: str) -> Path:
         """The data file of this name, such as `people.csv` or `2024/people.csv`."""
         path = self._below(*name.split("/"))
-        if path.suffix.lower() not in ENDINGS or not path.is_file():
+        if not is_data_file(path) or not path.is_file():
             raise Absent("there is no data file of that name here.")
         return path
 
@@ -98,20 +98,28 @@ class Room:
     def is_name(name: str) -> bool:
         return bool(NAME.fullmatch(name)) and name.strip(" .") == name
 
+    def file_name(self, name: str) -> str:
+        """The last part of the name that a data file came under; SchemaError where it is no such name."""
+        last = name.replace("\\", "/").rpartition("/")[2]
+        if not self.is_name(last) or not is_data_file(last):
+            ends = ", ".join(endings())
+            raise SchemaError(f"a file's name has letters, digits, spaces and ._()+- only, and ends in one of {ends}.")
+        return last
+
     # ---- what is there ----------------------------------------------------------------------------------------
     def files(self) -> list[dict[str, object]]:
         """Every data file below the folder, by name."""
-        found = sorted(self._walk())[:MOST_FILES]
-        return [{"name": name, "bytes": (self.folder / name).stat().st_size} for name in found]
+        names = sorted(self._walk())[:MOST_FILES]
+        return [{"name": name, "bytes": (self.folder / name).stat().st_size} for name in names]
 
     def _walk(self) -> Iterator[str]:
         for home, folders, files in os.walk(self.folder):
             here = Path(home).relative_to(self.folder)
-            inside = [one for one in folders if NAME.fullmatch(one) and one != RELEASES]
-            folders[:] = [one for one in inside if not (Path(home) / one / "manifest.json").exists()]
+            inside = [folder for folder in folders if NAME.fullmatch(folder) and folder != RELEASES]
+            folders[:] = [folder for folder in inside if not (Path(home) / folder / "manifest.json").exists()]
             if len(here.parts) >= DEPTH:
                 folders.clear()
-            named = (file for file in files if NAME.fullmatch(file) and Path(file).suffix.lower() in ENDINGS)
+            named = (file for file in files if NAME.fullmatch(file) and is_data_file(file))
             yield from ((here / file).as_posix() for file in named if ".study." not in file)
 
     def studies(self) -> list[dict[str, object]]:
@@ -125,20 +133,14 @@ class Room:
         """Keep an upload under its name, whole or not at all, after a look at what it decodes to."""
         from sdcmap.files.weighing import check_decoded
 
-        last = name.replace("\\", "/").rpartition("/")[2]
-        if not self.is_name(last) or Path(last).suffix.lower() not in ENDINGS:
-            endings = ", ".join(ENDINGS)
-            raise SchemaError(
-                f"a file's name has letters, digits, spaces and ._()+- only, and ends in one of {endings}."
-            )
-        path = self._below(last)
+        path = self._below(self.file_name(name))
         if path.exists():
             raise Busy("there is a file of that name already: rename yours, or use the one that is here.")
-        part = path.with_name(f".part-{os.getpid()}-{last}")
+        part = path.with_name(f".part-{os.getpid()}-{path.name}")
         try:
             self.copy(source, part)
             if not part.stat().st_size:
-                raise SchemaError(f"{last} is empty (0 bytes).")
+                raise SchemaError(f"{path.name} is empty (0 bytes).")
             check_decoded(part, self.decoded_limit)
             path.open("xb").close()  # fails where another upload was faster
             part.replace(path)

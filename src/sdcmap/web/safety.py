@@ -143,7 +143,7 @@ class Safety:
 
 def _cookie(request: Request, name: str) -> str:
     try:
-        found = SimpleCookie(request.headers.get("cookie", "")).get(name)
+        morsel = SimpleCookie(request.headers.get("cookie", "")).get(name)
     except CookieError:
         return ""
-    return found.value if found is not None else ""
+    return morsel.value if morsel is not None else ""

@@ -6,7 +6,6 @@ as `sdcmap sweep` in a terminal, is seen by its lock.
 
 from __future__ import annotations
 
-import fcntl
 import subprocess
 import sys
 import threading
@@ -14,11 +13,14 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from filelock import FileLock, Timeout
+
 from sdcmap.web.room import Absent, Busy, Room
 
 Wish = Literal["running", "paused", "cancelled"]
 CHECK_SECONDS = 1.0
 END_SECONDS = 20.0
+PROBE_SECONDS = 0.05  # another server that looks at the lock holds it for less
 
 
 @dataclass
@@ -38,6 +40,7 @@ class Sweeps:
     workers: int = 0
     _running: dict[str, Running] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _probing: threading.Lock = field(default_factory=threading.Lock)  # two threads that look would see each other
     _over: threading.Event = field(default_factory=threading.Event)
 
     # ---- what a person wants ----------------------------------------------------------------------------------
@@ -83,14 +86,16 @@ class Sweeps:
 
     def _is_written(self, name: str) -> bool:
         """Whether a process that is not ours holds the study's lock."""
+        lock = self.room.place_of(name) / "lock"
+        if not lock.is_file():
+            return False
         try:
-            with (self.room.place_of(name) / "lock").open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
+            with self._probing, FileLock(lock, timeout=PROBE_SECONDS, poll_interval=PROBE_SECONDS / 5):
+                return False
+        except Timeout:
             return True
         except OSError:
             return False
-        return False
 
     def status(self, name: str) -> dict[str, Any]:
         """State, candidates done and in all, rate, seconds left, and why some could not be made."""
@@ -100,20 +105,20 @@ class Sweeps:
         path = self.room.plan(name)
         alive = self._is_alive(name)
         try:
-            found = standing(self.room.study(name), Plan.read(path))
+            progress = standing(self.room.study(name), Plan.read(path))
         except Absent:
-            found = Standing(Plan.read(path).count, 0, {}, ())
+            progress = Standing(Plan.read(path).count, 0, {}, ())
         running = self._running.get(name)
         rate = None
         if alive and running is not None:
             if running.done is None:
-                running.done, running.begun = found.done, time.monotonic()
+                running.done, running.begun = progress.done, time.monotonic()
             elapsed = time.monotonic() - running.begun
-            rate = (found.done - running.done) / elapsed if elapsed > 0.5 else None
-        left = (found.total - found.done) / rate if rate else None
-        state = self._state(name, alive, found.done >= found.total)
+            rate = (progress.done - running.done) / elapsed if elapsed > 0.5 else None
+        left = (progress.total - progress.done) / rate if rate else None
+        state = self._state(name, alive, progress.done >= progress.total)
         error = "" if state in ("running", "done") else self._error(name)
-        return asdict(found) | {"state": state, "rate": rate, "seconds_left": left, "error": error}
+        return asdict(progress) | {"state": state, "rate": rate, "seconds_left": left, "error": error}
 
     def _state(self, name: str, alive: bool, whole: bool) -> str:
         if alive:
@@ -140,8 +145,8 @@ class Sweeps:
     # ---- from one server to the next --------------------------------------------------------------------------
     def open(self) -> None:
         """Go on with every sweep that was wanted when the last server ended."""
-        wanted = [one for one in self.room.studies() if self._wish(str(one["name"])) == "running"]
-        names = [str(one["name"]) for one in wanted]
+        wanted = [study for study in self.room.studies() if self._wish(str(study["name"])) == "running"]
+        names = [str(study["name"]) for study in wanted]
         if names:
             threading.Thread(target=self._resume, args=(names,), daemon=True).start()
 

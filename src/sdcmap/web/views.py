@@ -84,7 +84,11 @@ class Views:
         except tomllib.TOMLDecodeError:
             return Plan.from_toml(text)  # says what is wrong
         methods = table.get("methods", [])
-        count = sum(members_of(one) for one in methods if isinstance(one, dict)) if isinstance(methods, list) else 0
+        count = (
+            sum(members_of(method) for method in methods if isinstance(method, dict))
+            if isinstance(methods, list)
+            else 0
+        )
         replicates = table.get("replicates", 1)
         if isinstance(replicates, int) and count * replicates > MOST_CANDIDATES:
             raise PlanError(f"a plan of the workbench has at most {MOST_CANDIDATES:,} candidates; this one has more.")
@@ -108,8 +112,8 @@ class Views:
         path = self.room.file(source.path)
         facts = path.stat()
         key = (source, facts.st_mtime_ns, facts.st_size)
-        found: Microdata = self._data.get(key, lambda: replace(source, path=str(path)).read())
-        return found
+        data: Microdata = self._data.get(key, lambda: replace(source, path=str(path)).read())
+        return data
 
     def data_of(self, plan: Plan, study: str = "") -> Microdata:
         """The data of a plan: the study's own copy where it was made from the same source, else the file."""
@@ -162,17 +166,17 @@ class Views:
         state = _state(self.room.study(name))
         now = time.monotonic()
         with self._lock:
-            found = self._maps.get(key)
+            kept = self._maps.get(key)
             busy = self._busy.setdefault(key, threading.Lock())
-        if found is not None and (found.state == state or now - found.made < FRESH_SECONDS):
-            return found.body
-        if found is not None and not busy.acquire(blocking=False):
-            return found.body
-        if found is None:
+        if kept is not None and (kept.state == state or now - kept.made < FRESH_SECONDS):
+            return kept.body
+        if kept is not None and not busy.acquire(blocking=False):
+            return kept.body
+        if kept is None:
             busy.acquire()
         try:
             again = self._maps.get(key)
-            if found is None and again is not None:
+            if kept is None and again is not None:
                 return again.body
             body = Answer(map_table(*self.map(name, risk, utility))).body
             with self._lock:
@@ -186,14 +190,14 @@ class Views:
 
 def _state(study: Path) -> Hashable:
     """Changes whenever the study does."""
-    found = []
+    marks = []
     for name in ("scores.sqlite", "scores.sqlite-wal", "plan.toml"):
         try:
             facts = (study / name).stat()
-            found.append((facts.st_mtime_ns, facts.st_size))
+            marks.append((facts.st_mtime_ns, facts.st_size))
         except OSError:
-            found.append((0, 0))
-    return tuple(found)
+            marks.append((0, 0))
+    return tuple(marks)
 
 
 def map_table(ru: RUMap, plan: Plan) -> dict[str, Any]:

@@ -13,8 +13,9 @@ A code that the target format cannot hold (a number in Stata, a letter in SPSS) 
 
 from __future__ import annotations
 
-from sdcmap.files.stat.apart import read_apart
-from sdcmap.files.stat.missing import coded_frame, rebuilt, split_missing
-from sdcmap.files.stat.writing import write_statfile
+from sdcmap.files.stat.process_apart import read_apart
+from sdcmap.files.stat.statfile_reader import stat_cells
+from sdcmap.files.stat.statfile_writer import write_statfile
+from sdcmap.files.stat.user_missing import coded_frame, rebuilt, split_missing
 
-__all__ = ["coded_frame", "read_apart", "rebuilt", "split_missing", "write_statfile"]
+__all__ = ["coded_frame", "read_apart", "rebuilt", "split_missing", "stat_cells", "write_statfile"]

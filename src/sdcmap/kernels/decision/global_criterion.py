@@ -6,11 +6,10 @@ most 0, and 0 is to know the target exactly. "Above" a limit is strictly above i
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from sdcmap.kernels.arrays import Array
+
 LETTERS = np.array(["D", "C", "A", "B"])  # neither, IEK alone, RDH alone, both
 
 
@@ -23,6 +22,11 @@ def excess(iek: Array, rdh: Array, agency_limit: float, intruder_limit: float) -
     """How far the worse of the two is above its limit, as a share of the limit (of 1 where that is 0); at most 0: safe."""
     over = [(v - limit) / (abs(limit) or 1.0) for v, limit in ((iek, agency_limit), (rdh, intruder_limit))]
     return np.maximum(*over)
+
+
+def distances(sek: Array, dus: Array) -> Array:
+    """Euclidean distance of global utility from (0, 0), the point of most utility.  par. 26"""
+    return np.hypot(sek, dus)
 
 
 def ranked(iek: Array, rdh: Array, distance: Array) -> Array:

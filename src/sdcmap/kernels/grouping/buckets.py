@@ -7,14 +7,13 @@ in the file is taken.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
-Array = npt.NDArray[Any]
 BUCKET = 64  # records in a bucket when it is made, at most
 ROOM = 1e-9  # relative room for rounding in the bounds of a ball, far above the rounding of a distance
 
@@ -94,20 +93,20 @@ def farthest(q: Array, b: Buckets) -> int:
             b.bound[i] = ((np.sqrt(distance_from(b.centre, i, q)) + b.radius[i]) * (1 + ROOM)) ** 2
             if widest < 0 or b.bound[i] > b.bound[widest]:
                 widest = i
-    best, found = _farthest_of(widest, q, b, -1.0, -1)
+    best, farthest = _farthest_of(widest, q, b, -1.0, -1)
     for i in range(len(b.start)):
         if b.bound[i] >= best and i != widest and _box_upper(i, q, b) >= best:
-            best, found = _farthest_of(i, q, b, best, found)
-    return found
+            best, farthest = _farthest_of(i, q, b, best, farthest)
+    return farthest
 
 
 @jit
-def _farthest_of(i: int, q: Array, b: Buckets, best: float, found: int) -> tuple[float, int]:
+def _farthest_of(i: int, q: Array, b: Buckets, best: float, farthest: int) -> tuple[float, int]:
     for at in range(b.start[i], b.start[i] + b.left[i]):
         distance = distance_from(b.x, at, q)
-        if distance > best or (distance == best and b.row[at] < found):
-            best, found = distance, b.row[at]
-    return best, found
+        if distance > best or (distance == best and b.row[at] < farthest):
+            best, farthest = distance, b.row[at]
+    return best, farthest
 
 
 @jit

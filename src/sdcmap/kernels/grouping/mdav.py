@@ -7,15 +7,13 @@ taken.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.grouping.buckets import ROOM, Buckets, buckets_of, distance_from, farthest, nearest, remove
 from sdcmap.kernels.jit import jit
 
-Array = npt.NDArray[Any]
 SORTING = 8  # looks at a record that cost as much as sorting it once more
 
 
@@ -122,17 +120,17 @@ def _farthest_from_mean(
     for j in range(len(mean)):
         shift += (mean[j] - middle[j]) ** 2
     shift = np.sqrt(shift)
-    best, found = -1.0, -1
+    best, farthest = -1.0, -1
     for i in range(len(far)):
         if ((far[i] + shift) * (1 + ROOM)) ** 2 < best:
-            return found, i
+            return farthest, i
         row = by_distance[i]
         if group[row] >= 0:
             continue
         distance = distance_from(x, row, mean)
-        if distance > best or (distance == best and row < found):
-            best, found = distance, row
-    return found, len(far)
+        if distance > best or (distance == best and row < farthest):
+            best, farthest = distance, row
+    return farthest, len(far)
 
 
 @jit
@@ -141,7 +139,7 @@ def _vmdav(x: Array, group: Array, far: Array, made: int, size: int, gain: float
     near = np.empty(size, dtype=np.int64)
     members = np.empty(2 * size - 1, dtype=np.int64)
     total = np.zeros(x.shape[1])
-    one = np.empty(1, dtype=np.int64)
+    winner = np.empty(1, dtype=np.int64)
     for r in far:
         if left < size or left <= until:
             break
@@ -153,10 +151,10 @@ def _vmdav(x: Array, group: Array, far: Array, made: int, size: int, gain: float
         while count < 2 * size - 1 and left > 1:
             inside, joins = np.inf, -1
             for m in range(count):
-                distance = nearest(x[members[m]], -1, 1, one, b)
-                if distance < inside or (distance == inside and one[0] < joins):
-                    inside, joins = distance, one[0]
-            outside = nearest(x[joins], joins, 1, one, b)
+                distance = nearest(x[members[m]], -1, 1, winner, b)
+                if distance < inside or (distance == inside and winner[0] < joins):
+                    inside, joins = distance, winner[0]
+            outside = nearest(x[joins], joins, 1, winner, b)
             if not np.sqrt(inside) < gain * np.sqrt(outside):
                 break
             remove(joins, b)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
-
-Array = npt.NDArray[Any]
 
 
 def ranked_groups(order: Array, size: int) -> Array:
@@ -91,9 +87,9 @@ def group_modes(x: Array, group: Array) -> Array:
 
 def _firsts(x: Array, group: Array) -> Array:
     """A value of each group."""
-    found = np.empty(int(group.max()) + 1, dtype=x.dtype)
-    found[group] = x
-    return found
+    first = np.empty(int(group.max()) + 1, dtype=x.dtype)
+    first[group] = x
+    return first
 
 
 def first_component(z: Array) -> Array:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
-
-Array = npt.NDArray[Any]
 
 
 def agreement_matrix(known: Array, released: Array, reach: Array, low: Array, gain: Array) -> Array:

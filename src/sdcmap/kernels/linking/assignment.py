@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.dense_assignment import finished
 from sdcmap.kernels.linking.links import Links
 from sdcmap.kernels.linking.matching import Graph, Matching, best_profit, heaviest
 
-Array = npt.NDArray[Any]
 ROUNDING = 1e-9  # a gap this small beside the scores it is made of is rounding
 FIRST = 50  # best candidates of each record on which a square matrix is first assigned
 
@@ -50,8 +49,8 @@ def assign(links: Links, m: int, outside: Array | float = -np.inf) -> Assignment
     """
     lists = _Lists(links)
     alone = lists.alone(outside)
-    found, gap = _solve(lists.graph(alone), m)
-    return _assignment(lists, outside, alone, found, gap)
+    matching, gap = _solve(lists.graph(alone), m)
+    return _assignment(lists, outside, alone, matching, gap)
 
 
 def one_to_one(
@@ -69,14 +68,14 @@ def one_to_one(
     than `limit` candidates would be held in all; the gap then says how much could be missing.
     """
     lists, width = _Lists(links), links.index.shape[1]
-    found: Matching | None = None
+    matching: Matching | None = None
     while True:
         alone = lists.alone(outside)
-        found, gap = _solve(lists.graph(alone), m, found)
-        missing = np.maximum(0.0, lists.last(m) - alone - found.price.min(initial=np.inf) - found.profit)
+        matching, gap = _solve(lists.graph(alone), m, matching)
+        missing = np.maximum(0.0, lists.last(m) - alone - matching.price.min(initial=np.inf) - matching.profit)
         missing[missing <= ROUNDING * np.abs(alone)] = 0.0
-        unlinked = (found.partner < 0) & (np.broadcast_to(outside, alone.shape) == -np.inf)
-        seeking = unlinked & (lists.last(m) > -np.inf) & bool((found.taken_by < 0).any())
+        unlinked = (matching.partner < 0) & (np.broadcast_to(outside, alone.shape) == -np.inf)
+        seeking = unlinked & (lists.last(m) > -np.inf) & bool((matching.taken_by < 0).any())
         failing = np.flatnonzero((missing > 0) | seeking)
         width = min(m, 4 * width)
         if len(failing) == 0 or lists.held(failing) + len(failing) * width > limit:
@@ -86,7 +85,7 @@ def one_to_one(
     if len(failing):  # the optimum may link more, and is compared with the total of what is linked
         excess = unlinked.sum() - max(0, len(alone) - m)
         gap = max(0.0, gap + max(0, excess) * alone[unlinked].max(initial=0.0))
-    return _assignment(lists, outside, alone, found, float(gap))
+    return _assignment(lists, outside, alone, matching, float(gap))
 
 
 class _Lists:
@@ -152,13 +151,15 @@ class _Lists:
 
 def _solve(graph: Graph, m: int, before: Matching | None = None) -> tuple[Matching, float]:
     """The heaviest matching, and the prices' sum less its weight (0 where that is rounding)."""
-    found = heaviest(graph, m) if before is None else heaviest(graph, m, before.price, before.partner)
-    row = np.repeat(np.arange(len(found.partner)), np.diff(graph.start))
-    weight = float(graph.weight[graph.other == found.partner[row]].sum())
-    bound = float(best_profit(graph, found.price).sum() + found.price.sum())
-    return found, 0.0 if bound - weight <= ROUNDING * bound else bound - weight
+    matching = heaviest(graph, m) if before is None else heaviest(graph, m, before.price, before.partner)
+    row = np.repeat(np.arange(len(matching.partner)), np.diff(graph.start))
+    weight = float(graph.weight[graph.other == matching.partner[row]].sum())
+    bound = float(best_profit(graph, matching.price).sum() + matching.price.sum())
+    return matching, 0.0 if bound - weight <= ROUNDING * bound else bound - weight
 
 
-def _assignment(lists: _Lists, outside: Array | float, alone: Array, found: Matching, gap: float) -> Assignment:
-    counted = (found.partner < 0) & (np.broadcast_to(outside, alone.shape) > -np.inf)
-    return Assignment(found.partner, lists.total(found.partner) + float(alone[counted].sum()), gap, found.price)
+def _assignment(lists: _Lists, outside: Array | float, alone: Array, matching: Matching, gap: float) -> Assignment:
+    counted = (matching.partner < 0) & (np.broadcast_to(outside, alone.shape) > -np.inf)
+    return Assignment(
+        matching.partner, lists.total(matching.partner) + float(alone[counted].sum()), gap, matching.price
+    )

@@ -6,11 +6,11 @@ whose cost, a lower bound for the records in it, is above the worst kept is pass
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import lane_jit
 from sdcmap.kernels.linking.tiles import (
     INFINITE,
@@ -24,7 +24,6 @@ from sdcmap.kernels.linking.tiles import (
     tiled,
 )
 
-Array = npt.NDArray[Any]
 LEAF = 64  # records in a leaf
 BRANCH = 64  # leaves in a branch
 LOOKED_AT = 1000  # records on which a split is decided

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
 
 
 def calibrated(score: Array, success: Array) -> Array:

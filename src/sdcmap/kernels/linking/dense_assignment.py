@@ -6,14 +6,11 @@ square matrix every column is taken in the end (Jonker & Volgenant 1987).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
-Array = npt.NDArray[Any]
 ROUNDING = 1e-13  # of a score and a price: a pair this near to its best is there
 
 

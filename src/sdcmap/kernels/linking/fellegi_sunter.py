@@ -7,13 +7,13 @@ Fellegi, Sunter (1969); Winkler (1988).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 DENSE_PATTERNS = 1 << 24
 MOST_FIELDS = 39  # 3^39 patterns have a number of 64 bits
 TOLERANCE = 1e-10  # of the log-likelihood of one pair
@@ -89,11 +89,11 @@ def count_patterns(agreement: Callable[[slice], Array], n: int, m: int, fields: 
         if dense:
             total += np.bincount(code, minlength=len(total))
             continue
-        for one, count in zip(*np.unique(code, return_counts=True), strict=True):
-            met[int(one)] = met.get(int(one), 0) + int(count)
-    found = np.flatnonzero(total) if dense else np.array(sorted(met), dtype=np.int64)
-    count = total[found] if dense else np.array([met[int(one)] for one in found], dtype=np.int64)
-    return Patterns((found[:, np.newaxis] // place % 3 - 1).astype(np.int8), count)
+        for pattern, count in zip(*np.unique(code, return_counts=True), strict=True):
+            met[int(pattern)] = met.get(int(pattern), 0) + int(count)
+    patterns = np.flatnonzero(total) if dense else np.array(sorted(met), dtype=np.int64)
+    count = total[patterns] if dense else np.array([met[int(pattern)] for pattern in patterns], dtype=np.int64)
+    return Patterns((patterns[:, np.newaxis] // place % 3 - 1).astype(np.int8), count)
 
 
 def em(patterns: Patterns, n: int, steps: int = 1000, m: float = 0.9) -> FellegiSunter:
@@ -105,8 +105,8 @@ def em(patterns: Patterns, n: int, steps: int = 1000, m: float = 0.9) -> Fellegi
 
     def rate(weight: Array) -> Array:
         yes, no = weight @ agree, weight @ differ
-        found: Array = np.clip(yes / np.maximum(yes + no, edge), edge, 1 - edge)
-        return found
+        share: Array = np.clip(yes / np.maximum(yes + no, edge), edge, 1 - edge)
+        return share
 
     p, m_field, u_field = min(n / pairs, 0.5), np.full(agree.shape[1], m), rate(count)
     trace: list[float] = []
@@ -126,11 +126,11 @@ def em(patterns: Patterns, n: int, steps: int = 1000, m: float = 0.9) -> Fellegi
 
 
 def _doubts(links: float, m: Array, u: Array, converged: bool) -> tuple[str, ...]:
-    found = []
+    doubts = []
     if links > MOST_LINKS:
-        found.append("many links")  # a class of similar people, not of the same
+        doubts.append("many links")  # a class of similar people, not of the same
     if (m <= u).any():
-        found.append("agreement against")  # a field that agrees less among links than among others
+        doubts.append("agreement against")  # a field that agrees less among links than among others
     if not converged:
-        found.append("not converged")
-    return tuple(found)
+        doubts.append("not converged")
+    return tuple(doubts)

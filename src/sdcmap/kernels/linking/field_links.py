@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import lane_jit, own_threads
 from sdcmap.kernels.linking.links import Links, best_links
 from sdcmap.kernels.linking.search import CHUNK, ROOM
 from sdcmap.kernels.linking.tiles import CACHED, INFINITE, LOW, TILE, lowest, offer, select, tiled
 
-Array = npt.NDArray[Any]
 SAME, WINDOW, BELOW, MIXTURE = range(4)
 GONE = np.float32(1e18)  # stands for a missing value: it is far from all others
 GOLDEN = 0.6180339887498949  # its multiples scatter starts and ties evenly
@@ -45,9 +44,9 @@ def likeliest_links(
     n, m = len(costs.a), len(costs.b)
     keep = min(keep, m)
     enough = min(m, 2 * keep + 16)
-    found = Links(np.empty((n, keep), dtype=np.int32), np.empty((n, keep)))
+    links = Links(np.empty((n, keep), dtype=np.int32), np.empty((n, keep)))
     if n == 0 or keep == 0:
-        return found
+        return links
     a, b = (np.where(np.isnan(side), GONE, side).astype(np.float32) for side in (costs.a, costs.b))
     tiles, row = tiled(b, TILE), np.arange(m, dtype=np.int32)
     cap, width, parts = (np.ascontiguousarray(x, dtype=np.float32) for x in (costs.cap, costs.width, costs.parts))
@@ -60,13 +59,13 @@ def likeliest_links(
         _scan(tiles, row, a[rows], kind, cap, width, parts, scatter, enough, keys)
         index = (np.sort(keys[:, :enough], axis=1) & LOW).astype(np.int32) ^ scatter[:, np.newaxis]
         best = best_links(score(rows[:, np.newaxis], index), keep)
-        found.index[rows] = np.take_along_axis(index, best.index.astype(np.int64), axis=1)
-        found.score[rows] = best.score
+        links.index[rows] = np.take_along_axis(index, best.index.astype(np.int64), axis=1)
+        links.score[rows] = best.score
 
     with ThreadPoolExecutor(own_threads() if threads is None else threads) as pool:
         for _ in pool.map(run, range(0, n, CHUNK)):
             pass
-    return found
+    return links
 
 
 @lane_jit

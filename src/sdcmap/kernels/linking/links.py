@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.linking.search import Costs, cheapest
 
-Array = npt.NDArray[Any]
 BLOCK_BYTES = 1 << 26  # of one block of scores
 FAR = np.float32(3e38)  # stands for a missing released value: it agrees with none
 
@@ -143,8 +142,8 @@ def _distance_costs(known: Array, released: Array) -> Costs:
     middle = np.median(released, axis=0) if len(released) else np.zeros(released.shape[1])
     unit = max(np.abs(released - middle).max(initial=0.0), np.abs(known - middle).max(initial=0.0)) or 1.0
     a = ((known - middle) / unit).astype(np.float32)
-    one = np.ones(a.shape[1], dtype=np.float32)
-    return Costs(a, np.broadcast_to(one, a.shape), one, ((released - middle) / unit).astype(np.float32), square=True)
+    ones = np.ones(a.shape[1], dtype=np.float32)
+    return Costs(a, np.broadcast_to(ones, a.shape), ones, ((released - middle) / unit).astype(np.float32), square=True)
 
 
 def _doubles(values: Array) -> Array:

@@ -12,11 +12,10 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
-Array = npt.NDArray[Any]
 SLACK = 1e-12  # of the largest weight: an edge this near to tight is tight
 
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit, own_threads
 from sdcmap.kernels.linking.boxes import boxed, scan_boxes, spatial_order
 from sdcmap.kernels.linking.tiles import LOW, TILE, scan_all, tiled
 
-Array = npt.NDArray[Any]
 CHUNK = 256  # known records in a task
 SAMPLED, OF_EACH = 4, 64  # chunks on which the two ways are compared, and records of each
 BOXES_BELOW = 0.5  # share of leaves looked at below which boxes are the faster way
@@ -49,9 +48,9 @@ def cheapest(
     """
     n, m = len(costs.a), len(costs.b)
     keep = min(keep, m)
-    found = np.empty((n, keep), dtype=np.int32), np.empty((n, keep))
+    best = np.empty((n, keep), dtype=np.int32), np.empty((n, keep))
     if n == 0 or keep == 0:
-        return found
+        return best
     enough = min(m, keep + 8 + keep // 8)  # so that float32 does not lose one of the best
     order = spatial_order(_position(costs.a, costs), CHUNK)
     chunks = [order[start : start + CHUNK] for start in range(0, n, CHUNK)]
@@ -64,12 +63,12 @@ def cheapest(
         exact = np.empty(index.shape)
         score(rows, index, exact)
         _rank(index, exact)
-        found[0][rows], found[1][rows] = index[:, :keep], exact[:, :keep]
+        best[0][rows], best[1][rows] = index[:, :keep], exact[:, :keep]
 
     with ThreadPoolExecutor(own_threads() if threads is None else threads) as pool:
         for _ in pool.map(run, chunks):
             pass
-    return found
+    return best
 
 
 Scan = Callable[[Array], tuple[Array, int]]

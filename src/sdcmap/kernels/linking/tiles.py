@@ -8,14 +8,11 @@ Costs are not negative, hence they sort as their bits do: a candidate is one 64-
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import fused_jit, lane_jit
 
-Array = npt.NDArray[Any]
 TILE = 512  # records in a tile
 CACHED = 1 << 18  # bytes of a block of tiles
 PART = 64  # lanes that are tested together

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 WHOLE = 2.0**53  # beyond this a float64 no longer tells neighbouring whole numbers apart
 
 
 def equal_width(x: Array, bins: int) -> Array:
     """The bins - 1 breaks between the smallest and the largest value at equal distances."""
-    found: Array = np.linspace(x.min(), x.max(), bins + 1)[1:-1]
-    return found
+    breaks: Array = np.linspace(x.min(), x.max(), bins + 1)[1:-1]
+    return breaks
 
 
 def log_width(x: Array, bins: int) -> Array:
     """The same at equal ratios; all values are positive."""
-    found: Array = np.exp(equal_width(np.log(x), bins))
-    return found
+    breaks: Array = np.exp(equal_width(np.log(x), bins))
+    return breaks
 
 
 def quantiles(x: Array, bins: int) -> Array:
@@ -33,19 +32,19 @@ def quantiles(x: Array, bins: int) -> Array:
 def whole_steps(x: Array, width: float, start: float) -> Array:
     """Breaks at start + i width that enclose all values."""
     low, high = np.floor((x.min() - start) / width) - 1, np.ceil((x.max() - start) / width) + 1
-    found: Array = start + width * np.arange(low, high + 1)
-    return found
+    breaks: Array = start + width * np.arange(low, high + 1)
+    return breaks
 
 
 def short(breaks: Array) -> Array:
     """The breaks as they are written, to six digits, so that a label says exactly where its interval ends."""
-    return np.unique([float(f"{one:.6g}") for one in breaks])
+    return np.unique([float(f"{end:.6g}") for end in breaks])
 
 
 def interval_of(x: Array, breaks: Array, closed: str) -> Array:
     """The interval of each value, 0 below the first break, len(breaks) above the last; `closed` is the closed side."""
-    found: Array = np.searchsorted(breaks, x, side="left" if closed == "right" else "right")
-    return found
+    intervals: Array = np.searchsorted(breaks, x, side="left" if closed == "right" else "right")
+    return intervals
 
 
 def interval_labels(breaks: Sequence[float], closed: str) -> list[str]:
@@ -56,7 +55,7 @@ def interval_labels(breaks: Sequence[float], closed: str) -> list[str]:
     >>> interval_labels([10, 20], "left")
     ['< 10', '[10, 20)', '>= 20']
     """
-    ends = [f"{one:.15g}" for one in breaks]
+    ends = [f"{end:.15g}" for end in breaks]
     if closed == "right":
         inner = [f"({low}, {high}]" for low, high in pairwise(ends)]
         return [f"<= {ends[0]}", *inner, f"> {ends[-1]}"]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 from scipy.special import ndtr, ndtri
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise import covariance_root
 
-Array = npt.NDArray[Any]
 SMALL = 1e-12
 
 
@@ -71,5 +68,5 @@ def quantile_mapped(x: Array, scores: Array) -> Array:
 
 def dummies(codes: Array, count: int) -> Array:
     """A column of 0 and 1 for each category but the first."""
-    found: Array = (codes[:, np.newaxis] == np.arange(1, count)).astype(float)
-    return found
+    indicators: Array = (codes[:, np.newaxis] == np.arange(1, count)).astype(float)
+    return indicators

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 COARSEST, FINEST = 6, -9  # powers of ten that are tried
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import compress
 
-Array = npt.NDArray[Any]
 FEW_CELLS = 1 << 20  # so many possible cells, and some for each record, are counted rather than sorted
 
 
@@ -35,12 +32,12 @@ def _step(cell: Array, code: Array, size: int, space: int) -> Array:
         cell[i] = cell[i] * size + code[i]
         count[cell[i]] += 1
     met = np.flatnonzero(count)
-    found = count[met]
+    sizes = count[met]
     for number in range(len(met)):
         count[met[number]] = number
     for i in range(len(cell)):
         cell[i] = count[cell[i]]
-    return found
+    return sizes
 
 
 def moving_pairs(
@@ -91,14 +88,14 @@ def _take_partners(
 ) -> Array:  # fmt: skip
     """The unused members of part p are the first left[p] of its stretch of `members`."""
     pairs = np.empty((2, min(wanted, len(visit))), dtype=np.int64)
-    found = 0
+    paired = 0
     for turn in range(len(visit)):
-        one = visit[turn]
-        if found == pairs.shape[1]:
+        household = visit[turn]
+        if paired == pairs.shape[1]:
             break
-        if one < 0 or place[one] >= start[part[one]] + left[part[one]]:
+        if household < 0 or place[household] >= start[part[household]] + left[part[household]]:
             continue
-        mine, total = part[one], 0
+        mine, total = part[household], 0
         kind = part_kind[mine]
         for p in range(begins[kind], begins[kind + 1]):
             total += left[p] if p != mine else 0
@@ -110,13 +107,13 @@ def _take_partners(
             ticket -= left[theirs] if theirs != mine else 0
             theirs += 1
         partner = members[start[theirs] + ticket]
-        pairs[0, found], pairs[1, found] = one, partner
-        found += 1
-        for gone in (one, partner):
+        pairs[0, paired], pairs[1, paired] = household, partner
+        paired += 1
+        for gone in (household, partner):
             p = part[gone]
             left[p] -= 1
             end, at = start[p] + left[p], place[gone]
             moved = members[end]
             members[end], members[at] = gone, moved
             place[gone], place[moved] = end, at
-    return pairs[:, :found]
+    return pairs[:, :paired]

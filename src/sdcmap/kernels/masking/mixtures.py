@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
-Array = npt.NDArray[Any]
 NO_SHARE = -40.0  # a part this far below the largest, on the log scale, is lost in rounding
 
 
@@ -39,19 +36,19 @@ def vector_centres(weights: Array, variances: Array, dimensions: int) -> Array:
     unit = np.sqrt(weights)
     start = start * unit[:, np.newaxis]
     left, _, right = np.linalg.svd(start - np.outer(unit, unit @ start), full_matrices=False)
-    found: Array = np.sqrt(1 - weights @ variances) * (left @ right) / unit[:, np.newaxis]
-    return found
+    means: Array = np.sqrt(1 - weights @ variances) * (left @ right) / unit[:, np.newaxis]
+    return means
 
 
 def log_mixture(error: Array, weights: Array, theta: Array, sds: Array) -> Array:
     """log sum_k w_k N(error; theta_k, sd_k^2), up to a constant."""
-    found = np.empty(np.size(error))
-    _log_mixture(np.ravel(error), np.log(weights / sds), theta, 1 / sds, NO_SHARE, found)
-    return found.reshape(np.shape(error))
+    log_density = np.empty(np.size(error))
+    _log_mixture(np.ravel(error), np.log(weights / sds), theta, 1 / sds, NO_SHARE, log_density)
+    return log_density.reshape(np.shape(error))
 
 
 @jit
-def _log_mixture(error: Array, tops: Array, theta: Array, scales: Array, no_share: float, found: Array) -> None:
+def _log_mixture(error: Array, tops: Array, theta: Array, scales: Array, no_share: float, log_density: Array) -> None:
     for i in range(len(error)):
         best, first = -np.inf, 0
         for k in range(len(tops)):
@@ -65,30 +62,30 @@ def _log_mixture(error: Array, tops: Array, theta: Array, scales: Array, no_shar
             below = tops[k] - 0.5 * away * away - best
             if below > no_share and k != first:
                 others += np.exp(below)
-        found[i] = best + np.log1p(others) if others > 0.0 else best
+        log_density[i] = best + np.log1p(others) if others > 0.0 else best
 
 
 def draw_components(shape: int | tuple[int, ...], weights: Array, rng: Generator) -> Array:
     """The number of the component that each draw comes from."""
     place = rng.random(shape)
-    found = np.zeros(place.shape, dtype=np.int16)
+    component = np.zeros(place.shape, dtype=np.int16)
     for end in np.cumsum(weights)[:-1]:
-        found += place >= end
-    return found
+        component += place >= end
+    return component
 
 
 def draw_mixture(shape: tuple[int, int], weights: Array, theta: Array, variances: Array, rng: Generator) -> Array:
     """Independent draws from sum_k w_k N(theta_k, sigma_k^2)."""
     component = draw_components(shape, weights, rng)
-    found = rng.standard_normal(shape)
-    found *= np.sqrt(variances).take(component)
-    found += theta.take(component)
-    return found
+    noise = rng.standard_normal(shape)
+    noise *= np.sqrt(variances).take(component)
+    noise += theta.take(component)
+    return noise
 
 
 def draw_vectors(n: int, weights: Array, theta: Array, variances: Array, rng: Generator) -> Array:
     """n independent draws from sum_k w_k N(theta_k, sigma_k I), one row each."""
     component = draw_components(n, weights, rng)
     noise = rng.standard_normal((n, theta.shape[1]))
-    found: Array = theta[component] + np.sqrt(variances)[component][:, np.newaxis] * noise
-    return found
+    drawn: Array = theta[component] + np.sqrt(variances)[component][:, np.newaxis] * noise
+    return drawn

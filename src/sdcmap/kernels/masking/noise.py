@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 DRAWN = 4096  # records whose numbers are drawn at once, so that they are still in the cache when they are laid out
 ZERO_PIVOT = 1e-12  # share of a variable's variance below which the earlier variables determine it
 ZERO_EIGENVALUE = 1e-10  # of a correlation matrix
@@ -58,8 +56,8 @@ def whitening(covariance: Array) -> Array:
     sd = np.where(sd > 0, sd, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(sd, sd))
     live = values > ZERO_EIGENVALUE
-    found: Array = (vectors[:, live] / np.sqrt(values[live])).T / sd
-    return found
+    whitening: Array = (vectors[:, live] / np.sqrt(values[live])).T / sd
+    return whitening
 
 
 def unmixing(root: Array) -> tuple[Array, Array]:
@@ -86,17 +84,17 @@ def rescaled(y: Array, variance: float) -> Array:
     c = shrinkage(variance)
     present = ~np.isnan(y)
     mean = np.where(present, y, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
-    found: Array = c * y + (1 - c) * mean
-    return found
+    rescaled: Array = c * y + (1 - c) * mean
+    return rescaled
 
 
 def normals(rng: Generator, n: int, m: int) -> Array:
     """m x n standard normal numbers, drawn record by record, a block of records at a time."""
-    found = np.empty((m, n))
+    noise = np.empty((m, n))
     for start in range(0, n, DRAWN):
         part = rng.standard_normal((min(DRAWN, n - start), m))
-        found[:, start : start + len(part)] = part.T
-    return found
+        noise[:, start : start + len(part)] = part.T
+    return noise
 
 
 def finished(x: Array, y: Array, keep_zeros: bool, integers: bool, lower: float | None, upper: float | None) -> Array:

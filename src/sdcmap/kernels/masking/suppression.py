@@ -11,11 +11,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import LARGEST_KEY, strides_of
 from sdcmap.kernels.tables.individual_risk import individual_risk
@@ -29,7 +28,6 @@ from sdcmap.kernels.tables.wildcards import (
     wildcard_sums,
 )
 
-Array = npt.NDArray[Any]
 ROUNDING = 1e-9  # of sums with a fractional alpha, in another order
 SETS_TRIED = 2_000  # beyond so many sets of variables, only the cheapest of each size is tried
 
@@ -54,10 +52,10 @@ def _is_safe(f: float, total: float, k: float, risk: float) -> bool:
 
 @jit
 def _safe(sums: Array, k: float, risk: float) -> Array:
-    found = np.empty(len(sums), dtype=np.bool_)
+    safe = np.empty(len(sums), dtype=np.bool_)
     for i in range(len(sums)):
-        found[i] = _is_safe(sums[i, 0], sums[i, 1], k, risk)
-    return found
+        safe[i] = _is_safe(sums[i, 0], sums[i, 1], k, risk)
+    return safe
 
 
 def sets_to_try(cheapest_first: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -97,8 +95,8 @@ def released_cells(codes: Array, sums: Array) -> tuple[Array, Array, Array]:
 def matching_sums(codes: Array, sums: Array, rule: Rule) -> Array:
     """Records and weights that match each cell."""
     distinct, merged, place = released_cells(codes, sums)
-    found: Array = wildcard_sums(distinct, merged, rule.alpha)[place]
-    return found
+    matching: Array = wildcard_sums(distinct, merged, rule.alpha)[place]
+    return matching
 
 
 def suppress(codes: Array, sums: Array, cheapest_first: Sequence[int], rule: Rule) -> tuple[Array, Array]:

@@ -7,17 +7,15 @@ empty).
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.room import empty
 from sdcmap.kernels.tables.coding import compress
 
-Array = npt.NDArray[Any]
 SPARE = 8  # draws beyond two a pair, for the few that are drawn again
 LOW, SHIFT, ONE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1)
 RARE = 32  # matchings of which less than one pair in so many is admissible give way to a search record by record
@@ -32,15 +30,15 @@ def matching_pairs(wanted: int, differ: Array, same: Array, rng: Generator) -> t
     n = len(differ)
     order = _borrowed(n)
     pairs = np.empty((2, wanted), dtype=np.int64)
-    looked, placed, found = 0, 0, 0
-    while found < wanted and looked < n // 2:
-        share = (found + 1) / (looked + 1)  # of admissible pairs so far: how many more to look at
-        block = min(int((wanted - found) / share) + 32, n // 2 - looked)
+    looked, placed, admitted = 0, 0, 0
+    while admitted < wanted and looked < n // 2:
+        share = (admitted + 1) / (looked + 1)  # of admissible pairs so far: how many more to look at
+        block = min(int((wanted - admitted) / share) + 32, n // 2 - looked)
         draws = rng.bit_generator.random_raw(block + SPARE // 2).view(np.uint32)
-        looked, placed, found = _match(order, draws, looked, found, differ, same, pairs)
+        looked, placed, admitted = _match(order, draws, looked, admitted, differ, same, pairs)
     _restore(order, min(n, 2 * placed + 2))
     _OWN.order = order.base
-    return pairs[0, :found], pairs[1, :found]
+    return pairs[0, :admitted], pairs[1, :admitted]
 
 
 _OWN = threading.local()
@@ -73,13 +71,13 @@ def _restore(order: Array, front: int) -> None:
 
 @jit
 def _match(
-    order: Array, draws: Array, looked: int, found: int, differ: Array, same: Array, pairs: Array
+    order: Array, draws: Array, looked: int, admitted: int, differ: Array, same: Array, pairs: Array
 ) -> tuple[int, int, int]:
     """Bring more pairs into their places, as far as the draws go, and keep the admissible ones: pairs looked at, pairs in
     place, pairs found."""
     placed = _shuffle(order, draws, looked)
-    looked, found = _admit(order, looked, placed, found, differ, same, pairs)
-    return looked, placed, found
+    looked, admitted = _admit(order, looked, placed, admitted, differ, same, pairs)
+    return looked, placed, admitted
 
 
 @jit
@@ -118,21 +116,21 @@ def _fill(order: Array, draws: Array) -> int:
 
 @jit
 def _admit(
-    order: Array, looked: int, upto: int, found: int, differ: Array, same: Array, pairs: Array
+    order: Array, looked: int, upto: int, admitted: int, differ: Array, same: Array, pairs: Array
 ) -> tuple[int, int]:
     """Keep the admissible pairs among `looked` to `upto` until all wanted are found."""
     constrained = len(same) > 0
-    while looked < upto and found < pairs.shape[1]:
+    while looked < upto and admitted < pairs.shape[1]:
         first, second = np.uint64(order[2 * looked]), np.uint64(order[2 * looked + 1])
         admissible = differ[first, 0] != differ[second, 0]
         if constrained:
             admissible &= same[first] == same[second]
         for j in range(1, differ.shape[1]):
             admissible &= differ[first, j] != differ[second, j]
-        pairs[0, found], pairs[1, found] = first, second  # without a branch: one in three would be guessed wrong
-        found += admissible
+        pairs[0, admitted], pairs[1, admitted] = first, second  # without a branch: one in three would be guessed wrong
+        admitted += admissible
         looked += 1
-    return looked, found
+    return looked, admitted
 
 
 # ---- until none is left ---------------------------------------------------------------------------------------
@@ -143,20 +141,20 @@ def greedy_pairs(wanted: int, differ: Array, same: Array, rng: Generator) -> tup
     pairs come back only when no two unused records make an admissible pair.
     """
     pool = np.arange(len(differ))
-    found = [matching_pairs(wanted, differ, same, rng)]
-    missing = wanted - len(found[0][0])
-    last = found[0]
+    matchings = [matching_pairs(wanted, differ, same, rng)]
+    missing = wanted - len(matchings[0][0])
+    last = matchings[0]
     while missing:
         often = RARE * len(last[0]) >= len(pool) // 2
         pool = np.delete(pool, np.concatenate(last))
         if often:
             last = matching_pairs(missing, differ[pool], same[pool] if len(same) else same, rng)
-            found.append((pool[last[0]], pool[last[1]]))
+            matchings.append((pool[last[0]], pool[last[1]]))
             missing -= len(last[0])
         else:
-            found.append(pairs_in_turn(missing, rng.permutation(pool), differ, same, rng))
+            matchings.append(pairs_in_turn(missing, rng.permutation(pool), differ, same, rng))
             break
-    return np.concatenate([first for first, _ in found]), np.concatenate([second for _, second in found])
+    return np.concatenate([first for first, _ in matchings]), np.concatenate([second for _, second in matchings])
 
 
 def pairs_in_turn(wanted: int, visit: Array, differ: Array, same: Array, rng: Generator) -> tuple[Array, Array]:
@@ -173,26 +171,26 @@ def pairs_in_turn(wanted: int, visit: Array, differ: Array, same: Array, rng: Ge
     place = np.empty_like(members)
     place[members] = np.arange(len(members))
     pairs = np.empty((2, wanted), dtype=np.int64)
-    reached, found = 0, 0
+    reached, paired = 0, 0
     left, gone = size.copy(), np.zeros(len(size), dtype=np.bool_)
-    while found < wanted and reached < len(visit):
-        draws = rng.random(min(wanted - found, len(visit) - reached))
-        reached, found = _take_turns(
-            draws, reached, found, group, codes[kind], agree[kind], start, left, gone, members, place, pairs
+    while paired < wanted and reached < len(visit):
+        draws = rng.random(min(wanted - paired, len(visit) - reached))
+        reached, paired = _take_turns(
+            draws, reached, paired, group, codes[kind], agree[kind], start, left, gone, members, place, pairs
         )
-    return visit[pairs[0, :found]], visit[pairs[1, :found]]
+    return visit[pairs[0, :paired]], visit[pairs[1, :paired]]
 
 
 @jit
 def _take_turns(
-    draws: Array, reached: int, found: int, group: Array, codes: Array, agree: Array, start: Array, left: Array,
+    draws: Array, reached: int, paired: int, group: Array, codes: Array, agree: Array, start: Array, left: Array,
     gone: Array, members: Array, place: Array, pairs: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Go on from visit `reached` while draws last. The unused members of group g are the first left[g] of its part of
     `members`; gone[g] when no unused record is admissible for it, which stays so."""
     used = 0
     allowed = np.empty(len(left), dtype=np.int64)
-    while reached < len(group) and used < len(draws) and found < pairs.shape[1]:
+    while reached < len(group) and used < len(draws) and paired < pairs.shape[1]:
         mine = group[reached]
         if not gone[mine] and place[reached] < start[mine] + left[mine]:
             total = 0
@@ -210,13 +208,13 @@ def _take_turns(
                 theirs = np.searchsorted(allowed, ticket, side="right")
                 ticket -= allowed[theirs] - left[theirs]
                 partner = members[start[theirs] + ticket]
-                pairs[0, found], pairs[1, found] = reached, partner
-                found += 1
-                for one, of in ((reached, mine), (partner, theirs)):
+                pairs[0, paired], pairs[1, paired] = reached, partner
+                paired += 1
+                for member, of in ((reached, mine), (partner, theirs)):
                     left[of] -= 1
                     end = start[of] + left[of]
-                    moved, at = members[end], place[one]
-                    members[end], members[at] = one, moved
-                    place[one], place[moved] = end, at
+                    moved, at = members[end], place[member]
+                    members[end], members[at] = member, moved
+                    place[member], place[moved] = end, at
         reached += 1
-    return reached, found
+    return reached, paired

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
-Array = npt.NDArray[Any]
+MOST_CONDITION = 1e10  # of a matrix that is inverted
 
 
 def invariant_matrix(counts: Array, stay: float, alpha: float) -> Array:
@@ -35,8 +34,8 @@ def invariant_matrix(counts: Array, stay: float, alpha: float) -> Array:
     mix = min(alpha, (1 - stay) / leaving) if leaving > 0 else alpha
     mixed = mix * both + (1 - mix) * np.eye(size)
     mixed[p == 0] = np.eye(size)[p == 0]
-    found: Array = mixed / mixed.sum(axis=1, keepdims=True)
-    return found
+    matrix: Array = mixed / mixed.sum(axis=1, keepdims=True)
+    return matrix
 
 
 def response_matrix(categories: int, epsilon: float) -> Array:
@@ -73,15 +72,19 @@ def _changed(codes: Array, reached: Array, target: Array, chance: Array) -> Arra
     return released
 
 
-def corrected_table(table: Array, matrices: Sequence[Array | None]) -> Array:
+def corrected_table(table: Array, matrices: Sequence[Array | None]) -> Array | None:
     """The unbiased estimate of the table before masking, E(estimate) = original, one matrix (or None) for each axis.
 
     E(released) = P^T original along each masked axis, so the estimate solves that.  Kooiman et al. (1997), eq. 3
+    None where a matrix has no inverse to ten digits.
     """
-    found: Array = table.astype(np.float64)
+    estimate: Array = table.astype(np.float64)
     for axis, matrix in enumerate(matrices):
-        if matrix is not None:
-            moved = np.moveaxis(found, axis, 0)
-            flat = np.linalg.solve(matrix.T, moved.reshape(len(matrix), -1))
-            found = np.moveaxis(flat.reshape(moved.shape), 0, axis)
-    return found
+        if matrix is None:
+            continue
+        if not (np.isfinite(matrix).all() and np.linalg.cond(matrix) < MOST_CONDITION):
+            return None
+        moved = np.moveaxis(estimate, axis, 0)
+        flat = np.linalg.solve(matrix.T, moved.reshape(len(matrix), -1))
+        estimate = np.moveaxis(flat.reshape(moved.shape), 0, axis)
+    return estimate

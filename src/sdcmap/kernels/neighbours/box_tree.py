@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
-Array = npt.NDArray[Any]
 LEAF = 16  # points in a box at the bottom of the tree, at most twice as many
 SLACK = 1e-12  # relative; far more than the rounding of a distance
 

@@ -6,31 +6,20 @@ No n x n matrix is ever held: see box_tree.py for how pairs are counted.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.machine import cores
 from sdcmap.kernels.neighbours.box_tree import Tree, count_within, write_between
 
-Array = npt.NDArray[Any]
 ENUMERATED = 1 << 23  # so many distances are written out at once
 BLOCK = 4096  # rows of one thread's piece of work
 MOST_BINS = 20  # of the links' distances, for the ratio m(z) / u(z)
-
-
-def rank_of(alpha: float, pairs: int) -> int:
-    """The rank of the alpha-quantile of so many distances, by the inverted distribution function; at least 1.
-
-    >>> rank_of(0.05, 157 * 156), rank_of(0.07, 100), rank_of(1e-9, 100)
-    (1225, 7, 1)
-    """
-    return max(1, math.ceil(Fraction(repr(alpha)) * pairs))  # exact: 0.07 * 100 is above 7 in floating point
 
 
 def is_safe(neighbours: Array, perturbation: Array, k: float, r: float, q: float) -> Array:
@@ -57,7 +46,7 @@ class Pairs:
     @staticmethod
     def of(y: Array, x: Array, unit: Array, link: Array, threads: int | None = 1) -> Pairs:
         y = np.ascontiguousarray(y, dtype=np.float64)
-        return Pairs(y, x, unit, link, Tree.of(x), threads or os.cpu_count() or 1)
+        return Pairs(y, x, unit, link, Tree.of(x), threads or cores())
 
     @property
     def nonlinks(self) -> int:
@@ -70,19 +59,19 @@ class Pairs:
         total = np.zeros(len(self.y))
         for a in range(steps.shape[1]):
             total += steps[:, a] * steps[:, a]
-        found: Array = np.sqrt(total)
-        return found
+        lengths: Array = np.sqrt(total)
+        return lengths
 
     def link_distances(self) -> Array:
         """z of each record and its own original."""
-        found: Array = self.link_lengths() / self.unit
-        return found
+        distances: Array = self.link_lengths() / self.unit
+        return distances
 
     def count(self, bound: float | Array, most: int | None = None) -> Array:
         """N_i = #{j: z_ij < bound_i}, or `most` where there are at least so many.  Seri (2005), eq. 4"""
         near = np.broadcast_to(np.asarray(bound, dtype=np.float64), len(self.y))
-        found = self._counted(near, near, most)[0]
-        return found if most is None else np.minimum(found, most)
+        counts = self._counted(near, near, most)[0]
+        return counts if most is None else np.minimum(counts, most)
 
     def nearer_than_link(self) -> Array:
         """Whether another record is nearer to y_i than its own."""
@@ -153,14 +142,14 @@ class Pairs:
             rows = np.unique(np.linspace(0, len(self.y) - 1, 1500).astype(np.int64))
             columns = np.unique(np.linspace(0, len(self.x) - 1, 1500).astype(np.int64))
             steps = self.y[rows, np.newaxis] - self.x[columns]
-            found = np.sort((np.sqrt((steps**2).sum(axis=2)) / self.unit[rows, np.newaxis]).ravel())
-            found = found[found >= near]
-            if len(found) > 100:
-                return found
+            distances = np.sort((np.sqrt((steps**2).sum(axis=2)) / self.unit[rows, np.newaxis]).ravel())
+            distances = distances[distances >= near]
+            if len(distances) > 100:
+                return distances
         wanted = int(min(len(self.y), max(100, 1e6 * len(self.y) / pairs)))
         rows = np.unique(np.linspace(0, len(self.y) - 1, wanted).astype(np.int64))
-        found = np.sort(self.distances(near, far, rows))
-        return found if len(found) else np.array([near + (min(far, 3 * near + 1) - near) / 2])
+        distances = np.sort(self.distances(near, far, rows))
+        return distances if len(distances) else np.array([near + (min(far, 3 * near + 1) - near) / 2])
 
     def _only(self, rows: Array) -> Pairs:
         return Pairs(self.y[rows], self.x, self.unit[rows], self.link[rows], self.tree, self.threads)

@@ -7,12 +7,11 @@ uncertainty the variance.  Trottini (2001), par. 8; `sdcmap.theory.decision` has
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 NODES = 97  # values at which a posterior is looked at
 NEGLIGIBLE = 25.0  # a log density so far below the highest counts as none
 MOST_ROUNDS = 16
@@ -40,8 +39,8 @@ def posterior_moments(
     steps = np.linspace(0.0, 1.0, NODES)
 
     def log_posterior(nodes: Array) -> Array:
-        found: Array = log_likelihood(nodes) - 0.5 * ((nodes - mean) / spread) ** 2
-        return found
+        log_density: Array = log_likelihood(nodes) - 0.5 * ((nodes - mean) / spread) ** 2
+        return log_density
 
     for _ in range(MOST_ROUNDS):
         even = low[:, None] + (high - low)[:, None] * steps
@@ -55,7 +54,7 @@ def posterior_moments(
             np.maximum(alive.argmax(axis=1) - 1, 0),
             np.minimum(NODES + 1 - alive[:, ::-1].argmax(axis=1), NODES),
         )
-        drawn_in = [np.take_along_axis(nodes, one[:, None], 1)[:, 0] for one in (before, after)]
+        drawn_in = [np.take_along_axis(nodes, place[:, None], 1)[:, 0] for place in (before, after)]
         low, high = np.where(rough, drawn_in[0], low), np.where(rough, drawn_in[1], high)
     even = low[:, None] + (high - low)[:, None] * steps  # of even steps the trapezoid rule is most exact
     return _moments(even, log_posterior(even))
@@ -79,5 +78,5 @@ def normal_divergence(truth: tuple[Array, Array], belief: tuple[Array, Array]) -
     """KL(N(truth) || N(belief)) in nats; infinite where the belief is certain."""
     ratio = truth[1] / np.where(belief[1] > 0, belief[1], np.nan)
     apart = (truth[0] - belief[0]) ** 2 / np.where(belief[1] > 0, belief[1], np.nan)
-    found: Array = np.nan_to_num(0.5 * (ratio - 1 - np.log(ratio) + apart), nan=np.inf)
-    return found
+    nats: Array = np.nan_to_num(0.5 * (ratio - 1 - np.log(ratio) + apart), nan=np.inf)
+    return nats

@@ -6,12 +6,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc, gammaln, ndtr, owens_t, xlogy
 
+from sdcmap.kernels.arrays import Floats
 from sdcmap.kernels.statistics.order_statistics import normal_moments, normal_window
-
-Array = NDArray[np.float64]
 
 PANELS, POINTS = 6, 20
 LEGENDRE = np.polynomial.legendre.leggauss(POINTS)
@@ -59,37 +57,37 @@ def _far(r: int, n: int, noise: float) -> float:
     return variance * (1 + root**2) + mean**2 * (root - 1) ** 2 - 2 * covariance
 
 
-def _corner(a: Array, b: Array, b_less: Array, a_less: Array, noise: float) -> Array:
+def _corner(a: Floats, b: Floats, b_less: Floats, a_less: Floats, noise: float) -> Floats:
     """P(X < a, Y/sqrt(1 + noise) < b) by Owen's T.
 
     `b_less` = (b - rho a) sqrt(1 + noise), `a_less` = (a - rho b) sqrt(1 + noise),
     rho = 1/sqrt(1 + noise), and sqrt(1 - rho^2) sqrt(1 + noise) = sqrt(noise).
     """
     scale = math.sqrt(noise)
-    found: Array = (ndtr(a) + ndtr(b)) / 2 - owens_t(a, b_less / (a * scale)) - owens_t(b, a_less / (b * scale))
-    return np.clip(found - 0.5 * (a * b < 0), 0.0, np.minimum(ndtr(a), ndtr(b)))
+    corner: Floats = (ndtr(a) + ndtr(b)) / 2 - owens_t(a, b_less / (a * scale)) - owens_t(b, a_less / (b * scale))
+    return np.clip(corner - 0.5 * (a * b < 0), 0.0, np.minimum(ndtr(a), ndtr(b)))
 
 
-def _at_most_and_at_least(r: int, n: int, first: Array, second: Array, both: Array) -> Array:
+def _at_most_and_at_least(r: int, n: int, first: Floats, second: Floats, both: Floats) -> Floats:
     """P(A < r, B >= r): of n records A are above the first line, B above the second, with these probabilities."""
     here = np.clip(both / np.maximum(first, TINY), 0.0, 1.0)  # P(above the second line | above the first)
     there = np.clip((second - both) / np.maximum(1 - first, TINY), 0.0, 1.0)
-    found: Array = np.zeros(np.broadcast(first, second).shape)
+    joint: Floats = np.zeros(np.broadcast(first, second).shape)
     for m in range(r):
-        given: Array = np.zeros(found.shape)
+        given: Floats = np.zeros(joint.shape)
         for i in range(m + 1):
             if r - i <= n - m:
                 given += _binomial(i, m, here) * betainc(r - i, n - m - r + i + 1, there)  # P(Bin(n-m) >= r-i)
-        found += _binomial(m, n, first) * given
-    return found
+        joint += _binomial(m, n, first) * given
+    return joint
 
 
-def _binomial(k: int, n: int, p: Array) -> Array:
-    found: Array = np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + xlogy(k, p) + xlogy(n - k, 1 - p))
-    return found
+def _binomial(k: int, n: int, p: Floats) -> Floats:
+    chance: Floats = np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + xlogy(k, p) + xlogy(n - k, 1 - p))
+    return chance
 
 
-def _legendre(low: float, high: float) -> tuple[Array, Array]:
+def _legendre(low: float, high: float) -> tuple[Floats, Floats]:
     edges = np.linspace(low, high, PANELS + 1)
     half = (edges[1] - edges[0]) / 2
     return (edges[:-1, None] + half * (1 + LEGENDRE[0])).ravel(), np.tile(half * LEGENDRE[1], PANELS)

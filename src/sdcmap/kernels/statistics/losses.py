@@ -6,14 +6,10 @@ original can no longer be told; NaN where the original is missing.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import TINY, Moments
-
-Array = npt.NDArray[Any]
 
 
 # ---- one variable, value by value -----------------------------------------------------------------------------

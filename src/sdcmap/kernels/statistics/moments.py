@@ -1,15 +1,40 @@
-"""Means, covariances and correlations of a numeric matrix with missing values and weights."""
+"""Means, variances, covariances and correlations of numbers with missing values and weights.
+
+Weights enter everywhere as in a survey: sums of squares are divided by sum w (1 - 1/n'), n' = (sum w)^2 / sum w^2 the
+effective number of records (Kish); without weights that is n - 1.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 TINY = 1e-12  # a spread or mean below this share of the variable's mean absolute value is rounding, and counts as 0
+LEAST = 1e-9  # fewer effective records than 1 + LEAST have no variance
+
+
+class Spread(NamedTuple):
+    """Mean and variance of one variable, and the effective number of its records."""
+
+    mean: float
+    variance: float
+    records: float
+
+
+def mean_and_variance(y: Array, weights: Array | None = None) -> Spread:
+    """Of known numbers; the variance is NaN where there are too few. A constant has its own value for its mean."""
+    w = np.ones(len(y)) if weights is None else weights
+    total = float(w.sum())
+    count = total**2 / float((w**2).sum()) if total > 0 else 0.0
+    if count == 0:
+        return Spread(np.nan, np.nan, 0.0)
+    mean = float(y[0] if y.min() == y.max() else w @ y / total)
+    variance = float(w @ (y - mean) ** 2) / total * count / (count - 1) if count > 1 + LEAST else np.nan
+    return Spread(mean, variance, count)
 
 
 @dataclass(frozen=True)
@@ -31,10 +56,7 @@ class Moments:
 
 
 def moments(x: Array, weights: Array | None = None) -> Moments:
-    """The moments of the columns of x: means over the values present, covariances over the complete pairs.
-
-    Weighted, the sums of squares are divided by sum w (1 - 1/n'), n' = (sum w)^2 / sum w^2; without weights that is n - 1.
-    """
+    """The moments of the columns of x: means over the values present, covariances over the complete pairs."""
     known = ~np.isnan(x)
     w = np.ones(len(x)) if weights is None else weights
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -50,16 +72,17 @@ def moments(x: Array, weights: Array | None = None) -> Moments:
         divisor = total - (known.T @ (known * w[:, None] ** 2)) / total
         product = (centred * w[:, None]).T @ centred - first * first.T / total
         spread = np.sqrt(np.clip(second - first**2 / total, 0, None) / divisor)
-        too_few = known.T.astype(float) @ known < 2
-        return _settled(mean, size, np.where(too_few, np.nan, product / divisor), spread)
+        enough = divisor > LEAST * total
+        return _settled(mean, size, np.where(enough, product / divisor, np.nan), spread)
 
 
 def _complete(x: Array, w: Array) -> Moments:
     total = w.sum()
     mean = w @ x / total
     centred = x - mean
+    divisor = total - (w**2).sum() / total
     product = (centred * w[:, None]).T @ centred
-    covariance = product / (total - (w**2).sum() / total) if len(x) > 1 else np.full(product.shape, np.nan)
+    covariance = product / divisor if divisor > LEAST * total else np.full(product.shape, np.nan)
     spread = np.broadcast_to(np.sqrt(np.diagonal(covariance))[:, None], covariance.shape)
     return _settled(mean, w @ np.abs(x) / total, covariance, spread)
 
@@ -69,7 +92,7 @@ def _settled(mean: Array, size: Array, covariance: Array, spread: Array) -> Mome
     constant = spread <= TINY * size[:, None]
     either = constant | constant.T
     covariance = np.where(either, covariance * 0.0, covariance)
-    correlation = np.where(either, covariance, covariance / (spread * spread.T))
+    correlation = np.where(either, covariance, np.clip(covariance / (spread * spread.T), -1.0, 1.0))
     np.fill_diagonal(correlation, np.where(np.isnan(np.diagonal(covariance)), np.nan, 1.0))
     return Moments(mean, covariance, correlation, size)
 
@@ -79,7 +102,7 @@ def correlation_of(covariance: Array) -> Array:
     variance = np.diagonal(covariance)
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.sqrt(variance)
-        found = covariance / np.outer(spread, spread)
-    found[(variance == 0)[:, None] | (variance == 0)] = 0.0
-    np.fill_diagonal(found, np.where(variance < 0, np.nan, 1.0))
-    return found
+        correlation = covariance / np.outer(spread, spread)
+    correlation[(variance == 0)[:, None] | (variance == 0)] = 0.0
+    np.fill_diagonal(correlation, np.where(variance < 0, np.nan, 1.0))
+    return correlation

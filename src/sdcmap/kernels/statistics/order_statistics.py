@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-Array = NDArray[np.float64]
+from sdcmap.kernels.arrays import Floats
 
 NODES = 1024
 DEPTH = 60.0  # the window ends where the density is e^-60 of its peak
@@ -52,18 +51,18 @@ def normal_window(rank: int, n: int, depth: float = 45.0) -> tuple[float, float]
     return float(brentq(height, peak - 40, peak, xtol=1e-6)), float(brentq(height, peak, peak + 40, xtol=1e-6))
 
 
-def _nodes(rank: int, n: int) -> tuple[Array, Array]:
+def _nodes(rank: int, n: int) -> tuple[Floats, Floats]:
     """Equidistant nodes, half a step off 0, and the density there as a share of its largest."""
     low, high = normal_window(rank, n, DEPTH)
     step = (high - low) / NODES
-    z: Array = (np.arange(np.floor(low / step), np.ceil(high / step), dtype=np.float64) + 0.5) * step
+    z: Floats = (np.arange(np.floor(low / step), np.ceil(high / step), dtype=np.float64) + 0.5) * step
     log = _log_density(z, rank, n)
     return z, np.exp(log - log.max())
 
 
-def _log_density(z: Array | float, rank: int, n: int) -> Array:
-    found: Array = (rank - 1) * log_ndtr(z) + (n - rank) * log_ndtr(-z) - np.square(z) / 2
-    return found
+def _log_density(z: Floats | float, rank: int, n: int) -> Floats:
+    log_density: Floats = (rank - 1) * log_ndtr(z) + (n - rank) * log_ndtr(-z) - np.square(z) / 2
+    return log_density
 
 
 def _slope(z: float, rank: int, n: int) -> float:

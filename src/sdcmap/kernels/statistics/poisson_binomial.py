@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, xlogy
 
+from sdcmap.kernels.arrays import Floats
 from sdcmap.kernels.jit import jit
-
-Array = NDArray[np.float64]
 
 PANELS, POINTS = 16, 16  # composite Gauss-Legendre on each side of the target
 LEGENDRE = np.polynomial.legendre.leggauss(POINTS)
@@ -17,7 +15,7 @@ DEPTH = 48.0  # the window ends where a bound on the tail is below e^-48
 REACH = 10.0  # no error is ever further off than this many standard deviations
 
 
-def mse_of_rank(x: Array, rank: int, noise_variance: float) -> float:
+def mse_of_rank(x: Floats, rank: int, noise_variance: float) -> float:
     """E(x_(k) - Y_(k))^2 given x, for Y = x + e, e ~ N(0, noise_variance); k = `rank`, counted from the smallest.
 
     P(Y_(k) <= y | x) = P(N(y) >= k), N(y) Poisson-binomial with p_i = Phi((y - x_i)/lambda), and by parts
@@ -39,7 +37,7 @@ def mse_of_rank(x: Array, rank: int, noise_variance: float) -> float:
     return mse
 
 
-def _window(x: Array, rank: int, scale: float) -> tuple[float, float]:
+def _window(x: Floats, rank: int, scale: float) -> tuple[float, float]:
     """Where Y_(k) surely lies: no error beyond REACH, and Hoeffding's bound P(N >= k) <= exp(-n KL(k/n, mean p))."""
     n, target = len(x), float(x[rank - 1])
     low, high = target - REACH * scale, target + REACH * scale
@@ -59,7 +57,7 @@ def _window(x: Array, rank: int, scale: float) -> tuple[float, float]:
     return min(low, target), max(high, target)
 
 
-def split_at(probabilities: Array, count: int) -> tuple[Array, Array]:
+def split_at(probabilities: Floats, count: int) -> tuple[Floats, Floats]:
     """P(N < count) and P(N >= count) for each row of event probabilities; each sums its own terms, so tails are exact.
 
     >>> fewer, enough = split_at(np.array([[0.5, 0.5], [0.0, 1.0]]), 1)
@@ -72,7 +70,7 @@ def split_at(probabilities: Array, count: int) -> tuple[Array, Array]:
 
 
 @jit
-def _split_at(probabilities: Array, count: int, fewer: Array, enough: Array) -> None:
+def _split_at(probabilities: Floats, count: int, fewer: Floats, enough: Floats) -> None:
     """Convolve one event at a time and keep only the counts whose probability matters (above 1e-30)."""
     rows, n = probabilities.shape
     mass = np.zeros(n + 2)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.regression import Design, logit, products
 from sdcmap.kernels.statistics.trees import grow, leaves_of
-
-Array = npt.NDArray[Any]
 
 
 def two_way_terms(widths: list[int], squared: list[bool], order: int) -> tuple[tuple[int, ...], ...]:
@@ -34,12 +31,13 @@ def mean_squared(p: Array, released: Array, original: Array) -> float:
     return float(size @ (p - share) ** 2 / total)
 
 
-def logit_pmse(design: Design, released: Array, original: Array) -> float:
-    """pMSE of a logistic regression."""
-    return mean_squared(logit(design, released, original)[1], released, original)
+def logit_pmse(design: Design, released: Array, original: Array) -> float | None:
+    """pMSE of a logistic regression; None where that cannot be fitted."""
+    fitted = logit(design, released, original)
+    return None if fitted is None else mean_squared(fitted[1], released, original)
 
 
-def rank_of(design: Design, size: Array) -> tuple[Array, int]:
+def inverse_and_rank(design: Design, size: Array) -> tuple[Array, int]:
     """A generalised inverse of X'X over all records, and its rank."""
     k = len(design.terms)
     gram = np.zeros((k, k))
@@ -99,5 +97,5 @@ def _shares_in_leaves(bins: Array, sizes: Array, ordered: Array, released: Array
     tree = grow(bins, sizes, ordered, released, 2, leaf)
     at = leaves_of(tree, bins)
     share = np.bincount(at, released) / np.maximum(np.bincount(at), 1)
-    found: Array = share[at]
-    return found
+    scores: Array = share[at]
+    return scores

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 BLOCK = 1 << 14  # rows of the design at once
 RIDGE = 1e-6  # records; it keeps the slopes of a logit finite where a term tells the two groups apart for certain
 MOST_STEPS = 60
+ROUNDING = 1e-12  # a sum of terms that cancel to this share of them is 0
 
 
 class Design(NamedTuple):
@@ -61,43 +62,57 @@ def least_squares(design: Design, y: Array, weights: Array | None) -> Fit | None
     if inverse is None:
         return None
     slopes = inverse @ moment
-    error, meat = 0.0, np.zeros((k, k))
+    error, sandwich = 0.0, np.zeros((k, k))
     for at, x in design.blocks():
-        residual = y[at] - x @ slopes
+        residual = _unrounded(y[at] - x @ slopes, np.abs(y[at]) + np.abs(x) @ np.abs(slopes))
         error += float(residual @ residual)
         if weights is not None:
-            meat += products(x, (w[at] * residual) ** 2)
+            influence = _unrounded(x @ inverse, np.abs(x) @ np.abs(inverse))
+            sandwich += products(influence, (w[at] * residual) ** 2)
     if weights is None:
         return Fit(slopes, inverse * error / (design.rows - k))
-    return Fit(slopes, inverse @ meat @ inverse * design.rows / (design.rows - k))
+    return Fit(slopes, sandwich * design.rows / (design.rows - k))
+
+
+def _unrounded(sums: Array, size: Array) -> Array:
+    """The same with 0 for what is left of a sum of terms of this size when they cancel: a record that is fitted exactly, or
+    that a coefficient does not rest on, would else have an influence of rounding, another in each order of rows."""
+    return np.where(np.abs(sums) <= ROUNDING * size, 0.0, sums)
 
 
 def products(x: Array, weights: Array) -> Array:
     """X'WX; the root of the weights makes it symmetric, for which BLAS needs half the work."""
     z = x.T * np.sqrt(weights)
-    found: Array = z @ z.T
-    return found
+    gram: Array = z @ z.T
+    return gram
 
 
 def inverse_of(gram: Array) -> Array | None:
     """The inverse of a matrix of sums of squares and products; None where it has none to ten digits."""
     scale = np.sqrt(np.diag(gram))
-    if not (scale > 0).all():
+    if not ((scale > 0) & np.isfinite(scale)).all():
         return None
     values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
     if values[0] <= 1e-10 * len(values):
         return None
-    found: Array = (vectors / values) @ vectors.T / np.outer(scale, scale)
-    return found
+    inverse: Array = (vectors / values) @ vectors.T / np.outer(scale, scale)
+    return inverse
 
 
-def logit(design: Design, ones: Array, zeros: Array, ridge: float = RIDGE) -> tuple[Fit, Array]:
+def logit(design: Design, ones: Array, zeros: Array, ridge: float = RIDGE) -> tuple[Fit, Array] | None:
     """Logistic regression of units that hold `ones` records of one group and `zeros` of the other, by Newton's method
     (iteratively reweighted least squares), and the probability of the first group in each unit.
 
     The first term must be the intercept. `ridge`/2 times the squared slopes, but for the intercept's, is taken from the
-    log-likelihood; the covariance is the inverse of the information.
+    log-likelihood; the covariance is the inverse of the information. None where that has none: columns of huge numbers.
     """
+    try:
+        return _logit(design, ones, zeros, ridge)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _logit(design: Design, ones: Array, zeros: Array, ridge: float) -> tuple[Fit, Array] | None:
     k = len(design.terms)
     penalty = np.full(k, ridge)
     penalty[0] = 0.0
@@ -120,7 +135,7 @@ def logit(design: Design, ones: Array, zeros: Array, ridge: float = RIDGE) -> tu
         reached, gradient, information, p = tried
         if decrement <= 1e-14 * total:  # this step squared the error: what is left is rounding
             break
-    return Fit(slopes, np.linalg.inv(information)), p
+    return (Fit(slopes, np.linalg.inv(information)), p) if np.isfinite(information).all() else None
 
 
 def _likelihood(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
-Array = npt.NDArray[Any]
 MOST_BINS = 256  # of a numeric predictor
 
 
@@ -41,8 +40,8 @@ def bin_edges(x: Array) -> Array:
 
 def binned(x: Array, edges: Array) -> Array:
     """The bin of each number: how many of the edges it has reached; NaN has the last bin, len(edges) + 1."""
-    found = np.searchsorted(edges, x, side="right")
-    return np.where(np.isnan(x), len(edges) + 1, found).astype(np.int64)
+    reached = np.searchsorted(edges, x, side="right")
+    return np.where(np.isnan(x), len(edges) + 1, reached).astype(np.int64)
 
 
 def grow(bins: Array, sizes: Array, ordered: Array, y: Array, classes: int, leaf: int) -> Tree:
@@ -74,14 +73,14 @@ def drawn_from(tree: Tree, bins: Array, y: Array, rng: Generator) -> Array:
 
 @jit
 def _leaves(tree: Tree, bins: Array) -> Array:
-    found = np.zeros(len(bins), dtype=np.int64)
+    leaf = np.zeros(len(bins), dtype=np.int64)
     for i in range(len(bins)):
         node = 0
         while tree.variable[node] >= 0:
             goes_left = tree.goes_left[tree.table[node] + bins[i, tree.variable[node]]]
             node = tree.left[node] if goes_left else tree.right[node]
-        found[i] = node
-    return found
+        leaf[i] = node
+    return leaf
 
 
 @jit

@@ -8,12 +8,11 @@ Up to two noisy factors it needs the covariance D alone: :z_a z_b: = z_a z_b - D
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 Term = tuple[int, ...]  # a product of variables, their columns rising; () is the number 1
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import compress
 
-Array = npt.NDArray[Any]
 ROUNDING = 1e-12
 
 
@@ -22,8 +19,8 @@ def attribution_probabilities(key: Array, pair: Array, key_in: Array, pair_in: A
     """
     keys = np.bincount(key_in, minlength=int(key.max(initial=0)) + 1)[key]
     both = np.bincount(pair_in, minlength=int(pair.max(initial=0)) + 1)[pair]
-    found: Array = np.divide(both, keys, out=np.full(len(key), np.nan), where=keys > 0)
-    return found
+    share: Array = np.divide(both, keys, out=np.full(len(key), np.nan), where=keys > 0)
+    return share
 
 
 def nearest(

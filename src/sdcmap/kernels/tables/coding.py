@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.room import empty
 
-Array = npt.NDArray[Any]
 LARGEST_KEY = 1 << 62  # tables with more possible cells have no cell numbers, only numbers of the cells that occur
 
 

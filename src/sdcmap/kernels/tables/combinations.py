@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.wildcards import mark_outside, marks_of, slot_of, table_size, wildcard_sums
 
-Array = npt.NDArray[Any]
 DENSE_MARGIN = 1 << 16  # margins with more possible cells than this (and than 8 for each cell) lie in a hash table
 
 
 def sets_up_to(width: int, largest: int) -> Array:
     """All sets of 1 to `largest` of `width` variables as bits, the smaller first."""
     sizes = range(1, min(largest, width) + 1)
-    found = [sum(1 << j for j in chosen) for size in sizes for chosen in combinations(range(width), size)]
-    return np.array(found, dtype=np.int64)
+    masks = [sum(1 << j for j in chosen) for size in sizes for chosen in combinations(range(width), size)]
+    return np.array(masks, dtype=np.int64)
 
 
 def set_count(width: int, largest: int) -> int:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
-
-Array = npt.NDArray[Any]
 
 
 @jit
 def hellinger(before: Array, after: Array) -> float:
     """H = sqrt(1/2 sum (sqrt f - sqrt g)^2), f and g the relative frequencies.  GKS (2003), section 2.2"""
     first, second = before.sum(), after.sum()
-    one, two = 1 / np.sqrt(first), 1 / np.sqrt(second)
+    by_first, by_second = 1 / np.sqrt(first), 1 / np.sqrt(second)
     total = 0.0
     for i in range(len(before)):
         if before[i] != after[i] or first != second:
-            total += (np.sqrt(before[i]) * one - np.sqrt(after[i]) * two) ** 2
+            total += (np.sqrt(before[i]) * by_first - np.sqrt(after[i]) * by_second) ** 2
     return float(np.sqrt(0.5 * total))
 
 
@@ -38,11 +34,11 @@ def total_variation(before: Array, after: Array) -> float:
 def entropy(count: Array) -> float:
     """Shannon entropy -sum p log p of the relative frequencies, in nats."""
     total = count.sum()
-    found = 0.0
+    nats = 0.0
     for i in range(len(count)):
         if count[i] > 0:
-            found -= count[i] / total * np.log(count[i] / total)
-    return found
+            nats -= count[i] / total * np.log(count[i] / total)
+    return nats
 
 
 def mean_square_contingency(table: Array) -> float:

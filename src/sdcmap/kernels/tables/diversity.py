@@ -6,55 +6,51 @@ count[start[g]:start[g + 1]].
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
-
-Array = npt.NDArray[Any]
 
 
 @jit
 def entropy_diversity(start: Array, count: Array) -> Array:
     """exp(H) of each group, H the entropy of its values; 0 of an empty one.  Machanavajjhala et al. (2007), def. 4.1"""
-    found = np.zeros(len(start) - 1)
-    for g in range(len(found)):
+    effective = np.zeros(len(start) - 1)
+    for g in range(len(effective)):
         inside = count[start[g] : start[g + 1]]
         if len(inside):
             total = inside.sum()
             h = 0.0
-            for one in inside:
-                h -= one / total * np.log(one / total)
-            found[g] = np.exp(h)
-    return found
+            for number in inside:
+                h -= number / total * np.log(number / total)
+            effective[g] = np.exp(h)
+    return effective
 
 
 @jit
 def recursive_diversity(start: Array, count: Array, c: float) -> Array:
     """The largest l of each group with r_1 < c (r_l + ... + r_m), r the falling counts.  Ibid., def. 4.2"""
-    found = np.zeros(len(start) - 1)
-    for g in range(len(found)):
+    largest = np.zeros(len(start) - 1)
+    for g in range(len(largest)):
         falling = np.sort(count[start[g] : start[g + 1]])[::-1]
         tail = 0.0
         for place in range(len(falling) - 1, -1, -1):
             tail += falling[place]
             if falling[0] < c * tail:
-                found[g] = place + 1
+                largest[g] = place + 1
                 break
-    return found
+    return largest
 
 
 @jit
 def equal_distances(start: Array, value: Array, count: Array, whole: Array) -> Array:
     """1/2 sum |p - q| of each group, q the shares of the whole file; 0 of an empty group.  Li et al. (2007)"""
-    found = np.zeros(len(start) - 1)
-    for g in range(len(found)):
+    distance = np.zeros(len(start) - 1)
+    for g in range(len(distance)):
         total = count[start[g] : start[g + 1]].sum()
         for e in range(start[g], start[g + 1]):
-            found[g] += max(count[e] / total - whole[value[e]], 0.0)
-    return found
+            distance[g] += max(count[e] / total - whole[value[e]], 0.0)
+    return distance
 
 
 @jit
@@ -67,8 +63,8 @@ def ordered_distances(start: Array, value: Array, count: Array, whole: Array) ->
     q = np.cumsum(whole)
     below = np.zeros(m + 1)  # below[j]: sum of q over the first j values
     below[1:] = np.cumsum(q)
-    found = np.zeros(len(start) - 1)
-    for g in range(len(found)):
+    distances = np.zeros(len(start) - 1)
+    for g in range(len(distances)):
         first, last = start[g], start[g + 1]
         if first == last or m < 2:
             continue
@@ -80,5 +76,5 @@ def ordered_distances(start: Array, value: Array, count: Array, whole: Array) ->
             turn = min(max(np.searchsorted(q, p), low), high)
             distance += (turn - low) * p - (below[turn] - below[low])
             distance += (below[high] - below[turn]) - (high - turn) * p
-        found[g] = max(distance, 0.0) / (m - 1)
-    return found
+        distances[g] = max(distance, 0.0) / (m - 1)
+    return distances

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
-
-Array = npt.NDArray[Any]
 
 
 def individual_risks(f: Array, total: Array, *, exact: bool = False) -> Array:
@@ -25,16 +22,16 @@ def individual_risks(f: Array, total: Array, *, exact: bool = False) -> Array:
     from scipy.special import hyp2f1
 
     p = np.minimum(f / total, 1.0)
-    found: Array = p / f * hyp2f1(1.0, 1.0, f + 1.0, 1.0 - p)
-    return found
+    risk: Array = p / f * hyp2f1(1.0, 1.0, f + 1.0, 1.0 - p)
+    return risk
 
 
 @jit
 def _approximate(f: Array, total: Array) -> Array:
-    found = np.empty(len(f))
+    risk = np.empty(len(f))
     for i in range(len(f)):
-        found[i] = individual_risk(f[i], total[i])
-    return found
+        risk[i] = individual_risk(f[i], total[i])
+    return risk
 
 
 @jit
@@ -58,5 +55,5 @@ def household_risks(risk: Array, household: Array) -> Array:
     """
     with np.errstate(divide="ignore"):
         none = np.bincount(household, np.log1p(-risk))
-    found: Array = -np.expm1(none)[household]
-    return found
+    any_member: Array = -np.expm1(none)[household]
+    return any_member

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sdcmap.kernels.arrays import Array
+
 ROUNDS = 500  # of iterative proportional fitting
 CLOSE = 1e-9  # of a margin to its target, as a share of all records
 
@@ -19,12 +18,12 @@ def main_effect_means(codes: Array, count: Array) -> Array:
     codes : MISSING (-1) where a value is missing; shares are of known values, and the mean of a cell with a missing value
     is that of all cells it may be.
     """
-    found = np.full(len(codes), float(count.sum()))
+    expected = np.full(len(codes), float(count.sum()))
     for column in codes.T:
         known = column >= 0
         inside = np.bincount(column[known], count[known])
-        found[known] *= (inside / inside.sum())[column[known]]
-    return found
+        expected[known] *= (inside / inside.sum())[column[known]]
+    return expected
 
 
 def two_way_means(codes: Array, count: Array, shape: tuple[int, ...]) -> Array:
@@ -35,13 +34,13 @@ def two_way_means(codes: Array, count: Array, shape: tuple[int, ...]) -> Array:
     """
     whole = (codes >= 0).all(axis=1)
     means = _fitted(tuple(codes[whole].T), count[whole], shape) * (count.sum() / max(count[whole].sum(), 1))
-    found = np.empty(len(codes))
+    fitted = np.empty(len(codes))
     gone, pattern = np.unique(codes < 0, axis=0, return_inverse=True)
     for place, missing in enumerate(gone):
         rows = pattern.ravel() == place
         margin = means.sum(axis=tuple(np.flatnonzero(missing)), keepdims=True)
-        found[rows] = margin[tuple(np.maximum(codes[rows], 0).T)]
-    return found
+        fitted[rows] = margin[tuple(np.maximum(codes[rows], 0).T)]
+    return fitted
 
 
 def _fitted(place: tuple[Array, ...], count: Array, shape: tuple[int, ...]) -> Array:

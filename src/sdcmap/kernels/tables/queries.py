@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
-Array = npt.NDArray[Any]
 BLOCK = 4096  # records that stay in the cache while all queries look at them
 
 
@@ -29,7 +26,7 @@ def range_sums(columns: Array, weights: Array, low: Array, high: Array) -> Array
     """For each query q the weights of the records i with low[q, v] <= columns[v, i] <= high[q, v] in every variable v
     that the query asks about (where low is not NaN); without weights (none given) their number. A missing value is in no
     range."""
-    found = np.zeros(len(low))
+    counts = np.zeros(len(low))
     count = columns.shape[1]
     for start in range(0, count, BLOCK):
         stop = min(start + BLOCK, count)
@@ -39,8 +36,8 @@ def range_sums(columns: Array, weights: Array, low: Array, high: Array) -> Array
             for v in range(len(columns)):
                 if not np.isnan(low[q, v]):
                     _narrow(inside, columns[v, start:stop], low[q, v], high[q, v])
-            found[q] += _number(inside) if len(weights) == 0 else _weight(inside, weights[start:stop])
-    return found
+            counts[q] += _number(inside) if len(weights) == 0 else _weight(inside, weights[start:stop])
+    return counts
 
 
 @jit

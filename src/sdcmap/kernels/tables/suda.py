@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.combinations import Margins, margin_places, margins_of, members
 from sdcmap.kernels.tables.wildcards import wildcard_sums
-
-Array = npt.NDArray[Any]
 
 
 def minimal_uniques(codes: Array, count: Array, sets: Array) -> tuple[Array, Array]:
@@ -23,7 +20,7 @@ def minimal_uniques(codes: Array, count: Array, sets: Array) -> tuple[Array, Arr
     """
     if not (codes < 0).any():
         return _minimal(margins_of(codes), count.astype(np.int64), sets)
-    cells, found = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    cells, uniques = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     special = np.flatnonzero(wildcard_sums(codes, count) == 1)
     own: list[list[int]] = [[] for _ in special]
     for chosen in sets.tolist():
@@ -32,8 +29,8 @@ def minimal_uniques(codes: Array, count: Array, sets: Array) -> tuple[Array, Arr
         for u in new:
             own[u].append(chosen)
         cells.append(special[new])
-        found.append(np.full(len(new), chosen, dtype=np.int64))
-    return np.concatenate(cells), np.concatenate(found)
+        uniques.append(np.full(len(new), chosen, dtype=np.int64))
+    return np.concatenate(cells), np.concatenate(uniques)
 
 
 @jit
@@ -41,7 +38,7 @@ def _minimal(m: Margins, count: Array, sets: Array) -> tuple[Array, Array]:
     place = np.empty(len(count), dtype=np.int64)
     last = np.full(len(count), -1, dtype=np.int64)  # the latest one found of each cell; `before` leads to earlier ones
     room, made = 1024, 0
-    cells, found, before = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    cells, uniques, before = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     for chosen in sets:
         size = margin_places(m, chosen, place)
         records = np.zeros(size, dtype=np.int64)
@@ -51,17 +48,17 @@ def _minimal(m: Margins, count: Array, sets: Array) -> tuple[Array, Array]:
             if records[place[cell]] != 1:
                 continue
             entry = last[cell]
-            while entry >= 0 and found[entry] & chosen != found[entry]:
+            while entry >= 0 and uniques[entry] & chosen != uniques[entry]:
                 entry = before[entry]
             if entry >= 0:
                 continue
             if made == room:
-                cells, found, before = _longer(cells), _longer(found), _longer(before)
+                cells, uniques, before = _longer(cells), _longer(uniques), _longer(before)
                 room *= 2
-            cells[made], found[made], before[made] = cell, chosen, last[cell]
+            cells[made], uniques[made], before[made] = cell, chosen, last[cell]
             last[cell] = made
             made += 1
-    return cells[:made], found[:made]
+    return cells[:made], uniques[:made]
 
 
 @jit
@@ -88,9 +85,10 @@ def dis_suda(score: Array, count: Array, pairs: int, fraction: float, width: int
     DIS = U d / (U d + P (1 - d)), U unique records, P records in pairs, d the sampling fraction: Skinner, Elliot (2002).
     1 / (1 + U (1/DIS - 1) / (s^q sum s^-q)), q = 1 + (8 - width) / 20, after sdcMicro; U (1/DIS - 1) = P (1 - d) / d.
     """
-    found = np.zeros(len(score))
+    scores = np.zeros(len(score))
     special = score > 0
     power = score[special] ** (1 + (8 - width) / 20)
     weight = fraction * power * (count[special] / power).sum()
-    found[special] = weight / (weight + pairs * (1 - fraction))
-    return found
+    others = pairs * (1 - fraction)
+    scores[special] = weight / (weight + others) if others else 1.0  # not 0/0 where a tiny fraction leaves no weight
+    return scores

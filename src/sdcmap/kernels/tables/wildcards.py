@@ -8,14 +8,13 @@ of the marks of their values, and are then compared value by value.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
-Array = npt.NDArray[Any]
 MISSING = -1
 
 
@@ -31,8 +30,8 @@ class _File(NamedTuple):
 
 def patterns_of(codes: Array) -> Array:
     """The missing variables of each cell as a number: bit j is variable j."""
-    found: Array = ((codes < 0).astype(np.int64) << np.arange(codes.shape[1])).sum(axis=1)
-    return found
+    pattern: Array = ((codes < 0).astype(np.int64) << np.arange(codes.shape[1])).sum(axis=1)
+    return pattern
 
 
 def wildcard_sums(codes: Array, sums: Array, alpha: float = 1.0) -> Array:
@@ -48,7 +47,7 @@ def wildcard_sums(codes: Array, sums: Array, alpha: float = 1.0) -> Array:
     order = np.argsort(pattern, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(pattern[order])) + 1)
     looking = {int(pattern[part[0]]): part for part in parts if len(part)}
-    on_the_way = {one & ((1 << j) - 1) for one in looking for j in range(one.bit_length() + 1)}
+    on_the_way = {hides & ((1 << j) - 1) for hides in looking for j in range(hides.bit_length() + 1)}
     total = np.zeros(columns.shape)
 
     def visit(hidden: int, file: _File) -> None:
@@ -65,7 +64,7 @@ def wildcard_sums(codes: Array, sums: Array, alpha: float = 1.0) -> Array:
 
 
 @jit
-def _mark(code: int, j: int) -> Any:
+def _mark(code: int, j: int) -> np.uint64:
     """A random-looking number for one value of variable j, 0 for a missing one.  Steele, Lea, Flood (2014), splitmix64"""
     if code < 0:
         return np.uint64(0)
@@ -95,7 +94,7 @@ def table_size(entries: int) -> int:
 
 
 @jit
-def mark_outside(marks: Array, row: int, hidden: int) -> Any:
+def mark_outside(marks: Array, row: int, hidden: int) -> np.uint64:
     """The mark of a cell in the margin without the `hidden` variables (bits)."""
     mark = np.uint64(0)
     for j in range(marks.shape[1]):
@@ -105,7 +104,7 @@ def mark_outside(marks: Array, row: int, hidden: int) -> Any:
 
 
 @jit
-def slot_of(table: Array, held: Array, codes: Array, hidden: int, row: int, mark: Any) -> Any:
+def slot_of(table: Array, held: Array, codes: Array, hidden: int, row: int, mark: np.uint64) -> np.int64:
     """The slot of the cell that agrees with `row` outside the hidden variables, or a free one.
 
     table : the row in each slot, -1 where it is free. held : its mark.
@@ -180,13 +179,13 @@ def _add_matches(
                     own ^= marks[row, j]
             slot = np.int64(own & np.uint64(last))
             while table[slot] >= 0:
-                found = table[slot]
-                if cell_mark[found] == own and cell_pattern[found] == pattern:
+                cell = table[slot]
+                if cell_mark[cell] == own and cell_pattern[cell] == pattern:
                     same = True
                     for j in range(width):
-                        same &= (more >> j) & 1 == 1 or cells[found, j] == codes[row, j]
+                        same &= (more >> j) & 1 == 1 or cells[cell, j] == codes[row, j]
                     if same:
                         for c in range(sums.shape[1]):
-                            total[row, c] += share * sums[found, c]
+                            total[row, c] += share * sums[cell, c]
                         break
                 slot = (slot + 1) & last

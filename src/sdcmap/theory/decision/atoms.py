@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sdcmap.errors import PlanError, Undefined
-from sdcmap.theory.checks import Array
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import Numbers
 from sdcmap.theory.decision.distributions import Distribution, unwrap
 
 Index = NDArray[np.intp]
@@ -22,7 +22,7 @@ class Atoms(Distribution):
 
     @property
     @abstractmethod
-    def atoms(self) -> tuple[Array, Array]:
+    def atoms(self) -> tuple[Floats, Floats]:
         """Values and weights."""
 
     @property
@@ -30,39 +30,39 @@ class Atoms(Distribution):
         return self.atoms[0].shape[:-1]
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Numbers:
         values, weights = self.atoms
         return unwrap((weights * values).sum(axis=-1))
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Numbers:
         values, weights = self.atoms
         return unwrap((weights * (values - np.expand_dims(self.mean, -1)) ** 2).sum(axis=-1))
 
-    def cdf(self, x: ArrayLike) -> Any:
+    def cdf(self, x: ArrayLike) -> Numbers:
         values, weights = self.atoms
         return unwrap((weights * (values <= _beside(x))).sum(axis=-1))
 
-    def quantile(self, p: ArrayLike) -> Any:
+    def quantile(self, p: ArrayLike) -> Numbers:
         values, weights = self.atoms
         below = np.cumsum(weights, axis=-1) < _beside(p) - 1e-12
         place = np.minimum(below.sum(axis=-1), values.shape[-1] - 1)
         wide = np.broadcast_to(values, (*place.shape, values.shape[-1]))
         return unwrap(np.take_along_axis(wide, place[..., np.newaxis], axis=-1)[..., 0])
 
-    def mean_distance(self, action: ArrayLike) -> Any:
+    def mean_distance(self, action: ArrayLike) -> Numbers:
         values, weights = self.atoms
         return unwrap((weights * np.abs(values - _beside(action))).sum(axis=-1))
 
-    def mass_within(self, action: ArrayLike, width: float) -> Any:
+    def mass_within(self, action: ArrayLike, width: float) -> Numbers:
         values, weights = self.atoms
         return unwrap((weights * (np.abs(values - _beside(action)) <= width)).sum(axis=-1))
 
-    def capped_square(self, action: ArrayLike, cap: float) -> Any:
+    def capped_square(self, action: ArrayLike, cap: float) -> Numbers:
         values, weights = self.atoms
         return unwrap((weights * np.minimum((values - _beside(action)) ** 2, cap)).sum(axis=-1))
 
-    def centre_of_mass(self, width: float) -> Any:
+    def centre_of_mass(self, width: float) -> Numbers:
         values, weights = self.atoms
         first, last = _windows(values, width)
         whole = _cumulated(weights)
@@ -72,7 +72,7 @@ class Atoms(Distribution):
         low, high = (np.take_along_axis(values, end, -1)[..., 0] for end in ends)
         return unwrap(low + (high - low) / 2)
 
-    def centre_of_capped(self, cap: float) -> Any:
+    def centre_of_capped(self, cap: float) -> Numbers:
         """The best of the window means: between two breakpoints the same atoms count, and the loss is a parabola."""
         values, weights = self.atoms
         first, last = _windows(values, np.sqrt(cap))
@@ -96,8 +96,8 @@ class Discrete(Atoms):
     1.5
     """
 
-    values: Any
-    weights: Any
+    values: ArrayLike
+    weights: ArrayLike
 
     def __post_init__(self) -> None:
         values, weights = _pair(self, self.values, self.weights)
@@ -108,18 +108,20 @@ class Discrete(Atoms):
         object.__setattr__(self, "weights", _merged(values, weights / weights.sum(axis=-1, keepdims=True)))
 
     @property
-    def atoms(self) -> tuple[Array, Array]:
-        return self.values, self.weights
+    def atoms(self) -> tuple[Floats, Floats]:
+        return np.asarray(self.values), np.asarray(self.weights)
 
     @property
-    def entropy(self) -> Any:
+    def entropy(self) -> Numbers:
+        weights = self.atoms[1]
         with np.errstate(divide="ignore", invalid="ignore"):
-            terms = np.where(self.weights > 0, -self.weights * np.log(self.weights), 0.0)
+            terms = np.where(weights > 0, -weights * np.log(weights), 0.0)
         return unwrap(terms.sum(axis=-1))
 
-    def log_density(self, x: ArrayLike) -> Any:
+    def log_density(self, x: ArrayLike) -> Numbers:
+        values, weights = self.atoms
         with np.errstate(divide="ignore"):
-            return unwrap(np.log((self.weights * (self.values == _beside(x))).sum(axis=-1)))
+            return unwrap(np.log((weights * (values == _beside(x))).sum(axis=-1)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,8 +135,8 @@ class Samples(Atoms):
     1.0
     """
 
-    draws: Any
-    weights: Any = None
+    draws: ArrayLike
+    weights: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         weights = np.ones(np.shape(self.draws)) if self.weights is None else self.weights
@@ -148,30 +150,30 @@ class Samples(Atoms):
         object.__setattr__(self, "weights", weights / total)
 
     @property
-    def atoms(self) -> tuple[Array, Array]:
-        return self.draws, self.weights
+    def atoms(self) -> tuple[Floats, Floats]:
+        return np.asarray(self.draws), np.asarray(self.weights)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Numbers:
         """sum w (x - mean)^2/(1 - sum w^2): with equal weights the unbiased sample variance."""
-        return unwrap(Atoms.variance.fget(self) / (1 - (self.weights**2).sum(axis=-1)))  # type: ignore[attr-defined]
+        return unwrap(super().variance / (1 - (self.atoms[1] ** 2).sum(axis=-1)))
 
     @property
-    def entropy(self) -> Any:
+    def entropy(self) -> Numbers:
         raise Undefined(f"draws have no density. {INSTEAD}")
 
-    def log_density(self, x: ArrayLike) -> Any:
+    def log_density(self, x: ArrayLike) -> Numbers:
         raise Undefined(f"draws have no density. {INSTEAD}")
 
 
 INSTEAD = "Use PlugIn, Neighbours, WassersteinDistance or LossInduced, or fit a Normal."
 
 
-def _beside(x: ArrayLike) -> Array:
+def _beside(x: ArrayLike) -> Floats:
     return np.asarray(x, dtype=float)[..., np.newaxis]
 
 
-def _pair(of: object, values: Any, weights: Any) -> tuple[Array, Array]:
+def _pair(of: object, values: ArrayLike, weights: ArrayLike) -> tuple[Floats, Floats]:
     """Values and weights of one shape, sorted by value; finite, the weights not below 0, their sum above."""
     kind = type(of).__name__
     try:
@@ -188,7 +190,7 @@ def _pair(of: object, values: Any, weights: Any) -> tuple[Array, Array]:
     return np.take_along_axis(given, order, -1), np.take_along_axis(mass, order, -1)
 
 
-def _merged(values: Array, weights: Array) -> Array:
+def _merged(values: Floats, weights: Floats) -> Floats:
     """The weights with the mass of equal values at the last of them."""
     ends = np.ones(values.shape, dtype=bool)
     ends[..., :-1] = values[..., 1:] != values[..., :-1]
@@ -198,17 +200,17 @@ def _merged(values: Array, weights: Array) -> Array:
     before = np.roll(np.maximum.accumulate(so_far, axis=-1), 1, axis=-1)
     before[..., 0] = 0.0
     alone = ends & np.roll(ends, 1, axis=-1)  # the last of a row is always an end, so the first wraps rightly
-    merged: Array = np.where(alone, weights, np.where(ends, so_far - before, 0.0))
+    merged: Floats = np.where(alone, weights, np.where(ends, so_far - before, 0.0))
     return merged
 
 
-def _cumulated(weights: Array) -> Array:
+def _cumulated(weights: Floats) -> Floats:
     """Sums of the first 0, 1, ... of them."""
-    found: Array = np.concatenate([np.zeros_like(weights[..., :1]), np.cumsum(weights, axis=-1)], axis=-1)
-    return found
+    cumulated: Floats = np.concatenate([np.zeros_like(weights[..., :1]), np.cumsum(weights, axis=-1)], axis=-1)
+    return cumulated
 
 
-def _windows(values: Array, width: float) -> tuple[Index, Index]:
+def _windows(values: Floats, width: float) -> tuple[Index, Index]:
     """Every set of neighbouring atoms that lie within `width` of some number: index of the first, and after the last.
 
     As the number moves up, atom v enters at v - width and leaves after v + width; between two such events the set is one.

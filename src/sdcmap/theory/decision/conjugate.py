@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sdcmap.core.value import Positive, Range, Value
-from sdcmap.theory.checks import require
-from sdcmap.theory.decision.criterion import GlobalRisk, GlobalUtility, global_risk, global_utility
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import Numbers, require
+from sdcmap.theory.decision.criterion import GlobalRisk, GlobalUtility, Options, global_risk, global_utility
 from sdcmap.theory.decision.distributions import Normal, Student, unwrap
 
 NODES, MASSES = np.polynomial.hermite_e.hermegauss(40)
@@ -62,13 +63,13 @@ class NoiseScenario(Value):
 
     def agency(self, value: ArrayLike, measurement_variance: ArrayLike) -> Normal:
         """Its belief about x_t: the value in the original, as well as that was measured."""
-        return Normal(value, measurement_variance)
+        return Normal(unwrap(value), unwrap(measurement_variance))
 
     def agency_of_mean(self, prior: Normal, mean: ArrayLike) -> Normal:
         """Its belief about mu from the mean of the original."""
         return normal_posterior(prior, mean, self.variance / self.n)
 
-    def expected_risk(self, agency: Normal, prior: Normal, value: float, **how: Any) -> GlobalRisk:
+    def expected_risk(self, agency: Normal, prior: Normal, value: float, **how: Unpack[Options]) -> GlobalRisk:
         """G.RISK of the method: its mean over the noise, for a target whose original value is `value`.
 
         how : as in `global_risk`. By Gauss-Hermite quadrature, exact for KL and for quadratic loss.
@@ -77,7 +78,7 @@ class NoiseScenario(Value):
             *_over_noise(value, self.noise_variance, lambda y: global_risk(agency, self.intruder(prior, y), **how))
         )
 
-    def expected_utility(self, agency: Normal, prior: Normal, mean: float, **how: Any) -> GlobalUtility:
+    def expected_utility(self, agency: Normal, prior: Normal, mean: float, **how: Unpack[Options]) -> GlobalUtility:
         """G.UTILITY of the method: its mean over the noise, for a file whose original mean is `mean`."""
         spread = self.noise_variance / self.n
         return GlobalUtility(
@@ -85,8 +86,10 @@ class NoiseScenario(Value):
         )
 
 
-def _over_noise(value: float, variance: float, pair_at: Callable[[Any], tuple[Any, Any]]) -> tuple[float, float]:
+def _over_noise(
+    value: float, variance: float, pair_at: Callable[[Floats], tuple[Numbers, Numbers]]
+) -> tuple[float, float]:
     require(value=value)
-    found = np.broadcast_arrays(*pair_at(value + np.sqrt(variance) * NODES))
-    first, second = (float(MASSES @ one / MASSES.sum()) for one in found)
+    pair = np.broadcast_arrays(*pair_at(value + np.sqrt(variance) * NODES))
+    first, second = (float(MASSES @ values / MASSES.sum()) for values in pair)
     return first, second

@@ -7,17 +7,21 @@ the agency's uncertainty. Both coordinates of risk and of utility are at most 0 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sdcmap.errors import PlanError, Undefined
+from sdcmap.kernels.arrays import Floats
 from sdcmap.kernels.decision import global_criterion as kernel
+from sdcmap.theory.checks import Flags, Numbers
 from sdcmap.theory.decision.distributions import Distribution, unwrap
 from sdcmap.theory.decision.divergences import Divergence, LossInduced
 from sdcmap.theory.decision.losses import Loss, Quadratic
 
+Letters = NDArray[np.str_]
+Index = NDArray[np.intp]
 REGIONS = {
     "A": "discredit harm: the intruder believes he knows, and does not",
     "B": "both harms: he knows, and believes it",
@@ -29,30 +33,43 @@ REGIONS = {
 class GlobalRisk(NamedTuple):
     """(IEK, RDH): the intruder's knowledge as the agency estimates it, and the risk of discredit harm.  def. 5"""
 
-    iek: Any
-    rdh: Any
+    iek: Numbers
+    rdh: Numbers
 
 
 class GlobalUtility(NamedTuple):
     """(SEK, DUS): society's knowledge as the agency estimates it, and the utility as society sees it.  def. 8"""
 
-    sek: Any
-    dus: Any
+    sek: Numbers
+    dus: Numbers
 
     @property
-    def distance(self) -> Any:
+    def distance(self) -> Numbers:
         """Euclidean distance from (0, 0), the point of most utility.  par. 26"""
-        return np.hypot(self.sek, self.dus)
+        return unwrap(kernel.distances(np.asarray(self.sek), np.asarray(self.dus)))
 
 
-def own_knowledge(belief: Distribution, loss: Loss | None = None) -> Any:
+class AgencyOptions(TypedDict, total=False):
+    """What `global_risk` and `global_utility` may know of the agency."""
+
+    agency_loss: Loss | None
+    divergence: Divergence | None
+
+
+class Options(AgencyOptions, total=False):
+    """The same, with the loss of the intruder or of society."""
+
+    loss: Loss | None
+
+
+def own_knowledge(belief: Distribution, loss: Loss | None = None) -> Numbers:
     """-U(belief): RDH of the intruder (def. 1), DUS of society (def. 6)."""
     return -(loss or Quadratic()).uncertainty(belief)
 
 
 def estimated_knowledge(
     agency: Distribution, other: Distribution, *, divergence: Divergence | None = None, loss: Loss | None = None
-) -> Any:
+) -> Numbers:
     """-[D(agency, other) + U_A(agency)]: IEK of the intruder (def. 3), SEK of society (def. 7).
 
     divergence : by default the one that the agency's `loss` induces, so that the sum is E_A L(theta, a_other).
@@ -75,7 +92,7 @@ def global_risk(
 
     >>> from sdcmap.theory.decision import KullbackLeibler, Normal
     >>> risk = global_risk(Normal(4.9, 0.001), Normal(-5, 1), divergence=KullbackLeibler())
-    >>> [round(float(one), 6) for one in risk]
+    >>> [round(float(coordinate), 6) for coordinate in risk]
     [-51.960378, -1.0]
     """
     return GlobalRisk(*_both(agency, intruder, loss, agency_loss, divergence, prior))
@@ -92,7 +109,7 @@ def global_utility(
 def _both(
     agency: Distribution, other: Distribution, loss: Loss | None, agency_loss: Loss | None,
     divergence: Divergence | None, prior: Distribution | None,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Numbers, Numbers]:  # fmt: skip
     loss = loss or Quadratic()
     ours = agency_loss or loss
     measured = divergence or LossInduced(ours)
@@ -113,27 +130,27 @@ def notes(
     """What a reader of IEK or SEK must know, a sentence each: mixed units, and what the divergence has to say."""
     loss = agency_loss or Quadratic()
     measured = divergence or LossInduced(loss)
-    found = measured.notes(agency, other)
+    sentences = measured.notes(agency, other)
     if measured.unit == loss.unit:
-        return found
+        return sentences
     return (
         f"it adds a divergence in {measured.unit} to an uncertainty in {loss.unit}: another unit of the variable can "
         "change the choice. LossInduced has one unit.",
-        *found,
+        *sentences,
     )
 
 
-def regions(risk: GlobalRisk, *, agency_limit: float, intruder_limit: float) -> Any:
+def regions(risk: GlobalRisk, *, agency_limit: float, intruder_limit: float) -> str | Letters:
     """The region of each global risk, "A" to "D" (`REGIONS`); on a limit counts as below it.
 
     agency_limit, intruder_limit : t_A for IEK and t_INT for RDH, at most 0.
     """
     iek, rdh = _checked(risk, agency_limit, intruder_limit)
-    found = kernel.regions(iek, rdh, agency_limit, intruder_limit)
-    return str(found) if found.ndim == 0 else found
+    letters = kernel.regions(iek, rdh, agency_limit, intruder_limit)
+    return str(letters) if letters.ndim == 0 else letters
 
 
-def disclosed(before: ArrayLike, after: ArrayLike, limit: float) -> Any:
+def disclosed(before: ArrayLike, after: ArrayLike, limit: float) -> Flags:
     """Whether the release crosses the limit: before <= limit < after.
 
     With RDH and t_INT it is disclosure from the intruder's point of view (def. 2, whose printed "<" is read as "<=", as in
@@ -146,8 +163,8 @@ class Decision(NamedTuple):
     """The index of the data set to release (None: release nothing), and what the criterion saw of each."""
 
     choice: int | None
-    regions: Any
-    distances: Any
+    regions: Letters
+    distances: Floats
     safe: tuple[int, ...]  # nearest to (0, 0) first
     nearest_miss: int | None  # where nothing is safe: the one least above a limit, as a share of the limit
 
@@ -157,13 +174,13 @@ def decide(risk: GlobalRisk, utility: GlobalUtility, *, agency_limit: float, int
 
     risk, utility : an entry a data set.
     """
-    iek, rdh = (np.atleast_1d(one) for one in _checked(risk, agency_limit, intruder_limit))
+    iek, rdh = (np.atleast_1d(coordinate) for coordinate in _checked(risk, agency_limit, intruder_limit))
     if iek.size == 0:
         raise PlanError("there is no data set to decide on.")
     distances = _distances(utility, iek)
     letters = kernel.regions(iek, rdh, agency_limit, intruder_limit)
     order = kernel.ranked(iek, rdh, distances)
-    safe = tuple(int(one) for one in order[letters[order] == "D"])
+    safe = tuple(int(number) for number in order[letters[order] == "D"])
     misses = kernel.excess(iek, rdh, agency_limit, intruder_limit)
     return Decision(safe[0] if safe else None, letters, distances, safe, None if safe else int(np.argmin(misses)))
 
@@ -171,30 +188,30 @@ def decide(risk: GlobalRisk, utility: GlobalUtility, *, agency_limit: float, int
 class LimitSweep(NamedTuple):
     """The choice for every pair of limits: constant between two edges of each."""
 
-    agency_edges: Any
-    intruder_edges: Any
-    choices: Any  # [i, j]: limits in [agency_edges[i], ...[i+1]) x [intruder_edges[j], ...[j+1]); -1: nothing is safe
+    agency_edges: Floats
+    intruder_edges: Floats
+    choices: Index  # [i, j]: limits in [agency_edges[i], ...[i+1]) x [intruder_edges[j], ...[j+1]); -1: nothing is safe
 
     def at(self, agency_limit: float, intruder_limit: float) -> int | None:
         """The choice for these limits; None: release nothing."""
         row = int(np.searchsorted(self.agency_edges, agency_limit, side="right")) - 1
         column = int(np.searchsorted(self.intruder_edges, intruder_limit, side="right")) - 1
-        found = int(self.choices[row, column]) if min(row, column) >= 0 else -1
-        return None if found < 0 else found
+        choice = int(self.choices[row, column]) if min(row, column) >= 0 else -1
+        return None if choice < 0 else choice
 
     @property
     def winners(self) -> tuple[int, ...]:
         """Every data set that some pair of limits chooses."""
-        return tuple(int(one) for one in np.unique(self.choices) if one >= 0)
+        return tuple(int(choice) for choice in np.unique(self.choices) if choice >= 0)
 
 
 def sweep_limits(risk: GlobalRisk, utility: GlobalUtility) -> LimitSweep:
     """How the choice changes as both limits go from minus infinity to 0.  par. 29"""
-    iek, rdh = (np.atleast_1d(one) for one in _checked(risk, 0.0, 0.0))
+    iek, rdh = (np.atleast_1d(coordinate) for coordinate in _checked(risk, 0.0, 0.0))
     return LimitSweep(*kernel.by_limits(iek, rdh, _distances(utility, iek)))
 
 
-def _checked(risk: GlobalRisk, agency_limit: float, intruder_limit: float) -> tuple[Any, Any]:
+def _checked(risk: GlobalRisk, agency_limit: float, intruder_limit: float) -> tuple[Floats, Floats]:
     for name, limit in (("agency_limit", agency_limit), ("intruder_limit", intruder_limit)):
         if not math.isfinite(limit) or limit > 0:
             raise PlanError(
@@ -206,7 +223,7 @@ def _checked(risk: GlobalRisk, agency_limit: float, intruder_limit: float) -> tu
     return iek, rdh
 
 
-def _distances(utility: GlobalUtility, like: Any) -> Any:
+def _distances(utility: GlobalUtility, like: Floats) -> Floats:
     distances = np.broadcast_to(np.atleast_1d(utility.distance), like.shape)
     if np.isnan(distances).any():
         raise Undefined("a data set without a global utility cannot be compared.")

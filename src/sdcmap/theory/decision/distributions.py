@@ -10,19 +10,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
 from sdcmap.errors import PlanError, Undefined
-from sdcmap.theory.checks import Array
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import Numbers
 
 NODES = 0.05 * np.arange(-800, 801)  # of `expected`; sinh(40) is 1e17 scales away
 
 
-def unwrap(values: Any) -> Any:
+def unwrap(values: ArrayLike) -> Numbers:
     """A number for a number, an array for an array."""
     return np.asarray(values, dtype=float)[()]
 
@@ -37,47 +38,47 @@ class Distribution(ABC):
             """() for one belief, (n,) for the beliefs about n records."""
 
         @property
-        def mean(self) -> Any:
+        def mean(self) -> Numbers:
             """E theta."""
 
         @property
-        def variance(self) -> Any:
+        def variance(self) -> Numbers:
             """Var theta."""
 
         @property
-        def entropy(self) -> Any:
+        def entropy(self) -> Numbers:
             """-E log p(theta), nats; of a density it may be negative."""
 
     @abstractmethod
-    def cdf(self, x: ArrayLike) -> Any:
+    def cdf(self, x: ArrayLike) -> Numbers:
         """P(theta <= x)."""
 
     @abstractmethod
-    def quantile(self, p: ArrayLike) -> Any:
+    def quantile(self, p: ArrayLike) -> Numbers:
         """The smallest x with P(theta <= x) >= p."""
 
     @abstractmethod
-    def log_density(self, x: ArrayLike) -> Any:
+    def log_density(self, x: ArrayLike) -> Numbers:
         """log p(x): of a density, or of the mass at x."""
 
     @abstractmethod
-    def mean_distance(self, action: ArrayLike) -> Any:
+    def mean_distance(self, action: ArrayLike) -> Numbers:
         """E |theta - action|."""
 
     @abstractmethod
-    def mass_within(self, action: ArrayLike, width: float) -> Any:
+    def mass_within(self, action: ArrayLike, width: float) -> Numbers:
         """P(|theta - action| <= width)."""
 
     @abstractmethod
-    def capped_square(self, action: ArrayLike, cap: float) -> Any:
+    def capped_square(self, action: ArrayLike, cap: float) -> Numbers:
         """E min((theta - action)^2, cap)."""
 
     @abstractmethod
-    def centre_of_mass(self, width: float) -> Any:
+    def centre_of_mass(self, width: float) -> Numbers:
         """The action with the largest `mass_within` it."""
 
     @abstractmethod
-    def centre_of_capped(self, cap: float) -> Any:
+    def centre_of_capped(self, cap: float) -> Numbers:
         """The action with the least `capped_square`."""
 
     def __eq__(self, other: object) -> bool:
@@ -122,14 +123,14 @@ class LocationScale(Distribution):
     if TYPE_CHECKING:
 
         @property
-        def scale(self) -> Any:
+        def scale(self) -> Numbers:
             """What Z is multiplied by."""
 
     @property
     def shape(self) -> tuple[int, ...]:
         return np.shape(self.mean)
 
-    def expected(self, g: Callable[[Any], Any], dimensions: int = 0) -> Any:
+    def expected(self, g: Callable[[Floats], Numbers], dimensions: int = 0) -> Numbers:
         """E g(theta) by the trapezoid rule in y, theta = mean + scale sinh y, with 1,601 values of theta a record.
 
         g : a smooth function of arrays whose last axes are records; `dimensions` of them, where g has more than p.
@@ -141,16 +142,16 @@ class LocationScale(Distribution):
             terms = np.where(mass > 0, g(x) * mass, 0.0)
         return unwrap(terms.sum(axis=0) * (NODES[1] - NODES[0]))
 
-    def mass_within(self, action: ArrayLike, width: float) -> Any:
+    def mass_within(self, action: ArrayLike, width: float) -> Numbers:
         away = np.abs(unwrap(action) - self.mean)  # of the two tails none is a difference of near numbers
         return unwrap(1 - self.cdf(self.mean - (width - away)) - self.cdf(self.mean - (width + away)))
 
-    def centre_of_mass(self, width: float) -> Any:
+    def centre_of_mass(self, width: float) -> Numbers:
         if width == 0:
             raise Undefined("a density gives every point probability 0: a 0-1 loss on it needs a width above 0.")
         return self.mean
 
-    def centre_of_capped(self, cap: float) -> Any:
+    def centre_of_capped(self, cap: float) -> Numbers:
         return self.mean
 
 
@@ -164,41 +165,41 @@ class Normal(LocationScale):
     Normal(mean=4.9, variance=0.001)
     """
 
-    mean: Any
-    variance: Any
+    mean: Numbers
+    variance: Numbers
 
     def __post_init__(self) -> None:
         parameters(self, ("variance",))
 
     @property
-    def scale(self) -> Any:
+    def scale(self) -> Numbers:
         """The standard deviation."""
         return np.sqrt(self.variance)
 
     @property
-    def entropy(self) -> Any:
+    def entropy(self) -> Numbers:
         return 0.5 * (1 + np.log(2 * np.pi * self.variance))
 
-    def cdf(self, x: ArrayLike) -> Any:
-        return special.ndtr((unwrap(x) - self.mean) / self.scale)
+    def cdf(self, x: ArrayLike) -> Numbers:
+        return unwrap(special.ndtr((unwrap(x) - self.mean) / self.scale))
 
-    def quantile(self, p: ArrayLike) -> Any:
-        return self.mean + self.scale * special.ndtri(unwrap(p))
+    def quantile(self, p: ArrayLike) -> Numbers:
+        return unwrap(self.mean + self.scale * special.ndtri(unwrap(p)))
 
-    def log_density(self, x: ArrayLike) -> Any:
+    def log_density(self, x: ArrayLike) -> Numbers:
         return -0.5 * np.log(2 * np.pi * self.variance) - 0.5 * (unwrap(x) - self.mean) ** 2 / self.variance
 
-    def mean_distance(self, action: ArrayLike) -> Any:
+    def mean_distance(self, action: ArrayLike) -> Numbers:
         z = (unwrap(action) - self.mean) / self.scale
-        return self.scale * (2 * _phi(z) + z * special.erf(z / np.sqrt(2)))
+        return unwrap(self.scale * (2 * _phi(z) + z * special.erf(z / np.sqrt(2))))
 
-    def capped_square(self, action: ArrayLike, cap: float) -> Any:
+    def capped_square(self, action: ArrayLike, cap: float) -> Numbers:
         width, off = np.sqrt(cap), self.mean - unwrap(action)
         low, high = (-width - off) / self.scale, (width - off) / self.scale
         inside = special.ndtr(high) - special.ndtr(low)
         first = self.scale * (_phi(low) - _phi(high))  # E of scale Z between low and high
         second = self.variance * (inside + low * _phi(low) - high * _phi(high))
-        return off**2 * inside + 2 * off * first + second + cap * (special.ndtr(low) + special.ndtr(-high))
+        return unwrap(off**2 * inside + 2 * off * first + second + cap * (special.ndtr(low) + special.ndtr(-high)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -209,15 +210,15 @@ class Student(LocationScale):
     2.0
     """
 
-    mean: Any
-    scale: Any
-    df: Any
+    mean: Numbers
+    scale: Numbers
+    df: Numbers
 
     def __post_init__(self) -> None:
         parameters(self, ("scale", "df"))
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Numbers:
         if np.any(np.asarray(self.df) <= 1):
             raise Undefined("a Student distribution with df of at most 1 has no mean and no variance.")
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -225,30 +226,29 @@ class Student(LocationScale):
         return unwrap(np.square(self.scale) * inflated)
 
     @property
-    def entropy(self) -> Any:
+    def entropy(self) -> Numbers:
         half, v = (self.df + 1) / 2, self.df
-        return half * (special.psi(half) - special.psi(v / 2)) + special.betaln(v / 2, 0.5) + np.log(v) / 2 + np.log(
-            self.scale
-        )  # fmt: skip
+        spread = half * (special.psi(half) - special.psi(v / 2)) + special.betaln(v / 2, 0.5)
+        return unwrap(spread + np.log(v) / 2 + np.log(self.scale))
 
-    def cdf(self, x: ArrayLike) -> Any:
-        return special.stdtr(self.df, (unwrap(x) - self.mean) / self.scale)
+    def cdf(self, x: ArrayLike) -> Numbers:
+        return unwrap(special.stdtr(self.df, (unwrap(x) - self.mean) / self.scale))
 
-    def quantile(self, p: ArrayLike) -> Any:
-        return self.mean + self.scale * special.stdtrit(self.df, unwrap(p))
+    def quantile(self, p: ArrayLike) -> Numbers:
+        return unwrap(self.mean + self.scale * special.stdtrit(self.df, unwrap(p)))
 
-    def log_density(self, x: ArrayLike) -> Any:
+    def log_density(self, x: ArrayLike) -> Numbers:
         z, v = (unwrap(x) - self.mean) / self.scale, self.df
         constant = -special.betaln(v / 2, 0.5) - np.log(v) / 2
-        return constant - np.log(self.scale) - (v + 1) / 2 * np.log1p(z * z / v)
+        return unwrap(constant - np.log(self.scale) - (v + 1) / 2 * np.log1p(z * z / v))
 
-    def mean_distance(self, action: ArrayLike) -> Any:
+    def mean_distance(self, action: ArrayLike) -> Numbers:
         z, v = (unwrap(action) - self.mean) / self.scale, np.asarray(self.df, dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = 2 * (v + z * z) / (v - 1) * self._standard(z) + z * (2 * special.stdtr(v, z) - 1)
-        return unwrap(self.scale * np.where(v > 1, found, np.inf))
+            distance = 2 * (v + z * z) / (v - 1) * self._standard(z) + z * (2 * special.stdtr(v, z) - 1)
+        return unwrap(self.scale * np.where(v > 1, distance, np.inf))
 
-    def capped_square(self, action: ArrayLike, cap: float) -> Any:
+    def capped_square(self, action: ArrayLike, cap: float) -> Numbers:
         width, off = np.sqrt(cap), self.mean - unwrap(action)
         low, high = (-width - off) / self.scale, (width - off) / self.scale
         inside = special.stdtr(self.df, high) - special.stdtr(self.df, low)
@@ -257,10 +257,10 @@ class Student(LocationScale):
         square = off**2 * inside + 2 * off * self.scale * first + np.square(self.scale) * second
         return unwrap(square + cap * (special.stdtr(self.df, low) + special.stdtr(self.df, -high)))
 
-    def _standard(self, z: Any) -> Any:
+    def _standard(self, z: Numbers) -> Numbers:
         return np.exp(Student(0.0, 1.0, self.df).log_density(z))
 
-    def _first_below(self, z: Any) -> Any:
+    def _first_below(self, z: Numbers) -> Numbers:
         """int t f(t) dt from 0 to z: c (1 - (1 + z^2/v)^((1-v)/2)) v/(v-1), or its limit at v = 1."""
         v = np.asarray(self.df, dtype=float)
         at_0, grown = self._standard(0.0), np.log1p(z * z / v)
@@ -268,18 +268,18 @@ class Student(LocationScale):
         with np.errstate(divide="ignore", invalid="ignore"):
             return at_0 * np.where(v == 1, grown / 2, -np.expm1(away) * v / (v - 1))
 
-    def _square_below(self, z: Any) -> Any:
+    def _square_below(self, z: Numbers) -> Numbers:
         """int t^2 f(t) dt from 0 to z: an incomplete beta integral, continued to v of at most 2."""
         v = np.asarray(self.df, dtype=float)
         x = z * z / (v + z * z)
         many = 0.5 * v / np.where(v > 2, v - 2, 1) * special.betainc(1.5, np.where(v > 2, v / 2 - 1, 1), x)
         u = np.where(v > 2, 2.0, v)
         few = u / 2 / special.beta(0.5, u / 2) * x**1.5 / 1.5 * special.hyp2f1(1.5, 2 - u / 2, 2.5, x)
-        return np.sign(z) * np.where(v > 2, many, few)
+        return unwrap(np.sign(z) * np.where(v > 2, many, few))
 
 
-def _phi(z: Any) -> Any:
-    return np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
+def _phi(z: Numbers) -> Numbers:
+    return unwrap(np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi))
 
 
 def density_of(p: Distribution) -> bool:
@@ -287,4 +287,4 @@ def density_of(p: Distribution) -> bool:
     return isinstance(p, LocationScale)
 
 
-__all__ = ["Array", "Distribution", "LocationScale", "Normal", "Student", "density_of", "unwrap"]
+__all__ = ["Distribution", "Floats", "LocationScale", "Normal", "Student", "density_of", "unwrap"]

@@ -10,12 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from sdcmap.core.value import Range, Value
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import Numbers
 from sdcmap.theory.decision.atoms import INSTEAD, Atoms, Discrete, Samples
 from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, density_of, unwrap
 from sdcmap.theory.decision.losses import Absolute, Log, Loss, Quadratic
@@ -31,7 +33,7 @@ class Divergence(Value, ABC):
     unit: ClassVar[str] = "nats"
 
     @abstractmethod
-    def __call__(self, p: Distribution, q: Distribution) -> Any:
+    def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         """D(p, q): a number, or one a record."""
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
@@ -49,7 +51,7 @@ class KullbackLeibler(Divergence):
     51.959378
     """
 
-    def __call__(self, p: Distribution, q: Distribution) -> Any:
+    def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         if isinstance(p, Samples) or isinstance(q, Samples):
             raise Undefined(f"KL needs two densities, and draws have none. {INSTEAD}")
         if density_of(p) != density_of(q):
@@ -73,7 +75,7 @@ POINT_MASS = "KL of a point mass and a density is infinite: use LossInduced, or 
 SUPPORT = "KL is infinite: the agency gives probability to values that the other thinks impossible."
 
 
-def normal_divergence(mean: Any, variance: Any, other_mean: Any, other_variance: Any) -> Any:
+def normal_divergence(mean: Numbers, variance: Numbers, other_mean: Numbers, other_variance: Numbers) -> Numbers:
     """KL(N(m, v) || N(m', v')) = (v/v' - 1 - log v/v')/2 + (m - m')^2/(2 v')."""
     excess = (variance - other_variance) / other_variance
     return unwrap(np.maximum(excess - np.log1p(excess), 0.0) / 2 + (mean - other_mean) ** 2 / (2 * other_variance))
@@ -87,7 +89,7 @@ class PlugIn(Divergence):
     0.5
     """
 
-    def __call__(self, p: Distribution, q: Distribution) -> Any:
+    def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         first, second = p.variance, q.variance
         if not (np.isfinite(first).all() and np.isfinite(second).all() and np.all(first > 0) and np.all(second > 0)):
             raise Undefined(
@@ -96,21 +98,21 @@ class PlugIn(Divergence):
         return normal_divergence(p.mean, first, q.mean, second)
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
-        found = []
-        for who, one in (("the agency's", p), ("the other's", q)):
-            if isinstance(one, Atoms):
-                skew, kurtosis = _shape(one)
+        sentences = []
+        for who, belief in (("the agency's", p), ("the other's", q)):
+            if isinstance(belief, Atoms):
+                skew, kurtosis = _shape(belief)
                 far = int(((np.abs(skew) > MOST_SKEW) | (np.abs(kurtosis) > MOST_KURTOSIS)).sum())
                 if far:
-                    found.append(
+                    sentences.append(
                         f"{far} of {np.size(skew)} of {who} beliefs are not normal, and the plug-in takes them so."
                     )
-            elif not isinstance(one, Normal):
-                found.append(f"{who} belief is a {type(one).__name__}, and the plug-in takes it for normal.")
-        return tuple(found)
+            elif not isinstance(belief, Normal):
+                sentences.append(f"{who} belief is a {type(belief).__name__}, and the plug-in takes it for normal.")
+        return tuple(sentences)
 
 
-def _shape(p: Atoms) -> tuple[Any, Any]:
+def _shape(p: Atoms) -> tuple[Floats, Floats]:
     """Skewness and excess kurtosis."""
     values, weights = p.atoms
     off = values - np.expand_dims(p.mean, -1)
@@ -129,24 +131,25 @@ class Neighbours(Divergence):
 
     k: Annotated[int, Range(1)] = 5
 
-    def __call__(self, p: Distribution, q: Distribution) -> Any:
+    def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         if not (isinstance(p, Samples) and isinstance(q, Samples)):
             raise Undefined(
                 "Neighbours compares Samples with Samples; other distributions have their KL in closed form."
             )
-        if not (_equal(p.weights) and _equal(q.weights)):
+        if not (_equal(p.atoms[1]) and _equal(q.atoms[1])):
             raise Undefined("Neighbours needs draws of equal weight: draw again by the weights, or use PlugIn.")
-        if min(p.draws.shape[-1] - 1, q.draws.shape[-1]) < self.k:
+        ours, theirs = p.atoms[0], q.atoms[0]
+        if min(ours.shape[-1] - 1, theirs.shape[-1]) < self.k:
             raise Undefined(f"Neighbours needs more than {self.k} draws on both sides.")
         shape = np.broadcast_shapes(p.shape, q.shape)
-        first = np.broadcast_to(p.draws, (*shape, p.draws.shape[-1]))
-        second = np.broadcast_to(q.draws, (*shape, q.draws.shape[-1]))
-        found = np.empty(shape)
+        first = np.broadcast_to(ours, (*shape, ours.shape[-1]))
+        second = np.broadcast_to(theirs, (*shape, theirs.shape[-1]))
+        divergence = np.empty(shape)
         for at in np.ndindex(*shape):
-            found[at] = self._one(first[at], second[at])
-        return unwrap(found)
+            divergence[at] = self._of_draws(first[at], second[at])
+        return unwrap(divergence)
 
-    def _one(self, x: Any, y: Any) -> float:
+    def _of_draws(self, x: Floats, y: Floats) -> float:
         from scipy.spatial import cKDTree
 
         points = x[:, np.newaxis]
@@ -159,15 +162,15 @@ class Neighbours(Divergence):
         return float(np.mean(np.log(other / own)) + np.log(len(y) / (len(x) - 1)))
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
-        found = np.atleast_1d(self(p, q))
-        far = int((found > TRUSTED_TO).sum())
+        estimates = np.atleast_1d(self(p, q))
+        far = int((estimates > TRUSTED_TO).sum())
         if not far:
             return ()
-        which = f"{far} of {found.size} estimates are" if found.size > 1 else "the estimate is"
+        which = f"{far} of {estimates.size} estimates are" if estimates.size > 1 else "the estimate is"
         return (f"{which} above {TRUSTED_TO:g} nats, where nearest neighbours saturate: a lower bound. Use PlugIn.",)
 
 
-def _equal(weights: Any) -> bool:
+def _equal(weights: Floats) -> bool:
     return bool(np.allclose(weights, 1 / weights.shape[-1], rtol=1e-9))
 
 
@@ -184,7 +187,7 @@ class WassersteinDistance(Divergence):
     unit: ClassVar[str] = "unit"
     order: Literal[1, 2] = 2
 
-    def __call__(self, p: Distribution, q: Distribution) -> Any:
+    def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         if isinstance(p, Normal) and isinstance(q, Normal):
             shift, stretch = p.mean - q.mean, np.abs(p.scale - q.scale)
             if self.order == 2:
@@ -194,14 +197,14 @@ class WassersteinDistance(Divergence):
         if not (isinstance(p, Atoms) and isinstance(q, Atoms)):
             raise Undefined("WassersteinDistance compares Normal with Normal or atoms with atoms: draw Samples.")
         shape = np.broadcast_shapes(p.shape, q.shape)
-        rows = [np.broadcast_to(one, (*shape, one.shape[-1])) for one in (*p.atoms, *q.atoms)]
-        found = np.empty(shape)
+        rows = [np.broadcast_to(atoms, (*shape, atoms.shape[-1])) for atoms in (*p.atoms, *q.atoms)]
+        distances = np.empty(shape)
         for at in np.ndindex(*shape):
-            found[at] = _transport(rows[0][at], rows[1][at], rows[2][at], rows[3][at], self.order)
-        return unwrap(found)
+            distances[at] = _transport(rows[0][at], rows[1][at], rows[2][at], rows[3][at], self.order)
+        return unwrap(distances)
 
 
-def _transport(values: Any, weights: Any, others: Any, mass: Any, order: int) -> float:
+def _transport(values: Floats, weights: Floats, others: Floats, mass: Floats, order: int) -> float:
     """Atoms in ascending order, coupled quantile by quantile."""
     first, second = np.cumsum(weights), np.cumsum(mass)
     steps = np.sort(np.concatenate([first, second]))
@@ -228,7 +231,7 @@ class LossInduced(Divergence):
     def unit(self) -> str:  # type: ignore[override]
         return self.loss.unit
 
-    def __call__(self, p: Distribution, q: Distribution) -> Any:
+    def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         if isinstance(self.loss, Log):
             return KullbackLeibler()(p, q)
         least = self.loss.uncertainty(p)

@@ -6,12 +6,14 @@ disclosure, of society as measures of utility (Trottini 2001, par. 8-9).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sdcmap.errors import PlanError, Undefined
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import Flags, Numbers
 from sdcmap.theory.decision.distributions import Distribution, unwrap
 from sdcmap.theory.decision.losses import Loss, Quadratic
 
@@ -19,10 +21,10 @@ from sdcmap.theory.decision.losses import Loss, Quadratic
 class Knowledge(NamedTuple):
     """Uncertainty before and after, the gain, and the gain as a share of what was there before."""
 
-    prior: Any
-    posterior: Any
-    gain: Any
-    relative: Any  # NaN where an uncertainty is below 0 or the prior one is 0: there is no share of it
+    prior: Numbers
+    posterior: Numbers
+    gain: Numbers
+    relative: Numbers  # NaN where an uncertainty is below 0 or the prior one is 0: there is no share of it
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -45,11 +47,10 @@ def knowledge(prior: Distribution, posterior: Distribution, loss: Loss | None = 
     before, after = np.broadcast_arrays(loss.uncertainty(prior), loss.uncertainty(posterior))
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where((before > 0) & (after >= 0), (before - after) / before, np.nan)
-    before, after, relative = (_number(one) for one in (before, after, relative))
-    return Knowledge(before, after, before - after, relative)
+    return Knowledge(*map(_number, (before, after, before - after, relative)))
 
 
-def acts(belief: Distribution, limit: float, loss: Loss | None = None) -> Any:
+def acts(belief: Distribution, limit: float, loss: Loss | None = None) -> Flags:
     """Whether the intruder acts: his uncertainty is below `limit`, k_INT of assumption 4.
 
     It is RDH > -k_INT, so k_INT is minus the limit of the risk of discredit harm.
@@ -59,7 +60,7 @@ def acts(belief: Distribution, limit: float, loss: Loss | None = None) -> Any:
     return (loss or Quadratic()).uncertainty(belief) < limit
 
 
-def weighed(risk: ArrayLike, harm: ArrayLike) -> Any:
+def weighed(risk: ArrayLike, harm: ArrayLike) -> Numbers:
     """Global risk with what a disclosure costs: risk/harm, for RDH or IEK (at most 0) and a harm weight of each record.
 
     A record of harm 2 must leave the intruder twice the uncertainty of a record of harm 1 to be as safe; one of harm 0
@@ -93,5 +94,5 @@ def share_of_harm(over: ArrayLike, harm: ArrayLike = 1.0) -> float:
     return float(weights[flags].sum() / weights.sum())
 
 
-def _number(values: Any) -> Any:
+def _number(values: Floats) -> Numbers:
     return float(values) if np.ndim(values) == 0 else np.array(values)

@@ -10,15 +10,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sdcmap.core.value import Positive, Range, Value
 from sdcmap.errors import Undefined
-from sdcmap.theory.decision.atoms import Discrete, Samples
+from sdcmap.kernels.arrays import Floats
+from sdcmap.theory.checks import Numbers
+from sdcmap.theory.decision.atoms import Atoms, Discrete, Samples
 from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, unwrap
+
+Action: TypeAlias = ArrayLike | Distribution  # numbers to act as if theta were; of a log loss, a belief
 
 
 @dataclass(frozen=True)
@@ -28,16 +32,22 @@ class Loss(Value, ABC):
     unit: ClassVar[str]
 
     @abstractmethod
-    def best(self, p: Distribution) -> Any:
+    def best(self, p: Distribution) -> Action:
         """The action with the least expected loss."""
 
     @abstractmethod
-    def expected(self, p: Distribution, action: Any) -> Any:
+    def expected(self, p: Distribution, action: Action) -> Numbers:
         """E_p L(theta, action)."""
 
-    def uncertainty(self, p: Distribution) -> Any:
+    def uncertainty(self, p: Distribution) -> Numbers:
         """U(p) = min_a E_p L(theta, a)."""
         return self.expected(p, self.best(p))
+
+
+def _numbers(action: Action) -> ArrayLike:
+    if isinstance(action, Distribution):
+        raise Undefined("an action under this loss is a number, or one a record; a log loss takes a distribution.")
+    return action
 
 
 @dataclass(frozen=True)
@@ -50,11 +60,11 @@ class Quadratic(Loss):
 
     unit: ClassVar[str] = "unit²"
 
-    def best(self, p: Distribution) -> Any:
+    def best(self, p: Distribution) -> Numbers:
         return p.mean
 
-    def expected(self, p: Distribution, action: ArrayLike) -> Any:
-        return p.variance + (p.mean - unwrap(action)) ** 2
+    def expected(self, p: Distribution, action: Action) -> Numbers:
+        return p.variance + (p.mean - unwrap(_numbers(action))) ** 2
 
 
 @dataclass(frozen=True)
@@ -67,11 +77,11 @@ class Absolute(Loss):
 
     unit: ClassVar[str] = "unit"
 
-    def best(self, p: Distribution) -> Any:
+    def best(self, p: Distribution) -> Numbers:
         return p.quantile(0.5)
 
-    def expected(self, p: Distribution, action: ArrayLike) -> Any:
-        return p.mean_distance(action)
+    def expected(self, p: Distribution, action: Action) -> Numbers:
+        return p.mean_distance(_numbers(action))
 
 
 @dataclass(frozen=True)
@@ -90,11 +100,11 @@ class ZeroOne(Loss):
     unit: ClassVar[str] = "probability"
     width: Annotated[float, Range(0)] = 0.0
 
-    def best(self, p: Distribution) -> Any:
+    def best(self, p: Distribution) -> Numbers:
         return p.centre_of_mass(self.width)
 
-    def expected(self, p: Distribution, action: ArrayLike) -> Any:
-        return np.maximum(1 - p.mass_within(action, self.width), 0.0)  # below 0 is rounding
+    def expected(self, p: Distribution, action: Action) -> Numbers:
+        return np.maximum(1 - p.mass_within(_numbers(action), self.width), 0.0)  # below 0 is rounding
 
 
 @dataclass(frozen=True)
@@ -108,11 +118,11 @@ class Bounded(Loss):
     unit: ClassVar[str] = "unit²"
     cap: Positive = 1.0
 
-    def best(self, p: Distribution) -> Any:
+    def best(self, p: Distribution) -> Numbers:
         return p.centre_of_capped(self.cap)
 
-    def expected(self, p: Distribution, action: ArrayLike) -> Any:
-        return p.capped_square(action, self.cap)
+    def expected(self, p: Distribution, action: Action) -> Numbers:
+        return p.capped_square(_numbers(action), self.cap)
 
 
 @dataclass(frozen=True)
@@ -128,11 +138,13 @@ class Log(Loss):
     def best(self, p: Distribution) -> Distribution:
         return p
 
-    def uncertainty(self, p: Distribution) -> Any:
+    def uncertainty(self, p: Distribution) -> Numbers:
         return p.entropy
 
-    def expected(self, p: Distribution, action: Any) -> Any:
+    def expected(self, p: Distribution, action: Action) -> Numbers:
         """-E_p log a(theta), infinite where p has mass that `action` has not."""
+        if not isinstance(action, Distribution):
+            raise Undefined("the action of a log loss is a distribution; numbers have no density.")
         if isinstance(action, Samples):
             raise Undefined("draws have no density, so a log loss cannot score them: fit a Normal.")
         if isinstance(action, Normal):
@@ -142,31 +154,32 @@ class Log(Loss):
             return _cross_entropy(p, action)
         if isinstance(p, LocationScale):
             return -p.expected(action.log_density, len(action.shape))
-        values, weights = (np.moveaxis(one, -1, 0) for one in p.atoms)  # type: ignore[attr-defined]
+        if not isinstance(p, Atoms):
+            raise Undefined(f"a log loss has no expectation under a {type(p).__name__}.")
         more = [1] * max(len(action.shape) - len(p.shape), 0)  # records of the action that p has not
-        values, weights = (one.reshape(len(one), *more, *p.shape) for one in (values, weights))
+        values, weights = (np.moveaxis(part, -1, 0).reshape(-1, *more, *p.shape) for part in p.atoms)
         return unwrap(-(weights * action.log_density(values)).sum(axis=0))
 
 
-def _cross_entropy(p: Distribution, q: Discrete) -> Any:
+def _cross_entropy(p: Distribution, q: Discrete) -> Numbers:
     """-sum p log q over the values of p; a density has no mass on the values of q."""
     if not isinstance(p, Discrete):
         return unwrap(np.full(np.broadcast_shapes(p.shape, q.shape), np.inf))
-    if p.values.shape == q.values.shape and np.array_equal(p.values, q.values):
-        return unwrap(_products(p.weights, q.weights))
+    if p.atoms[0].shape == q.atoms[0].shape and np.array_equal(p.atoms[0], q.atoms[0]):
+        return unwrap(_products(p.atoms[1], q.atoms[1]))
     shape = np.broadcast_shapes(p.shape, q.shape)
-    rows = [np.broadcast_to(one, (*shape, one.shape[-1])) for one in (p.values, p.weights, q.values, q.weights)]
-    found = np.empty(shape)
+    rows = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in (*p.atoms, *q.atoms)]
+    entropy = np.empty(shape)
     for at in np.ndindex(*shape):
         values, weights, support, mass = (row[at] for row in rows)
         place = np.minimum(np.searchsorted(support, values, side="right") - 1, len(support) - 1)
-        found[at] = _products(weights, np.where(support[place] == values, mass[place], 0.0))
-    return unwrap(found)
+        entropy[at] = _products(weights, np.where(support[place] == values, mass[place], 0.0))
+    return unwrap(entropy)
 
 
-def _products(weights: Any, mass: Any) -> Any:
+def _products(weights: Floats, mass: Floats) -> Numbers:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(weights > 0, -weights * np.log(mass), 0.0).sum(axis=-1)
+        return unwrap(np.where(weights > 0, -weights * np.log(mass), 0.0).sum(axis=-1))
 
 
 LOSSES: Mapping[str, type[Loss]] = MappingProxyType(

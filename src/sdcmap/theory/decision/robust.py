@@ -7,12 +7,12 @@ smallest SEK and DUS: `decide` on these takes the worst case for the real one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
 from sdcmap.errors import PlanError
-from sdcmap.theory.decision.criterion import GlobalRisk, GlobalUtility, global_risk, global_utility
+from sdcmap.theory.decision.criterion import AgencyOptions, GlobalRisk, GlobalUtility, global_risk, global_utility
 from sdcmap.theory.decision.distributions import Distribution, Normal
 from sdcmap.theory.decision.losses import Loss, Quadratic
 
@@ -31,23 +31,33 @@ def normal_class(mean: tuple[float, float], variance: tuple[float, float], point
 
 
 def robust_risk(
-    agency: Distribution, intruders: Iterable[Distribution], *, losses: Sequence[Loss] = (), **how: Any
+    agency: Distribution,
+    intruders: Iterable[Distribution],
+    *,
+    losses: Sequence[Loss] = (),
+    **how: Unpack[AgencyOptions],
 ) -> GlobalRisk:
     """The largest IEK and the largest RDH of one data set over what the intruder may believe and lose.
 
     intruders : his possible posteriors, a distribution a model; one that holds many beliefs counts with all of them.
     losses : his possible losses, of one unit; quadratic by default. how : `agency_loss`, `divergence`, as in `global_risk`.
     """
-    found = [global_risk(agency, one, loss=loss, **how) for one in intruders for loss in _one_unit(losses)]
-    return GlobalRisk(*(max(float(np.max(pair[i])) for pair in found) for i in (0, 1)))
+    risks = [global_risk(agency, intruder, loss=loss, **how) for intruder in intruders for loss in _one_unit(losses)]
+    return GlobalRisk(*(max(float(np.max(pair[i])) for pair in risks) for i in (0, 1)))
 
 
 def robust_utility(
-    agency: Distribution, societies: Iterable[Distribution], *, losses: Sequence[Loss] = (), **how: Any
+    agency: Distribution,
+    societies: Iterable[Distribution],
+    *,
+    losses: Sequence[Loss] = (),
+    **how: Unpack[AgencyOptions],
 ) -> GlobalUtility:
     """The smallest SEK and the smallest DUS of one data set over what society may believe and lose."""
-    found = [global_utility(agency, one, loss=loss, **how) for one in societies for loss in _one_unit(losses)]
-    return GlobalUtility(*(min(float(np.min(pair[i])) for pair in found) for i in (0, 1)))
+    utilities = [
+        global_utility(agency, society, loss=loss, **how) for society in societies for loss in _one_unit(losses)
+    ]
+    return GlobalUtility(*(min(float(np.min(pair[i])) for pair in utilities) for i in (0, 1)))
 
 
 def _one_unit(losses: Sequence[Loss]) -> Sequence[Loss]:

@@ -17,9 +17,9 @@ async function ask(method, address, body, headers = {}) {
   } catch {
     throw new Problem(0, { error: "the server does not answer: is `sdcmap serve` still running?" });
   }
-  const found = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Problem(answer.status, found);
-  return found;
+  const content = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Problem(answer.status, content);
+  return content;
 }
 
 const json = { "content-type": "application/json" };

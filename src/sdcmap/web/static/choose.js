@@ -4,16 +4,16 @@ import { fieldsOf } from "./forms.js";
 const state = { forms: [], rule: null, override: {} };
 
 function drawRule() {
-  const form = state.forms.find((one) => one.type === state.rule.type);
+  const form = state.forms.find((rule) => rule.type === state.rule.type);
   byId("rule-entries").replaceChildren(...fieldsOf(form, state.rule, { grids: false }));
 }
 
 async function choose() {
   try {
-    const found = await post(`${base}/choices`, { rule: state.rule });
-    const runners = found.runners_up.map((words) => el("li", {}, words));
+    const choice = await post(`${base}/choices`, { rule: state.rule });
+    const runners = choice.runners_up.map((words) => el("li", {}, words));
     byId("choice").replaceChildren(
-      el("div", { class: "verdict" }, el("strong", {}, found.candidate ? found.method : "Release nothing"), el("p", {}, found.reason)),
+      el("div", { class: "verdict" }, el("strong", {}, choice.candidate ? choice.method : "Release nothing"), el("p", {}, choice.reason)),
       ...(runners.length ? [el("h3", {}, "Runners-up"), el("ul", {}, ...runners)] : []));
   } catch (error) {
     const alarm = el("div", { class: "alarm", role: "alert" });
@@ -31,7 +31,7 @@ function order() {
   };
 }
 
-function drawChecks(found) {
+function drawChecks(result) {
   const line = (check) => {
     const entry = el("li", {}, el("span", { class: check.passed ? "tick" : "cross" }, el("strong", {}, check.name), `: ${check.sentence}`));
     if (!check.passed && !check.hard) {
@@ -43,15 +43,15 @@ function drawChecks(found) {
     return entry;
   };
   byId("checks").replaceChildren(
-    el("p", {}, el("strong", { class: found.passed ? "good" : "bad" }, found.passed ? "Every check passed." : "This may not be released as it is."), ` ${found.method}, draw ${found.replicate}`),
-    el("ul", { class: "links" }, ...found.checks.map(line)));
+    el("p", {}, el("strong", { class: result.passed ? "good" : "bad" }, result.passed ? "Every check passed." : "This may not be released as it is."), ` ${result.method}, draw ${result.replicate}`),
+    el("ul", { class: "links" }, ...result.checks.map(line)));
 }
 
 async function releases() {
-  const found = await get(`${base}/releases`).catch(() => ({ releases: [] }));
-  byId("releases").replaceChildren(...found.releases.map((one) => el("li", {},
-    el("a", { href: `${base}/releases/${encodeURIComponent(one.release)}.zip`, download: true }, `Download ${one.release}.zip`),
-    el("span", { class: "quiet" }, one.files.join(", ")))));
+  const written = await get(`${base}/releases`).catch(() => ({ releases: [] }));
+  byId("releases").replaceChildren(...written.releases.map((bundle) => el("li", {},
+    el("a", { href: `${base}/releases/${encodeURIComponent(bundle.release)}.zip`, download: true }, `Download ${bundle.release}.zip`),
+    el("span", { class: "quiet" }, bundle.files.join(", ")))));
 }
 
 byId("rule").addEventListener("change", () => { state.rule = { type: byId("rule").value }; drawRule(); });

@@ -11,8 +11,8 @@ function choice(name, label, options, value, onchange) {
   return box;
 }
 
-function columns(found) {
-  const rows = found.variables.map((v) => {
+function columns(look) {
+  const rows = look.variables.map((v) => {
     const role = choice(v.name, "Role", ROLES, v.role, (event) => {
       stated.roles[v.name] = event.target.value;
       refresh();
@@ -36,29 +36,29 @@ function share(count, most) {
   return bar;
 }
 
-function facts(found) {
+function facts(look) {
   const fact = (value, words) => el("div", { class: "fact" }, el("b", {}, value), el("span", {}, words));
-  const gone = found.variables.reduce((sum, v) => sum + v.missing, 0);
+  const gone = look.variables.reduce((sum, v) => sum + v.missing, 0);
   byId("facts").replaceChildren(
-    fact(whole(found.rows), "records"), fact(whole(found.variables.length), "columns"),
-    fact(whole(found.cells), "key combinations"), fact(whole(found.sizes["<2"] ?? 0), "records alone on the keys"),
-    fact(whole(found.sizes["<3"] ?? 0), "records in cells under 3"), fact(whole(gone), "missing values"),
+    fact(whole(look.rows), "records"), fact(whole(look.variables.length), "columns"),
+    fact(whole(look.cells), "key combinations"), fact(whole(look.sizes["<2"] ?? 0), "records alone on the keys"),
+    fact(whole(look.sizes["<3"] ?? 0), "records in cells under 3"), fact(whole(gone), "missing values"),
   );
   byId("facts").setAttribute("aria-busy", "false");
-  const most = Math.max(...found.class_sizes.map(([, count]) => count), 1);
-  fill(byId("sizes"), ["class size", ["records", "n"], ""], found.class_sizes.map(([words, count]) => [words, whole(count), share(count, most)]), "State keys to see this.");
-  const top = Math.max(...found.telling.map((one) => one.alone), 1);
-  fill(byId("telling"), ["keys", ["alone", "n"], ""], found.telling.map((one) => [one.keys.join(", "), whole(one.alone), share(one.alone, top)]), "No set of up to three keys leaves a record alone.");
-  fill(byId("preview"), found.preview.columns, found.preview.rows);
+  const most = Math.max(...look.class_sizes.map(([, count]) => count), 1);
+  fill(byId("sizes"), ["class size", ["records", "n"], ""], look.class_sizes.map(([words, count]) => [words, whole(count), share(count, most)]), "State keys to see this.");
+  const top = Math.max(...look.telling.map((set) => set.alone), 1);
+  fill(byId("telling"), ["keys", ["alone", "n"], ""], look.telling.map((set) => [set.keys.join(", "), whole(set.alone), share(set.alone, top)]), "No set of up to three keys leaves a record alone.");
+  fill(byId("preview"), look.preview.columns, look.preview.rows);
 }
 
 async function look() {
   try {
-    const found = await post("/api/looks", stated);
-    Object.assign(seen, found);
+    const look = await post("/api/looks", stated);
+    Object.assign(seen, look);
     byId("problems").replaceChildren();
-    columns(found);
-    facts(found);
+    columns(look);
+    facts(look);
   } catch (error) {
     byId("facts").setAttribute("aria-busy", "false");
     complain(error);

@@ -7,7 +7,7 @@ const state = { rule: null, rows: [], best: null };
 const risk = new Plane(byId("risk-plane"), "iek", "rdh");
 const utility = new Plane(byId("utility-plane"), "sek", "dus");
 risk.after = utility.after = overlay;
-window.workbench = { state, nearest, risk };  // what the tests look at
+window.workbench = { state, nearest, region, risk };  // what the tests look at
 
 const axis = (name) => (name === "agency_limit" ? risk.x : risk.y);
 const link = (id, words) => el("a", { href: `/studies/${encodeURIComponent(study)}/candidate?id=${encodeURIComponent(id)}` }, words);
@@ -38,7 +38,7 @@ function set(change) {
 
 function table() {
   const safe = state.rows.filter((row) => region(row, state.rule) === "D");
-  const rows = [...safe].sort((a, b) => a.distance - b.distance).slice(0, 100);
+  const rows = safe.slice(0, 100);
   byId("left").replaceChildren(el("p", {}, el("strong", {}, safe.length ? `${safe.length.toLocaleString("en")} of ${state.rows.length.toLocaleString("en")} are safe` : "Nothing is safe: release nothing.")));
   fill(byId("table"), [["method", "words"], ["IEK", "n"], ["RDH", "n"], ["SEK", "n"], ["DUS", "n"], ["from (0, 0)", "n"]],
     rows.map((row) => [row.id ? link(row.id, `${row.method}, draw ${row.replicate}`) : row.method, ...[row.iek, row.rdh, row.sek, row.dus, row.distance].map(short)]), "Nothing.");

@@ -5,7 +5,7 @@ const numeric = (entry) => entry.kind === "number" || entry.kind === "whole numb
 let count = 0;
 
 function words(value) {
-  if (Array.isArray(value)) return value.map(words).join(value.some((one) => one?.type) ? "; " : ", ");
+  if (Array.isArray(value)) return value.map(words).join(value.some((part) => part?.type) ? "; " : ", ");
   if (value?.type) return partOf(value);
   return value === null || value === undefined ? "" : String(value);
 }
@@ -72,7 +72,7 @@ function control(entry, table, columns, changed, grids) {
     return el("div", {}, box, label, hint(entry, `${id}-hint`));
   }
   if (entry.kind === "choice" && !entry.open && !entry.several) {
-    const box = el("select", described, ...entry.choices.map((one) => el("option", { value: one, selected: one === (table[entry.name] ?? entry.default) }, one)));
+    const box = el("select", described, ...entry.choices.map((choice) => el("option", { value: choice, selected: choice === (table[entry.name] ?? entry.default) }, choice)));
     box.addEventListener("change", () => { table[entry.name] = box.value; changed(); });
     return el("div", {}, label, box, hint(entry, `${id}-hint`));
   }
@@ -83,7 +83,7 @@ function control(entry, table, columns, changed, grids) {
     sizes = el("input", { id: `${id}-sizes`, type: "text", value: sizesOf(entry, table), inputmode: "numeric", autocomplete: "off" });
     parts.push(el("label", { for: `${id}-sizes` }, "in all sets of so many"), sizes, el("p", { class: "hint" }, `such as 1, 2; empty: all at once. Columns: ${columns.join(", ")}`));
   }
-  for (const one of [box, sizes]) one?.addEventListener("input", () => { write(entry, table, box.value, sizes?.value || ""); changed(); });
+  for (const input of [box, sizes]) input?.addEventListener("input", () => { write(entry, table, box.value, sizes?.value || ""); changed(); });
   return el("div", {}, ...parts);
 }
 

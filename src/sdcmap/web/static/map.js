@@ -88,30 +88,30 @@ function sketch(best) {
 
 const confirm = later(200, async () => {
   const asked = { rule: ruleNow(), ...axes() };
-  let found;
+  let choice;
   try {
-    found = await post(`${base}/choices`, asked);
+    choice = await post(`${base}/choices`, asked);
   } catch (error) {
     return complain(error, byId("choice"));
   }
   if (JSON.stringify({ rule: ruleNow(), ...axes() }) !== JSON.stringify(asked)) return;
-  state.confirmed = found.candidate;
-  state.choice = found;
-  const runners = found.runners_up.map((words) => el("li", {}, words));
+  state.confirmed = choice.candidate;
+  state.choice = choice;
+  const runners = choice.runners_up.map((words) => el("li", {}, words));
   byId("choice").replaceChildren(
-    el("div", { class: "verdict" }, el("p", {}, found.reason), found.candidate ? el("p", {}, link(found.candidate, "Open this candidate")) : null),
+    el("div", { class: "verdict" }, el("p", {}, choice.reason), choice.candidate ? el("p", {}, link(choice.candidate, "Open this candidate")) : null),
     ...(runners.length ? [el("h3", {}, "Runners-up"), el("ul", {}, ...runners)] : []),
   );
-  document.body.dataset.confirmed = found.candidate || "nothing";
+  document.body.dataset.confirmed = choice.candidate || "nothing";
 });
 
 function pick(row) {
-  state.picked = row.id ? row : plot.rows.find((one) => one.method === row.method);
-  const one = state.picked;
+  state.picked = row.id ? row : plot.rows.find((point) => point.method === row.method);
+  const point = state.picked;
   byId("point").replaceChildren(
-    el("p", {}, el("strong", {}, one.method)),
-    el("p", {}, `draw ${one.replicate} · risk ${short(one.risk)} · utility ${short(one.utility)}${one.frontier ? " · on the frontier" : ""}`),
-    el("p", {}, link(one.id, "Open"), " · ", el("a", { href: `/studies/${encodeURIComponent(study)}/candidate?id=${encodeURIComponent(one.id)}&other=${encodeURIComponent(state.best?.id || "")}` }, "Beside the choice")),
+    el("p", {}, el("strong", {}, point.method)),
+    el("p", {}, `draw ${point.replicate} · risk ${short(point.risk)} · utility ${short(point.utility)}${point.frontier ? " · on the frontier" : ""}`),
+    el("p", {}, link(point.id, "Open"), " · ", el("a", { href: `/studies/${encodeURIComponent(study)}/candidate?id=${encodeURIComponent(point.id)}&other=${encodeURIComponent(state.best?.id || "")}` }, "Beside the choice")),
   );
   overlay();
 }

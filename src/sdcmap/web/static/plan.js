@@ -7,9 +7,9 @@ const formOf = (group, type) => state.forms[group].find((form) => form.type === 
 // ---- from the table to the page -----------------------------------------------------------------------------------
 function draw() {
   for (const group of ["methods", "measures"]) {
-    const open = [...byId(group).querySelectorAll("details")].map((one) => one.open);
+    const open = [...byId(group).querySelectorAll("details")].map((details) => details.open);
     byId(group).replaceChildren(...(state.table[group] || []).map((entry, place) => item(group, entry, place)));
-    byId(group).querySelectorAll("details").forEach((one, i) => (one.open = open[i] || false));
+    byId(group).querySelectorAll("details").forEach((details, i) => (details.open = open[i] || false));
   }
   byId("replicates").value = state.table.replicates ?? 1;
   const rule = state.table.rule;
@@ -32,18 +32,18 @@ function item(group, entry, place) {
 function follow(place) {
   const { table, texts } = state;
   const { type } = table.measures[place];
-  if (table.measures.filter((one) => one.type === type).length > 1) return;
+  if (table.measures.filter((measure) => measure.type === type).length > 1) return;
   table.risk = table.risk?.map((name) => (name === texts[place] ? type : name));
   if (table.utility === texts[place]) table.utility = type;
   for (const absent of ["risk", "utility"]) if (table[absent] === undefined) delete table[absent];
 }
 
-function axes(found) {
-  const names = found.measures;
-  const axis = (form, type) => form.measures.find((one) => type.startsWith(one.type))?.axis;
+function axes(checked) {
+  const names = checked.measures;
+  const axis = (form, type) => form.measures.find((measure) => type.startsWith(measure.type))?.axis;
   for (const id of ["risk", "utility"]) {
     const fit = names.filter((name) => axis(state.forms, name.split("(")[0]) === id);
-    const chosen = id === "risk" ? found.axes?.risk[0] : found.axes?.utility;
+    const chosen = id === "risk" ? checked.axes?.risk[0] : checked.axes?.utility;
     byId(id).replaceChildren(...fit.map((name) => el("option", { value: name, selected: name === chosen }, name)));
   }
 }
@@ -54,14 +54,14 @@ function problems(list) {
   for (const box of document.querySelectorAll("[aria-invalid]")) box.removeAttribute("aria-invalid");
   for (const place of document.querySelectorAll(".said-here")) place.replaceChildren();
   if (!list.length) return;
-  byId("problems").append(el("strong", {}, list.length === 1 ? "One problem" : `${list.length} problems`), el("ul", {}, ...list.map((one) => el("li", {}, one))));
+  byId("problems").append(el("strong", {}, list.length === 1 ? "One problem" : `${list.length} problems`), el("ul", {}, ...list.map((problem) => el("li", {}, problem))));
   for (const problem of list) {
     const place = problem.match(/^(methods|measures)\[\d+\]/)?.[0];
     const [, type, field] = problem.replace(/^\w+\[\d+\]: /, "").match(/^(\w+)(?:\.(\w+))?/) || [];
-    const items = [...document.querySelectorAll(place ? `[data-place="${place}"]` : ".item")].filter((one) => place || one.dataset.type === type);
-    for (const one of items) {
-      one.querySelector(".said-here").append(el("p", {}, problem));
-      const box = one.querySelector(`[data-field="${field || "on"}"]`);
+    const items = [...document.querySelectorAll(place ? `[data-place="${place}"]` : ".item")].filter((item) => place || item.dataset.type === type);
+    for (const item of items) {
+      item.querySelector(".said-here").append(el("p", {}, problem));
+      const box = item.querySelector(`[data-field="${field || "on"}"]`);
       box?.setAttribute("aria-invalid", "true");
       const more = box?.closest("details");
       if (more) more.open = true;
@@ -72,35 +72,35 @@ function problems(list) {
 // ---- both sides in step -------------------------------------------------------------------------------------------
 async function check(draft, { redraw }) {
   const turn = (state.turn += 1);
-  let found;
+  let checked;
   try {
-    found = await post("/api/plans", { ...draft, study });
+    checked = await post("/api/plans", { ...draft, study });
   } catch (error) {
     return complain(error);
   }
   if (turn !== state.turn) return;
-  if (redraw && found.table) {
-    state.table = found.table;
+  if (redraw && checked.table) {
+    state.table = checked.table;
     draw();
   }
-  if (!redraw) byId("toml").value = found.toml;
+  if (!redraw) byId("toml").value = checked.toml;
   state.text = byId("toml").value;
-  state.problems = found.problems;
-  byId("count").textContent = found.candidates === null ? "–" : whole(found.candidates);
-  byId("save").disabled = found.problems.length > 0;
-  if (found.measures.length) {
-    state.texts = found.measures;
-    axes(found);
+  state.problems = checked.problems;
+  byId("count").textContent = checked.candidates === null ? "–" : whole(checked.candidates);
+  byId("save").disabled = checked.problems.length > 0;
+  if (checked.measures.length) {
+    state.texts = checked.measures;
+    axes(checked);
   }
-  problems(found.problems);
+  problems(checked.problems);
   byId("cost").textContent = "";
   document.body.dataset.checked = String(turn);
-  if (!found.problems.length) guess(turn);
+  if (!checked.problems.length) guess(turn);
 }
 
 const guess = later(700, async (turn) => {
-  const found = await post("/api/plans", { toml: byId("toml").value, cost: true, study }).catch(() => null);
-  if (turn === state.turn && found?.seconds) byId("cost").textContent = `· about ${duration(found.seconds)} of one core`;
+  const guessed = await post("/api/plans", { toml: byId("toml").value, cost: true, study }).catch(() => null);
+  if (turn === state.turn && guessed?.seconds) byId("cost").textContent = `· about ${duration(guessed.seconds)} of one core`;
 });
 
 const edited = later(250, () => check({ table: clean(state.table) }, { redraw: false }));
@@ -121,9 +121,9 @@ byId("rule").addEventListener("change", () => {
   draw();
   edited();
 });
-for (const [group, one] of [["methods", "method"], ["measures", "measure"]]) {
-  byId(`add-${one}`).addEventListener("click", () => {
-    (state.table[group] ||= []).push({ type: byId(`new-${one}`).value });
+for (const [group, kind] of [["methods", "method"], ["measures", "measure"]]) {
+  byId(`add-${kind}`).addEventListener("click", () => {
+    (state.table[group] ||= []).push({ type: byId(`new-${kind}`).value });
     draw();
     byId(group).lastElementChild.querySelector("input, select")?.focus();
     edited();
@@ -141,15 +141,15 @@ byId("save").addEventListener("click", async () => {
 });
 
 async function begin() {
-  const [forms, found] = await Promise.all([get("/api/forms"), get(base)]);
+  const [forms, kept] = await Promise.all([get("/api/forms"), get(base)]);
   state.forms = forms;
   const option = (form) => el("option", { value: form.type }, form.type);
   byId("new-method").replaceChildren(...forms.methods.map(option));
   byId("new-measure").replaceChildren(...forms.measures.map(option));
   byId("rule").replaceChildren(el("option", { value: "" }, "none yet"), ...forms.rules.map(option));
-  const data = found.table?.data || {};
+  const data = kept.table?.data || {};
   state.columns = [...new Set(["keys", "sensitive", "numeric", "other"].flatMap((part) => data[part] || []))];
-  byId("toml").value = found.toml;
-  await check({ toml: found.toml }, { redraw: true });
+  byId("toml").value = kept.toml;
+  await check({ toml: kept.toml }, { redraw: true });
 }
 begin().catch(complain);

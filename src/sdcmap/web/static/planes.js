@@ -15,17 +15,15 @@ export function rowsOf(found) {
   const { rows } = found;
   return rows.method.map((method, i) => {
     const [iek, rdh, sek, dus] = ["iek", "rdh", "sek", "dus"].map((name) => far(rows[name][i]));
-    return { method, id: rows.id?.[i], replicate: rows.replicate?.[i], turned: rows.turned[i], iek, rdh, sek, dus, distance: Math.hypot(sek, dus) };
+    return { method, id: rows.id?.[i], replicate: rows.replicate?.[i], iek, rdh, sek, dus, distance: rows.distance[i] ?? Infinity };
   });
 }
 
+// The one thing of the criterion that is computed here, to follow a limit without asking: kernels/decision/global_criterion.py.
 export const region = (row, limits) => "DCAB"[(row.iek > limits.agency_limit) + 2 * (row.rdh > limits.intruder_limit)];
 
-// The safe row whose utility is nearest to (0, 0); the server's `choose` is the judge.
-export function nearest(rows, limits) {
-  const before = (a, b) => a.distance - b.distance || a.turned - b.turned || (a.method < b.method ? -1 : 1);
-  return rows.filter((row) => region(row, limits) === "D").reduce((best, row) => (best && before(best, row) <= 0 ? best : row), null);
-}
+// The safe row whose utility is nearest to (0, 0): the server sends rows by preference, and its `choose` is the judge.
+export const nearest = (rows, limits) => rows.find((row) => region(row, limits) === "D") ?? null;
 
 export class Plane extends Layered {
   constructor(node, across, up) {

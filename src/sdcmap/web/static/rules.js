@@ -9,7 +9,7 @@ export function rowsOf(map) {
     return {
       id, method: methods[points.method[i]], replicate: points.replicate[i], risk, utility,
       turned: signs[0] * risk, loss: signs[1] * utility,
-      frontier: points.frontier[i], fair: points.fair[i], anchor: points.anchor[i],
+      frontier: points.frontier[i], compared: points.compared[i], anchor: points.anchor[i],
     };
   });
 }
@@ -27,7 +27,7 @@ const before = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
 // The row that a rule takes: {type: "Threshold", risk} or {type: "Linear", slope}; null: release nothing.
 export function choose(map, rule, rows = rowsOf(map)) {
-  const compared = map.expectation ? meansOf(map) : rows.filter((row) => row.fair);
+  const compared = map.expectation ? meansOf(map) : rows.filter((row) => row.compared);
   const cost = rule.type === "Linear" ? (row) => row.turned + rule.slope * row.loss : (row) => row.loss;
   const passes = rule.type === "Linear"
     ? (row) => !row.anchor && Number.isFinite(cost(row))
@@ -38,6 +38,6 @@ export function choose(map, rule, rows = rowsOf(map)) {
     if (best === null || (before(cost(row), cost(best)) || before(row.turned, best.turned) || before(row.method, best.method)) < 0) best = row;
   }
   if (best === null || best.id) return best;
-  const draws = rows.filter((row) => row.fair && row.method === best.method);
+  const draws = rows.filter((row) => row.compared && row.method === best.method);
   return draws.reduce((first, row) => (row.replicate < first.replicate ? row : first));
 }

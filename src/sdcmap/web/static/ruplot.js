@@ -48,7 +48,7 @@ export class Plot extends Layered {
     const shape = JSON.stringify([map.labels, map.methods.map(familyOf), by]);
     const grown = this.view && shape === this.shape;
     Object.assign(this, { map, by, shape, rows: rowsOf(map), means: meansOf(map) });
-    this.families = [...new Set(map.methods.map(familyOf))].filter((family) => family !== "Identity").sort();
+    this.families = [...new Set(this.means.filter((row) => !row.anchor).map((row) => familyOf(row.method)))].sort();
     const shown = this.shown();
     this.x = reach(shown.map((row) => row.utility), this.anchors().map((anchor) => anchor.utility));
     this.y = reach(shown.map((row) => row.risk), this.anchors().map((anchor) => anchor.risk));
@@ -69,14 +69,14 @@ export class Plot extends Layered {
 
   shown() {
     const rows = this.by === "mean" ? this.means : this.rows;
-    return rows.filter((row) => !row.anchor && row.method !== "Identity" && !this.hidden.has(familyOf(row.method)));
+    return rows.filter((row) => !row.anchor && !this.hidden.has(familyOf(row.method)));
   }
 
   anchors() {
-    const whole = this.means.find((row) => row.method === "Identity");
-    const found = whole ? [{ what: "release everything", risk: whole.risk, utility: whole.utility }] : [];
-    if (this.map.nothing) found.push({ what: "release nothing", risk: this.map.nothing[0], utility: this.map.nothing[1] });
-    return found;
+    const whole = this.means.find((row) => row.anchor);
+    const anchors = whole ? [{ what: "release everything", risk: whole.risk, utility: whole.utility }] : [];
+    if (this.map.nothing) anchors.push({ what: "release nothing", risk: this.map.nothing[0], utility: this.map.nothing[1] });
+    return anchors;
   }
 
   table() {

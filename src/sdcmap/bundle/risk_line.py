@@ -1,0 +1,111 @@
+"""The line a release must be under, and the scores of the written file against it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sdcmap.bundle.checks import Check
+from sdcmap.bundle.note import Note
+from sdcmap.choose import Threshold
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.method import Method
+from sdcmap.core.rule import Rule
+from sdcmap.core.streams import Stream
+from sdcmap.core.value import decode
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import SchemaError, Undefined
+from sdcmap.study.jobs import UNUSED, ScoreRow, no_value, row_of, score_row
+from sdcmap.study.plan import Plan
+
+
+@dataclass(frozen=True)
+class Line:
+    """The largest tolerable value of one risk measure (the smallest, where a higher number is less risk)."""
+
+    measure: Measure
+    limit: float
+
+    def holds(self, score: ScoreRow) -> bool:
+        value = math.inf if score.status == "infinite" else score.value
+        if value is None:
+            return False
+        return value <= self.limit if self.measure.direction == "lower" else value >= self.limit
+
+
+def lines_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) -> list[Line]:
+    """A line for each measure on the risk axis: the strictest of the limits stated by the plan, its rule, the choice's
+    rule and `max_risk`, none where nothing was stated; with `plan.limits` these speak of value/limit, at most 1. And one
+    for each measure that a rule limits by name."""
+    by_name = {measure.text: measure for measure in plan.measures}
+    named = [(by_name[name], limit) for rule in rules if rule for name, limit in rule.limits.items() if name in by_name]
+    stated = [rule.risk for rule in rules if isinstance(rule, Threshold)]
+    stated += [] if max_risk is None else [float(max_risk)]
+    stated += [1.0] if plan.limits else []
+    units = plan.limits or (1.0,) * len(plan.risk)
+    axis = zip((by_name[name] for name in plan.risk), units, strict=True)
+    limits_of: dict[Measure, list[float]] = {}
+    for measure, limit in [*named, *((measure, unit * most) for measure, unit in axis for most in stated)]:
+        limits_of.setdefault(measure, []).append(limit)
+    strictest: dict[str, Callable[[Iterable[float]], float]] = {"lower": min, "higher": max}
+    return [Line(measure, strictest[measure.direction](limits)) for measure, limits in limits_of.items()]
+
+
+def scored(
+    measures: Sequence[Measure], original: Microdata, released: Microdata, stream: Stream, note: Note | None = None
+) -> list[ScoreRow]:
+    """Each measure of the released file, scored under the very method that this note states."""
+    method = None if note is None else decode(note["method"], Method)
+    return [score_row(measure, original, released, stream, method) for measure in measures]
+
+
+def expected(measures: Sequence[Measure], original: Microdata, draws: Iterable[Microdata]) -> list[ScoreRow]:
+    """Measures that are functions of an expectation, pooled over draws of the released method: one file's own error says
+    little of them, and holding that file to the line would tell its reader where the truth is not."""
+    estimates: list[list[Estimate]] = [[] for _ in measures]
+    for masked in draws:
+        for of_measure, measure in zip(estimates, measures, strict=True):
+            try:
+                of_measure.append(measure.apply(original, masked, UNUSED))
+            except (Undefined, SchemaError) as reason:
+                return [no_value(m, "undefined", str(reason)) for m in measures]
+    return [row_of(m, m.pool(of_measure)) for m, of_measure in zip(measures, estimates, strict=True)]
+
+
+def check_line(plan: Plan, lines: Sequence[Line]) -> Check:
+    """Somebody stated how much risk is tolerable."""
+    if not plan.risk:
+        return Check("line", False, "the plan has no risk measure, so no risk was measured.")
+    if not lines:
+        advice = "give the plan limits or a Threshold or GlobalCriterion rule, or state max_risk"
+        return Check("line", False, f"no risk line was stated: {advice}.")
+    return Check("line", True, "a risk line was stated.")
+
+
+def check_risks(
+    lines: Sequence[Line], measures: Sequence[Measure], scores: Sequence[ScoreRow], what: str = "of the written file"
+) -> Iterator[Check]:
+    """The written file is under the line in every measure on the axis; the other risk measures are reported."""
+    limits = {line.measure: line for line in lines}
+    for measure, score in zip(measures, scores, strict=True):
+        if measure in limits:
+            yield verdict("risk", limits[measure], score, what)
+        else:
+            yield Check("other risk", True, f"{_said(measure, score, what)} (not on the axis).")
+
+
+def verdict(name: str, line: Line, score: ScoreRow, what: str) -> Check:
+    """Whether one score is under its line."""
+    passed = line.holds(score)
+    lower = line.measure.direction == "lower"
+    word = ("at most" if passed else "not at most") if lower else ("at least" if passed else "not at least")
+    return Check(name, passed, f"{_said(line.measure, score, what)}, {word} the line {line.limit:g}.")
+
+
+def _said(measure: Measure, score: ScoreRow, what: str) -> str:
+    if score.status == "infinite":
+        return f"{measure.text} {what} is infinite"
+    if score.value is None:
+        return f"{measure.text} {what} could not be computed ({score.reason.rstrip('.')})"
+    return f"{measure.text} {what} is {score.value:.4g}"

@@ -1,0 +1,150 @@
+"""What the R-U map shows, as plain tables: all the thinking before the first line is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from sdcmap.charts.axis import Axis, axis
+from sdcmap.charts.captions import label_rows
+from sdcmap.charts.guides import anchor_rows, band_rows, chosen_points, line_rows, loss_word, mark_rows, position
+from sdcmap.charts.map_tables import MapInfo
+from sdcmap.charts.method_names import Labelled, groups_of, labelled, short_names
+from sdcmap.core.chart import Row
+from sdcmap.core.rule import Choice
+from sdcmap.errors import PlanError
+from sdcmap.kernels.decision.pareto import undominated
+from sdcmap.map import RUMap
+
+MOST_BANDS = 40  # with more methods than this, bands are drawn for the frontier and the chosen method alone
+_TEXTS = ("panel", "method", "short", "edge", "name", "text", "axis", "kind", "align")
+
+
+def map_info(
+    ru: RUMap,
+    *,
+    mark: Choice | None = None,
+    by: str | None = None,
+    facet: str | Mapping[str, str] | None = None,
+    colour: str = "method",
+    label: bool | str = True,
+    names: Mapping[str, str] | None = None,
+    width: int = 620,
+    height: int = 430,
+) -> MapInfo:
+    """The tables of the map; parameters as in `draw_map`."""
+    by = by or ("mean" if ru.is_expectation else "release")
+    if by not in ("release", "mean"):
+        raise PlanError(f"a map is drawn by 'release' or by 'mean'. Got {by!r}.")
+    table = (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor")).rename(_DRAW, strict=False)
+    methods = table["method"].unique(maintain_order=True).to_list()
+    rows = labelled(methods, ru.scores.methods, ru.scores.kinds)
+    groups = groups_of(rows, colour)
+    panels = _panels(rows, facet)
+    short = _short_in_panels(rows, panels) | dict(names or {})
+    table = _with(table, group=groups, panel=panels, short=short)
+    if facet:
+        table = _with_frontier_of_panels(ru, table)
+    titles = tuple(dict.fromkeys(panels.values())) or ("",)
+    chosen = chosen_points(ru, mark, by)
+    x, y = _axes(ru, table, chosen, mark)
+    table = _with_places(x, y, table)
+    method = "" if mark is None else mark.method
+    home = panels.get(method, titles[0])
+    whole = ru.scores.kinds.get(method) == "identity"
+    said = "the file as it is" if whole else short.get(method, "")
+    banded = table if len(methods) <= MOST_BANDS else table.filter(pl.col("frontier") | (pl.col("method") == method))
+    layer = table.select([name for name in _COLUMNS if name in table.columns])
+    info = MapInfo(
+        by=by,
+        panels=titles,
+        groups=tuple(dict.fromkeys(groups.values())),
+        x=x,
+        y=y,
+        stepped="step-after" if ru.signs[1] > 0 else "step-before",
+        draws=int(max(ru.means["count"].to_list(), default=1)),
+        points=layer if by == "release" else layer.clear(),
+        means=layer if by == "mean" else layer.clear(),
+        frontier=table.filter("frontier").select("panel", "x", "y").unique().sort("panel", "x", "y"),
+        anchors=_frame(anchor_rows(ru, x, y, titles)),
+        bands=_frame(band_rows(x, y, banded) if by == "mean" else []),
+        marks=_frame(mark_rows(x, y, home, chosen, mark, said)),
+        lines=_frame(line_rows(ru, x, y, titles, home, mark)),
+        labels=_frame([]),
+    )
+    labels = [row for name in titles for row in label_rows(info, name, names=label, width=width, height=height)]
+    return replace(info, labels=_frame(labels))
+
+
+def _panels(rows: Sequence[Labelled], facet: str | Mapping[str, str] | None) -> dict[str, str]:
+    """The panel of each method, in the order the panels are drawn in."""
+    texts = [row.text for row in rows]
+    if facet is None:
+        return dict.fromkeys(texts, "")
+    if isinstance(facet, str):
+        return groups_of(rows, facet)
+    return {method: panel for method, panel in facet.items() if method in set(texts)}
+
+
+_DRAW = {"replicate": "draw"}
+_COLUMNS = (
+    "panel", "group", "id", "method", "short", "draw", "count", "risk", "utility", "membership", "x", "y", "edge",
+    "frontier",
+)  # fmt: skip
+
+
+def _short_in_panels(rows: Sequence[Labelled], panels: Mapping[str, str]) -> dict[str, str]:
+    """Short names, made for each panel apart: what its methods have in common is said once, by the panel's title."""
+    short: dict[str, str] = {}
+    for name in dict.fromkeys(panels.values()):
+        short |= short_names([row for row in rows if panels.get(row.text) == name])
+    return short
+
+
+def _with(table: pl.DataFrame, **words: Mapping[str, str]) -> pl.DataFrame:
+    """The table with a column for each mapping from method to word."""
+    methods = table["method"].to_list()
+    return table.with_columns(
+        pl.Series(name, [of[method] for method in methods], dtype=pl.String) for name, of in words.items()
+    )
+
+
+def _with_frontier_of_panels(ru: RUMap, table: pl.DataFrame) -> pl.DataFrame:
+    on_frontier = np.zeros(len(table), dtype=bool)
+    risk, loss = ru.losses(table)
+    for name in table["panel"].unique():
+        rows = np.flatnonzero((table["panel"] == name).to_numpy())
+        on_frontier[rows] = undominated(risk[rows], loss[rows])
+    return table.with_columns(pl.Series("frontier", on_frontier))
+
+
+def _with_places(x: Axis, y: Axis, table: pl.DataFrame) -> pl.DataFrame:
+    places = [position(x, y, u, r) for u, r in zip(table["utility"], table["risk"], strict=True)]
+    return table.hstack(
+        pl.DataFrame(places, schema={"x": pl.Float64, "y": pl.Float64, "edge": pl.String}, orient="row")
+    )
+
+
+def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None) -> tuple[Axis, Axis]:
+    made = []
+    for number, (name, word) in enumerate((("risk", "Risk"), ("utility", loss_word(ru).capitalize()))):
+        better = "lower is better" if ru.signs[number] > 0 else "higher is better"
+        guests = [] if ru.nothing is None else [ru.nothing[number]]
+        guests += ru.points.filter("anchor")[name].to_list()
+        if name == "risk" and mark is not None and hasattr(mark.rule, "risk"):
+            guests.append(float(mark.rule.risk))
+        ends = [f"{name}_{end}" for end in ("low", "high") if f"{name}_{end}" in table.columns]
+        bands = [value for end in ends for value in table[end].drop_nulls()]
+        real = [] if mark is None or mark.candidate is None else chosen
+        points = [*table[name], *(row[name] for row in real)]
+        made.append(axis(f"{word}: {ru.labels[number]}", better, points, bands, guests))
+    return made[1], made[0]
+
+
+def _frame(rows: Iterable[Row]) -> pl.DataFrame:
+    rows = list(rows)
+    names = list(rows[0]) if rows else ["panel"]
+    return pl.DataFrame(rows, schema={name: pl.String if name in _TEXTS else pl.Float64 for name in names})

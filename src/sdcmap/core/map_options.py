@@ -1,0 +1,21 @@
+"""How a map may be drawn: the options of `RUMap.draw` and of the drawings behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+from sdcmap.core.rule import Choice
+
+
+class MapOptions(TypedDict, total=False):
+    """Options of `sdcmap.charts.draw_map`, which says what each does."""
+
+    mark: Choice | None
+    facet: str | Mapping[str, str] | None
+    colour: str
+    label: bool | str
+    names: Mapping[str, str] | None
+    width: int | None
+    height: int | None
+    title: str

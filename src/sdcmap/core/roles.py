@@ -1,0 +1,79 @@
+"""What a method can learn of a file from the roles of its columns alone, to say how it would be tried on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sdcmap.data.microdata import Microdata
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns of a file by what they are for: what `Method.trials` chooses from."""
+
+    data: Microdata
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that are categories, fewest categories first."""
+        keys = [name for name in self.data.keys if self.data.schema[name].kind != "numeric"]
+        return tuple(sorted(keys, key=self.data.level_count))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The numeric variables."""
+        return self.data.numeric
+
+    @cached_property
+    def varied(self) -> tuple[str, ...]:
+        """The two keys in which two records differ most often: a swap needs pairs that differ."""
+
+        def agreeing(name: str) -> float:
+            count = np.bincount(self.data.codes(name))
+            return float(((count / count.sum()) ** 2).sum())
+
+        return tuple(sorted(self.keys, key=agreeing)[:2])
+
+    @cached_property
+    def everything(self) -> tuple[str, ...]:
+        """All variables that describe a record."""
+        apart = ("identifier", "weight", "household")
+        return tuple(v.name for v in self.data.schema.variables if v.role not in apart)
+
+    @cached_property
+    def secret(self) -> str:
+        """The first sensitive variable; empty where none is."""
+        return next(iter(self.data.sensitive), "")
+
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """The keys and the numbers that are not sensitive: what a snooper knows."""
+        both = dict.fromkeys((*self.data.keys, *self.numbers))
+        return tuple(name for name in both if name not in self.data.sensitive)
+
+    def spread(self, name: str) -> float:
+        """The standard deviation of a numeric variable; 0 where it has no value."""
+        x = self.data.numbers(name)
+        x = x[np.isfinite(x)]
+        return float(x.std()) if len(x) else 0.0
+
+    def rare(self, name: str, share: float) -> tuple[str, ...]:
+        """The categories that a smaller share of the records has."""
+        levels = self.data.column(name).levels
+        if levels is None:
+            return ()
+        count = np.bincount(self.data.codes(name), minlength=len(levels))
+        each = zip(levels.to_list(), count, strict=False)
+        return tuple(str(level) for level, n in each if level is not None and 0 < n < share * len(self.data))
+
+
+def strength(value: float) -> str:
+    """A strength as the name of a trial has it.
+
+    >>> strength(0.05), strength(2.0)
+    ('.05', '2')
+    """
+    return f"{value:g}".removeprefix("0")

@@ -1,0 +1,109 @@
+"""Read SPSS, Stata and SAS files by pyreadstat."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sdcmap.data.schema import Variable
+from sdcmap.errors import SchemaError
+from sdcmap.files.stat.user_missing import put_back
+from sdcmap.files.stat.xpt_missing import letters_of
+
+FUNCTIONS = {"sav": "read_sav", "dta": "read_dta", "sas7bdat": "read_sas7bdat", "xpt": "read_xport"}  # of pyreadstat
+
+
+def stat_cells(path: Path, form: str) -> int:
+    """Rows times columns, as the header states them (0: it does not)."""
+    facts = _function(form)(path, metadataonly=True)[1]
+    return max(facts.number_rows or 0, 0) * max(facts.number_columns or 0, 0)
+
+
+def _function(form: str) -> Callable[..., tuple[pl.DataFrame, Any]]:
+    import pyreadstat
+
+    function: Callable[..., tuple[pl.DataFrame, Any]] = getattr(pyreadstat, FUNCTIONS[form])
+    return function
+
+
+def read_statfile(path: Path, form: str) -> tuple[pl.DataFrame, dict[str, Variable]]:
+    """The raw frame, user-missing codes still in it, and what the file says of each variable."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", category=UserWarning)
+        try:
+            frame, facts = _read(path, form)
+        except UserWarning:
+            raise SchemaError(f"{path.name} has two columns of one name.") from None
+    labels = facts.variable_value_labels | (_catalog(path, facts) if form == "sas7bdat" else {})
+    frame = frame.with_columns(pl.col(pl.String).replace("", None))
+    variables = {}
+    for name in frame.columns:
+        ranges = [(limits["lo"], limits["hi"]) for limits in facts.missing_ranges.get(name, ())]
+        variables[name] = Variable(
+            name,
+            kind="",
+            label=facts.column_names_to_labels[name] or "",
+            values=tuple(labels.get(name, {}).items()),
+            missing=(
+                *(low if low == high else (low, high) for low, high in ranges),
+                *sorted(facts.missing_user_values.get(name, ())),
+            ),
+            measure=facts.variable_measure.get(name, "unknown"),
+            format=facts.original_variable_types[name] or "",
+        )
+    return frame, variables
+
+
+def _read(path: Path, form: str) -> tuple[pl.DataFrame, Any]:
+    """pyreadstat's frame and metadata, with numbers for dates where a date column has user-missing codes."""
+    reader = _function(form)
+    options: dict[str, Any] = {"output_format": "polars"} | ({} if form == "xpt" else {"user_missing": True})
+    undated = options | {"disable_datetime_conversion": True}
+    _check_size(path, reader(path, metadataonly=True, output_format="polars")[1])
+    try:
+        frame, facts = reader(path, **options)
+    except pl.exceptions.PolarsError:  # letters among dates
+        frame, facts = reader(path, **undated)
+        others = [name for name in frame.columns if name not in facts.missing_user_values]
+        frame = frame.with_columns(reader(path, usecols=others, **options)[0]) if others else frame
+    letters = letters_of(path, frame, facts) if form == "xpt" else {}
+    coded = [name for name in (*facts.missing_ranges, *letters) if frame[name].dtype.is_temporal()]
+    if coded:
+        numbers, plain = reader(path, usecols=coded, **undated)
+        frame = frame.with_columns(numbers)
+        facts.missing_ranges |= plain.missing_ranges
+    frame = frame.with_columns(pl.col(pl.Null).cast(pl.Float64))
+    for name in facts.missing_user_values:  # a column of letters alone comes as text
+        frame = frame.with_columns(pl.Series(name, frame[name].to_list(), dtype=pl.Object))
+    for name, cells in letters.items():
+        met = np.unique(cells[cells > 0])
+        facts.missing_user_values[name] = [chr(letter) for letter in met]
+        reasons = np.searchsorted([0, *met], cells)
+        frame = frame.with_columns(put_back(frame[name], reasons, facts.missing_user_values[name]))
+    return frame, facts
+
+
+def _check_size(path: Path, facts: Any) -> None:
+    """SchemaError when the header promises more cells than the file can hold: room would be made for all of them.
+
+    A cell takes a byte at the least; zlib packs 1,032 of them into one (and SAS fewer).
+    """
+    packed = 1032 if path.suffix.lower() in (".zsav", ".sas7bdat") else 1
+    if (facts.number_rows or 0) * max(1, facts.number_columns) > packed * path.stat().st_size:
+        raise SchemaError(f"{path.name} is damaged: its header promises more records than it has bytes for.")
+
+
+def _catalog(path: Path, facts: Any) -> dict[str, Any]:
+    """Value labels of a .sas7bdat file from the catalog of the same name beside it."""
+    import pyreadstat
+
+    beside = path.with_suffix(".sas7bcat")
+    if not beside.is_file():
+        return {}
+    sets = pyreadstat.read_sas7bcat(beside, output_format="polars")[1].value_labels
+    return {name: sets[form] for name, form in facts.variable_to_label.items() if form in sets}

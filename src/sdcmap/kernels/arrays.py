@@ -1,0 +1,11 @@
+"""What every kernel takes and gives: arrays of numpy, of any type or of floating numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]

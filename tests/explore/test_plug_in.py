@@ -1,0 +1,117 @@
+"""A method of another package is one class: it is compared, has a form, a page and an entry in a plan by itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import sdcmap as sm
+from sdcmap.core.catalogue import offered, plug_ins
+from sdcmap.core.method import Method
+from sdcmap.explore.forms import forms
+from sdcmap.study.plan import Plan
+from sdcmap.testing import check_method
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = '''
+from dataclasses import dataclass
+from typing import Annotated
+
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles
+from sdcmap.core.value import Range
+from sdcmap.methods import Noise
+
+
+@dataclass(frozen=True)
+class Jitter(Method):
+    """Add a number between -width and width to each value, all numbers equally likely.
+
+    Parameters
+    ----------
+    on : numeric variables to mask.
+    width : half of the interval, in the variable's unit, at least 0.
+
+    Examples
+    --------
+    >>> Jitter(on="wage", width=2).width
+    2.0
+    """
+
+    on: tuple[str, ...]
+    width: Annotated[float, Range(0)] = 1.0
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        return {f"Jitter {width}": cls(roles.numbers, width) for width in ((10, 1000) if roles.numbers else ())}
+
+    def mask(self, data, rng):
+        masked = {name: data.numbers(name) + rng.uniform(-self.width, self.width, len(data)) for name in self.on}
+        return data.change(None, masked)
+'''
+
+
+@pytest.fixture(scope="module")
+def jitter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[type[Method]]:
+    """An installed package with one class, as pip leaves it: a module and its entry point."""
+    site = tmp_path_factory.mktemp("site")
+    (site / "jitter_plug_in.py").write_text(SOURCE)
+    facts = site / "jitter-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: jitter\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[sdcmap]\njitter = jitter_plug_in:Jitter\n")
+    sys.path.insert(0, str(site))
+    plug_ins.cache_clear()
+    yield next(cls for cls in offered(Method) if cls.__name__ == "Jitter")
+    sys.path.remove(str(site))
+    plug_ins.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("reference_of_plug_in", ROOT / "docs" / "make_reference.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_a_plug_in_imports_is_not_its_own(jitter: type[Method]) -> None:
+    assert offered(Method) == (jitter,)
+
+
+def test_it_keeps_the_laws(jitter: type[Method]) -> None:
+    check_method(jitter("wage", 2.0), sm.demo.population(50, seed=1))  # type: ignore[call-arg]
+
+
+def test_it_takes_part_in_a_comparison_with_its_own_trials(jitter: type[Method]) -> None:
+    data = sm.demo.population(120, seed=2).only(["wage", "benefits"])
+    compared = sm.compare(data, replicates=1, seed=1, workers=1)
+    assert {"Jitter 10", "Jitter 1000"} <= set(compared.table["name"])
+    risk = dict(compared.table.select("name", "utility").iter_rows())
+    assert risk["Jitter 10"] < risk["Jitter 1000"]
+
+
+def test_it_has_a_form(jitter: type[Method]) -> None:
+    form = next(form for form in forms()["methods"] if form.type == "jitter_plug_in:Jitter")
+    assert form.summary.startswith("Add a number between -width and width")
+    words = {entry.name: (entry.range, entry.help) for entry in form.entries}
+    assert words["width"] == ("[0, inf)", "half of the interval, in the variable's unit, at least 0.")
+    assert words["within"][1].startswith("mask each stratum")
+
+
+def test_it_has_a_page(jitter: type[Method], generator: ModuleType) -> None:
+    page = generator.page(jitter)
+    assert page.startswith("# Jitter") and "| `width` |" in page
+
+
+def test_it_has_an_entry_in_a_plan(jitter: type[Method]) -> None:
+    plan = sm.Plan([jitter("wage", 2.0)], [sm.IL1s(), sm.WorstLinkage()])  # type: ignore[call-arg]
+    assert 'type = "jitter_plug_in:Jitter"' in plan.toml()
+    assert Plan.from_toml(plan.toml()).digest == plan.digest

@@ -1,0 +1,37 @@
+"""Files are weighed and read also where a system cannot limit the memory of a process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+UNIX_ONLY = ("fcntl", "resource", "pwd", "grp", "termios", "syslog", "posix_ipc")
+CODE = """
+import sys
+for name in {unix!r}:
+    sys.modules[name] = None  # as on a system without it
+{body}
+"""
+
+
+def without_unix(body: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", CODE.format(unix=UNIX_ONLY, body=body)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_files_are_weighed_and_read_where_memory_cannot_be_limited(tmp_path: object) -> None:
+    body = f"""
+import polars as pl
+from pathlib import Path
+from sdcmap.files.weighing import _main, TOO_LARGE
+from sdcmap.files.reading import read
+from sdcmap.files.writing import write
+path = write(read(pl.DataFrame({{"a": [1.0, 2.0]}})), Path({str(tmp_path)!r}) / "x.parquet")
+print(_main(path, 1 << 20), _main(path, 8) == TOO_LARGE)
+from sdcmap.files.stat.process_apart import _limit
+_limit(1)
+"""
+    assert without_unix(body) == "0 True"

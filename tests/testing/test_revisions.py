@@ -1,0 +1,241 @@
+"""One stored value of every method and measure on a tiny file: a value or a default that changed without a raised
+`revision` fails, because a study would take the old number for done.
+
+    python tests/testing/test_revisions.py --write
+
+writes revisions.json anew; it refuses to change the value of a class whose revision did not rise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.core.streams import Stream
+from sdcmap.core.value import Value
+from sdcmap.data.microdata import Microdata
+from sdcmap.methods import METHODS
+from sdcmap.risk import RISKS
+from sdcmap.utility import UTILITIES
+
+STORED = Path(__file__).with_name("revisions.json")
+COMMAND = "python tests/testing/test_revisions.py --write"
+CLASSES: Mapping[str, type[Value]] = {cls.__name__: cls for cls in (*METHODS, *RISKS, *UTILITIES)}
+ROWS = 24
+KEYS, NUMBERS = ("region", "sex", "age"), ("wage", "rent")
+
+FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the others have a value without
+    "Chain": {"methods": [sm.Swap(on="sex", rate=0.2), sm.Noise(on="wage", variance=0.2)]},
+    "HouseholdSwap": {"on": ["area"], "rate": 0.4, "partial": True},
+    "Microaggregate": {"on": NUMBERS},
+    "MixtureNoise": {"on": NUMBERS, "root": "cholesky"},  # eigenvectors have no sign of their own
+    "MultiplicativeNoise": {"on": ["wage"]},
+    "Noise": {"on": NUMBERS, "above": 20.0, "variance_above": 0.3},
+    "PRAM": {"on": ["region"], "stay": 0.5},
+    "Protect": {"rule": sm.recordwise.Unsafe(on="wage", k=3), "method": sm.Noise(on="wage")},
+    "RandomisedResponse": {"on": ["age"]},
+    "RankSwap": {"on": ["wage"], "p": 0.3},
+    "Recode": {"on": ["wage"], "bins": 3},
+    "Round": {"on": ["wage"], "base": 5, "unbiased": True},
+    "Sample": {"rate": 0.5},
+    "Shuffle": {"on": ["wage"], "given": ["sex"]},
+    "Suppress": {"on": KEYS},
+    "Swap": {"on": ["sex"], "rate": 0.3},
+    "SwapReidentified": {"on": ["wage"]},
+    "Synthesise": {"on": ["wage", "sex"], "given": ["age"], "leaf": 3},
+    "TopCode": {"on": ["wage"], "top_share": 0.2, "replaced_by": "mean"},
+    "AttributeInference": {"secret": "sex", "on": ["region", "wage"]},
+    "CorrectAttribution": {"secret": "sex", "on": ["region", "age"]},
+    "DiscreditHarm": {"on": "wage"},
+    "Index": {"on": "wage"},
+    "Informed": {"method": sm.Noise(on=NUMBERS)},
+    "IntruderKnowledge": {"on": "wage"},
+    "KnownIndex": {"on": "wage"},
+    "LDiversity": {"secret": "sex", "on": ["region", "age"]},
+    "Position": {"on": "wage", "target": "minimum"},
+    "TCloseness": {"secret": "wage", "on": ["region", "sex"]},
+    "IntervalOverlap": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
+    "IntervalWidth": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
+    "MeanPrecision": {"on": "wage"},
+    "SocietyKnowledge": {"on": "wage"},
+    "SocietyUtility": {"on": "wage"},
+}
+
+
+# ---- the tiny file, and a masked one that no method made ------------------------------------------------------
+REGION = "abcabbca-cbbaccabacbcaba"
+SEX = "mffmmfmfmffmfmmfmfmfmmff"
+AGE = "231123413212312431223131"  # tens of years
+AREA = "xyzzyxxyzyxz"  # of the household
+WAGE = (21, 35, 8, 48, 17, 29, 53, 12, 35, 26, 9, 41, 30, 14, 22, 67, 19, 38, 26, 11, 45, 33, 16, 24)
+RENT = (7, 9, 3, 12, 6, 8, 15, 4, 11, 6, 3, 10, 9, 5, 5, 18, 7, 10, 8, 2, 13, 6, 6, 9)
+
+
+@cache
+def tiny() -> Microdata:
+    """24 persons in 12 households, with one missing region."""
+    frame = pl.DataFrame(
+        {
+            "household": [row // 2 for row in range(ROWS)],
+            "area": [AREA[row // 2] for row in range(ROWS)],
+            "region": [None if letter == "-" else letter for letter in REGION],
+            "sex": list(SEX),
+            "age": [f"{tens}0" for tens in AGE],
+            "wage": np.array(WAGE, dtype=float),
+            "rent": np.array(RENT, dtype=float),
+            "weight": [1.0 + row % 3 for row in range(ROWS)],
+        }
+    )
+    return sm.read(frame, keys=KEYS, numeric=NUMBERS, weight="weight", household="household")
+
+
+@cache
+def tiny_masked() -> Microdata:
+    """The same with some values exchanged and others moved."""
+    data = tiny()
+    row = np.arange(ROWS)
+    other = np.where(row % 4 == 1, (row + 7) % ROWS, row)
+    return data.change(
+        None,
+        {name: data.column(name).values[other] for name in ("region", "sex")}
+        | {"wage": data["wage"] + 4 * (row * 5 % 7 - 3.0), "rent": data["rent"] * (1 + (row % 4 - 1.5) / 4)},
+    )
+
+
+@cache
+def archive(folder: str) -> str:
+    """A snooper's file."""
+    path = Path(folder) / "archive.csv"
+    tiny().frame().select("region", "sex", "age").head(10).write_csv(path)
+    return str(path)
+
+
+# ---- what is stored -------------------------------------------------------------------------------------------
+def instance(cls: type[Value], folder: str) -> Value:
+    """A value of the class with few fields set."""
+    fields = {"archive": archive(folder)} if cls.__name__ == "ExternalLink" else FIELDS.get(cls.__name__, {})
+    try:
+        return cls(**fields)
+    except (TypeError, sm.errors.PlanError) as problem:
+        raise AssertionError(f"{cls.__name__} needs fields: give them in FIELDS of {Path(__file__).name}.") from problem
+
+
+def defaults(cls: type[Value]) -> dict[str, str]:
+    """The fields of a class and what they are where nobody sets them."""
+    shown = {field.name: field.default for field in dataclasses.fields(cls)}
+    return {
+        name: "needed"
+        if default is dataclasses.MISSING
+        else default.text
+        if isinstance(default, Value)
+        else repr(default)
+        for name, default in shown.items()
+    }
+
+
+def digest(data: Microdata) -> str:
+    """A digest of a file's rows, its numbers to 9 significant digits."""
+    texts = [f"origin {None if data.origin is None else data.origin.tolist()}"]
+    for name in data.names:
+        values = data[name].tolist()
+        texts.append(f"{name} {[f'{value + 0.0:.9g}' if isinstance(value, float) else value for value in values]}")
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def value_of(value: Value) -> str | float:
+    """What a method makes of the tiny file, or what a measure says of its masked copy."""
+    if isinstance(value, sm.methods.SwapReidentified):  # a later step: it links with the original
+        value = sm.Chain([sm.Noise(on=value.on, variance=0.01), value])
+    if isinstance(value, Method):
+        return digest(value.apply(tiny(), Stream.of_seed(20, "revisions")))
+    if isinstance(value, Measure):
+        rng = Stream.of_seed(20, "revisions").rng()
+        return float(f"{value.apply(tiny(), tiny_masked(), rng).value:.9g}")
+    raise TypeError(f"{value} is neither a method nor a measure.")
+
+
+def record(cls: type[Value], folder: str) -> dict[str, Any]:
+    """What is stored of a class."""
+    return {"revision": cls.revision, "defaults": defaults(cls), "value": value_of(instance(cls, folder))}
+
+
+def stored() -> dict[str, dict[str, Any]]:
+    return json.loads(STORED.read_text("utf-8")) if STORED.exists() else {}
+
+
+def offence(name: str, now: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
+    """Why this class may not stay as it is; empty where nothing changed."""
+    if before is None:
+        return f"{name} has no stored value: run `{COMMAND}`."
+    if now == before:
+        return ""
+    if now["revision"] > before["revision"]:
+        return f"{name} has a new revision: run `{COMMAND}`."
+    changed = " and ".join(part for part in ("defaults", "value", "revision") if now[part] != before[part])
+    return f"{name} changed in {changed} and its revision, {before['revision']}, did not rise: raise it in the class."
+
+
+# ---- tests ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", CLASSES)
+def test_no_value_changed_without_a_raised_revision(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = str(tmp_path_factory.getbasetemp())
+    problem = offence(name, record(CLASSES[name], folder), stored().get(name))
+    assert not problem, problem
+
+
+def test_no_value_is_stored_of_a_class_that_is_gone() -> None:
+    assert not stored().keys() - CLASSES.keys(), f"run `{COMMAND}`"
+
+
+def test_a_changed_value_default_or_revision_is_told() -> None:
+    before = {"revision": 1, "defaults": {"k": "3"}, "value": 0.5}
+    assert offence("A", before, before) == ""
+    assert "A has no stored value: run `python" in offence("A", before, None)
+    assert "A changed in value and its revision, 1, did not rise" in offence("A", before | {"value": 0.6}, before)
+    assert "A changed in defaults and" in offence("A", before | {"defaults": {"k": "4"}}, before)
+    assert "A changed in revision and" in offence("A", before | {"revision": 0}, before)
+    assert "A has a new revision: run" in offence("A", before | {"revision": 2, "value": 0.6}, before)
+
+
+def test_writing_refuses_what_did_not_rise() -> None:
+    before = {"A": {"revision": 1, "defaults": {}, "value": 1.0}, "Gone": {"revision": 1, "defaults": {}, "value": 1.0}}
+    risen, fallen = {"revision": 2, "defaults": {}, "value": 2.0}, {"revision": 1, "defaults": {}, "value": 2.0}
+    assert written({"A": risen, "B": fallen}, before) == {"A": risen, "B": fallen}
+    with pytest.raises(SystemExit, match="A changed in value"):
+        written({"A": fallen}, before)
+
+
+# ---- the command ----------------------------------------------------------------------------------------------
+def written(now: dict[str, dict[str, Any]], before: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What is to be stored, or the refusal."""
+    problems = [offence(name, part, before[name]) for name, part in now.items() if name in before]
+    refused = [problem for problem in problems if "did not rise" in problem]
+    if refused:
+        raise SystemExit("\n".join(refused))
+    return now
+
+
+def write() -> None:
+    with TemporaryDirectory(prefix="sdcmap-test-") as folder:
+        now = {name: record(cls, folder) for name, cls in sorted(CLASSES.items())}
+    STORED.write_text(json.dumps(written(now, stored()), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        raise SystemExit(f"usage: {COMMAND}")
+    write()
