@@ -27,7 +27,7 @@ pytestmark = pytest.mark.xdist_group("compare")
 @pytest.fixture(scope="module")
 def people() -> sm.Microdata:
     """A file with every role: keys, numbers, a sensitive category, weight, households, strata."""
-    made = sm.demo.population(700, seed=3)
+    made = sm.demo.population(400, seed=3)
     frame = made.frame().select("Age", "Educ", "Sex", "Race", "wage", "benefits", "Income", "household", "weight")
     frame = frame.with_columns(region=pl.Series([f"r{number % 4}" for number in frame["household"]]))
     return sm.read(
@@ -220,7 +220,7 @@ def test_compare_draws_one_map(folder: Path) -> None:
     done = run(folder / "people.csv", *arguments, "-o", out)
     assert done.exit_code == 0, done.output
     assert "keys: Age, Sex, Educ, Race" in done.stderr
-    assert "140 of 700 records are set aside" in done.stderr
+    assert "80 of 400 records are set aside" in done.stderr
     facts = json.loads(done.stdout)
     assert facts["risk"].startswith("AttributeInference") and facts["utility"].startswith("QueryError")
     names = {row["name"] for row in facts["methods"]}

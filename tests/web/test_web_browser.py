@@ -417,7 +417,8 @@ def test_ten_thousand_points_follow_a_lever(browser: Browser, server: Server) ->
 @pytest.mark.parametrize("width", [320, 1600])
 def test_every_page_is_legible_labelled_and_fits(browser: Browser, server: Server, width: int) -> None:
     wrong = {}
-    with Visitor(browser, server, viewport={"width": width, "height": 900}) as visitor:
+    shown = {"viewport": {"width": width, "height": 900}, "reduced_motion": "reduce"}  # no colour on its way to another
+    with Visitor(browser, server, **shown) as visitor:
         page = visitor.page
         for place in PAGES:
             page.goto(server.base + place)
