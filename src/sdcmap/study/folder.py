@@ -258,11 +258,17 @@ class Study:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """The lock of a study folder; SdcmapError where somebody else has it."""
+    lock = FileLock(path / "lock", timeout=0, mode=0o600, is_singleton=False)
     try:
-        with FileLock(path / "lock", timeout=0, mode=0o600, is_singleton=False):
-            yield
+        lock.acquire()
     except Timeout:
         raise SdcmapError(f"another sweep is writing {path}: wait for it, or stop it.") from None
+    except OSError as error:
+        raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _make_folder(path: Path) -> None:
@@ -272,7 +278,6 @@ def _make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(0o700)
-        (path / "lock").touch(mode=0o600)
     except OSError as error:
         raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
 
