@@ -303,12 +303,13 @@ def test_a_full_disk_keeps_what_was_stored(people: Microdata, tmp_path: Path) ->
 
 SCRIPT = """
 import sys
+import time
 import sdcmap as sm
 
 def report(done, total):
     print(done, flush=True)
-    if done > 100:
-        sys.stdin.readline()  # the signal comes here, with workers at work
+    while done > 100:
+        time.sleep(0.01)  # the signal ends it here, with workers at work
 
 if __name__ == "__main__":
     data = sm.demo.population(3000, seed=2)
