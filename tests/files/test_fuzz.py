@@ -61,7 +61,7 @@ sys.path[:0] = (
 )  # run as a script: tests/ is not there
 from sizes import FUZZ_CASES, GUARD  # noqa: E402
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("fuzz")]
+pytestmark = pytest.mark.slow
 CASE_SECONDS = 10  # of processor time that one case may take; each is a file of a few kilobytes
 MEMORY = 1 << 30  # bytes that one case may add to the process
 MARK = "Quokka"  # in every text value of the valid files, in no name: an error must not hold it
