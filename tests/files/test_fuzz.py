@@ -529,7 +529,7 @@ READERS = ["csv", "parquet", "blocks", "sav", "dta", "xpt", "sas7bdat", "sas7bca
 
 def cases(reader: str) -> int:
     """Each case of a note is forty examples."""
-    return FUZZ_CASES // 20 if reader == "note" else FUZZ_CASES
+    return FUZZ_CASES // 5 if reader == "note" else FUZZ_CASES
 
 
 @pytest.fixture(scope="module")

@@ -71,6 +71,7 @@ def test_a_scheduler_elsewhere_gives_the_same_rows(running: Processes, serial: s
     assert seen == sorted(seen) and len(set(seen)) > 2
 
 
+@pytest.mark.filterwarnings(r"ignore:(?s).*Port \d+ is already in use")  # by another's cluster; ours takes another port
 def test_a_cluster_of_our_own_and_an_executor_give_the_same_rows(
     running: Processes, serial: sm.Scores, tmp_path: Path
 ) -> None:

@@ -303,8 +303,10 @@ def test_a_full_disk_keeps_what_was_stored(people: Microdata, tmp_path: Path) ->
 
 
 SCRIPT = """
-import sys
+import signal, sys
 import sdcmap as sm
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal, whoever runs the tests
 
 def report(done, total):
     print(done, flush=True)
