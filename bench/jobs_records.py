@@ -10,7 +10,8 @@ from scipy.spatial import cKDTree
 
 import sdcmap as sm
 from jobs import seconds
-from sdcmap.kernels.neighbours.counting import Pairs, rank_of
+from sdcmap.kernels.neighbours.counting import Pairs
+from sdcmap.kernels.quantiles import rank_of
 
 KEYS = ("turnover", "employees")
 

@@ -248,7 +248,7 @@ def test_errors_stand_on_the_ground() -> None:
         ("sdcmap.study.sweeping", "import dask.distributed"),
         ("sdcmap.study.folder", "def f():\n    from sdcmap import RUMap"),
         ("sdcmap.map", "def draw():\n    from sdcmap.charts import draw_map"),
-        ("sdcmap.choose.rules", "from sdcmap.map import RUMap"),
+        ("sdcmap.choose.two_axes", "from sdcmap.map import RUMap"),
         ("sdcmap.bundle", "from sdcmap.cli import main"),
         ("sdcmap.dossier", "importlib.import_module('sdcmap.web')"),
         ("sdcmap.dossier", "importlib.import_module(name)"),

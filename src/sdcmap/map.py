@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 import polars as pl
 
 from sdcmap.core.catalogue import drawn
 from sdcmap.core.chart import Chart
+from sdcmap.core.map_options import MapOptions
 from sdcmap.core.measure import Measure
 from sdcmap.core.rule import Choice, Rule
 from sdcmap.errors import PlanError
@@ -235,7 +236,7 @@ class RUMap:
         choice = rule.choose(self)
         return choice if choice.candidate is None else replace(choice, seal=self.scores.seal_of(choice.candidate))
 
-    def draw(self, **options: Any) -> Chart:
+    def draw(self, **options: Unpack[MapOptions]) -> Chart:
         """The map as a chart with `.save("map.html" | ".svg" | ".png")`; options as in `sdcmap.charts.draw_map`."""
         return drawn("draw_map", self, **options)
 

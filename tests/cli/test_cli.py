@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -216,11 +214,14 @@ def test_the_demo_goes_the_whole_line(tmp_path: Path) -> None:
     assert "not empty" in sdcmap("demo", "-o", tmp_path / "mine", code=2).stderr
 
 
-def test_a_fault_of_ours_tells_type_and_place_but_no_value(room: Path, tmp_path: Path) -> None:
-    study = tmp_path / "study"
-    shutil.copytree(room / "study", study)
-    with sqlite3.connect(study / "scores.sqlite") as connection:
-        connection.execute("update score set parts = '{'")  # no JSON where parts belong
-    result = sdcmap("map", study, "-o", tmp_path / "map.html", code=1)
-    assert result.stderr.startswith("sdcmap failed: ")
+def test_a_fault_of_ours_tells_type_and_place_but_no_value(
+    room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(study: sm.Study, plan: sm.Plan) -> sm.Scores:
+        raise ValueError("the wage of this person is 4,711")
+
+    monkeypatch.setattr(sm.Study, "scores", fault)
+    result = sdcmap("map", room / "study", "-o", tmp_path / "map.html", code=1)
+    assert result.stderr.startswith("sdcmap failed: ValueError in test_cli.py")
+    assert "4,711" not in result.stderr
     assert len(result.stderr.splitlines()) == 1

@@ -80,7 +80,9 @@ def test_every_candidate_is_on_the_map(tried: tuple[sm.Microdata, TrialPlan]) ->
     assert value["Identity"]["utility"] == 0
     assert value["Synthesise all"]["risk"] < value["Identity"]["risk"]
     for weak, strong in (("Noise .05", "Noise .5"), ("RankSwap .02", "RankSwap .15"), ("PRAM .9", "PRAM .6")):
-        assert value[strong]["risk"] < value[weak]["risk"] < value["Identity"]["risk"] + 0.05
+        # one draw each, against 80 people outside: the standard error of a risk near .6 is about .035
+        assert value[strong]["risk"] < value[weak]["risk"] + 0.06
+        assert value[weak]["risk"] < value["Identity"]["risk"] + 0.06
 
 
 def test_the_plan_is_kept_as_toml(tried: tuple[sm.Microdata, TrialPlan]) -> None:

@@ -17,6 +17,7 @@ import pytest
 from numpy.random import Generator
 
 import sdcmap as sm
+from commands import sdcmap
 from sdcmap.errors import PlanError, SdcmapError, StudyChanged, StudyDamaged
 from sdcmap.study.folder import locked
 from sdcmap.study.jobs import score_file
@@ -241,3 +242,15 @@ def test_a_sweep_that_fails_closes_its_database(
         sm.sweep(people, plan_of(), tmp_path / "s", workers=1)
     with pytest.raises(sqlite3.ProgrammingError):
         opened[0].connection.execute("select 1")
+
+
+def test_the_command_says_what_is_kept(people: sm.Microdata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sm.write(people, "people.csv")
+    plan = plan_of(data=sm.Source("people.csv", keys=("Sex",), numeric=("wage",)))
+    plan.write("plan.toml")
+    sdcmap("sweep", "plan.toml", "-o", "s", "--workers", "1")
+    manifest = json.loads((tmp_path / "s" / "manifest.json").read_text())
+    (tmp_path / "s" / "manifest.json").write_text(json.dumps({**manifest, "version": "9.9"}))
+    said = sdcmap("sweep", "plan.toml", "-o", "s", "--workers", "1")
+    assert "s was last written by sdcmap 9.9: 10 numbers of this plan kept." in said.stderr

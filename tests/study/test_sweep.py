@@ -209,7 +209,8 @@ def test_a_script_without_a_stated_seed_goes_on_with_the_studys(people: Microdat
     one = sm.sweep(people, first, tmp_path / "study", workers=1)
     two = sm.sweep(people, again, tmp_path / "study", workers=1)
     assert same_rows(one, two)
-    assert again.seed == first.seed
+    assert one.plan is not None and two.plan is not None
+    assert two.plan.seed == one.plan.seed == first.seed != again.seed
 
 
 def test_other_data_or_another_seed_is_refused(people: Microdata, tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Unpack
 from sdcmap.charts.confidentiality import draw_confidentiality
 from sdcmap.charts.ru_map import draw_map
 from sdcmap.core.chart import Chart
-from sdcmap.core.map_options import MapOptions
+from sdcmap.core.map_options import MapLook
 from sdcmap.map import RUMap
 
 if TYPE_CHECKING:
     from sdcmap.recordwise.table import RecordTable
 
 
-def draw_linked(ru: RUMap, tables: Mapping[str, RecordTable], **options: Unpack[MapOptions]) -> dict[str, Chart]:
+def draw_linked(ru: RUMap, tables: Mapping[str, RecordTable], **options: Unpack[MapLook]) -> dict[str, Chart]:
     """Charts by file name: `map.html`, in which a click on a point opens its confidentiality plot `records-<id>.html`.
 
     tables : candidate id -> its record table. options : of `draw_map`.

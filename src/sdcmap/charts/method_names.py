@@ -60,8 +60,8 @@ def short_names(rows: Sequence[Labelled]) -> dict[str, str]:
 
     >>> from sdcmap import Swap
     >>> swaps = [Swap(on=["Age", "Sex"], rate=0.05), Swap(on="Age", rate=0.01)]
-    >>> short_names([Labelled(m.text, m) for m in swaps])["Swap(on='Age', rate=0.01)"]
-    'Swap Age .01'
+    >>> list(short_names([Labelled(m.text, m) for m in swaps]).values())
+    ['Swap Age+Sex .05', 'Swap Age .01']
     """
     steps: dict[type, list[Method]] = {}
     for row in rows:

@@ -1,7 +1,7 @@
 """Choosing: a rule turns a map into one concrete candidate, or into releasing nothing, and says why."""
 
 from sdcmap.choose.criterion import GlobalCriterion
-from sdcmap.choose.rules import IdealPoint, Linear, Threshold
+from sdcmap.choose.two_axes import IdealPoint, Linear, Threshold
 from sdcmap.core.catalogue import members
 from sdcmap.core.rule import Rule
 

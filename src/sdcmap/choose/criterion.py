@@ -151,8 +151,8 @@ class GlobalCriterion(ByRelease):
 
     def _safe(self, rows: pl.DataFrame) -> Array:
         known = np.logical_and.reduce([~np.isnan(rows[name].to_numpy()) for name in FOUR])  # NaN is above no limit
-        found: Array = known & (regions(*self._risks(rows), self.agency_limit, self.intruder_limit) == "D")
-        return found
+        safe: Array = known & (regions(*self._risks(rows), self.agency_limit, self.intruder_limit) == "D")
+        return safe
 
     def _distance(self, rows: pl.DataFrame) -> Array:
         return distances(rows["sek"].to_numpy(), rows["dus"].to_numpy())

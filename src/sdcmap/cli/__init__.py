@@ -9,6 +9,7 @@ import errno
 import os
 import sys
 import traceback
+import warnings
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -28,7 +29,16 @@ DISK = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EIO)  # the
 
 
 def main() -> None:
-    """Run the command line; our errors become one sentence and an exit code."""
+    """Run the command line: our errors become one sentence and an exit code, and what changed in a study a note."""
+    from sdcmap.errors import StudyChanged
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", StudyChanged)
+        warnings.showwarning = lambda message, *_, **__: note(str(message))
+        _run()
+
+
+def _run() -> None:
     from sdcmap.errors import Refused, SdcmapError
 
     try:

@@ -35,8 +35,7 @@ def draw_map(
     if out.suffix == ".csv":
         (ru.means if by == "mean" else ru.points).write_csv(out)
     else:
-        options = {name: value for name, value in (("by", by), ("facet", facet)) if value}
-        ru.draw(mark=ru.choose(plan.rule) if plan.rule else None, **options).save(out)
+        ru.draw(mark=ru.choose(plan.rule) if plan.rule else None, by=by or None, facet=facet or None).save(out)
     print(out)
 
 

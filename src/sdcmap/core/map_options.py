@@ -8,8 +8,8 @@ from typing import TypedDict
 from sdcmap.core.rule import Choice
 
 
-class MapOptions(TypedDict, total=False):
-    """Options of `sdcmap.charts.draw_map`, which says what each does."""
+class MapLook(TypedDict, total=False):
+    """How a map looks, whichever points it shows."""
 
     mark: Choice | None
     facet: str | Mapping[str, str] | None
@@ -19,3 +19,10 @@ class MapOptions(TypedDict, total=False):
     width: int | None
     height: int | None
     title: str
+
+
+class MapOptions(MapLook, total=False):
+    """Options of `sdcmap.charts.draw_map`, which says what each does."""
+
+    by: str | None
+    links: Mapping[str, str] | None

@@ -139,15 +139,15 @@ class Cluster(Executor):
         if not wanted.set_running_or_notify_cancel():
             return
         try:
-            found = done.result(timeout=PATIENCE)
+            answered = done.result(timeout=PATIENCE)
         except BaseException as error:
             wanted.set_exception(self._told(error))
             return
-        if found.refusal or (found.version, found.digest) != (__version__, self.digest):
-            reason = found.refusal or "a worker answered for other data or another version"
+        if answered.refusal or (answered.version, answered.digest) != (__version__, self.digest):
+            reason = answered.refusal or "a worker answered for other data or another version"
             wanted.set_exception(SdcmapError(f"{reason}: the sweep has stopped, and what was stored is kept."))
         else:
-            wanted.set_result(found.rows)
+            wanted.set_result(answered.rows)
 
     @staticmethod
     def _told(error: BaseException) -> Exception:

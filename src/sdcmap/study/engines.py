@@ -70,9 +70,9 @@ def crew(
     if copy is not None:
         run = partial(run_at, str(copy), data.digest, memory)
     client = None if executor is None else client_behind(executor)
-    with client_of(engine, workers) if executor is None and engine.startswith("dask") else nullcontext(client) as found:
-        if found is not None and copy is not None:
-            yield partial(Cluster, found, data, copy), run
+    with client_of(engine, workers) if executor is None and engine.startswith("dask") else nullcontext(client) as dask:
+        if dask is not None and copy is not None:
+            yield partial(Cluster, dask, data, copy), run
         elif executor is not None:
             yield partial(Borrowed, executor), run
         else:

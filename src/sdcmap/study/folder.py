@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import polars as pl
 from filelock import FileLock, Timeout
@@ -201,9 +201,9 @@ class Study:
         facts = [(m.id, m.text, m.direction, *m.bounds, m.unit, m.axis, m.nothing(original)) for m in measures]
         self.database.insert({"measure": facts}, replace=True)
 
-    def note(self, **facts: Any) -> None:
+    def note(self, **facts: Unpack[Manifest]) -> None:
         """Keep facts in the manifest."""
-        self.manifest.update(facts)  # type: ignore[typeddict-item]
+        self.manifest.update(facts)
         if self.path is not None:
             write_whole(self.path / "manifest.json", json.dumps(self.manifest, indent=1))
 
@@ -258,11 +258,17 @@ class Study:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """The lock of a study folder; SdcmapError where somebody else has it."""
+    lock = FileLock(path / "lock", timeout=0, mode=0o600, is_singleton=False)
     try:
-        with FileLock(path / "lock", timeout=0, mode=0o600, is_singleton=False):
-            yield
+        lock.acquire()
     except Timeout:
         raise SdcmapError(f"another sweep is writing {path}: wait for it, or stop it.") from None
+    except OSError as error:
+        raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _make_folder(path: Path) -> None:
@@ -272,7 +278,6 @@ def _make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(0o700)
-        (path / "lock").touch(mode=0o600)
     except OSError as error:
         raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
 

@@ -192,7 +192,7 @@ class Plan:
     def chosen(self, choice: Choice | Candidate | str) -> Candidate:
         """The candidate that a choice, or an id, names; PlanError where it was chosen among those of another seed."""
         name = choice if isinstance(choice, str) else choice.id if isinstance(choice, Candidate) else choice.candidate
-        if not name:
+        if name is None:
             raise PlanError("the choice is to release nothing, so there is no candidate to make.")
         candidate = self.find(name)
         if isinstance(choice, Choice) and choice.seal not in ("", candidate.stream(self.seed).seal):

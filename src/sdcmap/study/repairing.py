@@ -142,14 +142,14 @@ def _payload(page: bytes, place: int, length: int, pages: dict[int, bytes]) -> b
     least = (usable - 12) * 32 // 255 - 23
     here = least + (length - least) % (usable - 4)
     here = here if here <= most else least
-    found = page[place : place + here]
+    payload = page[place : place + here]
     follow = int.from_bytes(page[place + here : place + here + 4], "big")
-    while len(found) < length:
+    while len(payload) < length:
         more = pages[follow]
-        follow, found = int.from_bytes(more[:4], "big"), found + more[4:]
+        follow, payload = int.from_bytes(more[:4], "big"), payload + more[4:]
         if not follow:
             break
-    return found[:length]
+    return payload[:length]
 
 
 def _decoded(payload: bytes) -> list[Any]:

@@ -11,13 +11,16 @@ from sdcmap.core.measure import Estimate
 from sdcmap.data.microdata import Microdata
 from sdcmap.utility._intervals import Interval, IntervalMeasure, over_quantities
 
+ROUNDING = 1e-9
+
 
 def overlap(first: Interval, second: Interval) -> float:
     """The mean of what share of each interval lies in the other; 0 where they do not meet.  Karr et al. (2006), eq. 1"""
     low, high = max(first.low, second.low), min(first.high, second.high)
-    if high < low:
+    if high < low - ROUNDING * max(map(abs, (*first, *second))):  # points that are equal but for rounding meet
         return 0.0
-    shares = [(high - low) / interval.width if interval.width > 0 else 1.0 for interval in (first, second)]
+    common = max(high - low, 0.0)
+    shares = [common / interval.width if interval.width > 0 else 1.0 for interval in (first, second)]
     return sum(shares) / 2
 
 

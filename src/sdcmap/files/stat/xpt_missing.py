@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -11,7 +11,7 @@ import polars as pl
 from sdcmap.kernels.arrays import Array
 
 
-def numeric_bytes(path: Path, facts: Any, rows: int, mode: Any) -> dict[str, Array]:
+def numeric_bytes(path: Path, facts: Any, rows: int, mode: Literal["r", "r+"]) -> dict[str, Array]:
     """The bytes of each numeric column of an .xpt file, one row per record; none where the layout is not the plain one.
 
     The records, of fixed width, follow the OBS header; blanks fill the last 80 bytes.

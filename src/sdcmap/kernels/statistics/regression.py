@@ -61,7 +61,7 @@ def least_squares(design: Design, y: Array, weights: Array | None) -> Fit | None
     inverse = inverse_of(gram)
     if inverse is None:
         return None
-    slopes = inverse @ moment
+    slopes = _unrounded(inverse @ moment, np.abs(inverse) @ np.abs(moment))
     error, sandwich = 0.0, np.zeros((k, k))
     for at, x in design.blocks():
         residual = _unrounded(y[at] - x @ slopes, np.abs(y[at]) + np.abs(x) @ np.abs(slopes))
