@@ -25,10 +25,10 @@ test: install  ## everything that must hold before a commit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadfile
 
 soak: install  ## the long tests in full: 50 kills, minutes of fuzzing a reader, many more examples of every law
-	SDCMAP_SOAK=1 $(BIN)/pytest -n 2 --dist loadgroup
+	SDCMAP_SOAK=1 $(BIN)/pytest -n 2 --dist loadfile
 
 bench: install $(PEERS)  ## a table, and bench/results.json
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'

@@ -30,7 +30,6 @@ import pytest
 import sdcmap as sm
 from sdcmap.bundle.prepare import prepare, rounded
 
-pytestmark = pytest.mark.xdist_group("secrets")
 SEED = 0xC0FFEE5EED5ECBE7_0123_4567_89AB_CDEF_DEADBEEF_FEEDFACE_0BADF00D_17171717
 ROWS = 260
 RELEASED = "Town"  # a column that is not masked: its values may be in the released file

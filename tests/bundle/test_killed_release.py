@@ -23,7 +23,7 @@ import pytest
 import sdcmap as sm
 from sizes import GUARD, RELEASE_KILLS
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("release_kill")]
+pytestmark = pytest.mark.slow
 NAMES = {"data.parquet", "codebook.json", "codebook.md", "note.json", "note.md", "SHA256SUMS"}
 DRIVER = """
 import os, signal, sys

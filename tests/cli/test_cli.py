@@ -16,7 +16,6 @@ from sdcmap.cli import app
 from sdcmap.tour import MARK
 from sizes import GUARD
 
-pytestmark = pytest.mark.xdist_group("cli")
 COMMANDS = [
     "look", "check", "sweep", "score", "mask", "map", "choose", "records", "release", "report", "correct", "compare",
     "serve", "demo",

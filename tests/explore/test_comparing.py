@@ -21,8 +21,6 @@ from sdcmap.methods import METHODS
 from sdcmap.methods.round import handy
 from sdcmap.study.plan import Plan
 
-pytestmark = pytest.mark.xdist_group("compare")
-
 
 @pytest.fixture(scope="module")
 def people() -> sm.Microdata:

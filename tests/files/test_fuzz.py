@@ -61,7 +61,7 @@ sys.path[:0] = (
 )  # run as a script: tests/ is not there
 from sizes import FUZZ_CASES, GUARD  # noqa: E402
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("fuzz")]
+pytestmark = pytest.mark.slow
 CASE_SECONDS = 10  # of processor time that one case may take; each is a file of a few kilobytes
 MEMORY = 1 << 30  # bytes that one case may add to the process
 MARK = "Quokka"  # in every text value of the valid files, in no name: an error must not hold it
@@ -529,7 +529,7 @@ READERS = ["csv", "parquet", "blocks", "sav", "dta", "xpt", "sas7bdat", "sas7bca
 
 def cases(reader: str) -> int:
     """Each case of a note is forty examples."""
-    return FUZZ_CASES // 20 if reader == "note" else FUZZ_CASES
+    return FUZZ_CASES // 5 if reader == "note" else FUZZ_CASES
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ from sdcmap.papers.duncan2001 import ERRATA, run
 from sdcmap.papers.reference import Result
 from sdcmap.papers.teachers import LIMIT, generated, incomes, noise_variances, truncated_efficiency
 
-pytestmark = pytest.mark.xdist_group("duncan2001")
 RNG = np.random.default_rng(0)
 
 

@@ -19,7 +19,6 @@ from sdcmap.papers.tax_incomes import CATEGORIES, EIGHT, PARTS, tax_units
 from sdcmap.papers.yancey2002 import ATTACKS, ROWS, Draws, census, exact_statements
 from sdcmap.papers.yancey2002_tables import ERRATA, LOSSES, SCORES, TABLE_1, TABLE_2, TABLE_3, beside, mark, method_of
 
-pytestmark = pytest.mark.xdist_group("yancey2002")
 SEEDS = 20
 BAND = 4 * np.sqrt(1 / SEEDS + 1 / 50)
 # IL2, IL4, IL5 and s2: mean, sd of each

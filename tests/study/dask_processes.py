@@ -51,6 +51,14 @@ def _dask(words: list[str], folder: Path, environment: dict[str, str] | None = N
         return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **(environment or {})})
 
 
+def _is_written(file: Path) -> bool:
+    """Whether the file is there, whole."""
+    try:
+        return bool(json.loads(file.read_text())["address"])
+    except (OSError, ValueError):
+        return False
+
+
 @contextmanager
 def processes(
     folder: Path, count: int = 2, *arguments: str, dashboard: bool = False, failures: int = 3,
@@ -64,7 +72,7 @@ def processes(
     view = ["--dashboard-address", "127.0.0.1:0"] if dashboard else ["--no-dashboard"]
     running = Processes(folder, _dask([*words, *view], folder, allowed), [], arguments)
     try:
-        until((folder / "scheduler.json").exists, "the scheduler")
+        until(lambda: _is_written(folder / "scheduler.json"), "the scheduler")
         for _ in range(count):
             running.add_worker(**(environment or {}))
         yield running

@@ -27,7 +27,7 @@ import sdcmap as sm
 from sizes import KILLS, size
 from waiting import children, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kills")]
+pytestmark = pytest.mark.slow
 METHODS, REPLICATES = 30, size(40, 400)
 CANDIDATES = 1 + METHODS * REPLICATES
 DRIVER = f"""

@@ -26,6 +26,7 @@ from samples import same_rows
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
+from sdcmap.study import engines
 from sdcmap.study.engines import KILLED, make_executor, run_all
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import Job
@@ -168,7 +169,8 @@ def test_chunks_are_halved_until_the_candidates_that_break_the_pool_are_found(pe
     assert all(row.reason == KILLED and "Bad" in row.method for row in dead)
 
 
-def test_a_candidate_that_kills_its_worker_is_found(people: Microdata) -> None:
+def test_a_candidate_that_kills_its_worker_is_found(people: Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "ALONE", 2)  # each death costs the start of a pool
     plan = sm.Plan([sm.Noise(on="wage"), Bad(how="exit")], MEASURES[:1])
     pool = partial(make_executor, "processes", 2)
     rows = [row for batch in run_all(jobs_of(plan), partial(run_here, people), pool, 2) for row in batch]
@@ -302,9 +304,10 @@ def test_a_full_disk_keeps_what_was_stored(people: Microdata, tmp_path: Path) ->
 
 
 SCRIPT = """
-import sys
-import time
+import signal, sys, time
 import sdcmap as sm
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal, whoever runs the tests
 
 def report(done, total):
     print(done, flush=True)

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 import sdcmap as sm
 from sizes import GUARD
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.slow
 
 
 def drawn(browser: Browser, file: Path, mark: str) -> str:

@@ -24,8 +24,6 @@ from sdcmap.web import pages
 from sdcmap.web.room import Room
 from waiting import until
 
-pytestmark = pytest.mark.xdist_group("web_api")
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

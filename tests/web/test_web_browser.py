@@ -20,7 +20,7 @@ from sdcmap.core.value import decode
 from sdcmap.kernels.decision.global_criterion import regions
 from sdcmap.study.sweeping import standing
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.slow
 PAGES = ("/", "/data?file=people.csv", "/studies/cps/data", "/studies/cps/plan", "/studies/cps/sweep", "/studies/cps/map",
          "/studies/cps/candidate", "/studies/cps/choose", "/studies/cps/decision",
          "/studies/known/candidate", "/studies/known/decision")  # fmt: skip

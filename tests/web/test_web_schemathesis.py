@@ -14,7 +14,6 @@ from webroom import HEAD, TOKEN, served, swept
 from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
 
-pytestmark = pytest.mark.xdist_group("web_schemathesis")
 schema = schemathesis.openapi.from_dict(make_app(Room(Path("/nowhere")), TOKEN).openapi())
 SLOW_OR_LASTING = (
     "/sweep",

@@ -30,7 +30,6 @@ from sdcmap.web.room import Room
 from sizes import GUARD
 from waiting import until
 
-pytestmark = pytest.mark.xdist_group("web_security")
 SMALL = 1 << 20
 NOISE = random.Random(1).randbytes(400)
 
