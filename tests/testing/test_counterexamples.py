@@ -52,6 +52,23 @@ BROKEN: dict[str, tuple[Measure, Microdata]] = {
         sm.utility.IntervalWidth(on="wage", weighted=True, models="rent ~ age"),
         drawn(age="1 1 0", wage="8 6 28", rent="3 -2 3", weight="1 2 3"),
     ),
+    # the smallest number above 0 as a variance: its ratio to another is 0, and has no logarithm
+    "a tiny variance": (
+        sm.risk.IntruderKnowledge(
+            on="wage",
+            attack=sm.risk.NearestRecord("gower", inclusion=0.7),
+            divergence="kl",
+            scale="raw",
+            measured=5e-324,
+        ),
+        drawn(
+            region="- 0 2 1 1 1 1 3 3 - 1 0",
+            age="- 0 1 0 0 1 0 0 1 1 0 0",
+            wage="33 - 149 11 - 17 8 21 43 7 5 -",
+            rent="-3 -3 0 -2 2 0 0 -3 - - -3 1",
+            weight="1 2 1 3 1 1 2 2 2 2 1 3",
+        ),
+    ),
     # the one record of sex 0 fixes a coefficient: a point, which met itself or not by rounding
     "a point": (
         sm.utility.IntervalOverlap(weighted=True, models="wage ~ rent + sex"),

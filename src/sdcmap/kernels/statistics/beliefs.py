@@ -76,7 +76,9 @@ def _moments(nodes: Array, log_p: Array) -> tuple[Array, Array]:
 
 def normal_divergence(truth: tuple[Array, Array], belief: tuple[Array, Array]) -> Array:
     """KL(N(truth) || N(belief)) in nats; infinite where the belief is certain."""
-    ratio = truth[1] / np.where(belief[1] > 0, belief[1], np.nan)
-    apart = (truth[0] - belief[0]) ** 2 / np.where(belief[1] > 0, belief[1], np.nan)
-    nats: Array = np.nan_to_num(0.5 * (ratio - 1 - np.log(ratio) + apart), nan=np.inf)
+    spread = np.where(belief[1] > 0, belief[1], np.nan)
+    ratio, apart = truth[1] / spread, (truth[0] - belief[0]) ** 2 / spread
+    with np.errstate(divide="ignore"):  # the truth may be a point
+        log_ratio = np.log(truth[1]) - np.log(spread)  # the ratio itself may be too small for a number
+    nats: Array = np.nan_to_num(0.5 * (ratio - 1 - log_ratio + apart), nan=np.inf)
     return nats
