@@ -45,7 +45,7 @@ MAY_USE: Mapping[str, set[str]] = {  # docs/design.md shows the same table
     "explore": NUMBERS,
     "testing": BELOW | {"study"},
     "charts": NUMBERS,
-    "bundle": NUMBERS | {"explore"},
+    "bundle": NUMBERS,
     "dossier": NUMBERS | {"explore", "charts", "bundle"},
     "papers": NUMBERS | {"explore", "charts"},
     "tour": NUMBERS | {"explore", "charts", "bundle", "dossier"},
