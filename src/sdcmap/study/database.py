@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError, ValueError)  # 
 Row = tuple[Any, ...]
 
 
+@cache
 def columns_of(table: str) -> dict[str, str]:
     """Column -> type of one of TABLES."""
     return {part.split()[0]: part.split()[1] for part in TABLES[table].split(", primary")[0].split(", ")}
