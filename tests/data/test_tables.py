@@ -113,7 +113,7 @@ def test_a_measure_says_how_many_variables_it_needs() -> None:
 
 def test_a_sparse_table_is_the_dense_one(monkeypatch: pytest.MonkeyPatch) -> None:
     data = persons(60)
-    masked = sm.Swap(on=["a", "c"], rate=0.2).apply(data, Stream.of_seed(2))
+    masked = sm.Swap(on=["a", "c"], rate=0.2, pairing="greedy").apply(data, Stream.of_seed(2))
     measures = [sm.SmallCells(), sm.Hellinger(), sm.utility.EntropyChange(), sm.Hellinger(weighted=True)]
     dense = [measure.score(data, masked, RNG).value for measure in measures]
     monkeypatch.setattr(cells_module, "DENSE_CELLS", 0)

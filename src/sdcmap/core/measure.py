@@ -103,7 +103,7 @@ class Measure(Value):
 
     def checked(self, data: Microdata) -> tuple[str, ...]:
         """`variables`, or SchemaError with every misfit; looked at once per file, and remembered with the file."""
-        return data.remember(("variables", self), lambda: self._fitting(data))
+        return data.remember(("variables", self.digest), lambda: self._fitting(data))
 
     def _fitting(self, data: Microdata) -> tuple[str, ...]:
         problems = list(self.misfits(data))

@@ -87,7 +87,7 @@ class Value:
         identity = json.dumps(self.identity(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(identity.encode()).hexdigest()
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Twelve digits of the digest: what a stored number is keyed by."""
         return self.digest[:12]

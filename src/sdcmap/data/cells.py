@@ -141,7 +141,7 @@ def _moves_from_base(masked: Microdata, names: tuple[str, ...]) -> Moves:
             move_cells(key, stride, base.codes(name), rows, after)
     new, before = (key, table.count) if table.met is None else _found(key, table.met, table.count)
     moved = old != new
-    if not moved.all():
+    if np.count_nonzero(moved) < len(moved):  # faster than `all` on what is swapped
         rows, old, new = rows[moved], old[moved], new[moved]
     return Moves(rows, old, new, before, recount(before, old, new), table.shape if table.met is None else None)
 

@@ -195,7 +195,9 @@ class Microdata:
             both = None if before.rows is None else np.union1d(before.rows, rows)
             changes[name] = Change(both, merged if both is None else merged[both], new_levels)
         base = self if self.base is None else self.base
-        schema = self.schema.recoded({n: str(new.dtype.base_type()) for n, new in (levels or {}).items()})
+        schema = self.schema
+        if levels:
+            schema = schema.recoded({name: str(new.dtype.base_type()) for name, new in levels.items()})
         return Microdata(schema, self.columns, self.origin, base, changes, paired=self.paired)
 
     def changed_rows(self, names: Iterable[str]) -> Array | None:

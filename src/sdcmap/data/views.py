@@ -22,6 +22,8 @@ class Views:
     Views of other keys, and views that a view is made of, go their way meanwhile.
     """
 
+    __slots__ = ("_bytes", "_kept", "_underway", "_waiting")
+
     def __init__(self) -> None:
         self._kept: dict[Hashable, tuple[Any, int]] = {}  # key -> result and bytes, oldest first
         self._underway: dict[Hashable, int] = {}  # key -> the thread that computes it at present
@@ -73,16 +75,18 @@ class Views:
 
 
 def _size(result: object) -> int:
-    """Bytes of the arrays in a result; those that lie in files count nothing."""
-    if isinstance(result, np.ndarray):
-        return 0 if isinstance(result, np.memmap) else result.nbytes
-    if isinstance(result, tuple):
-        parts: tuple[object, ...] = result
-    elif hasattr(result, "__dict__"):
-        parts = tuple(vars(result).values())
-    else:
-        return 64
-    total = 0
-    for part in parts:  # no generator: this runs for every masked file
-        total += _size(part)
-    return total
+    """Bytes of the arrays in a result; those that lie in files count nothing. It runs for every masked file."""
+    size, parts = 0, [result]
+    for part in parts:  # it grows meanwhile
+        kind = type(part)
+        if kind is np.ndarray:
+            size += part.nbytes  # type: ignore[attr-defined]
+        elif kind is np.memmap:
+            continue
+        elif isinstance(part, tuple):
+            parts += part
+        elif hasattr(part, "__dict__"):
+            parts += vars(part).values()
+        else:
+            size += 64
+    return size

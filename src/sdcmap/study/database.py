@@ -38,22 +38,27 @@ def columns_of(table: str) -> dict[str, str]:
 
 
 def checksum(table: str, row: Sequence[Any]) -> int:
-    """Tells a whole row of a table from a damaged one, or another table's; the row as `typed` gives it."""
+    """Tells a whole row of a table from a damaged one, or another table's; the row as SQLite gives it back."""
     return zlib.crc32(repr((table, *row)).encode())
 
 
 def typed(table: str, row: Sequence[Any]) -> list[Any]:
-    """A row as it was before it was stored: SQLite keeps a whole number of a real column as an integer, and -0 as 0."""
-    kinds = columns_of(table).values()
-    return [float(c) + 0.0 if kind == "real" and c is not None else c for c, kind in zip(row, kinds, strict=False)]
+    """A row as SQLite gives it back: a number of a real column as a float, and -0 as 0."""
+    cells = list(row)
+    for place in _reals(table):
+        if cells[place] is not None:
+            cells[place] = float(cells[place]) + 0.0
+    return cells
+
+
+@cache
+def _reals(table: str) -> tuple[int, ...]:
+    return tuple(place for place, kind in enumerate(columns_of(table).values()) if kind == "real")
 
 
 def is_whole(table: str, row: Sequence[Any]) -> bool:
     """Whether a stored row, its checksum last, is as it was written."""
-    try:
-        return bool(row[-1] == checksum(table, typed(table, row[:-1])))
-    except (TypeError, ValueError):  # a text where a number belongs
-        return False
+    return bool(row[-1] == checksum(table, row[:-1]))
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ class Database:
                 raise damaged(self.path)
         except DAMAGED:
             raise damaged(self.path) from None
-        return [tuple(row[:-1]) for row in stored]
+        return [row[:-1] for row in stored]
 
     def _tallied(self, table: str) -> int:
         """How many rows were written to a table."""

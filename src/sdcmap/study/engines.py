@@ -21,6 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError, did_you_mean
 from sdcmap.kernels.room import under_this_limit
@@ -172,7 +173,7 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
 
 
 def _killed(job: Job) -> CandidateRow:
-    return candidate_row(job, "failed", KILLED, 0.0)
+    return candidate_row(job.candidate, Stream(job.key), "failed", KILLED, 0.0)
 
 
 def stop(executor: Executor) -> None:

@@ -233,10 +233,11 @@ class Study:
         with self.database.snapshot():
             candidate, score, measure = (self._table(name) for name in ("candidate", "score", "measure"))
         if self.path is not None:  # a study in memory holds nothing else
-            outdated = _outdated(plan, candidate, score)
+            ids = _ids(plan)
+            outdated = _outdated(plan, ids, candidate, score)
             if outdated:
                 _tell(f"{self.path}: {outdated} left out, since other code or another default made them. Sweep again.")
-            candidate = candidate.filter(_among("id", _ids(plan)) | (pl.col("kind") == "file"))
+            candidate = candidate.filter(_among("id", ids) | (pl.col("kind") == "file"))
             measures = [m.id for m in plan.measures]
             score = score.filter(_among("candidate", candidate["id"].to_list()), _among("measure_id", measures))
             measure = measure.filter(_among("id", measures))
@@ -316,28 +317,30 @@ def _tell_what_changed(study: Study, plan: Plan, version: str) -> None:
     with study.database.snapshot():
         candidate, score = (study._table(name) for name in ("candidate", "score"))
     seals = dict(candidate.select("id", "seal").iter_rows())
-    if any(seals.get(made.id, made.stream(plan.seed).seal) != made.stream(plan.seed).seal for made in plan.candidates):
+    if any(made.id in seals and seals[made.id] != made.stream(plan.seed).seal for made in plan.candidates):
         raise StudyDamaged(f"{study.path} holds numbers that were drawn from another seed than its own.")
-    outdated = _outdated(plan, candidate, score)
+    ids = _ids(plan)
+    outdated = _outdated(plan, ids, candidate, score)
     if outdated or version != __version__:
-        kept = len(score.filter(_among("candidate", _ids(plan)), _among("measure_id", [m.id for m in plan.measures])))
+        kept = len(score.filter(_among("candidate", ids), _among("measure_id", [m.id for m in plan.measures])))
         again = f"; {outdated} computed again, since other code or another default made them" if outdated else ""
         _tell(
             f"{study.path} was last written by sdcmap {version}: {_counted(kept, 'number')} of this plan kept{again}."
         )
 
 
-def _outdated(plan: Plan, candidate: pl.DataFrame, score: pl.DataFrame) -> str:
-    """How many candidates and numbers of this plan the study has only under another identity; empty: none.
+def _outdated(plan: Plan, ids: Sequence[str], candidate: pl.DataFrame, score: pl.DataFrame) -> str:
+    """How many candidates (of these ids) and numbers of this plan the study has only under another identity.
 
-    They bear a name of the plan and were made by another revision or another default.
+    They bear a name of the plan and were made by another revision or another default; empty: none.
     """
     have = set(candidate["id"])
-    lacking = {(made.method.text, made.replicate) for made in plan.candidates if made.id not in have}
+    wanted = zip(ids, plan.candidates, strict=True)
+    lacking = {(made.method.text, made.replicate) for name, made in wanted if name not in have}
     others = candidate.filter(pl.col("kind") != "file").select("method", "replicate").unique().iter_rows()
     candidates = sum(1 for name in others if name in lacking)
     numbers = 0
-    ours = score.filter(_among("candidate", _ids(plan)))
+    ours = score.filter(_among("candidate", ids))
     for measure in plan.measures:
         named = ours.filter(pl.col("measure") == measure.text)
         has = named.filter(pl.col("measure_id") == measure.id)["candidate"]

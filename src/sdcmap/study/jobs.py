@@ -81,16 +81,15 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
         status, reason = "infeasible", str(error)
     except Exception as error:
         status, reason = "failed", _type_and_place(error)
-    return candidate_row(job, status, reason, time.perf_counter() - started, scores)
+    return candidate_row(candidate, stream, status, reason, time.perf_counter() - started, scores)
 
 
 def candidate_row(
-    job: Job, status: str, reason: str, seconds: float, scores: tuple[ScoreRow, ...] = ()
+    made: Candidate, stream: Stream, status: str, reason: str, seconds: float, scores: tuple[ScoreRow, ...] = ()
 ) -> CandidateRow:
-    """The row of a job's candidate."""
-    made = job.candidate
+    """The row of a candidate that was drawn from this stream."""
     return CandidateRow(
-        made.id, made.kind, made.method.text, made.replicate, status, reason, seconds, Stream(job.key).seal, scores
+        made.id, made.kind, made.method.text, made.replicate, status, reason, seconds, stream.seal, scores
     )
 
 

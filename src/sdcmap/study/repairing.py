@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sdcmap.errors import SdcmapError, StudyDamaged
-from sdcmap.study.database import TABLES, columns_of, is_whole
+from sdcmap.study.database import TABLES, columns_of, is_whole, typed
 from sdcmap.study.folder import Study, locked
 
 STORED = tuple(name for name in TABLES if name != "tally")  # the tally is counted anew
@@ -96,9 +96,17 @@ def _rescued(file: Path, log: Path) -> dict[str, list[list[Any]]]:
         for page in pages.values():
             for record in _records(page, pages):
                 for name, whole in rows.items():
-                    if len(record) == len(columns_of(name)) and is_whole(name, record):
+                    if _belongs(record, name):
                         whole.append(record)
     return rows
+
+
+def _belongs(record: list[Any], table: str) -> bool:
+    """Whether a record off a page, where a whole number of a real column lies as an integer, is a whole row of a table."""
+    try:
+        return len(record) == len(columns_of(table)) and is_whole(table, [*typed(table, record[:-1]), record[-1]])
+    except (TypeError, ValueError):  # a text where a number belongs
+        return False
 
 
 def _file_pages(file: Path) -> dict[int, bytes]:
