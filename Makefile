@@ -5,7 +5,7 @@ READY := .venv/.installed
 PEERS := bench/.venv-peers/.installed
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 
-.PHONY: install demo test soak bench docs clean
+.PHONY: install demo test types suite soak bench docs clean
 .DEFAULT_GOAL := install
 
 install: $(READY)  ## sdcmap and what tests need, into .venv
@@ -21,14 +21,22 @@ $(READY): pyproject.toml
 demo: install  ## the whole line on demo data: demo/map.html and demo/report.html
 	@$(BIN)/sdcmap demo -o demo
 
-test: install  ## everything that must hold before a commit
+# slow files first, so that no worker is left alone with the longest
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+test: install  ## everything that must hold before a commit; types are checked beside the tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory -j2 types suite
+
+types:
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist loadfile
+
+suite:
+	$(PYTEST)
 
 soak: install  ## the long tests in full: 50 kills, minutes of fuzzing a reader, many more examples of every law
-	SDCMAP_SOAK=1 $(BIN)/pytest -n 2 --dist loadfile
+	SDCMAP_SOAK=1 $(PYTEST)
 
 bench: install $(PEERS)  ## a table, and bench/results.json
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'

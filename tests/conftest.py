@@ -21,6 +21,13 @@ settings.register_profile("soak", deadline=None, max_examples=2_500, suppress_he
 settings.load_profile("soak" if SOAK else "default")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests first and the rest from the back of the alphabet, web to bundle: no worker is left alone at the
+    end with the longest file."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (item.path in slow, item.path), reverse=True)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The reference folder (data/, golden/): $SDCMAP_DATA, or the folder `shared` beside the repository."""

@@ -66,7 +66,10 @@ def test_rows_are_the_same_whatever_the_engine(people: Microdata, tmp_path: Path
     assert serial.measure.columns[:5] == ["name", "direction", "low", "high", "unit"]
 
 
-def test_an_interrupted_sweep_goes_on_to_the_same_rows(people: Microdata, tmp_path: Path) -> None:
+def test_an_interrupted_sweep_goes_on_to_the_same_rows(
+    people: Microdata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "CHUNK_SECONDS", 0.0)  # one candidate at a time, however fast the machine is
     plan = plan_of(replicates=15)
     whole = sm.sweep(people, plan, workers=1)
     for stop_after in (1, 7, 100):

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import metadata
-from typing import TypeVar
+from types import ModuleType
+from typing import Any, TypeVar
+
+import lazy_loader
 
 from sdcmap.core.chart import Chart
 
@@ -29,19 +32,39 @@ def members(names: Mapping[str, object], base: type[T]) -> tuple[type[T], ...]:
     return tuple(classes[name] for name in sorted(classes))
 
 
+def late_room(
+    room: str, file: str, **registries: type
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a room whose names stand in its `__init__.pyi` and are imported on first
+    use. registries: names of tuples of all members that are a class, such as METHODS=Method."""
+    find, names, public = lazy_loader.attach_stub(room, file)
+
+    def resolve(name: str) -> Any:
+        thing = find(name) if name not in registries else members({n: find(n) for n in public}, registries[name])
+        setattr(sys.modules[room], name, thing)  # from now on without asking
+        return thing
+
+    return resolve, names, [*public, *registries]
+
+
 def named_class(name: str) -> type | None:
     """The class of this name in one of ROOMS; or "module:Class" of a module in use or of an installed plug-in."""
     module, _, attribute = name.rpartition(":")
     if module and module not in sys.modules and module in plug_ins():
         importlib.import_module(module)
     homes = [sys.modules.get(module)] if module else map(importlib.import_module, ROOMS)
-    things = (vars(home).get(attribute) for home in homes if home is not None)
+    things = (getattr(home, attribute, None) for home in homes if home is not None)
     return next((thing for thing in things if isinstance(thing, type)), None)
 
 
 def names_of(base: type[T]) -> list[str]:
     """The names in ROOMS of every class that is a `base`."""
-    return [cls.__name__ for room in ROOMS for cls in members(vars(importlib.import_module(room)), base)]
+    homes = map(importlib.import_module, ROOMS)
+    return [cls.__name__ for home in homes for cls in members({n: getattr(home, n) for n in _public(home)}, base)]
+
+
+def _public(room: ModuleType) -> list[str]:
+    return list(getattr(room, "__all__", None) or vars(room))
 
 
 def offered(base: type[T]) -> tuple[type[T], ...]:

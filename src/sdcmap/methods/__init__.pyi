@@ -1,0 +1,26 @@
+"""Masking methods: a line here is all that a new one needs; `__init__.py` resolves each on first use."""
+
+import sdcmap.core.method
+
+from .chain import Chain as Chain
+from .household_swap import HouseholdSwap as HouseholdSwap
+from .identity import Identity as Identity
+from .microaggregate import Microaggregate as Microaggregate
+from .mixture_noise import MixtureNoise as MixtureNoise
+from .multiplicative_noise import MultiplicativeNoise as MultiplicativeNoise
+from .noise import Noise as Noise
+from .pram import PRAM as PRAM
+from .protect import Protect as Protect
+from .randomised_response import RandomisedResponse as RandomisedResponse
+from .rank_swap import RankSwap as RankSwap
+from .recode import Recode as Recode
+from .round import Round as Round
+from .sample import Sample as Sample
+from .shuffle import Shuffle as Shuffle
+from .suppress import Suppress as Suppress
+from .swap import Swap as Swap
+from .swap_reidentified import SwapReidentified as SwapReidentified
+from .synthesise import Synthesise as Synthesise
+from .top_code import TopCode as TopCode
+
+METHODS: tuple[type[sdcmap.core.method.Method], ...]

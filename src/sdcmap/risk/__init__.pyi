@@ -1,0 +1,30 @@
+"""Risk measures: a line here is all that a new one needs; `__init__.py` resolves each on first use."""
+
+import sdcmap.core.measure
+
+from .attribute_inference import AttributeInference as AttributeInference
+from .closest_record import ClosestRecord as ClosestRecord
+from .correct_attribution import CorrectAttribution as CorrectAttribution
+from .discredit_harm import DiscreditHarm as DiscreditHarm
+from .expected_reidentifications import ExpectedReidentifications as ExpectedReidentifications
+from .external_link import ExternalLink as ExternalLink
+from .household_risk import HouseholdRisk as HouseholdRisk
+from .index import Index as Index
+from .individual_risk import IndividualRisk as IndividualRisk
+from .informed import Informed as Informed
+from .interval_disclosure import IntervalDisclosure as IntervalDisclosure
+from .intruder_knowledge import IntruderKnowledge as IntruderKnowledge
+from .k_anonymity import KAnonymity as KAnonymity
+from .known_index import KnownIndex as KnownIndex
+from .l_diversity import LDiversity as LDiversity
+from .linkage import Linkage as Linkage
+from .log_linear_risk import LogLinearRisk as LogLinearRisk
+from .nearest_record import NearestRecord as NearestRecord
+from .position import Position as Position
+from .small_cells import SmallCells as SmallCells
+from .suda import SUDA as SUDA
+from .t_closeness import TCloseness as TCloseness
+from .unsafe_combinations import UnsafeCombinations as UnsafeCombinations
+from .worst_linkage import WorstLinkage as WorstLinkage
+
+RISKS: tuple[type[sdcmap.core.measure.Measure], ...]

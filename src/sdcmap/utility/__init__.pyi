@@ -1,0 +1,36 @@
+"""Utility measures: a line here is all that a new one needs; `__init__.py` resolves each on first use."""
+
+import sdcmap.core.measure
+
+from .category_loss import CategoryLoss as CategoryLoss
+from .distribution_distance import KolmogorovSmirnov as KolmogorovSmirnov
+from .distribution_distance import Wasserstein as Wasserstein
+from .information_loss import IL1 as IL1
+from .information_loss import IL2 as IL2
+from .information_loss import IL3 as IL3
+from .information_loss import IL4 as IL4
+from .information_loss import IL5 as IL5
+from .information_loss import S0 as S0
+from .information_loss import S1 as S1
+from .information_loss import S2 as S2
+from .information_loss import IL1s as IL1s
+from .information_loss import RelativeLoss as RelativeLoss
+from .interval_overlap import IntervalOverlap as IntervalOverlap
+from .interval_width import IntervalWidth as IntervalWidth
+from .mean_precision import MeanPrecision as MeanPrecision
+from .moment_change import MomentChange as MomentChange
+from .propensity import Propensity as Propensity
+from .query_error import QueryError as QueryError
+from .society_knowledge import SocietyKnowledge as SocietyKnowledge
+from .society_utility import SocietyUtility as SocietyUtility
+from .sse_sst import SseSst as SseSst
+from .suppression_loss import SuppressionLoss as SuppressionLoss
+from .table_change import ConditionalEntropyChange as ConditionalEntropyChange
+from .table_change import ContingencyChange as ContingencyChange
+from .table_change import CramersVChange as CramersVChange
+from .table_change import EntropyChange as EntropyChange
+from .table_distance import Hellinger as Hellinger
+from .table_distance import TotalVariation as TotalVariation
+from .table_error import TableError as TableError
+
+UTILITIES: tuple[type[sdcmap.core.measure.Measure], ...]
