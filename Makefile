@@ -21,8 +21,8 @@ $(READY): pyproject.toml
 demo: install  ## the whole line on demo data: demo/map.html and demo/report.html
 	@$(BIN)/sdcmap demo -o demo
 
-# slow files first, so that no worker is left alone with the longest
-PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+# three workers on two cores: many tests wait for a process, a browser or a cluster; slow files come first
+PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: install  ## everything that must hold before a commit; types are checked beside the tests
 	$(BIN)/ruff check .

@@ -15,7 +15,7 @@ def size(usual: int, soak: int) -> int:
     return soak if SOAK else usual
 
 
-KILLS = size(4, 25)  # drivers and workers killed, for each of two engines
-RELEASE_KILLS = size(3, 30)  # releases killed
-FUZZ_CASES = size(100, 20_000)  # damaged files and structured nonsense a reader: minutes each in a soak
+KILLS = size(2, 25)  # drivers and workers killed, for each of two engines
+RELEASE_KILLS = size(2, 30)  # releases killed
+FUZZ_CASES = size(60, 20_000)  # damaged files and structured nonsense a reader: minutes each in a soak
 GUARD = 600  # seconds until a test that waits for an event gives up: against hanging alone, it decides nothing

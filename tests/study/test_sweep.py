@@ -26,7 +26,7 @@ from samples import same_rows
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
-from sdcmap.study import engines
+from sdcmap.study import engines, sweeping
 from sdcmap.study.engines import KILLED, make_executor, run_all
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import Job
@@ -82,7 +82,25 @@ def test_an_interrupted_sweep_goes_on_to_the_same_rows(
             sm.sweep(people, plan, tmp_path / "study", workers=1, progress=stop)
         kept = Study.open(tmp_path / "study").connection.execute("select count(*) from candidate").fetchone()[0]
         assert stop_after <= kept < plan.count
-    assert same_rows(whole, sm.sweep(people, plan, tmp_path / "study", workers=2))
+    assert same_rows(whole, sm.sweep(people, plan, tmp_path / "study", workers=2, engine="processes"))
+
+
+def test_a_small_sweep_starts_no_process_and_a_large_one_does(
+    people: Microdata, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+    make = engines.make_executor
+
+    def noted(engine: str, workers: int) -> Executor:
+        started.append(workers)
+        return make("serial", 1)
+
+    monkeypatch.setattr(engines, "make_executor", noted)
+    monkeypatch.setattr(sweeping, "START_SECONDS", 1e9)  # however busy the machine is
+    small = sm.sweep(people, plan_of(), workers=2)
+    assert not started and len(small.candidate) == plan_of().count
+    monkeypatch.setattr(sweeping, "START_SECONDS", 0.0)
+    assert same_rows(small, sm.sweep(people, plan_of(), workers=2)) and started == [2]
 
 
 def test_adding_a_measure_or_a_method_computes_only_what_is_missing(people: Microdata, tmp_path: Path) -> None:
@@ -321,7 +339,7 @@ if __name__ == "__main__":
     data = sm.demo.population(3000, seed=2)
     plan = sm.Plan(sm.grid(sm.Swap, on=sm.subsets(data.keys, 1, 2), rate=[.05, .1]),
                    [sm.SmallCells(), sm.Hellinger()], replicates=20, seed=5)
-    sm.sweep(data, plan, sys.argv[1], workers=2, progress=report)
+    sm.sweep(data, plan, sys.argv[1], workers=2, engine="processes", progress=report)
 """
 
 
@@ -358,7 +376,7 @@ def test_a_script_without_its_guard_gets_one_clear_sentence(tmp_path: Path) -> N
         import sdcmap as sm
         data = sm.demo.population(100)
         plan = sm.Plan(sm.Swap(on="Sex", rate=.1), [sm.SmallCells()], replicates=5)
-        sm.sweep(data, plan, workers=2)
+        sm.sweep(data, plan, workers=2, engine="processes")
     """)
     )
     result = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=GUARD)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -19,15 +20,16 @@ from sdcmap.files.blocks import check_room
 from sdcmap.files.working_copy import write_copy
 from sdcmap.kernels.machine import cores
 from sdcmap.kernels.room import room_limited
-from sdcmap.study.engines import check_engine, crew, run_all
+from sdcmap.study.engines import CHUNK_SECONDS, check_engine, crew, run_all
 from sdcmap.study.folder import Done, Study
-from sdcmap.study.jobs import Job
+from sdcmap.study.jobs import CandidateRow, Job
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.progress import Progress, bar
 from sdcmap.study.scores import Scores
 from sdcmap.study.worker import run_here
 
 NOT_DONE = Done("", frozenset())
+START_SECONDS = 2.0  # that worker processes need to start, about
 
 
 def sweep(
@@ -47,8 +49,8 @@ def sweep(
     ----------
     study : folder to keep the scores in; None keeps them in memory.
     workers : number of workers; by default one per core this process may use.
-    engine : "serial", "threads", "processes" (default; serial with one worker), "dask" (a cluster on this machine) or
-        "dask://HOST:PORT". Rows are the same.
+    engine : "serial", "threads", "processes", "dask" (a cluster on this machine) or "dask://HOST:PORT"; by default serial
+        with one worker, and else processes as soon as they are worth their start. Rows are the same.
     executor : an executor of your own instead, such as a Dask client's `client.get_executor(pure=False)`.
     memory : bytes that the sweep may use on this machine (0: no limit); large arrays then lie in files of the study. Data
         with more rows than memory come from `read_in_blocks`.
@@ -58,6 +60,7 @@ def sweep(
     sweep. Ctrl-C leaves a valid study.
     """
     workers = workers or cores()
+    unhurried = engine is None and executor is None and workers > 1
     engine = engine or ("serial" if workers == 1 else "processes")
     check_engine(engine)
     crowd = 1 + workers if engine == "processes" else 1  # processes on this machine, this one included
@@ -80,12 +83,16 @@ def sweep(
             kept.add(run_here(data, [job]))
             done[job.candidate.id] = Done("ok", frozenset(measure.id for measure in plan.measures))
             finished += 1
+        todo = (_job(candidate, measures, plan) for candidate, measures in _lacking(done, plan))
+        for batch in _worth_no_start(data, todo, plan.count - finished) if unhurried else ():
+            kept.add(batch)
+            finished += len(batch)
+            report(finished, plan.count)
         if finished < plan.count:
             with tempfile.TemporaryDirectory(prefix="sdcmap-") as folder:
                 copy = None
                 if executor is not None or engine not in ("serial", "threads"):
                     copy = kept.path.resolve() if kept.path else write_copy(data, Path(folder))
-                todo = (_job(candidate, measures, plan) for candidate, measures in _lacking(done, plan))
                 with crew(engine, workers, executor, data, copy, memory // crowd) as (make, run):
                     for batch in run_all(todo, run, make, workers):
                         kept.add(batch)
@@ -116,6 +123,18 @@ def _first_of_each_class(done: Mapping[str, Done], plan: Plan) -> Iterator[Job]:
             yield _job(candidate, measures, plan)
         if not classes:
             return
+
+
+def _worth_no_start(data: Microdata, todo: Iterator[Job], left: int) -> Iterator[list[CandidateRow]]:
+    """Rows made here, for as long as all that is left would take no longer than processes need to start."""
+    started, made, size = time.perf_counter(), 0, 1
+    while chunk := list(islice(todo, size)):
+        yield run_here(data, chunk)
+        made += len(chunk)
+        spent = time.perf_counter() - started
+        if spent > START_SECONDS / 10 and spent / made * (left - made) > START_SECONDS:
+            return
+        size = max(1, int(CHUNK_SECONDS * made / spent))
 
 
 def cost_guess(data: Microdata, plan: Plan, limit: float = 2.0) -> float:
