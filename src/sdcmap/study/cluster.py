@@ -184,7 +184,8 @@ def client_of(engine: str, workers: int) -> Iterator[Any]:
             cluster = stack.enter_context(
                 LocalCluster(
                     n_workers=workers, threads_per_worker=1, host="127.0.0.1", security=Security.temporary(),
-                    dashboard_address=None, local_directory=scratch, silence_logs=50,
+                    dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},  # any port, and no page on it
+                    local_directory=scratch, silence_logs=50,
                 )
             )  # fmt: skip
             yield stack.enter_context(Client(cluster, set_as_default=False))
