@@ -281,7 +281,9 @@ def test_without_a_method_or_its_likelihood_there_is_no_informed_attack(people: 
     twice = sm.Chain([sm.Noise(on="age"), sm.RankSwap(on="age", p=0.1)])
     with pytest.raises(sm.errors.Undefined, match="likelihood"):
         rate(sm.risk.Informed().knowing(twice), people, same)
-    assert "informed" not in sm.WorstLinkage().knowing(twice).score(people, same, RNG).parts
+    parts = sm.WorstLinkage().knowing(twice).score(people, same, RNG).parts
+    assert "informed" not in parts and "calibrated" in parts
+    assert [name for name in parts if name.startswith("not run: informed: ") and "likelihood" in name]
 
 
 def test_what_the_method_does_not_mask_must_be_equal() -> None:
@@ -327,7 +329,7 @@ def test_the_worst_linkage_is_the_best_single_attack(people: Microdata) -> None:
         "nearest one-to-one": sm.risk.NearestRecord(one_to_one=True), "mahalanobis": sm.risk.NearestRecord("mahalanobis"),
         "mahalanobis one-to-one": sm.risk.NearestRecord("mahalanobis", one_to_one=True),
         "gower": sm.risk.NearestRecord("gower"), "gower one-to-one": sm.risk.NearestRecord("gower", one_to_one=True),
-        "informed": sm.risk.Informed(method),
+        "informed": sm.risk.Informed(method), "calibrated": sm.risk.Calibrated(method),
     }  # fmt: skip
     rates = {name: rate(one, people, masked) for name, one in alone.items()}
     assert {name: found.parts[name] for name in rates} == rates

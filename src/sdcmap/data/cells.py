@@ -186,6 +186,21 @@ def common_codes(original: Microdata, masked: Microdata, name: str) -> Array:
     return np.concatenate([first.values.astype(np.int64), np.array(renamed)[second.values]])
 
 
+def joint_codes(files: Sequence[Microdata], name: str) -> tuple[list[Array], int]:
+    """One categorical variable of several files in codes 0, 1, ... that are equal where values are, and their number;
+    missing is one of them."""
+    alphabet: dict[object, int] = {}
+    codes = []
+    for file in files:
+        column = file.column(name)
+        if column.levels is None:
+            raise SchemaError(f"column {name!r} is numeric, and categories are needed.")
+        levels = [None if level is None else str(level) for level in column.levels.to_list()]
+        renamed = np.array([alphabet.setdefault(level, len(alphabet)) for level in levels], dtype=np.int64)
+        codes.append(renamed[column.values])
+    return codes, len(alphabet)
+
+
 def _recoded_codes(original: Microdata, masked: Microdata, name: str) -> Array:
     """The same where numbers became categories, or the reverse: only missing is equal in both."""
     before = np.where(original.missing(name), -1, original.codes(name).astype(np.int64))

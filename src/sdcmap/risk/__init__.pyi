@@ -3,6 +3,7 @@
 import sdcmap.core.measure
 
 from .attribute_inference import AttributeInference as AttributeInference
+from .calibrated import Calibrated as Calibrated
 from .closest_record import ClosestRecord as ClosestRecord
 from .correct_attribution import CorrectAttribution as CorrectAttribution
 from .discredit_harm import DiscreditHarm as DiscreditHarm

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -15,6 +16,7 @@ from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._linking import ROUNDING, LinkTable, Pair
+from sdcmap.risk.calibrated import Calibrated
 from sdcmap.risk.informed import Informed
 from sdcmap.risk.linkage import Linkage
 from sdcmap.risk.nearest_record import NearestRecord
@@ -37,8 +39,9 @@ class WorstLinkage(Attack):
     """The share of records re-identified by the linkage attack that works best on this file.
 
     Nobody knows which attack a snooper will choose, and each sees what others do not: relative differences find what
-    noise of a fixed size leaves near, whitened distances find what correlated noise leaves, and a reader of the method note
-    finds what windows and mixtures leave. So the file is attacked in every way, and the best single attack counts.
+    noise of a fixed size leaves near, whitened distances find what correlated noise leaves, a reader of the method note
+    finds what windows and mixtures leave, and who has learnt how reliable each column is finds what a chain of methods
+    leaves, and every column left open. So the file is attacked in every way, and the best single attack counts.
 
     Parameters
     ----------
@@ -51,11 +54,12 @@ class WorstLinkage(Attack):
         stands without it in `parts` as "prosecutor".
 
     Formula: the largest rate of Linkage "d" and "l", NearestRecord "standardised" and "mahalanobis" on the numeric
-    variables, "gower" where there are keys too (each with and without one-to-one), and Informed where the method is known
-    and states a likelihood. `parts` holds the rate of each, and as "any (upper bound)" the share of records that some
-    attack finds: an upper bound, because no snooper knows which of his attacks found the truth. The record form is the
-    largest calibrated link probability over the attacks. "linked" is the least share of records that a one-to-one attack
-    could link (below .99, on large files, rates are low by what is not linked).
+    variables, "gower" where there are keys too (each with and without one-to-one), Informed where the method is known
+    and states a likelihood, and Calibrated (by a shadow of the method, or by true pairs where no method is known). `parts`
+    holds the rate of each, the reason of each that could not run ("not run: informed: ..."), and as "any (upper bound)" the
+    share of records that some attack finds: an upper bound, because no snooper knows which of his attacks found the truth.
+    The record form is the largest calibrated link probability over the attacks. "linked" is the least share of records that
+    a one-to-one attack could link (below .99, on large files, rates are low by what is not linked).
     Missing values: as each attack says. Weights and households are not used. Releasing nothing leaves a guess: 1/n.
     Reference: Yancey, Winkler, Creecy (2002); the best of several attacks in place of their one.
 
@@ -65,18 +69,23 @@ class WorstLinkage(Attack):
     'WorstLinkage(inclusion=0.1)'
     """
 
+    revision: ClassVar[int] = 2
+
     method: Method | None = None
 
     def knowing(self, method: Method) -> Measure:
         return replace(self, method=method)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        tables = self.attacks(original, masked)
+        linked_by, not_run = self._linked(original, masked, quick=True)
+        tables = {name: table for name, (_, table) in linked_by.items()}
         rates = {name: table.rate for name, table in tables.items()}
         worst = max(rates.values())
         some = float(reduce(np.maximum, (table.found for table in tables.values())).mean())
         linked = min(table.facts.get("linked", 1.0) for table in tables.values())
-        return Estimate(self.inclusion * worst, None, {"prosecutor": worst, "linked": linked, **rates, ANY: some})
+        reasons = {f"not run: {name}: {reason}": 1.0 for name, reason in not_run.items()}
+        parts = {"prosecutor": worst, "linked": linked, **rates, ANY: some, **reasons}
+        return Estimate(self.inclusion * worst, None, parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The largest calibrated link probability over the attacks."""
@@ -86,31 +95,36 @@ class WorstLinkage(Attack):
 
     def linked(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
         """The links of the attack that works best; of equals (to rounding), the first."""
-        linked = self._linked(original, masked)
+        linked = self._linked(original, masked)[0]
         rates = {name: table.rate for name, (_, table) in linked.items()}
         worst = max(rates.values())
         return next(linked[name] for name, rate in rates.items() if rate >= worst - ROUNDING)
 
     def attacks(self, original: Microdata, masked: Microdata) -> dict[str, LinkTable]:
         """The links of every attack that fits the file, by its name."""
-        return {name: table for name, (_, table) in self._linked(original, masked).items()}
+        return {name: table for name, (_, table) in self._linked(original, masked)[0].items()}
 
-    def _linked(self, original: Microdata, masked: Microdata) -> dict[str, tuple[Pair, LinkTable]]:
+    def _linked(
+        self, original: Microdata, masked: Microdata, *, quick: bool = False
+    ) -> tuple[dict[str, tuple[Pair, LinkTable]], dict[str, str]]:
+        """The links of every attack that could run, and why the others could not; quick: rates alone will be asked for."""
         names = self.checked(original)
         numeric = tuple(name for name in names if original.schema[name].kind == "numeric")
         pair = self.pair(original, masked, names)
         numbers = self.pair(original, masked, numeric) if numeric and numeric != names else pair
         tables: dict[str, tuple[Pair, LinkTable]] = {}
-        undefined = None
-        for name, attack in {**ATTACKS, "informed": Informed(self.method)}.items():
+        not_run: dict[str, str] = {}
+        told: dict[str, Attack] = {"informed": Informed(self.method), "calibrated": Calibrated(self.method)}
+        for name, attack in {**ATTACKS, **told}.items():
             metric = attack.metric if isinstance(attack, NearestRecord) else ""
             if (metric == "gower" and numeric == names) or (metric in ("standardised", "mahalanobis") and not numeric):
                 continue
             try:
                 laid_out = numbers if metric in ("standardised", "mahalanobis") else pair
-                tables[name] = laid_out, attack.link(laid_out)
+                links = attack.found if quick and isinstance(attack, Calibrated) else attack.link
+                tables[name] = laid_out, links(laid_out)
             except Undefined as reason:
-                undefined = reason
-        if not tables and undefined is not None:
-            raise undefined
-        return tables
+                not_run[name] = str(reason)
+        if not tables:
+            raise Undefined(next(iter(not_run.values())))
+        return tables, not_run

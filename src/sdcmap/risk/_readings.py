@@ -1,0 +1,225 @@
+"""Columns as a snooper reads them: both files in units in which true pairs stand out, and what he learnt of each.
+
+A number may be read as it is, as a logarithm, as a rank, or after the deterministic steps of the method were done again; a
+category as it is, or after them. Of the readings of a column the one counts in which true pairs stand out most from random
+ones, among the pairs from which he learns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from sdcmap.core.method import Method
+from sdcmap.core.streams import Stream
+from sdcmap.data.cells import joint_codes
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import Infeasible, SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.linking.evidence import Evidence, category_evidence, number_evidence
+
+MOST_CELLS = 1_000_000  # of the table of a category's codes before and after; beyond, they agree or not
+BINS = 50  # of a number that was released as a category and cannot be made one again
+TRIED = 2_000  # true pairs on which the readings of a column are compared
+AGAINST = 8  # random partners of each
+
+
+class Reading(NamedTuple):
+    """One column of the files in one way of reading it."""
+
+    known: Array
+    released: Array
+    lesson: Array  # the column of the released side of the pairs to learn from
+    levels: int  # of a category; 0: a number
+    comparable: bool = True  # whether equal codes mean equal values
+
+
+class Lesson(NamedTuple):
+    """Pairs to learn from: rows of the known file, and the records that were made from them."""
+
+    rows: Array
+    file: Microdata
+    made: Array  # rows of the file
+
+
+class Learnt(NamedTuple):
+    """Every column in its reading, (record, column), and its evidence."""
+
+    known: Array
+    released: Array
+    evidence: list[Evidence]
+
+
+def in_own_order(file: Microdata) -> tuple[Microdata, Array]:
+    """The same records in an order that their values alone decide, with no memory of where they came from; and the place
+    of each row in it."""
+    order = np.lexsort([file.codes(name) for name in reversed(file.names)])
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return taken(file, order), place
+
+
+def taken(file: Microdata, rows: Array) -> Microdata:
+    """These rows as a file of their own."""
+    part = file.take(rows)
+    return Microdata(part.schema, part.columns)
+
+
+def shadow_of(known: Microdata, method: Method) -> Lesson:
+    """The snooper's own run of the published method, on his own records and with a seed of his own."""
+    try:
+        shadow = method.apply(known, Stream.of_seed(0, "shadow", method.digest))
+    except SchemaError as reason:
+        raise Undefined(f"the snooper cannot run the method on his records: {reason}") from None
+    except Infeasible as reason:
+        raise Undefined(f"the method cannot be run on the snooper's records: {reason}") from None
+    if not shadow.paired:
+        raise Undefined("the method makes records of nobody, so no true pair can be learnt from.")
+    made = np.arange(len(shadow))
+    return Lesson(made if shadow.origin is None else shadow.origin, shadow, made)
+
+
+def redone(known: Microdata, method: Method | None) -> Microdata | None:
+    """The snooper's records after the deterministic steps of the method, but those that only blank values; None: none."""
+    again = known
+    for step in () if method is None else method.steps:
+        if step.random or step.missing == "added":
+            continue
+        try:
+            again = step.apply(again, Stream.of_seed(0, "redone"))
+        except (SchemaError, Infeasible):  # the step needs what a step before it makes
+            continue
+    if again is known or len(again) != len(known) or again.origin is not None:
+        return None
+    return again
+
+
+def learn(
+    known: Microdata, released: Microdata, names: tuple[str, ...], lesson: Lesson, again: Microdata | None
+) -> Learnt:
+    """The evidence of each column, in its best reading."""
+    chosen: list[tuple[Reading, Evidence]] = []
+    for name in names:
+        offers: list[tuple[float, int, Reading, Evidence]] = []
+        for reading in readings(known, released, name, lesson.file, again):
+            evidence = _evidence(reading, lesson)
+            offers.append((_confusion(reading, evidence, lesson), len(offers), reading, evidence))
+        _, _, reading, evidence = min(offers, key=lambda offer: offer[:2])
+        chosen.append((reading, evidence))
+    return Learnt(
+        np.column_stack([reading.known for reading, _ in chosen]).astype(float),
+        np.column_stack([reading.released for reading, _ in chosen]).astype(float),
+        [evidence for _, evidence in chosen],
+    )
+
+
+def readings(
+    known: Microdata, released: Microdata, name: str, lesson: Microdata, again: Microdata | None
+) -> Iterator[Reading]:
+    """The ways in which a column can be read; the first of equals counts."""
+    sources = [known] if again is None or name not in again.changes else [known, again]
+    numeric = released.column(name).levels is None and lesson.column(name).levels is None
+    met = False
+    for source in sources:
+        if (source.column(name).levels is None) != numeric:
+            continue
+        met = True
+        if numeric:
+            yield from _numbers(source.numbers(name), released.numbers(name), lesson.numbers(name))
+        else:
+            yield _categories(source, released, lesson, name)
+    if not met:
+        yield _binned(known, released, lesson, name)
+
+
+def _numbers(known: Array, released: Array, lesson: Array) -> Iterator[Reading]:
+    known, released, lesson = (np.where(np.isinf(side), np.nan, side) for side in (known, released, lesson))
+    yield Reading(known, released, lesson, 0)
+    size = np.abs(known[~np.isnan(known) & (known != 0)])
+    if len(size):
+        unit = float(np.median(size))
+        yield Reading(np.arcsinh(known / unit), np.arcsinh(released / unit), np.arcsinh(lesson / unit), 0)
+    yield Reading(_ranks(known), _ranks(released), _ranks(lesson), 0)
+
+
+def _ranks(values: Array) -> Array:
+    """The share of a column's values that are below each, ties at their middle; missing stays missing."""
+    present = np.sort(values[~np.isnan(values)])
+    below, upto = np.searchsorted(present, values, "left"), np.searchsorted(present, values, "right")
+    return np.where(np.isnan(values), np.nan, (below + upto) / (2 * max(len(present), 1)))
+
+
+def _categories(known: Microdata, released: Microdata, lesson: Microdata, name: str) -> Reading:
+    (ours, theirs, taught), levels = joint_codes([known, released, lesson], name)
+    return Reading(ours, theirs, taught, levels if levels * levels <= MOST_CELLS else 0)
+
+
+def _binned(known: Microdata, released: Microdata, lesson: Microdata, name: str) -> Reading:
+    """A number that was released as a category, or a category as a number: codes that only a table can compare."""
+    if known.column(name).levels is not None:
+        (codes,), levels = joint_codes([known], name)
+        both = np.concatenate([released.numbers(name), lesson.numbers(name)])
+        place = _bins(both)
+        return Reading(codes, place[: len(released)], place[len(released) :], max(levels, BINS + 1), comparable=False)
+    (theirs, taught), levels = joint_codes([released, lesson], name)
+    return Reading(_bins(known.numbers(name)), theirs, taught, max(levels, BINS + 1), comparable=False)
+
+
+def _bins(values: Array) -> Array:
+    """Numbers in BINS classes of about equal counts; missing is the last."""
+    ranks = _ranks(values)
+    return np.where(np.isnan(ranks), BINS, np.minimum(np.nan_to_num(ranks) * BINS, BINS - 1)).astype(np.int64)
+
+
+def _evidence(reading: Reading, lesson: Lesson) -> Evidence:
+    known, made = reading.known[lesson.rows], reading.lesson[lesson.made]
+    if reading.levels:
+        return category_evidence(known, made, reading.lesson, reading.levels, reading.comparable)
+    return number_evidence(known.astype(float), made.astype(float), reading.known.astype(float),
+                           reading.lesson.astype(float))  # fmt: skip
+
+
+def _confusion(reading: Reading, evidence: Evidence, lesson: Lesson) -> float:
+    """The share of random partners that fit a record better than the true one, an equal fit counting half."""
+    count = len(lesson.rows)
+    some = np.linspace(0, count - 1, min(TRIED, count)).astype(np.int64)
+    made = reading.lesson[lesson.made[some]].astype(float)
+    true = evidence(reading.known[lesson.rows[some]].astype(float), made)
+    n, confused = len(reading.known), 0.0
+    for turn in range(AGAINST):
+        other = (lesson.rows[some] + 1 + (turn * n) // AGAINST) % n
+        cost = evidence(reading.known[other].astype(float), made)
+        confused += float((cost < true).mean() + 0.5 * (cost == true).mean())
+    return round(confused / AGAINST, 6)
+
+
+# ---- without a teacher ----------------------------------------------------------------------------------------
+class Likest(NamedTuple):
+    """Links that are taken for true: rows of the known file, and places of the released one."""
+
+    rows: Array
+    places: Array
+
+
+def likest_records(known: Microdata, released: Microdata, names: tuple[str, ...], some: Array) -> Likest:
+    """The likest known record of each of some released ones, the surer half of them: ranks of numbers and categories
+    compared, each column counting as much."""
+    apart = np.zeros((len(known), len(some)))
+    for name in names:
+        reading = list(readings(known, released, name, released, None))[-1]  # of a number: its rank
+        gap = np.abs(reading.known.astype(float)[:, np.newaxis] - reading.released.astype(float)[some])
+        apart += np.where(np.isnan(gap), 0.5, np.minimum(gap, 1.0) if reading.levels == 0 else gap > 0)
+    return surer_half(apart, some)
+
+
+def surer_half(costs: Array, places: Array) -> Likest:
+    """The cheapest known record of each column of costs, where it beats the next by the median margin or more."""
+    rows = costs.argmin(axis=0)
+    if len(costs) < 2:
+        return Likest(rows, places)
+    two = np.partition(costs, 1, axis=0)[:2]
+    margin = two[1] - two[0]
+    sure = margin >= np.median(margin)
+    return Likest(rows[sure], places[sure])

@@ -1,0 +1,226 @@
+"""The calibrated attack: its evidence is what it says, its kernel the plain formula, and it sees what others miss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.random import Generator, default_rng
+
+import sdcmap as sm
+from sdcmap.core.method import Method
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.linking.evidence import block_costs, category_evidence, number_evidence, outrun
+from sdcmap.risk import Calibrated, NearestRecord
+
+ONCE = Stream.of_seed(5)
+KEYS = ("region", "school", "sex")
+NUMBERS = ("age", "wage", "rent", "tax")
+
+
+def people(n: int = 600, seed: int = 1) -> Microdata:
+    """Mixed records with ties, zeros and gaps."""
+    rng = default_rng(seed)
+    wage = np.round(rng.lognormal(9, 1, n))
+    wage[rng.random(n) < 0.05] = np.nan
+    frame = pl.DataFrame({
+        "region": rng.choice(list("abcdefgh"), n, p=[0.3, 0.2, 0.2, 0.1, 0.1, 0.05, 0.03, 0.02]),
+        "school": rng.choice(["none", "low", "mid", "high"], n),
+        "sex": rng.choice(["f", "m"], n),
+        "age": rng.integers(16, 90, n).astype(float),
+        "wage": wage,
+        "rent": np.where(rng.random(n) < 0.3, 0.0, np.round(rng.lognormal(6, 0.5, n))),
+        "tax": np.round(np.nan_to_num(wage) * rng.uniform(0.1, 0.3, n)),
+    }).with_columns(pl.col("wage").fill_nan(None))  # fmt: skip
+    return sm.read(frame, keys=KEYS, numeric=NUMBERS)
+
+
+def rate(attack: Calibrated, data: Microdata, masked: Microdata) -> float:
+    return attack.links(data, masked).rate
+
+
+def by_hits(attack: Calibrated, data: Microdata, masked: Microdata) -> float:
+    pair = attack.pair(data, masked, attack.checked(data))
+    beaten, ties = attack.hits(pair, np.arange(len(masked)))
+    return float(np.where(beaten, 0.0, 1 / np.maximum(ties, 1)).mean())
+
+
+# ---- evidence -------------------------------------------------------------------------------------------------
+def test_the_evidence_of_normal_noise_is_its_log_density() -> None:
+    """Known and noise normal: log p(b | a) - log p(b) = const - e^2 / 2 s^2, up to what bins and 20,000 pairs leave."""
+    rng = default_rng(2)
+    known = rng.normal(0, 10, 20_000)
+    released = known + rng.normal(0, 1, 20_000)
+    field = number_evidence(known, released, known, released)
+    apart = np.array([0.2, 0.5, 1.0, 1.5, 2.0])
+    cost = field(np.zeros(5), apart) - field(np.zeros(1), np.array([0.2]))
+    assert cost == pytest.approx((apart**2 - 0.04) / 2, abs=0.15)
+
+
+def test_a_column_that_was_left_alone_must_agree_and_one_that_was_drawn_anew_says_nothing() -> None:
+    rng = default_rng(3)
+    known = rng.integers(0, 1000, 5000).astype(float)
+    same = number_evidence(known, known, known, known)
+    assert same(np.array([3.0]), np.array([3.0]))[0] == 0 and same(np.array([3.0]), np.array([4.0]))[0] > 10
+    anew = number_evidence(known, rng.permutation(known), known, known)
+    assert anew(np.array([3.0]), np.array([3.0, 4.0, 500.0])).max() < 1.5
+    codes = rng.integers(0, 4, 5000)
+    table = category_evidence(codes, codes, codes, 4, comparable=True)
+    assert table(codes[:9], codes[:9]).max() < 0.2 and table(np.array([0]), np.array([1]))[0] > 8
+
+
+def test_missing_is_a_state_of_its_own() -> None:
+    known = np.array([1.0, 2.0, 3.0, np.nan] * 50)
+    released = known.copy()
+    released[::8] = np.nan  # half of the first quarter is blanked
+    field = number_evidence(known, released, known, released)
+    lost = field(np.array([np.nan, np.nan, 1.0]), np.array([np.nan, 1.0, np.nan]))
+    assert lost[0] < lost[2] < lost[1]  # who is missing stays missing; who is not may be blanked
+
+
+def mixed_fields(n: int, seed: int) -> tuple[Array, Array, list]:  # type: ignore[type-arg]
+    rng = default_rng(seed)
+    known = np.column_stack([
+        rng.integers(0, 5, n), np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 9, n)), rng.normal(size=n),
+    ]).astype(float)  # fmt: skip
+    released = known.copy()
+    released[:, 0] = np.where(rng.random(n) < 0.3, rng.integers(0, 5, n), known[:, 0])
+    released[:, 1] = np.where(rng.random(n) < 0.2, np.nan, known[:, 1] + rng.integers(-1, 2, n))
+    released[:, 2] += rng.normal(0, 0.3, n)
+    fields = [category_evidence(known[:, 0], released[:, 0], released[:, 0], 5, comparable=True)]
+    fields += [number_evidence(known[:, f], released[:, f], known[:, f], released[:, f]) for f in (1, 2)]
+    return known, released, fields
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_kernel_is_the_plain_formula(seed: int) -> None:
+    known, released, fields = mixed_fields(60, seed)
+    rng = default_rng(seed)
+    order = rng.permutation(60)
+    truth = np.argsort(order)  # place of the true record of each released one
+    truth[7] = -1
+    costs = block_costs(fields, known[order], released, slice(None))
+    plain = sum(f(known[order, k][:, np.newaxis], released[np.newaxis, :, k]) for k, f in enumerate(fields))
+    np.testing.assert_allclose(costs, plain, rtol=1e-12, atol=1e-12)
+    own = costs[truth, np.arange(60)]
+    targets = rng.permutation(60)[:40]
+    for threads in (1, 2):
+        beaten, ties = outrun(fields, known[order], released, truth, targets, threads)
+        for t, j in enumerate(targets):
+            better = (costs[:, j] < own[j] - 1e-9 * own[j] - 1e-12).any()
+            assert beaten[t] == (truth[j] < 0 or better)
+            if not beaten[t]:
+                assert ties[t] == (np.abs(costs[:, j] - own[j]) <= 1e-9 * own[j] + 1e-12).sum()
+
+
+# ---- attacks --------------------------------------------------------------------------------------------------
+METHODS = {
+    "noise": sm.Noise(NUMBERS, 0.1),
+    "rank swap": sm.RankSwap(NUMBERS, 0.1),
+    "randomised response and suppression": sm.Chain(
+        (sm.methods.RandomisedResponse(KEYS, 2.0), sm.Suppress(KEYS, 3), sm.Noise(NUMBERS, 0.1))
+    ),
+    "recoded": sm.Chain((sm.Recode("age", bins=5), sm.Recode("region", merge=(("f", "g", "h"),)))),
+    "a sample": sm.Chain((sm.methods.Sample(0.5), sm.Noise(NUMBERS, 0.1))),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("learnt", ["shadow", "files", "pairs"])
+def test_hits_are_the_links_without_the_links(name: str, learnt: str) -> None:
+    data = people(200)
+    masked = METHODS[name].apply(data, ONCE)
+    attack = Calibrated(METHODS[name], learnt)  # type: ignore[arg-type]
+    assert by_hits(attack, data, masked) == pytest.approx(rate(attack, data, masked), abs=1e-9)
+    pair = attack.pair(data, masked, attack.checked(data))
+    np.testing.assert_allclose(attack.found(pair).found, attack.link(pair).found, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        sm.methods.Shuffle(("age", "wage", "rent")),
+        sm.methods.Synthesise(("age", "wage", "rent")),
+        sm.Microaggregate(("age", "wage", "rent"), 100),
+        sm.Chain((sm.Noise(("age", "wage", "rent"), 1.0), sm.RankSwap(("age", "wage", "rent"), 0.3))),
+    ],
+    ids=["shuffle", "synthesis", "microaggregation", "noise and rank swap"],
+)
+def test_a_column_left_open_is_a_name_tag(method: Method) -> None:
+    frame = people(400).frame().with_columns(pl.col("wage").fill_null(0.0), tax=pl.Series(np.arange(400.0) * 7 + 1000))
+    tagged = sm.read(frame, keys=KEYS, numeric=NUMBERS)
+    masked = method.apply(tagged, ONCE)
+    if not masked.paired:
+        pytest.skip("no counterparts")
+    assert rate(Calibrated(method), tagged, masked) == 1.0
+
+
+def whole_file() -> Method:
+    return sm.Chain((
+        sm.Recode("region", merge=(("f", "g", "h"),)), sm.methods.RandomisedResponse(("sex",), 2.0),
+        sm.Suppress(("region", "school"), 3), sm.Microaggregate(("age", "wage"), 5),
+        sm.methods.MixtureNoise(("rent", "tax"), 0.1),
+    ))  # fmt: skip
+
+
+def test_a_chain_that_states_no_likelihood_is_seen_through() -> None:
+    """Means over three draws: the calibrated snooper against the one who counts every column alike."""
+    data, method = people(600), whole_file()
+    draws = [method.apply(data, Stream.of_seed(seed)) for seed in range(3)]
+    calibrated = np.mean([rate(Calibrated(method), data, masked) for masked in draws])
+    gower = np.mean([NearestRecord("gower").links(data, masked).rate for masked in draws])
+    assert calibrated > 0.95 > gower + 0.1
+    yardstick = np.mean([rate(Calibrated(learnt="pairs"), data, masked) for masked in draws])
+    assert calibrated > yardstick - 0.1  # a shadow teaches as much as the truth
+
+
+def test_what_is_learnt_from_the_files_alone_finds_much_of_it() -> None:
+    data = people(400)
+    method = sm.Noise(NUMBERS, 0.05)
+    masked = method.apply(data, ONCE)
+    alone, shadow = rate(Calibrated(learnt="files"), data, masked), rate(Calibrated(method), data, masked)
+    assert shadow > 0.5 and alone > 0.7 * shadow
+
+
+@dataclass(frozen=True)
+class Blur(Method):
+    """A plug-in without a likelihood: rounds up or down by a coin."""
+
+    on: tuple[str, ...] = ("wage",)
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        return data.change(None, {n: data.numbers(n) + rng.integers(-50, 51, len(data)) for n in self.on})
+
+
+def test_a_chain_with_a_plug_in() -> None:
+    data = people(300)
+    method = sm.Chain((Blur(), sm.methods.PRAM(KEYS, 0.8)))
+    assert rate(Calibrated(method), data, method.apply(data, ONCE)) > 0.8
+
+
+# ---- bad input ------------------------------------------------------------------------------------------------
+def test_files_with_nothing_to_learn() -> None:
+    two = people(2)
+    assert 0 <= rate(Calibrated(sm.Noise(NUMBERS)), two, sm.Noise(NUMBERS).apply(two, ONCE)) <= 1
+    data = people(50)
+    flat = sm.read(
+        data.frame().with_columns(rent=pl.lit(1.0), age=pl.lit(None, pl.Float64)), keys=KEYS, numeric=NUMBERS
+    )
+    method = sm.Noise(("wage", "tax"), 0.1)
+    assert 0 < rate(Calibrated(method), flat, method.apply(flat, ONCE)) <= 1
+    blank = data.change(None, {"wage": np.full(50, np.nan)})
+    assert 0 < rate(Calibrated(sm.methods.Identity()), data, blank) <= 1
+
+
+def test_why_there_is_no_value() -> None:
+    data = people(60)
+    with pytest.raises(Undefined, match="nobody said how the file was made"):
+        rate(Calibrated(learnt="shadow"), data, data)
+    whole = sm.methods.Synthesise((*KEYS, *NUMBERS))
+    with pytest.raises(Undefined, match="records of nobody"):
+        rate(Calibrated(whole), data, sm.Noise(NUMBERS).apply(data, ONCE))
