@@ -103,8 +103,8 @@ def test_table_2(rate, row: str, metric: str) -> None:  # type: ignore[no-untype
 def test_nearest_records(rate, row: str) -> None:  # type: ignore[no-untyped-def]
     nearest, nearest_sd, one_to_one, one_to_one_sd, *_ = DISTANCES[row]
     seeds = 20 if row == "add10" else FEW
-    close(rate(sm.risk.NearestRecord(), row, seeds), nearest, nearest_sd, seeds)
-    close(rate(sm.risk.NearestRecord(one_to_one=True), row, FEW), one_to_one, one_to_one_sd, FEW)
+    close(rate(sm.risk.NearestRecord("scaled"), row, seeds), nearest, nearest_sd, seeds)
+    close(rate(sm.risk.NearestRecord("scaled", one_to_one=True), row, FEW), one_to_one, one_to_one_sd, FEW)
 
 
 @pytest.mark.parametrize("row", DISTANCES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +121,27 @@ def test_exact_individual_risk_is_the_sum_over_the_negative_binomial(f: int, p: 
     assert individual_risks(np.array([f]), np.array([f / p]), exact=True)[0] == pytest.approx(plain, rel=1e-9)
     near = individual_risks(np.array([f]), np.array([f / p]))[0]
     assert near == pytest.approx(plain, rel=1e-9 if f < 3 else 0.1)
+
+
+@pytest.mark.parametrize("p", [0.9, 0.1, 0.011, 0.009, 1e-3, 1e-6])
+@pytest.mark.parametrize("f", [0.5, 1.0001, 1.01, 1.1, 1.5, 1.9, 2.3, 2.9, 3.7])
+def test_a_record_that_matches_in_part_has_the_risk_of_the_integral(f: float, p: float) -> None:
+    """p^f int_0^1 t^(f-1) (1 - (1-p) t)^-f dt, by quadrature in u = -log t, cut into octaves of where it bends."""
+    from scipy.integrate import quad
+
+    def density(u: float) -> float:
+        return float(np.exp(f * (np.log(p) - u - np.log1p(-(1 - p) * np.exp(-u)))))
+
+    cuts = [0.0, *np.geomspace(p / 100, 50, 60), 800.0]
+    plain = sum(quad(density, a, b, epsabs=0)[0] for a, b in pairwise(cuts))
+    assert individual_risks(np.array([f]), np.array([f / p]), exact=True)[0] == pytest.approx(plain, rel=1e-6)
+    if 1 < f < 2:
+        assert individual_risks(np.array([f]), np.array([f / p]))[0] == pytest.approx(plain, rel=1e-6)
+
+
+def test_large_cells_have_a_number() -> None:
+    risk = individual_risks(np.array([3000.0, 1e6]), np.array([3e5, 1e9]), exact=True)
+    assert risk == pytest.approx([0.01 / (3000 - 0.99), 0.001 / (1e6 - 0.999)], rel=1e-3)
 
 
 @given(seed=SMALL)

@@ -21,7 +21,7 @@ from sdcmap.kernels.statistics.moments import moments
 from sdcmap.kernels.statistics.precision import NORMAL_95
 from sdcmap.kernels.statistics.propensity import logit_pmse, two_way_terms
 from sdcmap.kernels.statistics.regression import Design, least_squares, logit
-from sdcmap.kernels.tables.queries import range_sums
+from sdcmap.kernels.tables.queries import range_sums, ranges_around
 from sdcmap.utility._numeric import WeightedMeasure
 
 ONCE = Stream.of_seed(11)
@@ -271,6 +271,14 @@ def test_query_error_of_suppressed_values_is_their_share(data: Microdata) -> Non
     found = sm.utility.QueryError(on="income", ways=1, width=0.5).apply(data, masked, rng())
     assert found.value == pytest.approx(gone.mean(), abs=0.03)  # ranges of 200 records: sd 0.03 each, averaged
     assert 0 < (found.se or 0) < 0.005
+
+
+@pytest.mark.parametrize("width", [0.01, 0.3, 0.8, 1.0])
+def test_a_range_holds_the_share_it_states(width: float) -> None:
+    known = np.sort(rng(3).normal(size=1000))
+    low, high = ranges_around(known, known[rng(4).integers(0, 1000, 500)], width, rng(5))
+    held = [((known >= a) & (known <= b)).mean() for a, b in zip(low, high, strict=True)]
+    assert held == pytest.approx([width] * 500, abs=1e-12)
 
 
 def test_query_error_falls_with_the_width_of_its_ranges(data: Microdata) -> None:

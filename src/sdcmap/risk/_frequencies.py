@@ -99,6 +99,7 @@ class LinkMeasure(FrequencyMeasure):
 
     unit: ClassVar[str] = "probability"
     weights: ClassVar[str] = "used: a record stands for so many persons; they must be positive"
+    revision: ClassVar[int] = 2  # 2: exact between f = 1 and 2, and a number for large f
 
     _: KW_ONLY
     form: Literal["approximate", "exact"] = "approximate"

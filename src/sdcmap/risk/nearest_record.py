@@ -25,12 +25,13 @@ def filled(x: Array) -> Array:
     return np.where(present, x, mean)
 
 
-def standardised(x: Array, like: Array) -> Array:
-    """Each column over its standard deviation in `like`, not centred; missing values at the mean, constant columns at 0."""
+def standardised(x: Array, like: Array, *, centred: bool = True) -> Array:
+    """Each column minus its mean in `like` (unless not `centred`), over its standard deviation there; missing values at the
+    mean, constant columns at 0."""
     count = (~np.isnan(like)).sum(axis=0)
-    centred = filled(like) - filled(like).mean(axis=0)
-    spread = np.sqrt((centred**2).sum(axis=0) / np.maximum(count - 1, 1))
-    return filled(x) / np.where(spread > 0, spread, np.inf)
+    mean = filled(like).mean(axis=0)
+    spread = np.sqrt(((filled(like) - mean) ** 2).sum(axis=0) / np.maximum(count - 1, 1))
+    return (filled(x) - mean if centred else filled(x)) / np.where(spread > 0, spread, np.inf)
 
 
 def whitening(x: Array) -> Array:
@@ -68,10 +69,11 @@ class NearestRecord(Attack):
 
     Parameters
     ----------
-    metric : "standardised" divides each variable by its own standard deviation, in each file; "mahalanobis" turns the
-        variables so that his records have unit variance and no covariance (what undoes noise of the same shape);
-        "gower" adds |a - b| / range for a number and a != b for a category. An archive may hold other people, so with
-        one the released file's standard deviations, covariance and range serve both.
+    metric : "standardised" takes each variable's mean off and divides by its standard deviation, in each file; "scaled"
+        divides alone, as experiments of the literature do: where a mean is large against the spread, noise then moves all
+        records together; "mahalanobis" turns the variables so that his records have unit variance and no covariance (what
+        undoes noise of the same shape); "gower" adds |a - b| / range for a number and a != b for a category. An archive
+        may hold other people, so with one the released file's means, standard deviations, covariance and range serve both.
     one_to_one : each of his records takes one released record at most, and the sum of squared distances (Gower: of
         distances) is the smallest; otherwise each released record is linked to the nearest of his.
     on : the variables he knows; by default the numeric variables, and with "gower" the keys too.
@@ -95,7 +97,9 @@ class NearestRecord(Attack):
 
     missing: ClassVar[str] = 'a missing value stands at the mean; with "gower" the field is left out'
 
-    metric: Literal["standardised", "mahalanobis", "gower"] = "standardised"
+    revision: ClassVar[int] = 2  # 2: standardised variables are centred in each file
+
+    metric: Literal["standardised", "scaled", "mahalanobis", "gower"] = "standardised"
     one_to_one: bool = False
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
@@ -113,8 +117,10 @@ class NearestRecord(Attack):
         if self.metric == "gower":
             return self._link_gower(pair)
         like = pair.known if pair.originals else pair.released
-        if self.metric == "standardised":
-            a, b = standardised(pair.known, like), standardised(pair.released, pair.released)
+        if self.metric in ("standardised", "scaled"):
+            centred = self.metric == "standardised"
+            a = standardised(pair.known, like, centred=centred)
+            b = standardised(pair.released, pair.released, centred=centred)
         else:
             turn = whitening(like)
             a, b = filled(pair.known) @ turn, filled(pair.released) @ turn

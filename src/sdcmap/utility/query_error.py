@@ -51,6 +51,8 @@ class QueryError(WeightedMeasure):
     sampled: ClassVar[bool] = True
     missing: ClassVar[str] = "in no range"
 
+    revision: ClassVar[int] = 2  # 2: ranges near an end are as wide as the others
+
     queries: Annotated[int, Range(100)] = 1000
     ways: Annotated[int, Range(1)] = 2
     width: Annotated[float, Range(0, 1, "(]")] = 0.3

@@ -9,6 +9,9 @@ import numpy as np
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
+SMALL, NEAR_WHOLE = 1e-2, 1e-5
+MOST_TERMS = 10_000_000
+
 
 def individual_risks(f: Array, total: Array, *, exact: bool = False) -> Array:
     """E(1/F | f) of cells with f sample records of summed weight `total`, where F - f is negative binomial (f, p = f/F).
@@ -17,34 +20,59 @@ def individual_risks(f: Array, total: Array, *, exact: bool = False) -> Array:
     Benedetti, Franconi (1998); Franconi, Polettini (2004)
     """
     f, total = np.asarray(f, dtype=np.float64), np.asarray(total, dtype=np.float64)
-    if not exact:
-        return _approximate(f, total)
-    from scipy.special import hyp2f1
+    return _risks(f, total, exact)
 
-    p = np.minimum(f / total, 1.0)
-    risk: Array = p / f * hyp2f1(1.0, 1.0, f + 1.0, 1.0 - p)
+
+@jit
+def _risks(f: Array, total: Array, exact: bool) -> Array:
+    risk = np.empty(len(f))
+    for i in range(len(f)):
+        risk[i] = mean_inverse(f[i], min(f[i] / total[i], 1.0)) if exact else individual_risk(f[i], total[i])
     return risk
 
 
 @jit
-def _approximate(f: Array, total: Array) -> Array:
-    risk = np.empty(len(f))
-    for i in range(len(f)):
-        risk[i] = individual_risk(f[i], total[i])
-    return risk
+def mean_inverse(f: float, p: float) -> float:
+    """p/f 2F1(1, 1; f+1; 1-p), for any f > 0, whole or not (a record that may match counts in part).
+
+    Closed for f = 1 and 2. Else the series, whose terms shrink by (n+1)(1-p)/(f+1+n); where that is slow (p small and
+    f < 3) Gauss' transformation to p: f/(f-1) 2F1(1, 1; 2-f; p) + G(f+1) G(1-f) p^(f-1) (1-p)^-f.
+    """
+    if p >= 1:
+        return 1 / f
+    if f in (1.0, 2.0):
+        odds = p / (1 - p)
+        return odds * math.log(1 / p) if f == 1 else odds - odds * odds * math.log(1 / p)
+    if p < SMALL and f < 3 and abs(f - round(f)) > NEAR_WHOLE:
+        turned = f / (f - 1) * _series(2 - f, p)
+        rest: float = math.gamma(f + 1) * math.gamma(1 - f) * p ** (f - 1) * (1 - p) ** (-f)
+        return p / f * (turned + rest)
+    return p / f * _series(f + 1, 1 - p)
+
+
+@jit
+def _series(c: float, z: float) -> float:
+    """2F1(1, 1; c; z) for 0 <= z < 1, term by term."""
+    total, term = 1.0, 1.0
+    for n in range(MOST_TERMS):
+        term *= (n + 1) * z / (c + n)
+        total += term
+        if abs(term) <= 1e-17 * abs(total) and (n + 2) * z < abs(c + n + 1):
+            break
+    return total
 
 
 @jit
 def individual_risk(f: float, total: float) -> float:
-    """The same for one cell, with p / (f - (1 - p)) above f = 2: sdcMicro's approximation.  Benedetti, Franconi (1998)"""
+    """The same for one cell, with p / (f - (1 - p)) above f = 2: sdcMicro's approximation.  Benedetti, Franconi (1998)
+
+    Between 1 and 2, where the approximation has no formula, it is exact.
+    """
     p = f / total
     if p >= 1:
         return 1 / f
-    odds = p / (1 - p)
-    if f <= 1:
-        return odds * math.log(1 / p)
     if f <= 2:
-        return odds - odds * odds * math.log(1 / p)
+        return mean_inverse(max(f, 1.0), p)
     return p / (f - (1 - p))
 
 

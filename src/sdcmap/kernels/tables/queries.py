@@ -12,13 +12,13 @@ BLOCK = 4096  # records that stay in the cache while all queries look at them
 
 
 def ranges_around(known: Array, values: Array, width: float, rng: Generator) -> tuple[Array, Array]:
-    """Ranges around each of `values`, anywhere, with a share `width` of the rising numbers `known` in them."""
+    """Ranges around each of `values`, anywhere, with a share `width` of the rising numbers `known` in them; near an end
+    they begin or end there, so that none is cut."""
     place = np.searchsorted(known, values)
-    reach = int(width * len(known))
-    below = (rng.random(len(values)) * (reach + 1)).astype(np.int64)
-    low = known[np.maximum(place - below, 0)]
-    high = known[np.minimum(place + reach - below, len(known) - 1)]
-    return low, high
+    span = max(round(width * len(known)), 1) - 1
+    first, last = np.maximum(place - span, 0), np.minimum(place, len(known) - 1 - span)
+    start = first + (rng.random(len(values)) * (last - first + 1)).astype(np.int64)
+    return known[start], known[start + span]
 
 
 @jit
