@@ -43,7 +43,9 @@ from sdcmap.utility import S0, S1, S2
 
 ROWS = tuple(TABLE_1)
 SHARES = (0.01, 0.05, 0.10, 0.20)  # d of the mixtures
-ATTACKS = ("d", "l", "nearest", "nearest one-to-one", "mahalanobis", "mahalanobis one-to-one", "informed", "worst")
+ATTACKS = (
+    "d", "l", "nearest", "nearest one-to-one", "mahalanobis", "mahalanobis one-to-one", "informed", "calibrated", "worst",
+)  # fmt: skip
 Cells = dict[str, dict[str, Document]]
 
 
