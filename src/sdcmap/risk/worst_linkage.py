@@ -15,21 +15,18 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk._attack import Attack
-from sdcmap.risk._linking import ROUNDING, LinkTable, Pair
+from sdcmap.risk._linking import DENSE_PAIRS, ROUNDING, LinkTable, Pair
 from sdcmap.risk.calibrated import Calibrated
 from sdcmap.risk.informed import Informed
 from sdcmap.risk.linkage import Linkage
 from sdcmap.risk.nearest_record import NearestRecord
 
-ATTACKS = {
+ATTACKS: dict[str, Attack] = {
     "d": Linkage("d"),
     "l": Linkage("l"),
     "nearest": NearestRecord("standardised"),
-    "nearest one-to-one": NearestRecord("standardised", one_to_one=True),
     "mahalanobis": NearestRecord("mahalanobis"),
-    "mahalanobis one-to-one": NearestRecord("mahalanobis", one_to_one=True),
     "gower": NearestRecord("gower"),
-    "gower one-to-one": NearestRecord("gower", one_to_one=True),
 }
 ANY = "any (upper bound)"
 
@@ -54,8 +51,9 @@ class WorstLinkage(Attack):
         stands without it in `parts` as "prosecutor".
 
     Formula: the largest rate of Linkage "d" and "l", NearestRecord "standardised" and "mahalanobis" on the numeric
-    variables, "gower" where there are keys too (each with and without one-to-one), Informed where the method is known
-    and states a likelihood, and Calibrated (by a shadow of the method, or by true pairs where no method is known). `parts`
+    variables, "gower" where there are keys too, Informed where the method is known and states a likelihood, and Calibrated
+    (by a shadow of the method, or by true pairs where no method is known). Of the last four the one that leads is made
+    one-to-one too, unless something finds everybody: that is dear, and seldom changes which attack leads. `parts`
     holds the rate of each, the reason of each that could not run ("not run: informed: ..."), and as "any (upper bound)" the
     share of records that some attack finds: an upper bound, because no snooper knows which of his attacks found the truth.
     The record form is the largest calibrated link probability over the attacks. "linked" is the least share of records that
@@ -114,17 +112,33 @@ class WorstLinkage(Attack):
         numbers = self.pair(original, masked, numeric) if numeric and numeric != names else pair
         tables: dict[str, tuple[Pair, LinkTable]] = {}
         not_run: dict[str, str] = {}
-        told: dict[str, Attack] = {"informed": Informed(self.method), "calibrated": Calibrated(self.method)}
-        for name, attack in {**ATTACKS, **told}.items():
-            metric = attack.metric if isinstance(attack, NearestRecord) else ""
-            if (metric == "gower" and numeric == names) or (metric in ("standardised", "mahalanobis") and not numeric):
-                continue
+
+        def attack_with(name: str, attack: Attack) -> None:
+            laid_out = numbers if isinstance(attack, NearestRecord) and attack.metric != "gower" else pair
+            brief = attack.found if quick and isinstance(attack, Calibrated) and not attack.one_to_one else attack.link
             try:
-                laid_out = numbers if metric in ("standardised", "mahalanobis") else pair
-                links = attack.found if quick and isinstance(attack, Calibrated) else attack.link
-                tables[name] = laid_out, links(laid_out)
+                tables[name] = laid_out, brief(laid_out)
             except Undefined as reason:
                 not_run[name] = str(reason)
+
+        attacks = self._attacks(bool(numeric), numeric != names)
+        for name, attack in attacks.items():
+            attack_with(name, attack)
         if not tables:
             raise Undefined(next(iter(not_run.values())))
+        rates = {name: table.rate for name, (_, table) in tables.items()}
+        free = {name: attack for name, attack in attacks.items() if name in rates and hasattr(attack, "one_to_one")}
+        if free and max(rates.values()) < 1:
+            leader = max(free, key=lambda name: rates[name])
+            if leader == "calibrated" and len(pair.known) * len(pair.released) > DENSE_PAIRS:
+                not_run[f"{leader} one-to-one"] = f"there are more than {DENSE_PAIRS:,} pairs."
+            else:
+                attack_with(f"{leader} one-to-one", replace(free[leader], one_to_one=True))  # type: ignore[call-arg]
         return tables, not_run
+
+    def _attacks(self, numbers: bool, mixed: bool) -> dict[str, Attack]:
+        """The attacks that fit a file with numbers, or of numbers and categories, by name."""
+        whitened = ("nearest", "mahalanobis") if numbers else ()
+        fitting = ("d", "l", *whitened, *(("gower",) if mixed else ()))
+        told: dict[str, Attack] = {"informed": Informed(self.method), "calibrated": Calibrated(self.method)}
+        return {name: ATTACKS[name] for name in fitting} | told
