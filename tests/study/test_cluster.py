@@ -102,7 +102,11 @@ def test_workers_that_do_not_see_the_folder_receive_the_data_once(
         assert not file.is_file() or b"wage" not in file.read_bytes(), "nothing of the data is left behind"
 
 
-def test_a_stopped_sweep_goes_on_to_the_same_rows(running: Processes, serial: sm.Scores, tmp_path: Path) -> None:
+def test_a_stopped_sweep_goes_on_to_the_same_rows(
+    running: Processes, serial: sm.Scores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "CHUNK_SECONDS", 0.0)  # one candidate at a time, however fast the machine is
+
     def stop(done: int, total: int) -> None:
         if done > 12:
             raise KeyboardInterrupt
@@ -203,6 +207,9 @@ def test_a_candidate_that_kills_its_worker_is_found(tmp_path: Path, monkeypatch:
 def test_a_lost_scheduler_gets_one_sentence_and_nothing_is_lost(
     tmp_path: Path, serial: sm.Scores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(
+        engines, "CHUNK_SECONDS", 0.0
+    )  # one candidate at a time: most are still to come when it is lost
     with processes(tmp_path / "c", 1) as running:
 
         def lose(done: int, total: int) -> None:
