@@ -207,9 +207,7 @@ def test_a_candidate_that_kills_its_worker_is_found(tmp_path: Path, monkeypatch:
 def test_a_lost_scheduler_gets_one_sentence_and_nothing_is_lost(
     tmp_path: Path, serial: sm.Scores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        engines, "CHUNK_SECONDS", 0.0
-    )  # one candidate at a time: most are still to come when it is lost
+    monkeypatch.setattr(engines, "CHUNK_SECONDS", 0.0)  # one at a time: most are still to come when it is lost
     with processes(tmp_path / "c", 1) as running:
 
         def lose(done: int, total: int) -> None:
