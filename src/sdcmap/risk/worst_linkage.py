@@ -52,12 +52,12 @@ class WorstLinkage(Attack):
 
     Formula: the largest rate of Linkage "d" and "l", NearestRecord "standardised" and "mahalanobis" on the numeric
     variables, "gower" where there are keys too, Informed where the method is known and states a likelihood, and Calibrated
-    (by a shadow of the method, or by true pairs where no method is known). Of the last four the one that leads is made
-    one-to-one too, unless something finds everybody: that is dear, and seldom changes which attack leads. `parts`
-    holds the rate of each, the reason of each that could not run ("not run: informed: ..."), and as "any (upper bound)" the
-    share of records that some attack finds: an upper bound, because no snooper knows which of his attacks found the truth.
-    The record form is the largest calibrated link probability over the attacks. "linked" is the least share of records that
-    a one-to-one attack could link (below .99, on large files, rates are low by what is not linked).
+    (by a shadow of the method, or by true pairs where no method is known). Of the distances and Calibrated the one that
+    leads is made one-to-one too, unless something finds everybody: that is dear, and seldom changes which attack leads.
+    `parts` holds the rate of each, the reason of each that could not run ("not run: informed: ..."), and as "any (upper
+    bound)" the share of records that some attack finds: an upper bound, because no snooper knows which of his attacks found
+    the truth. The record form is the largest calibrated link probability over the attacks. "linked" is the least share of
+    records that a one-to-one attack could link (below .99, on large files, rates are low by what is not linked).
     Missing values: as each attack says. Weights and households are not used. Releasing nothing leaves a guess: 1/n.
     Reference: Yancey, Winkler, Creecy (2002); the best of several attacks in place of their one.
 

@@ -134,7 +134,7 @@ def _worth_no_start(data: Microdata, todo: Iterator[Job], left: int) -> Iterator
         spent = time.perf_counter() - started
         if spent > START_SECONDS / 10 and spent / made * (left - made) > START_SECONDS:
             return
-        size = max(1, int(CHUNK_SECONDS * made / spent))
+        size = max(1, int(CHUNK_SECONDS * made / max(spent, 1e-6)))
 
 
 def cost_guess(data: Microdata, plan: Plan, limit: float = 2.0) -> float:
