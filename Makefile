@@ -4,6 +4,7 @@ BIN := .venv/bin
 READY := .venv/.installed
 PEERS := bench/.venv-peers/.installed
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
+export PYTHONDONTWRITEBYTECODE :=  # tests start hundreds of processes: what is compiled once serves them all
 
 .PHONY: install demo test types suite soak bench docs clean
 .DEFAULT_GOAL := install

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).resolve().parents[1] / ".numba_cache"))  # for all workers
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers and the processes they start share the cores already
 
 import sdcmap as sm
+from sdcmap.files.stat.statfile_reader import read_statfile
 from sizes import IN_CI, SOAK
 
 # The same examples each time, so that no test fails by chance; new ones, and many more, in a soak. Work is counted, never
@@ -51,6 +53,13 @@ def cps8d(shared: Path) -> sm.Microdata:
 def casc_census(shared: Path) -> sm.Microdata:
     """The CASC file "Census": 1,080 records, 13 numeric variables, the final weight among them as in the paper."""
     return sm.read(shared / "data" / "casc_census.parquet", numeric="all")
+
+
+@pytest.fixture
+def read_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sound SPSS, Stata and SAS files are read in this process: the process apart finds the same, later, as
+    files/test_stat.py holds."""
+    monkeypatch.setattr("sdcmap.files.stat.read_apart", read_statfile)
 
 
 @pytest.fixture(autouse=True)

@@ -24,6 +24,7 @@ from sdcmap.bundle import release, releasing
 from sdcmap.bundle.ledger import Ledger
 from sdcmap.study.plan import Candidate
 
+pytestmark = pytest.mark.usefixtures("read_here")
 LABELS = {"sex": {1: "woman", 2: "man", 3: "emptied category"}, "income": {-7: "refused", -8: "not asked"}}
 
 

@@ -17,7 +17,10 @@ from sas_files import write_catalog, write_sas
 import sdcmap as sm
 from sdcmap.data.microdata import Column, Microdata, series
 from sdcmap.data.schema import Variable
-from sdcmap.files.stat import rebuilt
+from sdcmap.files.stat import read_apart, rebuilt
+from sdcmap.files.stat.statfile_reader import read_statfile
+
+pytestmark = pytest.mark.usefixtures("read_here")
 
 
 def raw(path: Path) -> tuple[dict[str, list[Any]], Any]:
@@ -432,3 +435,19 @@ def test_rebuilt_after_a_method_made_new_levels(survey: Path) -> None:
     variable, column = check_rebuilt(masked, "sex")
     assert (variable.values, variable.missing, variable.reasons) == ((), (), ())
     assert column.values.tolist() == [0, 0, 1, 0, 1, 0]
+
+
+# ---- the process apart ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("form", ["sav", "dta", "xpt", "sas7bdat"])
+def test_the_process_apart_finds_what_is_found_here(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"file.{form}"
+    if form == "sav":
+        pyreadstat.write_sav(SURVEY, path, **SURVEY_FACTS)
+    elif form == "dta":
+        stata(path)
+    else:
+        write_sas(path, SAS, SAS_FORMATS)
+    here, apart = read_statfile(path, form), read_apart(path, form)
+    assert here[1] == apart[1]
+    assert here[0].schema == apart[0].schema
+    assert here[0].to_dict(as_series=False) == apart[0].to_dict(as_series=False)

@@ -3,7 +3,7 @@ import { Plot } from "./ruplot.js";
 
 const plot = new Plot(byId("plot"), { tall: 0.3 });
 const WORDS = { "not begun": "Not begun", running: "Running", "running elsewhere": "Another process is writing this study", paused: "Paused", cancelled: "Cancelled", stopped: "Stopped", done: "Done" };
-let drawn = -1;
+let drawn = -1, timer;
 
 async function refresh() {
   let status;
@@ -44,12 +44,14 @@ for (const [id, state] of [["start", "running"], ["pause", "paused"], ["cancel",
       byId("error").textContent = error.message;
       return;
     }
-    await refresh();
+    await keepOn();
   });
 }
 
 async function keepOn() {
+  clearTimeout(timer);
   await refresh();
-  setTimeout(keepOn, document.body.dataset.state?.startsWith("running") ? 1000 : 3000);
+  clearTimeout(timer);
+  timer = setTimeout(keepOn, ["running", "running elsewhere", "stopped"].includes(document.body.dataset.state) ? 1000 : 3000);
 }
 keepOn();
