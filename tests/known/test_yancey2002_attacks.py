@@ -146,7 +146,7 @@ def test_the_papers_attack_understates_what_a_snooper_can_do(casc_census: Microd
     assert blind.parts["l"] < 0.42
     assert blind.value == blind.parts["mahalanobis one-to-one"] > 0.96
     told = sm.WorstLinkage().knowing(method).score(casc_census, masked, RNG)
-    assert told.value == told.parts["informed"] == 1
+    assert told.value == 1 and told.parts["informed"] > 0.99
 
 
 def test_em_finds_a_class_of_similar_people_and_says_so(casc_census: Microdata) -> None:

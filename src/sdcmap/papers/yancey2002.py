@@ -35,7 +35,7 @@ from sdcmap.papers.yancey2002_tables import (
     beside,
     method_of,
 )  # fmt: skip
-from sdcmap.risk import NearestRecord, WorstLinkage
+from sdcmap.risk import Calibrated, Informed, Linkage, NearestRecord, WorstLinkage
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 from sdcmap.study.sweeping import sweep
@@ -46,11 +46,15 @@ SHARES = (0.01, 0.05, 0.10, 0.20)  # d of the mixtures
 ATTACKS = (
     "d", "l", "nearest", "nearest one-to-one", "mahalanobis", "mahalanobis one-to-one", "informed", "calibrated", "worst",
 )  # fmt: skip
-DISTANCES = {
+ALONE = {
+    "d": Linkage("d"),
+    "l": Linkage("l"),
     "nearest": NearestRecord(),
     "nearest one-to-one": NearestRecord(one_to_one=True),
     "mahalanobis": NearestRecord("mahalanobis"),
     "mahalanobis one-to-one": NearestRecord("mahalanobis", one_to_one=True),
+    "informed": Informed(),
+    "calibrated": Calibrated(),
 }
 Cells = dict[str, dict[str, Document]]
 
@@ -78,7 +82,7 @@ def run(
     """
     key = secrets.randbits(256) if seed is None else seed
     small, which = census(data)
-    measures = [S0(), S1(), S2(), WorstLinkage(), *DISTANCES.values()]
+    measures = [S0(), S1(), S2(), WorstLinkage(), *ALONE.values()]
     plan = Plan([method_of(row, small.numeric) for row in ROWS], measures, replicates=seeds, seed=key)
     tables = Draws.of(sweep(small, plan, workers=workers), small.numeric)
     document: Document = {"table1": tables.table1(), "table2": tables.table2(), "table3": tables.table3()}
@@ -100,16 +104,15 @@ class Draws:
     def of(scores: Scores, on: tuple[str, ...]) -> Draws:
         rows = {method_of(row, on).text: row for row in ROWS}
         values: dict[str, dict[str, list[float]]] = {row: {} for row in ROWS}
-        distances = {measure.text: name for name, measure in DISTANCES.items()}
-        names = {"S0": "s0", "S1": "s1", "S2": "s2", "WorstLinkage": "worst", **distances}
+        attacks = {"WorstLinkage": "worst"} | {measure.text: name for name, measure in ALONE.items()}
+        names = {"S0": "s0", "S1": "s1", "S2": "s2", **attacks}
         for measure in scores.measure["name"].to_list():
             for score in scores.column(measure).sort("method", "replicate").iter_rows(named=True):
                 if score["method"] in rows:
                     mine = values[rows[score["method"]]]
                     parts = {names[measure]: score["value"], **json.loads(score["parts"])}
                     wanted = {"S0": ("s0",), "S1": ("s1", "IL1", "IL2", "IL3", "IL4", "IL5"), "S2": ("s2", "IL1s")}
-                    told = [name for name in ATTACKS if name not in DISTANCES]
-                    for part in [distances[measure]] if measure in distances else wanted.get(measure, told):
+                    for part in wanted.get(measure, (names[measure],)):
                         mine.setdefault(part, []).append(parts[part])
         return Draws(values)
 

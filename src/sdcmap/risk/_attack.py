@@ -16,15 +16,24 @@ from sdcmap.errors import SchemaError, Undefined
 from sdcmap.files.reading import read
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk._archive import digest_problems, open_archive, read_archive, stated_digest
+from sdcmap.risk._courses import Course
 from sdcmap.risk._linking import LinkTable, Pair, lay_out
+
+KNOWABLE = (
+    "key",
+    "sensitive",
+    "other",
+    None,
+)  # roles of columns that somebody may hold: not names, nor how it was sampled
 
 
 @dataclass(frozen=True)
 class Attack(Measure):
     """The base of the linkage attacks: the share of released records that the snooper re-identifies.
 
-    A subclass says how it links, in `link`. `on`: the variables he knows, by default the numeric variables and the keys
-    of the file (those that his archive has). `archive`: his own file; without one he holds the original records.
+    A subclass says how it links, in `link`. `on`: the variables he knows, by default every released column that somebody
+    could know (those that his archive has): all but identifiers, weights, household numbers and strata. An income is
+    sensitive, and yet the tax office knows it. `archive`: his own file; without one he holds the original records.
     `row`: the column of the archive that says which row of the file, counted from 0, each of its records is (missing:
     somebody who is not in it); by default row i is row i. `inclusion`: the probability that his target is in the file.
     """
@@ -54,8 +63,7 @@ class Attack(Measure):
     def variables(self, data: Microdata) -> tuple[str, ...]:
         if self.on:
             return self.on
-        plain = {*data.numeric, *data.keys} - {self.row}
-        names = tuple(name for name in data.names if name in plain)
+        names = tuple(v.name for v in data.schema.variables if v.role in KNOWABLE and v.name != self.row)
         if not self.archive:
             return names
         theirs = data.remember(
@@ -82,6 +90,10 @@ class Attack(Measure):
     def link(self, pair: Pair) -> LinkTable:
         """The links this snooper makes."""
         raise TypeError(f"{type(self).__name__} makes no links.")
+
+    def courses(self, pair: Pair) -> list[Course]:
+        """What pairs cost this snooper, field by field; Undefined where that cannot be said."""
+        raise Undefined(f"{type(self).__name__} does not add up costs.")
 
     def links(self, original: Microdata, masked: Microdata) -> LinkTable:
         """The links, one line for each record of the masked file: what a link file is made of."""

@@ -99,6 +99,11 @@ class Pair:
     def released_size(self) -> Array:
         return np.bincount(self.released_group)
 
+    def order_of_targets(self) -> Array:
+        """Places of the released records in an order that values alone decide: their people's, then their own."""
+        own = np.where(self.truth >= 0, self.known_group[self.truth], -1)
+        return np.lexsort([self.released_group, own])
+
 
 def lay_out(known: Microdata, person: Array, original: Microdata, released: Microdata, names: tuple[str, ...]) -> Pair:
     """Both files in an order of their own. person: the original's row that each known record is; its length: none."""
@@ -146,11 +151,7 @@ def link_one_to_one(pair: Pair, scoring: Scoring) -> LinkTable:
     #{true pairs in A x B} / (|A| |B|).
     """
     n, m = len(pair.known), len(pair.released)
-    if max(n, m) > SIZE_RATIO * min(n, m):
-        raise Undefined(
-            f"one-to-one links need files of similar size; the snooper's has {n} records, the released {m}: "
-            "use NearestRecord without one-to-one."
-        )
+    check_sizes(n, m)
     if n * m <= DENSE_PAIRS:
         score = np.empty((n, m))
         step = max(1, BLOCK // m)
@@ -175,12 +176,20 @@ def link_one_to_one(pair: Pair, scoring: Scoring) -> LinkTable:
         other = np.where(here[:, 0], links.score[known, 1], links.score[known, 0])
     margin = np.where(np.isfinite(other), weight - other, 0.0)
     a, b = pair.known_group[known], pair.released_group[taken]
-    true = _true_pairs(pair, a, b) / (pair.known_size[a] * pair.released_size[b])
+    true = true_pairs(pair, a, b) / (pair.known_size[a] * pair.released_size[b])
     facts = {"linked": len(known) / min(n, m), "gap": assignment.gap}
-    return _table(pair, taken, known, weight, margin, true, facts)
+    return link_table(pair, taken, known, weight, margin, true, facts)
 
 
-def _true_pairs(pair: Pair, a: Array, b: Array) -> Array:
+def check_sizes(n: int, m: int) -> None:
+    if max(n, m) > SIZE_RATIO * min(n, m):
+        raise Undefined(
+            f"one-to-one links need files of similar size; the snooper's has {n} records, the released {m}: "
+            "use NearestRecord without one-to-one."
+        )
+
+
+def true_pairs(pair: Pair, a: Array, b: Array) -> Array:
     """How many true pairs the known groups `a` and the released groups `b` hold together."""
     span = len(pair.released_size)
     held = pair.truth >= 0
@@ -206,10 +215,10 @@ def link_nearest(pair: Pair, nearest: Callable[[Array, int], Links]) -> LinkTabl
     true = (tied & (links.index == own[:, np.newaxis])).any(axis=1) / ties
     other = links.score[:, 1] if links.score.shape[1] > 1 else best[:, 0]
     margin = np.where(ties > 1, 0.0, best[:, 0] - np.where(np.isfinite(other), other, best[:, 0]))
-    return _table(pair, np.arange(len(ties)), first[links.index[:, 0]], best[:, 0], margin, true, {})
+    return link_table(pair, np.arange(len(ties)), first[links.index[:, 0]], best[:, 0], margin, true, {})
 
 
-def _table(
+def link_table(
     pair: Pair, taken: Array, known: Array, weight: Array, margin: Array, true: Array, facts: Mapping[str, float]
 ) -> LinkTable:
     """The links (released place `taken`, known place `known`) as one line for each row of the released file."""

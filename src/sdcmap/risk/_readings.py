@@ -18,6 +18,7 @@ from sdcmap.data.cells import joint_codes
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.linking.costs import Cost
 from sdcmap.kernels.linking.evidence import Evidence, category_evidence, number_evidence
 
 MOST_CELLS = 1_000_000  # of the table of a category's codes before and after; beyond, they agree or not
@@ -45,11 +46,13 @@ class Lesson(NamedTuple):
 
 
 class Learnt(NamedTuple):
-    """Every column in its reading, (record, column), and its evidence."""
+    """Every column in its reading, and its evidence."""
 
-    known: Array
-    released: Array
-    evidence: list[Evidence]
+    columns: list[tuple[Reading, Evidence]]
+
+    def costs(self, place: Array | slice = slice(None)) -> list[Cost]:
+        """What pairs cost, the known records in this order."""
+        return [evidence.cost(reading.known[place], reading.released) for reading, evidence in self.columns]
 
 
 def in_own_order(file: Microdata) -> tuple[Microdata, Array]:
@@ -108,11 +111,7 @@ def learn(
             offers.append((_confusion(reading, evidence, lesson), len(offers), reading, evidence))
         _, _, reading, evidence = min(offers, key=lambda offer: offer[:2])
         chosen.append((reading, evidence))
-    return Learnt(
-        np.column_stack([reading.known for reading, _ in chosen]).astype(float),
-        np.column_stack([reading.released for reading, _ in chosen]).astype(float),
-        [evidence for _, evidence in chosen],
-    )
+    return Learnt(chosen)
 
 
 def readings(

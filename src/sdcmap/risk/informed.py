@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from sdcmap.core.likelihood import Below, Field, Mixture, Normal, Same, Window
+from sdcmap.core.likelihood import Below, Field, Mixture, Normal, Same, Transition, Window
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.field_links import BELOW, MIXTURE, SAME, WINDOW, FieldCosts, likeliest_links
+from sdcmap.kernels.linking.costs import BELOW, CATEGORY, MIXTURE, SAME, SQUARE, WINDOW, Cost
+from sdcmap.kernels.linking.field_links import FieldCosts, likeliest_links
 from sdcmap.kernels.linking.links import Links, distance_scores, nearest_links
+from sdcmap.kernels.masking.mixtures import log_mixture
 from sdcmap.risk._attack import Attack
+from sdcmap.risk._courses import Course, course_of
 from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_one_to_one, scored_in_blocks
 
 SAMPLE = 64  # known records on which the highest value of a density is looked for
@@ -35,8 +39,8 @@ class Informed(Attack):
     method : how the file was made; a sweep and a release fill it in. Without it the value is undefined.
     slip : the probability that a field of a true pair is not what the method makes of it (an error of his archive),
         in (0, 1): no field weighs more than log(slip) against a pair.
-    on : the variables he knows; by default the numeric variables and the keys. Those that the method does not mask must
-        be equal. The strata that the method works in he knows too.
+    on : the variables he knows; by default every column that somebody could know (all but weights, households and strata).
+        Those that the method does not mask must be equal. The strata that the method works in he knows too.
     archive : path of his own file, with its own rows and errors; by default he holds the original records.
     row : the archive's column that says which row of the data, from 0, each record is; by default row i is row i.
     sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
@@ -58,11 +62,19 @@ class Informed(Attack):
     'Informed(slip=0.001)'
     """
 
+    revision: ClassVar[int] = 2  # 2: more columns by default
+
     method: Method | None = None
     slip: Annotated[float, Range(0, 1, "()")] = 1e-9
 
     def knowing(self, method: Method) -> Measure:
         return replace(self, method=method)
+
+    def courses(self, pair: Pair) -> list[Course]:
+        fields = self._fields(pair)
+        exact = pair.originals and normal_coordinates(fields) is not None  # originals need no allowance for slips
+        cap = math.inf if exact else -math.log(self.slip)
+        return [course_of(pair, [density_cost(field, cap) for field in fields])]
 
     def link(self, pair: Pair) -> LinkTable:
         fields = self._fields(pair)
@@ -111,6 +123,36 @@ class Informed(Attack):
             return *self.method.log_likelihood(known.take(pair.known_rows), released), *same
         except SchemaError as reason:
             raise Undefined(f"the snooper does not know all that the method uses: {reason}") from None
+
+
+def density_cost(field: Field, cap: float) -> Cost:
+    """What a field costs a pair: its highest log density less that of the pair, at most `cap`."""
+    density, known, released = field.density, field.known, field.released
+    if isinstance(density, Normal) and density.sd > 0:
+        return Cost(SQUARE, known, released, 0.5 / density.sd**2, cap, one=cap)
+    if isinstance(density, Mixture):
+        weights, centres, sds = (np.array(part) for part in (density.weights, density.centres, density.sds))
+        table = np.column_stack([np.log(weights / sds), centres, 0.5 / sds**2]).ravel()
+        top = float(np.max(log_mixture(centres, weights, centres, sds)))
+        return Cost(MIXTURE, known, released, cap=cap, one=cap, table=np.concatenate([table, [top]]))
+    if isinstance(density, Window | Below | Same):
+        kind = {Window: WINDOW, Below: BELOW, Same: SAME}[type(density)]
+        return Cost(kind, known, released, getattr(density, "width", 1.0), cap, one=cap)
+    if isinstance(density, Transition):
+        return _transition_cost(density, known, released, cap)
+    raise Undefined(f"a density of the kind {type(density).__name__} cannot be added up field by field.")
+
+
+def _transition_cost(density: Transition, known: Array, released: Array, cap: float) -> Cost:
+    """The table of codes, with a code for missing: missing on both sides says nothing, on one alone it is a slip."""
+    levels = len(density.matrix)
+    with np.errstate(divide="ignore"):
+        log_p = np.log(density.matrix)
+    table = np.full((levels + 1, levels + 1), cap)
+    table[:levels, :levels] = np.minimum(log_p.max() - log_p, cap)
+    table[levels, levels] = 0.0
+    a, b = (np.where(np.isnan(side), levels, side) for side in (known, released))
+    return Cost(CATEGORY, a, b, float(levels + 1), table=table.ravel())
 
 
 def normal_coordinates(fields: Sequence[Field]) -> tuple[Array, Array] | None:

@@ -64,9 +64,7 @@ class IntruderKnowledge(Measure):
     "IntruderKnowledge(on='wage', targets='maximum')"
     """
 
-    revision: ClassVar[int] = (
-        3  # 3: the calibrated attack; 2: of attacks that work equally well the first counts, whatever the order of rows
-    )
+    revision: ClassVar[int] = 4  # 4: WorstLinkage's nearest records; 3: the calibrated attack; 2: ties by value
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "prior uncertainty"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -13,14 +13,14 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.agreement import agreement_matrix
+from sdcmap.kernels.linking.costs import LEAST_REACH, NEAR_ZERO, RELATIVE, SAME, Cost
 from sdcmap.kernels.linking.fellegi_sunter import MOST_FIELDS, FellegiSunter, count_patterns, em
 from sdcmap.kernels.linking.links import agreement_links
 from sdcmap.risk._attack import Attack
+from sdcmap.risk._courses import Course, course_of
 from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_one_to_one
 
 AGREES = 0.9  # m of weights "freq"
-NEAR_ZERO = 0.1  # max(|a|, 0.1) in the denominator
-LEAST_REACH = 1e-100  # a denominator that never overflows
 Weights = tuple[Array, Array, Mapping[str, float]]  # wD, wA - wD, and what is to be said of them
 
 
@@ -66,7 +66,8 @@ class Linkage(Attack):
     weights : "freq", m = .9 and u = the probability that two of his values coincide; "equal"; "em", m and u by EM over
         agreement patterns (agreement: a relative difference of at most t); "known", m and u counted on the true pairs,
         which no snooper can; or a number for each variable, how much its agreement counts, at least 0.
-    on : the variables he knows; by default the numeric variables and the keys. Categories agree when they are equal.
+    on : the variables he knows; by default every column that somebody could know (all but weights, households and strata).
+        Categories agree when they are equal.
     archive : path of his own file, with its own rows and errors; by default he holds the original records.
     row : the archive's column that says which row of the data, from 0, each record is; by default row i is row i.
     sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
@@ -91,6 +92,8 @@ class Linkage(Attack):
     "Linkage(metric='l', tolerance=0.1)"
     """
 
+    revision: ClassVar[int] = 2  # 2: more columns by default
+
     metric: Literal["d", "l"] = "d"
     tolerance: Annotated[float, Range(0, 1, "(]")] = 0.2
     weights: Literal["freq", "equal", "em", "known"] | tuple[float, ...] = field(  # type: ignore[misc, assignment]
@@ -108,6 +111,21 @@ class Linkage(Attack):
         if not problems and isinstance(self.weights, tuple) and len(self.weights) != len(self.variables(data)):
             variables = len(self.variables(data))
             yield f"Linkage.weights has {len(self.weights)} numbers for {variables} variables."
+
+    def courses(self, pair: Pair) -> list[Course]:
+        """wA less the weight of each field; with weights "freq", whose agreement never counts against a link."""
+        if self.weights != "freq":
+            return super().courses(pair)
+        known, released, _ = self._comparable(pair)
+        low, gain = frequency_weights(pair.known)
+        fields = [
+            Cost(
+                SAME if is_category else RELATIVE, known[:, f], released[:, f], self.tolerance, gain[f],
+                both=low[f] + gain[f], one=low[f] + gain[f],
+            )
+            for f, is_category in enumerate(pair.categorical)
+        ]  # fmt: skip
+        return [course_of(pair, fields)]
 
     def link(self, pair: Pair) -> LinkTable:
         known, released, reach = self._comparable(pair)

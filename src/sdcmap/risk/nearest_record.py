@@ -11,8 +11,10 @@ import numpy as np
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.linking.costs import GAP, SAME, SQUARE, Cost
 from sdcmap.kernels.linking.links import Links, block_links, distance_scores, nearest_links
 from sdcmap.risk._attack import Attack
+from sdcmap.risk._courses import Course, course_of
 from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_nearest, link_one_to_one, scored_in_blocks
 
 FLAT = 1e-10  # directions with less of the largest variance are null
@@ -76,7 +78,8 @@ class NearestRecord(Attack):
         may hold other people, so with one the released file's means, standard deviations, covariance and range serve both.
     one_to_one : each of his records takes one released record at most, and the sum of squared distances (Gower: of
         distances) is the smallest; otherwise each released record is linked to the nearest of his.
-    on : the variables he knows; by default the numeric variables, and with "gower" the keys too.
+    on : the variables he knows; by default the numeric variables; with "gower" every column that somebody could know
+        (all but weights, households and strata).
     archive : path of his own file, with its own rows and errors; by default he holds the original records.
     row : the archive's column that says which row of the data, from 0, each record is; by default row i is row i.
     sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
@@ -97,7 +100,7 @@ class NearestRecord(Attack):
 
     missing: ClassVar[str] = 'a missing value stands at the mean; with "gower" the field is left out'
 
-    revision: ClassVar[int] = 2  # 2: standardised variables are centred in each file
+    revision: ClassVar[int] = 3  # 2: standardised variables are centred in each file; 3: more columns by default
 
     metric: Literal["standardised", "scaled", "mahalanobis", "gower"] = "standardised"
     one_to_one: bool = False
@@ -113,17 +116,32 @@ class NearestRecord(Attack):
             if data.schema[name].kind != "numeric":
                 yield f'NearestRecord({self.metric!r}) measures numeric variables; {name!r} is not one: use "gower".'
 
+    def courses(self, pair: Pair) -> list[Course]:
+        if self.metric == "gower":
+            span = ranges(pair.known if pair.originals else pair.released)
+            fields = [
+                Cost(SAME if is_category else GAP, pair.known[:, f], pair.released[:, f], scale=width, cap=1.0)
+                for f, (is_category, width) in enumerate(zip(pair.categorical, span, strict=True))
+            ]
+            gaps = bool(np.isnan(pair.known).any() or np.isnan(pair.released).any())
+            return [course_of(pair, fields, mean=gaps)]
+        known, released = self._coordinates(pair)
+        return [course_of(pair, [Cost(SQUARE, a, b) for a, b in zip(known.T, released.T, strict=True)])]
+
+    def _coordinates(self, pair: Pair) -> tuple[Array, Array]:
+        """Both files' numbers as the metric sees them."""
+        known, released = pair.known[:, ~pair.categorical], pair.released[:, ~pair.categorical]
+        like = known if pair.originals else released
+        if self.metric == "mahalanobis":
+            turn = whitening(like)
+            return filled(known) @ turn, filled(released) @ turn
+        centred = self.metric == "standardised"
+        return standardised(known, like, centred=centred), standardised(released, released, centred=centred)
+
     def link(self, pair: Pair) -> LinkTable:
         if self.metric == "gower":
             return self._link_gower(pair)
-        like = pair.known if pair.originals else pair.released
-        if self.metric in ("standardised", "scaled"):
-            centred = self.metric == "standardised"
-            a = standardised(pair.known, like, centred=centred)
-            b = standardised(pair.released, pair.released, centred=centred)
-        else:
-            turn = whitening(like)
-            a, b = filled(pair.known) @ turn, filled(pair.released) @ turn
+        a, b = self._coordinates(pair)
         if self.one_to_one:
             scoring = Scoring(
                 lambda rows: distance_scores(a[rows], b), lambda rows, keep: nearest_links(a[rows], b, keep)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from scipy.special import ndtri
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
+from sdcmap.core.streams import Stream
+from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.linking.costs import Cost
 from sdcmap.risk._attack import Attack
+from sdcmap.risk._courses import Course, Hits, hits, links_of_cheapest, links_one_to_one, open_fields
 from sdcmap.risk._linking import DENSE_PAIRS, ROUNDING, LinkTable, Pair
 from sdcmap.risk.calibrated import Calibrated
 from sdcmap.risk.informed import Informed
@@ -28,7 +34,10 @@ ATTACKS: dict[str, Attack] = {
     "mahalanobis": NearestRecord("mahalanobis"),
     "gower": NearestRecord("gower"),
 }
-ANY = "any (upper bound)"
+ANY, UPPER = "any (upper bound)", "upper (95 %)"
+PAIRS = 4_000_000_000  # up to so many pairs every released record is a target
+SAMPLE = 2_500  # targets beyond: a standard error of .01 at most
+LEVEL = 0.95  # of the interval, for all attacks together
 
 
 @dataclass(frozen=True)
@@ -43,21 +52,28 @@ class WorstLinkage(Attack):
     Parameters
     ----------
     method : how the file was made, for the snooper who has read the note; a sweep and a release fill it in.
-    on : the variables he knows; by default the numeric variables and the keys.
+    targets : how many of the released records, drawn at random, are attacked; 0: all of them up to 4 thousand million
+        pairs of records, 2,500 beyond. The draw is the same for every candidate of a study.
+    draw : another number, another draw of targets.
+    on : the variables he knows; by default every column that somebody could know (all but weights, households and strata).
     archive : path of his own file, with its own rows and errors; by default he holds the original records.
     row : the archive's column that says which row of the data, from 0, each record is; by default row i is row i.
     sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
     inclusion : the probability that his target is in the file, in (0, 1]; the share found is multiplied by it, and
         stands without it in `parts` as "prosecutor".
 
-    Formula: the largest rate of Linkage "d" and "l", NearestRecord "standardised" and "mahalanobis" on the numeric
-    variables, "gower" where there are keys too, Informed where the method is known and states a likelihood, and Calibrated
-    (by a shadow of the method, or by true pairs where no method is known). Of the distances and Calibrated the one that
-    leads is made one-to-one too, unless something finds everybody: that is dear, and seldom changes which attack leads.
+    Formula: the largest share of records found. Each released record is linked to the known record that is nearest by
+    Linkage "d" and "l", by NearestRecord "standardised" and "mahalanobis" on the numeric variables and "gower" where there
+    are keys too, by Informed where the method is known and states a likelihood, and by Calibrated (by a shadow of the
+    method, or by true pairs where no method is known); of t that tie the true one is taken with probability 1/t. A snooper
+    who holds the original records and knows the method asks first that columns which it does not touch are equal. The
+    attack that has the true record among its nearest most often is made one-to-one too, unless somebody finds everybody.
     `parts` holds the rate of each, the reason of each that could not run ("not run: informed: ..."), and as "any (upper
     bound)" the share of records that some attack finds: an upper bound, because no snooper knows which of his attacks found
-    the truth. The record form is the largest calibrated link probability over the attacks. "linked" is the least share of
-    records that a one-to-one attack could link (below .99, on large files, rates are low by what is not linked).
+    the truth. Where only some records are targets, the value has a standard error, and "upper (95 %)" is the upper end of
+    Wilson's interval, simultaneous over the attacks. The record form is the largest calibrated link probability over the
+    attacks. "linked" is the least share of records that a one-to-one attack could link (below .99, on large files, rates
+    are low by what is not linked).
     Missing values: as each attack says. Weights and households are not used. Releasing nothing leaves a guess: 1/n.
     Reference: Yancey, Winkler, Creecy (2002); the best of several attacks in place of their one.
 
@@ -67,23 +83,30 @@ class WorstLinkage(Attack):
     'WorstLinkage(inclusion=0.1)'
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     method: Method | None = None
+    targets: Annotated[int, Range(0)] = 0
+    draw: Annotated[int, Range(0)] = 0
 
     def knowing(self, method: Method) -> Measure:
         return replace(self, method=method)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        linked_by, not_run = self._linked(original, masked, quick=True)
-        tables = {name: table for name, (_, table) in linked_by.items()}
-        rates = {name: table.rate for name, table in tables.items()}
-        worst = max(rates.values())
-        some = float(reduce(np.maximum, (table.found for table in tables.values())).mean())
-        linked = min(table.facts.get("linked", 1.0) for table in tables.values())
-        reasons = {f"not run: {name}: {reason}": 1.0 for name, reason in not_run.items()}
-        parts = {"prosecutor": worst, "linked": linked, **rates, ANY: some, **reasons}
-        return Estimate(self.inclusion * worst, None, parts)
+        siege = self._siege(original, masked)
+        found = siege.found
+        rates = {name: math.fsum(share) / len(share) for name, share in found.items()}
+        worst = max(rates, key=lambda name: rates[name])
+        some = float(reduce(np.maximum, found.values()).mean())
+        parts = {"prosecutor": rates[worst], "linked": siege.linked, **rates, ANY: some}
+        se = None
+        if len(siege.targets) < len(siege.pair.released):
+            left = 1 - len(siege.targets) / len(siege.pair.released)  # of the records, those that were no targets
+            se = self.inclusion * math.sqrt(left * float(found[worst].var()) / len(siege.targets))
+            upper = max(upper_end(rate, len(siege.targets), len(rates)) for rate in rates.values())
+            parts |= {"targets": float(len(siege.targets)), UPPER: self.inclusion * upper}
+        parts |= {f"not run: {name}: {reason}": 1.0 for name, reason in siege.not_run.items()}
+        return Estimate(self.inclusion * rates[worst], se, parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The largest calibrated link probability over the attacks."""
@@ -93,52 +116,113 @@ class WorstLinkage(Attack):
 
     def linked(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
         """The links of the attack that works best; of equals (to rounding), the first."""
-        linked = self._linked(original, masked)[0]
-        rates = {name: table.rate for name, (_, table) in linked.items()}
+        siege = replace(self, targets=0)._siege(original, masked, every=True)
+        rates = {name: math.fsum(share) / len(share) for name, share in siege.found.items()}
         worst = max(rates.values())
-        return next(linked[name] for name, rate in rates.items() if rate >= worst - ROUNDING)
+        return siege.pair, siege.table(next(name for name, rate in rates.items() if rate >= worst - ROUNDING))
 
     def attacks(self, original: Microdata, masked: Microdata) -> dict[str, LinkTable]:
         """The links of every attack that fits the file, by its name."""
-        return {name: table for name, (_, table) in self._linked(original, masked)[0].items()}
+        siege = replace(self, targets=0)._siege(original, masked, every=True)
+        return {name: siege.table(name) for name in siege.found}
 
-    def _linked(
-        self, original: Microdata, masked: Microdata, *, quick: bool = False
-    ) -> tuple[dict[str, tuple[Pair, LinkTable]], dict[str, str]]:
-        """The links of every attack that could run, and why the others could not; quick: rates alone will be asked for."""
-        names = self.checked(original)
-        numeric = tuple(name for name in names if original.schema[name].kind == "numeric")
-        pair = self.pair(original, masked, names)
-        numbers = self.pair(original, masked, numeric) if numeric and numeric != names else pair
-        tables: dict[str, tuple[Pair, LinkTable]] = {}
-        not_run: dict[str, str] = {}
-
-        def attack_with(name: str, attack: Attack) -> None:
-            laid_out = numbers if isinstance(attack, NearestRecord) and attack.metric != "gower" else pair
-            brief = attack.found if quick and isinstance(attack, Calibrated) and not attack.one_to_one else attack.link
+    def _siege(self, original: Microdata, masked: Microdata, *, every: bool = False) -> Siege:
+        """Every attack on the file; every: all records are targets, whatever it costs."""
+        pair = self.pair(original, masked, self.checked(original))
+        some = pair.order_of_targets()[:0] if every else self._targets(pair)
+        targets = some if len(some) else np.arange(len(pair.released))
+        opened = open_fields(pair, self.method)
+        siege = Siege(pair, targets, {}, {}, {}, {})
+        for name, attack in self._attacks(pair).items():
             try:
-                tables[name] = laid_out, brief(laid_out)
+                siege.courses[name] = [_with_open(course, attack, opened) for course in attack.courses(pair)]
+                siege.hits[name] = hits(pair, siege.courses[name], targets)
             except Undefined as reason:
-                not_run[name] = str(reason)
+                siege.try_links(name, attack, reason)
+        if not siege.hits and not siege.made:
+            raise Undefined(next(iter(siege.not_run.values())))
+        siege.lead_one_to_one()
+        return siege
 
-        attacks = self._attacks(bool(numeric), numeric != names)
-        for name, attack in attacks.items():
-            attack_with(name, attack)
-        if not tables:
-            raise Undefined(next(iter(not_run.values())))
-        rates = {name: table.rate for name, (_, table) in tables.items()}
-        free = {name: attack for name, attack in attacks.items() if name in rates and hasattr(attack, "one_to_one")}
-        if free and max(rates.values()) < 1:
-            leader = max(free, key=lambda name: rates[name])
-            if leader == "calibrated" and len(pair.known) * len(pair.released) > DENSE_PAIRS:
-                not_run[f"{leader} one-to-one"] = f"there are more than {DENSE_PAIRS:,} pairs."
-            else:
-                attack_with(f"{leader} one-to-one", replace(free[leader], one_to_one=True))  # type: ignore[call-arg]
-        return tables, not_run
+    def _targets(self, pair: Pair) -> Array:
+        """Places of the released records that are targets; empty: all. The same people in every candidate of a study."""
+        m = len(pair.released)
+        wanted = self.targets or (m if m * len(pair.known) <= PAIRS else SAMPLE)
+        if wanted >= m:
+            return np.zeros(0, dtype=np.int64)
+        rng = Stream.of_seed(0, "targets", str(self.draw)).rng()
+        return np.sort(pair.order_of_targets()[rng.choice(m, wanted, replace=False)])
 
-    def _attacks(self, numbers: bool, mixed: bool) -> dict[str, Attack]:
+    def _attacks(self, pair: Pair) -> dict[str, Attack]:
         """The attacks that fit a file with numbers, or of numbers and categories, by name."""
-        whitened = ("nearest", "mahalanobis") if numbers else ()
-        fitting = ("d", "l", *whitened, *(("gower",) if mixed else ()))
+        whitened = () if pair.categorical.all() else ("nearest", "mahalanobis")
+        fitting = ("d", "l", *whitened, *(("gower",) if pair.categorical.any() else ()))
         told: dict[str, Attack] = {"informed": Informed(self.method), "calibrated": Calibrated(self.method)}
         return {name: ATTACKS[name] for name in fitting} | told
+
+
+class Siege(NamedTuple):
+    """How the attacks on one file fared, by their names."""
+
+    pair: Pair
+    targets: Array
+    courses: dict[str, list[Course]]
+    hits: dict[str, Hits]
+    made: dict[str, LinkTable]  # links that were made on the way
+    not_run: dict[str, str]
+
+    @property
+    def found(self) -> dict[str, Array]:
+        """The probability that each target is found."""
+        rows = self.pair.released_rows[self.targets]
+        made = {name: table.found[rows] for name, table in self.made.items()}
+        return {name: share.found for name, share in self.hits.items()} | made
+
+    @property
+    def linked(self) -> float:
+        """The least share of records that a one-to-one attack could link."""
+        return min((table.facts.get("linked", 1.0) for table in self.made.values()), default=1.0)
+
+    def try_links(self, name: str, attack: Attack, reason: Undefined) -> None:
+        """An attack that states no costs may make links all the same."""
+        try:
+            if len(self.pair.known) * len(self.pair.released) > DENSE_PAIRS:
+                raise reason
+            self.made[name] = attack.link(self.pair)
+        except Undefined as problem:
+            self.not_run[name] = str(problem)
+
+    def lead_one_to_one(self) -> None:
+        """Make the attack one to one that has most of the true records among its best, unless somebody finds everybody."""
+        best = max(math.fsum(share) / len(share) for share in self.found.values())
+        if best >= 1 or not self.hits:
+            return
+        leader = max(self.hits, key=lambda name: (self.hits[name].potential, self.hits[name].rate))
+        name = f"{leader} one-to-one"
+        if len(self.targets) < len(self.pair.released):
+            self.not_run[name] = "only some of the records were targets."
+            return
+        try:
+            self.made[name] = links_one_to_one(self.pair, self.courses[leader])
+        except Undefined as problem:
+            self.not_run[name] = str(problem)
+
+    def table(self, name: str) -> LinkTable:
+        """The links of one attack."""
+        return self.made[name] if name in self.made else links_of_cheapest(self.pair, self.courses[name])
+
+
+def _with_open(course: Course, attack: Attack, opened: dict[int, Cost]) -> Course:
+    """The attack that asks for equality first, on the columns (by their place) that were left open."""
+    if isinstance(attack, Informed):  # it does so of itself
+        return course
+    if isinstance(attack, NearestRecord) and attack.metric != "gower":  # it adds up turned or scaled numbers alone
+        return course._replace(costs=[*course.costs, *opened.values()])
+    return course._replace(costs=[opened.get(place, cost) for place, cost in enumerate(course.costs)])
+
+
+def upper_end(rate: float, targets: int, attacks: int) -> float:
+    """The upper end of Wilson's interval for a share, for all attacks together (Bonferroni)."""
+    z2 = float(ndtri(1 - (1 - LEVEL) / (2 * attacks))) ** 2
+    centre, spread = rate + z2 / (2 * targets), math.sqrt(z2 / targets * (rate * (1 - rate) + z2 / (4 * targets)))
+    return min(1.0, (centre + spread) / (1 + z2 / targets))

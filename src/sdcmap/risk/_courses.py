@@ -1,0 +1,166 @@
+"""Attacks that add up what a pair of records costs, field by field: who is found, and the links.
+
+An attack states its costs (`Attack.courses`); here each released record is linked to the cheapest known one, or all to one
+another one to one. A rate alone needs no links: the true record is outrun or it is not, and most targets are decided after
+a few known records.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sdcmap.core.method import Method
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.linking.assignment import dense, one_to_one
+from sdcmap.kernels.linking.costs import SAME, Cost, block_costs, cheapest, mean_costs, outrun
+from sdcmap.kernels.linking.links import Links, block_links
+from sdcmap.risk._linking import (
+    CANDIDATES,
+    KEEP,
+    LinkTable,
+    Pair,
+    check_sizes,
+    link_nearest,
+    link_table,
+    true_pairs,
+)
+
+MATRIX_PAIRS = 2_000_000  # up to so many pairs one-to-one links are made from every cost at once
+CERTAIN = 1e6  # what a value costs that cannot be
+
+
+class Course(NamedTuple):
+    """What pairs cost, for some of the released records (places): all of them, or those of a fold."""
+
+    places: Array
+    costs: list[Cost]
+    mean: bool = False  # over the fields that both have, in place of the sum
+
+    def block(self, known: Array | slice, released: Array) -> Array:
+        """The costs of these known records (rows) against these released ones (columns)."""
+        return (mean_costs if self.mean else block_costs)(self.costs, known, released)
+
+
+def course_of(pair: Pair, costs: Sequence[Cost], *, mean: bool = False) -> Course:
+    """The course of all released records; without a field, every pair costs nothing."""
+    zeros = np.zeros(len(pair.known)), np.zeros(len(pair.released))
+    return Course(np.arange(len(pair.released)), list(costs) or [Cost(SAME, *zeros)], mean)
+
+
+class Hits(NamedTuple):
+    """How targets fared, one after the other."""
+
+    found: Array  # the probability that the snooper takes the true record: of t that tie, one
+    possible: Array  # whether the true record is among the cheapest: what one-to-one links could find of it
+
+    @property
+    def rate(self) -> float:
+        return math.fsum(self.found) / len(self.found)
+
+    @property
+    def potential(self) -> float:
+        return float(self.possible.mean())
+
+
+def open_fields(pair: Pair, method: Method | None) -> dict[int, Cost]:
+    """What a snooper without errors knows for certain: columns (by their place) that the method does not touch are as they
+    were."""
+    if method is None or not pair.originals:
+        return {}
+    masked = method.masked_names
+    return {
+        place: Cost(SAME, pair.known[:, place], pair.released[:, place], cap=CERTAIN, one=CERTAIN)
+        for place, name in enumerate(pair.names)
+        if name not in masked
+    }
+
+
+def hits(pair: Pair, courses: Sequence[Course], targets: Array) -> Hits:
+    """Who is found among the released records at these places, each by the cheapest known record."""
+    beaten, ties = np.ones(len(targets), dtype=np.bool_), np.ones(len(targets), dtype=np.int64)
+    for course in courses:
+        mine = np.flatnonzero(np.isin(targets, course.places))
+        beaten[mine], ties[mine] = outrun(course.costs, pair.truth, targets[mine], mean=course.mean)
+    return Hits(np.where(beaten, 0.0, 1.0 / np.maximum(ties, 1)), ~beaten)
+
+
+def links_of_cheapest(pair: Pair, courses: Sequence[Course]) -> LinkTable:
+    """Each released record linked to its cheapest known record."""
+    block = _block(pair, courses)
+    m = len(pair.released)
+    return link_nearest(pair, lambda first, keep: block_links(lambda rows: block(rows, first), m, len(first), keep))
+
+
+def links_one_to_one(pair: Pair, courses: Sequence[Course]) -> LinkTable:
+    """Each known record takes one released record at most, and the costs in sum are the least.
+
+    Records with equal values are exchanged at random, as in `link_one_to_one`.
+    """
+    n, m = len(pair.known), len(pair.released)
+    check_sizes(n, m)
+    if n * m <= MATRIX_PAIRS:
+        score = _block(pair, courses)(slice(None), slice(None))
+        assignment = dense(score)
+        links = Links(np.argsort(-score, axis=1, kind="stable")[:, :2], -np.sort(-score, axis=1)[:, :2])
+    else:
+        best = _best(pair, courses)
+        links = best(np.arange(m), KEEP)
+        assignment = one_to_one(links, best, n, limit=CANDIDATES)
+    taken = np.flatnonzero(assignment.partner >= 0)
+    known = assignment.partner[taken]
+    weight = np.empty(len(taken))
+    for course in courses:
+        mine = np.flatnonzero(np.isin(taken, course.places))
+        weight[mine] = -_pair_costs(course, known[mine], taken[mine])
+    second = links.index.shape[1] > 1
+    other = np.where(links.index[taken, 0] == known, links.score[taken, 1], links.score[taken, 0]) if second else weight
+    margin = np.where(np.isfinite(other), weight - other, 0.0)
+    a, b = pair.known_group[known], pair.released_group[taken]
+    true = true_pairs(pair, a, b) / (pair.known_size[a] * pair.released_size[b])
+    facts = {"linked": len(known) / min(n, m), "gap": assignment.gap}
+    return link_table(pair, taken, known, weight, margin, true, facts)
+
+
+def _pair_costs(course: Course, known: Array, released: Array) -> Array:
+    """The costs of pairs, one by one."""
+    total, present = np.zeros(len(known)), np.zeros(len(known))
+    for field in course.costs:
+        both = ~(np.isnan(field.known[known]) | np.isnan(field.released[released]))
+        cost = field.pairs(known, released)
+        total += np.where(both, cost, 0.0) if course.mean else cost
+        present += both
+    return np.where(present > 0, total / np.maximum(present, 1), 1.0) if course.mean else total
+
+
+def _block(pair: Pair, courses: Sequence[Course]) -> Callable[[Array | slice, Array | slice], Array]:
+    """Minus the costs of these released records (rows) and these known ones (columns)."""
+    m = len(pair.released)
+
+    def block(released: Array | slice, known: Array | slice) -> Array:
+        wanted = np.arange(m)[released]
+        total = np.empty((len(wanted), len(pair.known[known])))
+        for course in courses:
+            here = np.flatnonzero(np.isin(wanted, course.places))
+            total[here] = -course.block(known, wanted[here]).T
+        return total
+
+    return block
+
+
+def _best(pair: Pair, courses: Sequence[Course]) -> Callable[[Array, int], Links]:
+    """The cheapest known records of released ones."""
+
+    def best(rows: Array, keep: int) -> Links:
+        keep = min(keep, len(pair.known))
+        links = Links(np.empty((len(rows), keep), dtype=np.int32), np.empty((len(rows), keep)))
+        for course in courses:
+            here = np.flatnonzero(np.isin(rows, course.places))
+            part = cheapest(course.costs, rows[here], keep, mean=course.mean)
+            links.index[here], links.score[here] = part.index, part.score
+        return links
+
+    return best

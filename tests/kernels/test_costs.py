@@ -1,0 +1,112 @@
+"""The kernels of costs are the plain formula, value for value: of pairs, of who is outrun, and of the cheapest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.random import Generator, default_rng
+
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.linking.costs import (
+    BELOW,
+    GAP,
+    MIXTURE,
+    RELATIVE,
+    SAME,
+    SQUARE,
+    WINDOW,
+    Cost,
+    block_costs,
+    cheapest,
+    mean_costs,
+    outrun,
+)
+from sdcmap.kernels.linking.evidence import category_evidence, number_evidence
+
+N, M = 700, 60  # known records fill several blocks of the kernels
+
+
+def numbers(rng: Generator, gaps: float = 0.2) -> tuple[Array, Array]:
+    """Few values, so that many tie; some missing."""
+    known = np.where(rng.random(N) < gaps, np.nan, rng.integers(-4, 9, N))
+    released = known[:M] + rng.integers(-1, 2, M)
+    return known, np.where(rng.random(M) < gaps, np.nan, released)
+
+
+def fields(rng: Generator, mean: bool) -> list[Cost]:
+    """One of every kind; those that are looked up have costs for missing values of their own, and no mean."""
+    codes = rng.integers(0, 5, N)
+    changed = np.where(rng.random(M) < 0.3, rng.integers(0, 5, M), codes[:M])
+    a, b = numbers(rng)
+    learnt = [
+        category_evidence(codes[:M], changed, changed, 5, comparable=True).cost(codes, changed),
+        number_evidence(a[:M], b, a, b).cost(a, b),
+    ]
+    mixture = np.array([-0.5, -1.0, 2.0, -0.7, 1.0, 1.5, 0.1])
+    return [
+        *([] if mean else learnt), Cost(SQUARE, *numbers(rng), scale=0.3, cap=4.0, both=0.1, one=0.4),
+        Cost(GAP, *numbers(rng), scale=5.0, cap=2.0, one=0.5), Cost(RELATIVE, *numbers(rng), scale=0.5, cap=1.5),
+        Cost(SAME, *numbers(rng), cap=3.0, one=3.0), Cost(WINDOW, *numbers(rng), scale=2.0, cap=2.5, both=1.0),
+        Cost(BELOW, *numbers(rng), scale=1.0, cap=1.0), Cost(MIXTURE, *numbers(rng), cap=6.0, table=mixture),
+    ]  # fmt: skip
+
+
+def plain_costs(costs: list[Cost], mean: bool) -> Array:
+    every = [cost.pairs(np.arange(N)[:, np.newaxis], np.arange(M)[np.newaxis, :]) for cost in costs]
+    if not mean:
+        return np.sum(every, axis=0)
+    there = [~(np.isnan(cost.known)[:, np.newaxis] | np.isnan(cost.released)[np.newaxis, :]) for cost in costs]
+    count = np.sum(there, axis=0)
+    total = np.sum([np.where(both, cost, 0.0) for cost, both in zip(every, there, strict=True)], axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), 1.0)
+
+
+CASES = [(seed, mean) for seed in range(6) for mean in (False, True)]
+
+
+@pytest.mark.parametrize(("seed", "mean"), CASES)
+def test_blocks(seed: int, mean: bool) -> None:
+    costs = fields(default_rng(seed), mean)
+    rows = np.array([3, 60, 5])
+    block = (mean_costs if mean else block_costs)(costs, rows)
+    np.testing.assert_allclose(block, plain_costs(costs, mean)[rows], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("seed", "mean"), CASES)
+def test_who_is_outrun(seed: int, mean: bool) -> None:
+    rng = default_rng(seed)
+    costs = fields(rng, mean)
+    costs = [costs[f] for f in rng.permutation(len(costs))[: 2 + seed]]
+    plain = plain_costs(costs, mean)
+    truth = np.arange(M)
+    truth[7] = -1
+    targets = rng.permutation(M)[:50]
+    own = plain[truth, np.arange(M)]
+    slack = 1e-9 * own + 1e-12
+    for threads in (1, 2):
+        beaten, ties = outrun(costs, truth, targets, mean=mean, threads=threads)
+        for t, j in enumerate(targets):
+            assert beaten[t] == (truth[j] < 0 or (plain[:, j] < own[j] - slack[j]).any())
+            if not beaten[t]:
+                assert ties[t] == (plain[:, j] <= own[j] + slack[j]).sum()
+
+
+@pytest.mark.parametrize(("seed", "mean"), CASES)
+@pytest.mark.parametrize("keep", [1, 7, N])
+def test_the_cheapest(seed: int, mean: bool, keep: int) -> None:
+    costs = fields(default_rng(seed), mean)[seed:]
+    plain = plain_costs(costs, mean)
+    targets = np.array([0, 31, 59, 8])
+    for threads in (1, 2):
+        links = cheapest(costs, targets, keep, mean=mean, threads=threads)
+        here = plain[links.index, targets[:, np.newaxis]]
+        np.testing.assert_allclose(-links.score, here, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(here, np.sort(plain[:, targets].T, axis=1)[:, :keep], rtol=1e-12, atol=1e-12)
+        assert all(len(set(row)) == keep for row in links.index.tolist())
+
+
+def test_the_cheapest_of_many_equals_are_others_for_each() -> None:
+    """All 5,000 known records cost nothing: each target lists other ones, so that one-to-one links find partners."""
+    known, released = np.zeros(5000), np.zeros(40)
+    links = cheapest([Cost(WINDOW, known, released, scale=1.0, cap=1.0)], np.arange(40), 50)
+    assert (links.score == 0).all() and len(np.unique(links.index)) > 1500

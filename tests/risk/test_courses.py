@@ -1,0 +1,195 @@
+"""Attacks that add up costs: each against a twin by brute force, one to one against scipy, and what is certain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.random import default_rng
+from scipy.optimize import linear_sum_assignment
+
+import sdcmap as sm
+from sdcmap.core.method import Method
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.linking.links import agreement_scores, distance_scores
+from sdcmap.risk import Informed, Linkage, NearestRecord
+from sdcmap.risk import _courses as courses_of
+from sdcmap.risk._attack import Attack
+from sdcmap.risk._courses import hits, links_of_cheapest, links_one_to_one
+from sdcmap.risk._linking import Pair
+from sdcmap.risk.linkage import frequency_weights
+from sdcmap.risk.nearest_record import gower, ranges
+
+ONCE = Stream.of_seed(5)
+KEYS, NUMBERS = ("region", "school"), ("age", "wage", "rent")
+
+
+def people(n: int = 60, seed: int = 1) -> Microdata:
+    """Mixed records with ties, zeros and gaps."""
+    rng = default_rng(seed)
+    wage = np.where(rng.random(n) < 0.1, np.nan, rng.integers(1, 30, n) * 100.0)
+    frame = pl.DataFrame({
+        "region": [None if rng.random() < 0.05 else str(c) for c in rng.choice(list("abcdef"), n)],
+        "school": rng.choice(["low", "mid", "high"], n),
+        "age": rng.integers(16, 40, n).astype(float),
+        "wage": wage,
+        "rent": np.where(rng.random(n) < 0.4, 0.0, rng.integers(1, 9, n) * 50.0),
+    }).with_columns(pl.col("wage").fill_nan(None))  # fmt: skip
+    return sm.read(frame, keys=KEYS, numeric=NUMBERS)
+
+
+METHODS: dict[str, Method] = {
+    "noise": sm.Noise(NUMBERS, 0.1),
+    "mixture": sm.methods.MixtureNoise(NUMBERS, 0.1),
+    "rank swap": sm.RankSwap(NUMBERS, 0.2),
+    "randomised response": sm.methods.RandomisedResponse(KEYS, 1.5),
+    "suppressed": sm.Chain((sm.Suppress(KEYS, 4), sm.Noise(NUMBERS, 0.2))),
+    "recoded": sm.Chain((sm.Recode("region", merge=(("d", "e", "f"),)), sm.Microaggregate(("wage", "age"), 4))),
+    "sampled": sm.Chain((sm.methods.Sample(0.7), sm.Noise(NUMBERS, 0.1))),
+}
+
+
+def plain_scores(attack: Attack, pair: Pair) -> Array:
+    """known x released: the score of each pair as the attack's docstring says it."""
+    if isinstance(attack, Linkage):
+        known, released, reach = attack._comparable(pair)
+        return agreement_scores(known, released, reach, *frequency_weights(pair.known))
+    if isinstance(attack, NearestRecord) and attack.metric == "gower":
+        return gower(pair.known, pair.released, pair.categorical, ranges(pair.known))
+    if isinstance(attack, NearestRecord):
+        return distance_scores(*attack._coordinates(pair))
+    assert isinstance(attack, Informed)
+    fields = attack._fields(pair)
+    lowest = np.log(attack.slip)
+    tops = [np.max(field.block(slice(None))) for field in fields]
+    return sum(
+        np.maximum(field.block(slice(None)) - (top if np.isfinite(top) else 0.0), lowest)
+        for field, top in zip(fields, tops, strict=True)
+    )
+
+
+def by_brute_force(score: Array, truth: Array) -> Array:
+    """The probability that each released record is linked to its own: 1/t of t that tie."""
+    best = score.max(axis=0)
+    tied = score >= best - 1e-9 * np.abs(best) - 1e-9
+    own = tied[truth, np.arange(len(truth))] & (truth >= 0)
+    return own / tied.sum(axis=0)
+
+
+ATTACKS: dict[str, Attack] = {
+    "d": Linkage("d"), "l": Linkage("l"), "standardised": NearestRecord(), "mahalanobis": NearestRecord("mahalanobis"),
+    "scaled": NearestRecord("scaled"), "gower": NearestRecord("gower"), "informed": Informed(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_attack_has_its_twin(attack: str, method: str) -> None:
+    data = people()
+    masked = METHODS[method].apply(data, ONCE)
+    snooper = ATTACKS[attack].knowing(METHODS[method]) if attack == "informed" else ATTACKS[attack]
+    assert isinstance(snooper, Attack)
+    pair = snooper.pair(data, masked, (*KEYS, *NUMBERS))
+    try:
+        courses = snooper.courses(pair)
+    except sm.errors.Undefined as reason:
+        assert attack == "informed" and "likelihood" in str(reason)
+        return
+    found = hits(pair, courses, np.arange(len(masked)))
+    np.testing.assert_allclose(found.found, by_brute_force(plain_scores(snooper, pair), pair.truth), atol=1e-12)
+    assert links_of_cheapest(pair, courses).rate == pytest.approx(found.rate)
+    assert found.potential >= found.rate
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("matrix", [True, False], ids=["all at once", "candidates"])
+def test_one_to_one_is_the_best_assignment(attack: str, matrix: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(courses_of, "MATRIX_PAIRS", 1_000_000 if matrix else 0)
+    monkeypatch.setattr(courses_of, "KEEP", 4)
+    data = people()
+    method = METHODS["noise"]
+    masked = method.apply(data, ONCE)
+    snooper = ATTACKS[attack].knowing(method) if attack == "informed" else ATTACKS[attack]
+    assert isinstance(snooper, Attack)
+    pair = snooper.pair(data, masked, (*KEYS, *NUMBERS))
+    (course,) = snooper.courses(pair)
+    costs = course.block(slice(None), np.arange(len(masked)))
+    least = costs[linear_sum_assignment(costs)].sum()
+    table = links_one_to_one(pair, [course])
+    partners = table.partner[table.partner >= 0].tolist()
+    assert len(set(partners)) == len(partners) >= (len(data) if matrix else 0.95 * len(data))  # some may find none left
+    if len(partners) == len(data):
+        assert -table.weight.sum() == pytest.approx(least)
+    else:
+        assert -np.nansum(table.weight) <= least
+
+
+# ---- what is certain --------------------------------------------------------------------------------------------
+TAGGED = ("age", "wage", "rent")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        sm.methods.Shuffle(TAGGED),
+        sm.methods.Synthesise(TAGGED),
+        sm.Microaggregate(TAGGED, 100),
+        sm.Chain((sm.Noise(TAGGED, 1.0), sm.RankSwap(TAGGED, 0.3))),
+    ],
+    ids=["shuffle", "synthesis", "microaggregation", "noise and rank swap"],
+)
+def test_a_column_left_open_finds_everybody_in_every_attack(method: Method) -> None:
+    frame = people(300).frame().with_columns(pl.col("wage").fill_null(0.0), tag=pl.Series(np.arange(300.0) * 7 + 1000))
+    data = sm.read(frame, keys=KEYS, numeric=(*NUMBERS, "tag"))
+    masked = method.apply(data, ONCE)
+    found = sm.WorstLinkage().knowing(method).score(data, masked, default_rng(1))
+    assert found.value == 1.0
+    assert all(found.parts[name] == 1.0 for name in ("d", "l", "nearest", "mahalanobis", "gower", "calibrated"))
+    unaware = sm.WorstLinkage().score(data, masked, default_rng(1))  # nobody told him what was left open
+    assert unaware.parts["nearest"] < 1.0
+
+
+def test_an_archive_with_errors_is_not_asked_for_equality(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    data, method = people(100), sm.Noise(("wage", "rent"), 0.01)
+    masked = method.apply(data, ONCE)
+    frame = data.frame().with_columns(pl.col("age") + 1)  # a year later
+    frame.write_parquet(tmp_path / "archive.parquet")
+    attack = sm.WorstLinkage(archive=str(tmp_path / "archive.parquet")).knowing(method)
+    assert attack.score(data, masked, default_rng(1)).parts["nearest"] > 0.5
+
+
+# ---- targets ----------------------------------------------------------------------------------------------------
+def test_a_draw_of_targets_has_its_interval_and_the_same_people() -> None:
+    data, method = people(600, 3), sm.Noise(NUMBERS, 0.3)
+    masked = method.apply(data, ONCE)
+    whole = sm.WorstLinkage().knowing(method)
+    every = whole.score(data, masked, default_rng(1))
+    assert every.se is None and "targets" not in every.parts
+    assert isinstance(whole, sm.WorstLinkage)
+    draws = [replace(whole, targets=150, draw=draw).score(data, masked, default_rng(1)) for draw in range(20)]
+    nearest = {
+        name: rate for name, rate in every.parts.items() if name in ("d", "l", "gower", "informed", "calibrated")
+    }
+    for name, rate in nearest.items():  # means over the draws, within four standard errors
+        drawn = [draw.parts[name] for draw in draws]
+        assert np.mean(drawn) == pytest.approx(rate, abs=4 * 0.5 / np.sqrt(20 * 150))
+    assert all(draw.parts["targets"] == 150 and 0 < (draw.se or 0) < 0.041 for draw in draws)
+    best = max(nearest.values())
+    assert sum(draw.parts["upper (95 %)"] >= best for draw in draws) >= 18
+    assert all(any(name.startswith("not run: ") and "one-to-one" in name for name in draw.parts) for draw in draws)
+    assert draws[0] == replace(whole, targets=150).score(data, masked, default_rng(9))
+    assert replace(whole, targets=10_000).score(data, masked, default_rng(1)) == every
+
+
+def test_the_draw_does_not_depend_on_the_order_of_rows() -> None:
+    data, method = people(80, 2), sm.Noise(NUMBERS, 0.3)
+    masked = method.apply(data, ONCE)
+    order = default_rng(1).permutation(80)
+    attack = replace(sm.WorstLinkage(), method=method, targets=30)
+    turned, turned_masked = (Microdata(part.schema, part.columns) for part in (data.take(order), masked.take(order)))
+    mine, other = attack.score(data, masked, default_rng(1)), attack.score(turned, turned_masked, default_rng(1))
+    assert mine.value == pytest.approx(other.value) and dict(mine.parts) == pytest.approx(dict(other.parts))
