@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.random import default_rng
 from scipy.optimize import linear_sum_assignment
 
 import sdcmap as sm
+from sdcmap.bundle.risk_line import Line, scored, verdict
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
@@ -23,6 +25,7 @@ from sdcmap.risk._courses import hits, links_of_cheapest, links_one_to_one
 from sdcmap.risk._linking import Pair
 from sdcmap.risk.linkage import frequency_weights
 from sdcmap.risk.nearest_record import gower, ranges
+from sdcmap.study.jobs import score_row
 
 ONCE = Stream.of_seed(5)
 KEYS, NUMBERS = ("region", "school"), ("age", "wage", "rent")
@@ -193,3 +196,18 @@ def test_the_draw_does_not_depend_on_the_order_of_rows() -> None:
     turned, turned_masked = (Microdata(part.schema, part.columns) for part in (data.take(order), masked.take(order)))
     mine, other = attack.score(data, masked, default_rng(1)), attack.score(turned, turned_masked, default_rng(1))
     assert mine.value == pytest.approx(other.value) and dict(mine.parts) == pytest.approx(dict(other.parts))
+
+
+def test_a_release_is_held_to_the_upper_end_of_a_fresh_sample() -> None:
+    data, method = people(400, 3), sm.Chain((sm.Recode("region", merge=(("e", "f"),)), sm.Noise(NUMBERS, 0.5)))
+    masked = method.apply(data, ONCE)
+    measure = sm.WorstLinkage(targets=100)
+    (row,) = scored([measure], data, masked, ONCE, {"method": method.spec()})  # type: ignore[typeddict-item]
+    assert (row.measure_id, row.measure) == (measure.id, measure.text)
+    again = score_row(replace(measure, draw=1), data, masked, ONCE, method)
+    assert row.value == again.value and row.parts == again.parts
+    upper = json.loads(row.parts)["upper (95 %)"]
+    assert row.value is not None and row.value < upper
+    assert not Line(measure, (row.value + upper) / 2).holds(row) and Line(measure, upper).holds(row)
+    said = verdict("risk", Line(measure, 1.0), row, "of the written file").sentence
+    assert f"at most {upper:.4g} by a sample of 100 records" in said and "not tried: " in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.note import Note
 from sdcmap.choose import Threshold
-from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.measure import NOT_RUN, UPPER, Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.rule import Rule
 from sdcmap.core.streams import Stream
@@ -31,7 +32,14 @@ class Line:
         value = math.inf if score.status == "infinite" else score.value
         if value is None:
             return False
-        return value <= self.limit if self.measure.direction == "lower" else value >= self.limit
+        if self.measure.direction == "lower":
+            return max(value, _parts(score).get(UPPER, value)) <= self.limit
+        return value >= self.limit
+
+
+def _parts(score: ScoreRow) -> dict[str, float]:
+    parts: dict[str, float] = json.loads(score.parts)
+    return parts
 
 
 def lines_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) -> list[Line]:
@@ -55,9 +63,11 @@ def lines_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) -
 def scored(
     measures: Sequence[Measure], original: Microdata, released: Microdata, stream: Stream, note: Note | None = None
 ) -> list[ScoreRow]:
-    """Each measure of the released file, scored under the very method that this note states."""
+    """Each measure of the released file, scored under the very method that this note states, and on a sample of its own
+    where it looks at a sample."""
     method = None if note is None else decode(note["method"], Method)
-    return [score_row(measure, original, released, stream, method) for measure in measures]
+    rows = [score_row(measure.fresh(), original, released, stream, method) for measure in measures]
+    return [row._replace(measure_id=m.id, measure=m.text) for m, row in zip(measures, rows, strict=True)]
 
 
 def expected(measures: Sequence[Measure], original: Microdata, draws: Iterable[Microdata]) -> list[ScoreRow]:
@@ -108,4 +118,8 @@ def _said(measure: Measure, score: ScoreRow, what: str) -> str:
         return f"{measure.text} {what} is infinite"
     if score.value is None:
         return f"{measure.text} {what} could not be computed ({score.reason.rstrip('.')})"
-    return f"{measure.text} {what} is {score.value:.4g}"
+    parts = _parts(score)
+    sampled = f" (at most {parts[UPPER]:.4g} by a sample of {parts['targets']:g} records)" if UPPER in parts else ""
+    lacking = [name.removeprefix(NOT_RUN).rstrip(".") for name in parts if name.startswith(NOT_RUN)]
+    untried = f" (not tried: {'; '.join(lacking)})" if lacking else ""
+    return f"{measure.text} {what} is {score.value:.4g}{sampled}{untried}"

@@ -16,6 +16,9 @@ from sdcmap.data.schema import KINDS
 from sdcmap.errors import SchemaError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
 
+UPPER = "upper (95 %)"  # the part that is the upper end of a value that was measured on a sample
+NOT_RUN = "not run: "  # begins a part that says what a measure of several attacks could not try, and why
+
 
 class Estimate(NamedTuple):
     """A number with its standard error (None: exact for this file) and the additive parts it was made of."""
@@ -63,6 +66,11 @@ class Measure(Value):
     def knowing(self, method: Method) -> Measure:
         """The measure of a snooper (or data user) who has read in the method note that the file was made by `method`;
         by default it makes no difference. Scores keep the name of the measure that was asked for."""
+        return self
+
+    def fresh(self) -> Measure:
+        """The same measure on another random sample, where it looks at a sample: what a release is held to, so that no
+        candidate is chosen by the sample that judges it. By default itself."""
         return self
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:

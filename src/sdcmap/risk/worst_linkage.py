@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import ndtri
 
-from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.measure import NOT_RUN, UPPER, Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Range
@@ -34,7 +34,7 @@ ATTACKS: dict[str, Attack] = {
     "mahalanobis": NearestRecord("mahalanobis"),
     "gower": NearestRecord("gower"),
 }
-ANY, UPPER = "any (upper bound)", "upper (95 %)"
+ANY = "any (upper bound)"
 PAIRS = 4_000_000_000  # up to so many pairs every released record is a target
 SAMPLE = 2_500  # targets beyond: a standard error of .01 at most
 LEVEL = 0.95  # of the interval, for all attacks together
@@ -92,6 +92,9 @@ class WorstLinkage(Attack):
     def knowing(self, method: Method) -> Measure:
         return replace(self, method=method)
 
+    def fresh(self) -> Measure:
+        return replace(self, draw=self.draw + 1)
+
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         siege = self._siege(original, masked)
         found = siege.found
@@ -105,7 +108,7 @@ class WorstLinkage(Attack):
             se = self.inclusion * math.sqrt(left * float(found[worst].var()) / len(siege.targets))
             upper = max(upper_end(rate, len(siege.targets), len(rates)) for rate in rates.values())
             parts |= {"targets": float(len(siege.targets)), UPPER: self.inclusion * upper}
-        parts |= {f"not run: {name}: {reason}": 1.0 for name, reason in siege.not_run.items()}
+        parts |= {f"{NOT_RUN}{name}: {reason}": 1.0 for name, reason in siege.not_run.items()}
         return Estimate(self.inclusion * rates[worst], se, parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
