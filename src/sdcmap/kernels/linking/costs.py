@@ -190,6 +190,12 @@ class _Packed(NamedTuple):
     values: Array  # how many; 0: too many to be looked up
 
 
+def _sorted(packed: _Packed) -> tuple[_Packed, Array]:
+    """The known records in the order of the first field, so that whole blocks of them can be left out; and that order."""
+    order = np.argsort(packed.a[0], kind="stable")
+    return packed._replace(a=packed.a[:, order], code=packed.code[:, order]), order
+
+
 def _packed(costs: Sequence[Cost]) -> _Packed:
     coded = [np.unique(field.known, return_inverse=True) for field in costs]
     few = [len(values) <= MOST_VALUES for values, _ in coded]
@@ -241,14 +247,12 @@ def outrun(
 
     A target is left as soon as it is outrun.
     """
-    packed = _packed(costs)
-    alike = np.argsort(
-        packed.a[0], kind="stable"
+    packed, order = _sorted(_packed(costs))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    truth = np.where(
+        truth >= 0, place[truth], -1
     )  # who is like the true record is looked at first: it may be outrun there
-    place = np.empty(len(alike), dtype=np.int64)
-    place[alike] = np.arange(len(alike))
-    packed = packed._replace(a=packed.a[:, alike], code=packed.code[:, alike])
-    truth = np.where(truth >= 0, place[truth], -1)
     beaten, ties = np.zeros(len(targets), dtype=np.bool_), np.zeros(len(targets), dtype=np.int64)
 
     def run(part: Array) -> None:
@@ -278,14 +282,10 @@ def _outrun(
         # a mean of at most own over the fields present: a sum of at most own a field, where an absent one costs own
         limit, absent = ((own + slack) * fields, own) if mean else (own + slack, -1.0)
         ready[:] = False
-        if values[0]:
-            table = tables[: start[1]]
-            _look_up(value[0], values[0], b[targets[t], 0], kind[0], numbers[0], absent, table, looked_up[0])
-            ready[0] = True
         for step in range(blocks):
             first = (truth[t] // BLOCK + step) % blocks * BLOCK
             last = min(n, first + BLOCK)
-            if values[0]:
+            if ready[0]:
                 least = looked_up[0, code[0, first] : code[0, last - 1] + 1].min()
             else:
                 least = _least(a[0, first], a[0, last - 1], b[targets[t], 0], kind[0], numbers[0])
@@ -413,7 +413,8 @@ def cheapest(
 ) -> Links:
     """The `keep` cheapest known records of each target, best first, minus their costs as scores; mean as in `outrun`. Of
     equals, each target takes others: where it begins to look is scattered, so that one-to-one links find partners."""
-    packed, n = _packed(costs), len(costs[0].known)
+    packed, order = _sorted(_packed(costs))
+    n = len(order)
     keep = min(keep, n)
     index = np.full((len(targets), keep), -1, dtype=np.int32)
     cost = np.full((len(targets), keep), np.inf)
@@ -423,8 +424,9 @@ def cheapest(
         _cheapest(*packed, targets[part], begin, mean, index[part[0] : part[-1] + 1], cost[part[0] : part[-1] + 1])
 
     _in_parts(run, len(targets), threads)
-    order = np.argsort(cost, axis=1, kind="stable")
-    return Links(np.take_along_axis(index, order, axis=1), -np.take_along_axis(cost, order, axis=1))
+    best = np.argsort(cost, axis=1, kind="stable")
+    index = np.where(index >= 0, order[index], -1).astype(np.int32)
+    return Links(np.take_along_axis(index, best, axis=1), -np.take_along_axis(cost, best, axis=1))
 
 
 @jit
@@ -452,6 +454,14 @@ def _cheapest(
             limit, absent = (costs[t, 0] * fields, costs[t, 0]) if mean else (costs[t, 0], -1.0)
             if mean:  # what is absent costs less than before
                 ready[:] = False
+            if last == first:
+                continue
+            if ready[0]:
+                least = looked_up[0, code[0, first] : code[0, last - 1] + 1].min()
+            else:
+                least = _least(a[0, first], a[0, last - 1], b[targets[t], 0], kind[0], numbers[0])
+            if least > limit:
+                continue
             count = _within(
                 a, b[targets[t]], kind, numbers, start, tables, code, value, values, looked_up, ready, absent, limit,
                 first, last, left, total,
