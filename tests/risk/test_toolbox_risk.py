@@ -303,18 +303,27 @@ def test_correct_attribution_is_that_of_the_definition(seed: int) -> None:
     known = [c for c in caps if c is not None]
     left_out = sm.risk.CorrectAttribution(on=KEYS[:2], unmatched="left out")
     assert scored(left_out, original, synthetic).value == pytest.approx(np.mean(known))
+    disclosed = [c == 1 for c in caps]
+    disco = sm.risk.CorrectAttribution(on=KEYS[:2], form="DiSCO")
+    assert scored(disco, original, synthetic).value == pytest.approx(np.mean(disclosed))
     targeted = []
     for row in after:
-        agree = {other[2] for other in after if other[:2] == row[:2]} == {row[2]}
-        group = [other[2] for other in before if other[:2] == row[:2]]
-        if agree and group:
-            targeted.append(group.count(row[2]) / len(group))
-    tcap = sm.risk.CorrectAttribution(on=KEYS[:2], form="TCAP")
-    if targeted:
-        assert scored(tcap, original, synthetic).value == pytest.approx(np.mean(targeted))
-    else:
-        with pytest.raises(Undefined, match="no record has a match"):
-            scored(tcap, original, synthetic)
+        if {other[2] for other in after if other[:2] == row[:2]} == {row[2]}:
+            group = [other[2] for other in before if other[:2] == row[:2]]
+            targeted.append(group.count(row[2]) / len(group) if group else None)
+    matched = [share for share in targeted if share is not None]
+    tcap, every = (sm.risk.CorrectAttribution(on=KEYS[:2], form=form) for form in ("TCAP", "TCAP all"))  # type: ignore[arg-type]
+    assert scored(tcap, original, synthetic).value == pytest.approx(np.mean(matched) if matched else 0)
+    assert scored(every, original, synthetic).value == pytest.approx(sum(matched) / max(len(targeted), 1))
+
+
+def test_where_no_group_agrees_nobody_is_attributed_a_value() -> None:
+    """The safest file has a score: 0."""
+    frame = pl.DataFrame({"region": ["a", "a", "b", "b"], "secret": ["x", "y", "x", "y"]})
+    data = sm.read(frame, keys="region", sensitive="secret")
+    for form, value in (("TCAP", 0), ("TCAP all", 0), ("DiSCO", 0), ("DCAP", 0.5)):
+        measure = sm.risk.CorrectAttribution(form=form)  # type: ignore[arg-type]
+        assert scored(measure, data).value == value
 
 
 # ---- what measures say of releases ----------------------------------------------------------------------------
@@ -330,6 +339,21 @@ def test_suppression_lowers_every_risk_of_keys() -> None:
         sm.risk.LDiversity(),
     ):
         assert scored(measure, data, masked).value < scored(measure, data).value
+
+
+def test_k_anonymity_by_suppression_as_a_snooper_sees_it() -> None:
+    """Blanks that stand for any value make others k-anonymous who stay complete and alone."""
+    rng = np.random.default_rng(4)
+    keys = ("region", "age", "school", "sex")
+    frame = pl.DataFrame({name: rng.integers(0, levels, 200) for name, levels in zip(keys, (6, 8, 4, 2), strict=True)})
+    data = sm.read(frame, keys=keys, kinds=dict.fromkeys(keys, "nominal"))
+    masked = sm.mask(data, sm.Suppress(k=3), seed=1)
+    found = scored(sm.KAnonymity(k=3), data, masked)
+    rows, before = (file.frame().select(keys).rows() for file in (masked, data))
+    alone = [i for i, row in enumerate(rows) if None not in row and rows.count(row) == 1]
+    right = [i for i in alone if before.count(rows[i]) == 1 and before[i] == rows[i]]
+    assert found.value == 0 < len(right)
+    assert found.parts["complete and alone"] == len(alone) / 200 and found.parts["truly alone"] == len(right) / 200
 
 
 def test_a_record_of_its_own_adds_to_an_attack_and_a_shuffled_file_does_not() -> None:

@@ -21,12 +21,12 @@ from sdcmap.risk.l_diversity import secret_misfits, secret_of
 
 @dataclass(frozen=True)
 class CorrectAttribution(Measure):
-    """The chance that a sensitive value read off the released records with somebody's keys is right: DCAP and TCAP.
+    """The chance that a sensitive value read off the released records with somebody's keys is right: DCAP, TCAP, DiSCO.
 
     The snooper knows the keys of people of the original file. He takes the released records that have these keys, of
     whomever they are, and attributes to the person the sensitive value of one of them at random (DCAP), or only where
-    they all agree (TCAP). He succeeds when it is the person's own. No record needs to be anybody's, so synthetic files
-    can be measured.
+    they all agree (TCAP, DiSCO). He succeeds when it is the person's own. No record needs to be anybody's, so synthetic
+    files can be measured.
 
     Parameters
     ----------
@@ -34,16 +34,19 @@ class CorrectAttribution(Measure):
         when they are equal: recode them first.
     on : the variables he knows, of any kind; by default the keys of the file.
     form : "DCAP": over the original records; "TCAP": over the released records whose group agrees on one value and whose
-        keys occur in the original.
+        keys occur in the original; "TCAP all": over all released records whose group agrees, 0 where its keys do not occur;
+        "DiSCO": over the original records, 1 where the released group of its keys agrees on its own value.
     unmatched : for "DCAP": original records without a released one of their keys count as "zero", or are "left out".
 
-    Formula: CAP_j = #{released with the keys and the value of j} / #{released with the keys of j}; DCAP its mean.
+    Formula: CAP_j = #{released with the keys and the value of j} / #{released with the keys of j}; DCAP its mean, DiSCO the
+        share of j with CAP_j = 1.
         TCAP: mean over released r whose group has one value of #{original with keys and value of r} / #{with its keys}.
-    `parts`: "matched", the share of records with a match, and "naive", the chance without the file: sum of squared
-    shares of the values (DCAP), or the largest share (TCAP).
+    Where no group agrees TCAP is 0: nobody's value can be read off. `parts`: "matched", the share of records with a match,
+    and "naive", the chance without the file: sum of squared shares of the values (DCAP), or the largest share (others).
     A recoded variable is compared in the categories of the release, where each value became one of them.
     Releasing nothing leaves the naive chance. Missing is a category of its own. Weights and households are not used.
-    Reference: Elliot (2014); Taub, Elliot, Pampaka, Smith (2018); Taub and Elliot (2019) for TCAP.
+    Reference: Elliot (2014); Taub, Elliot, Pampaka, Smith (2018); Taub and Elliot (2019) for TCAP; Little, Elliot,
+    Allmendinger (2022) for all that agree; Raab, Nowok, Dibben (2024) for DiSCO.
 
     Examples
     --------
@@ -55,10 +58,11 @@ class CorrectAttribution(Measure):
     unit: ClassVar[str] = "probability"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     paired: ClassVar[bool] = False
+    revision: ClassVar[int] = 2  # 2: TCAP is 0 where no group agrees
 
     secret: str = ""
     on: tuple[str, ...] = ()
-    form: Literal["DCAP", "TCAP"] = "DCAP"
+    form: Literal["DCAP", "TCAP", "TCAP all", "DiSCO"] = "DCAP"
     unmatched: Literal["zero", "left out"] = "zero"
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
@@ -82,29 +86,36 @@ class CorrectAttribution(Measure):
         each = self._probabilities(known, masked, names, secret)
         matched = ~np.isnan(each)
         parts = {"matched": float(matched.mean()), "naive": self._naive(known.codes(secret))}
-        if self.form == "DCAP" and self.unmatched == "zero":
-            return Estimate(float(np.where(matched, each, 0.0).mean()), None, parts)
-        if not matched.any():
-            raise Undefined(f"{self.form}: no record has a match to attribute a value from.")
-        return Estimate(float(each[matched].mean()), None, parts)
+        if self.form == "DCAP" and self.unmatched == "left out":
+            if not matched.any():
+                raise Undefined("DCAP: no record has a match to attribute a value from.")
+            return Estimate(float(each[matched].mean()), None, parts)
+        each = each[matched] if self.form.startswith("TCAP") else np.where(matched, each, 0.0)
+        return Estimate(float(each.mean()) if len(each) else 0.0, None, parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The chance of each released record, or of the original one it came from (DCAP); NaN without a match."""
+        """The chance of each released record, or of the original one it came from (DCAP, DiSCO); NaN without a match."""
         names, secret = self.checked(original), secret_of(original, self.secret)
-        if self.form == "DCAP" and not masked.paired:
-            raise Undefined("DCAP is of the original records; a synthetic file has none for each of its own.")
+        over_released = self.form.startswith("TCAP")
+        if not over_released and not masked.paired:
+            raise Undefined(f"{self.form} is of the original records; a synthetic file has none for each of its own.")
         known = in_released_categories(original, masked, (*names, secret))
         each = self._probabilities(known, masked, names, secret)
-        if self.form == "TCAP":
+        if over_released:
             return each
-        each = np.where(np.isnan(each), 0.0, each) if self.unmatched == "zero" else each
+        left_out = self.form == "DCAP" and self.unmatched == "left out"
+        each = each if left_out else np.where(np.isnan(each), 0.0, each)
         return each if masked.origin is None else each[masked.origin]
 
     def _probabilities(self, original: Microdata, masked: Microdata, names: tuple[str, ...], secret: str) -> Array:
         key = compress([common_codes(original, masked, name) for name in names])[0]
         pair = compress([key, common_codes(original, masked, secret)])[0]
         (key_of, key_in), (pair_of, pair_in) = (np.split(code, [len(original)]) for code in (key, pair))
-        if self.form == "DCAP":
-            return attribution_probabilities(key_of, pair_of, key_in, pair_in)
+        if self.form in ("DCAP", "DiSCO"):
+            each = attribution_probabilities(key_of, pair_of, key_in, pair_in)
+            return each if self.form == "DCAP" else np.where(np.isnan(each), np.nan, each == 1)
         agreed = attribution_probabilities(key_in, pair_in, key_in, pair_in) == 1
-        return np.where(agreed, attribution_probabilities(key_in, pair_in, key_of, pair_of), np.nan)
+        right = attribution_probabilities(key_in, pair_in, key_of, pair_of)
+        if self.form == "TCAP all":
+            right = np.where(np.isnan(right), 0.0, right)
+        return np.where(agreed, right, np.nan)
