@@ -23,6 +23,10 @@ class StudyChanged(UserWarning):
     """Numbers of a study were made by other code than today's: what is kept, and what is computed again."""
 
 
+class OtherOrder(UserWarning):
+    """Two files that are compared row by row agree on no column: their rows may be in another order."""
+
+
 class SdcmapError(Exception):
     """The root of all errors that sdcmap raises on purpose; its text is one clear sentence."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,8 @@ def test_rows_are_matched_by_an_id_column(people: Microdata, masked: Microdata) 
     assert {m: e.value for m, e in sm.score(original, shuffled, MEASURES, by="id").items()} == pytest.approx(
         {m: e.value for m, e in inside.items()}
     )
-    assert sm.score(original, shuffled, sm.IL1s())["IL1s"].value > inside["IL1s"].value  # in the wrong order
+    with pytest.warns(sm.errors.OtherOrder, match="no column agrees row by row"):
+        assert sm.score(original, shuffled, sm.IL1s())["IL1s"].value > inside["IL1s"].value  # in the wrong order
     for twice in (shuffled.with_columns(id=pl.lit(1)), shuffled.with_columns(pl.col("id") + 7)):
         with pytest.raises(sm.errors.SchemaError, match="id column 'id'"):
             sm.score(original, twice, MEASURES, by="id")
@@ -58,6 +60,42 @@ def test_a_masked_file_with_other_rows_or_columns(people: Microdata, masked: Mic
         sm.score(people, pl.DataFrame({"other": range(300)}), MEASURES)
     with pytest.raises(sm.errors.SchemaError, match="'wage' is String, not numbers"):
         sm.score(people, masked.frame().with_columns(wage=pl.lit("a lot")), MEASURES)
+
+
+def test_a_file_whose_rows_are_nobodys(people: Microdata, tmp_path: Path) -> None:
+    """A shuffled exact copy: taken as paired it looks like no copy at all, as unpaired it is one."""
+    copy = people.frame().sample(fraction=1, shuffle=True, seed=3)
+    measure = sm.risk.ClosestRecord(on=people.numeric)
+    with pytest.warns(sm.errors.OtherOrder):
+        paired = sm.score(people, copy, measure)
+    assert 0.4 < paired[measure.text].value < 0.6
+    outside = sm.demo.population(300, seed=5)
+    with_control = sm.risk.ClosestRecord(
+        on=people.numeric, control_file=str(sm.write(outside, tmp_path / "outside.csv"))
+    )
+    unpaired = sm.score(people, copy, with_control, paired=False)[with_control.text]
+    assert unpaired.parts["copies"] == 1 and unpaired.value > 0.95
+    assert sm.score(people, copy.head(120), sm.utility.TotalVariation(on="Sex"), paired=False).popitem()[1].value < 0.1
+    with pytest.raises(sm.errors.Undefined, match="compares records with their originals"):
+        sm.score(people, copy, sm.IL1s(), paired=False)
+    with pytest.raises(sm.errors.Undefined, match="the released file has no column 'Race'"):
+        sm.score(people, copy.drop("Race"), sm.Hellinger(), paired=False)
+    with pytest.raises(sm.errors.SchemaError, match="unpaired files have no such records"):
+        sm.score(people, copy, sm.Hellinger(), paired=False, by="household")
+
+
+def test_agreement_by_chance_and_agreement(people: Microdata, masked: Microdata) -> None:
+    """No warning where one column of many was left in its order, nor where noise is strong; one in 20 of 20 orders."""
+    frame = masked.frame()
+    others = [name for name in frame.columns if name != "Sex"]
+    part = frame.select(others).sample(fraction=1, shuffle=True, seed=1).with_columns(people.frame()["Sex"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sm.errors.OtherOrder)
+        align(people, part)
+        align(people, sm.mask(people, sm.Noise(on=people.numeric, variance=2.0), seed=1).frame().select(people.numeric))
+    for seed in range(20):
+        with pytest.warns(sm.errors.OtherOrder):
+            align(people, frame.sample(fraction=1, shuffle=True, seed=seed))
 
 
 def test_new_and_lost_categories_are_scored(people: Microdata) -> None:

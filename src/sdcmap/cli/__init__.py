@@ -29,11 +29,12 @@ DISK = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EIO)  # the
 
 
 def main() -> None:
-    """Run the command line: our errors become one sentence and an exit code, and what changed in a study a note."""
-    from sdcmap.errors import StudyChanged
+    """Run the command line: our errors become one sentence and an exit code, and a warning a note."""
+    from sdcmap.errors import OtherOrder, StudyChanged
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", StudyChanged)
+        warnings.simplefilter("always", OtherOrder)
         warnings.showwarning = lambda message, *_, **__: note(str(message))
         _run()
 

@@ -17,21 +17,36 @@ def score(
     measure: Annotated[list[str], typer.Option(help="Such as SmallCells or 'SmallCells(n=5)'; may be repeated.")],
     keys: Names = "", numeric: Names = "", sensitive: Names = "", weight: Names = "",
     by: Annotated[str, typer.Option(help="An id column in both files that says which record is which.")] = "",
+    unpaired: Annotated[bool, typer.Option("--unpaired", help="The rows are nobody's: a synthetic file.")] = False,
+    control: Annotated[Path | None, typer.Option(help="A file of people who are not in the original.")] = None,
     study: Annotated[Path | None, typer.Option(help="Put the file beside the candidates of this study.")] = None,
     name: Annotated[str, typer.Option(help="Its name there.")] = "",
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Score a masked file made elsewhere.
 
+    Rows are taken to be in the order of the original, unless an id column or --unpaired says otherwise.
+
     Example: sdcmap score cps.csv masked.csv --keys all --measure SmallCells --measure Hellinger --json
+
+    Example: sdcmap score survey.csv synthetic.csv --unpaired --control others.csv --measure ClosestRecord
     """
+    from dataclasses import replace
+
     from sdcmap.core.measure import Measure
     from sdcmap.core.value import parse
     from sdcmap.study.jobs import score_file
 
     measures = {text: parse(text, Measure) for text in measure}
+    if control is not None:
+        measures = {
+            text: replace(m, control_file=str(control)) if hasattr(m, "control_file") else m  # type: ignore[call-arg]
+            for text, m in measures.items()
+        }
     data = read(original, keys=keys, numeric=numeric, sensitive=sensitive, weight=weight)
-    file = score_file(data, masked, list(measures.values()), by=by or None, name=name or masked.name)
+    file = score_file(
+        data, masked, list(measures.values()), by=by or None, paired=not unpaired, name=name or masked.name
+    )
     rows = dict(zip(measures, file.scores, strict=True))
     if study is not None:
         from sdcmap.study.folder import Study

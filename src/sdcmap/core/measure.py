@@ -61,6 +61,9 @@ class Measure(Value):
         """`score`, after the check that the two files can be compared by this measure."""
         if self.paired and not masked.paired:
             raise Undefined(f"{type(self).__name__} compares records with their originals; a synthetic file has none.")
+        lacking = [name for name in self.variables(original) if name in original.names and name not in masked.names]
+        if lacking:
+            raise Undefined(f"the released file has no column {', '.join(map(repr, lacking))}.")
         return self.score(original, masked, rng)
 
     def knowing(self, method: Method) -> Measure:

@@ -2,34 +2,89 @@
 
 from __future__ import annotations
 
-import numpy as np
+import warnings
 
+import numpy as np
+from scipy.stats import rankdata
+
+from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.readable import Readable
-from sdcmap.errors import SchemaError
+from sdcmap.errors import OtherOrder, SchemaError
 from sdcmap.files.reading import read
 from sdcmap.kernels.arrays import Array
 
+CHANCE = 5.0  # standard deviations that agreement by chance seldom reaches
+FEWEST = 30  # records below which nothing can be said
 
-def align(original: Microdata, masked: Readable, *, by: str | None = None) -> Microdata:
-    """A masked file as changes of the original: columns matched by name, rows by order or by the id column `by`."""
-    if isinstance(masked, Microdata) and (masked.base is original or masked.origin is not None):
+
+def align(original: Microdata, masked: Readable, *, by: str | None = None, paired: bool = True) -> Microdata:
+    """A masked file as changes of the original: columns matched by name, rows by order or by the id column `by`.
+
+    Not paired: the rows are nobody's, as of a synthetic file, whatever their number. Rows that are taken to be in the order
+    of the original, and agree with it no more than by chance, get the warning `OtherOrder`.
+    """
+    if isinstance(masked, Microdata) and (masked.base is original or masked.origin is not None) and paired:
         return masked
     kinds = {v.name: v.kind for v in original.schema.variables}
     if not isinstance(masked, Microdata):
         raw = read(masked)
         masked = read(raw, kinds={name: kind for name, kind in kinds.items() if name in raw.names})
-    if by is not None:
-        masked = masked.take(_matching_rows(original[by], masked[by], by))
-    if len(masked) != len(original):
-        raise SchemaError(
-            f"the masked file has {len(masked)} rows and the original {len(original)}: "
-            "give files of the same rows, or an id column that matches them."
-        )
     columns = {name: masked.column(name) for name in original.names if name in masked.names and name != by}
     if not columns:
         raise SchemaError("the two files have no column in common.")
-    return _as_changes(original, columns)
+    if not paired:
+        if by is not None:
+            raise SchemaError("an id column says which record is which, and unpaired files have no such records.")
+        return _of_nobody(original, masked, tuple(columns))
+    if by is not None:
+        masked = masked.take(_matching_rows(original[by], masked[by], by))
+        columns = {name: masked.column(name) for name in columns}
+    if len(masked) != len(original):
+        raise SchemaError(
+            f"the masked file has {len(masked)} rows and the original {len(original)}: "
+            "give files of the same rows, or an id column that matches them, or say that they are unpaired."
+        )
+    aligned = _as_changes(original, columns)
+    if by is None and not _agrees(original, aligned, tuple(columns)):
+        warnings.warn(
+            "no column agrees row by row more often than by chance: name an id column that matches the rows, or say that "
+            "the files are unpaired.",
+            OtherOrder,
+            stacklevel=3,
+        )
+    return aligned
+
+
+def _of_nobody(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Microdata:
+    """The file with the roles of the original, its rows nobody's."""
+    held = masked.only(names)
+    roles = {name: role for name in names if (role := original.schema[name].role) is not None}
+    return Microdata(held.schema.with_roles(roles), held.columns, paired=False)
+
+
+def _agrees(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> bool:
+    """Whether some column agrees row by row more than chance explains: equal values, or ranks that go together."""
+    n = len(original)
+    if n < FEWEST:
+        return True
+    for name in names:
+        if original.column(name).levels is None and masked.column(name).levels is None:
+            a, b = original.numbers(name), masked.numbers(name)
+            both = np.isfinite(a) & np.isfinite(b)
+            ranks = [rankdata(side[both]) for side in (a, b)]
+            if both.sum() >= FEWEST and min(np.ptp(rank) for rank in ranks) > 0:
+                together = abs(float(np.corrcoef(*ranks)[0, 1])) * np.sqrt(both.sum())
+                if together > CHANCE:
+                    return True
+            if both.sum() >= FEWEST:
+                continue
+        a, b = np.split(common_codes(original, masked, name), [n])
+        size = int(max(a.max(), b.max())) + 1
+        expected = float((np.bincount(a, minlength=size) / n) @ (np.bincount(b, minlength=size) / n))
+        if ((a == b).mean() - expected) > CHANCE * np.sqrt(expected * (1 - expected) / n) or expected > 1 - 1 / n:
+            return True
+    return False
 
 
 def _as_changes(original: Microdata, columns: dict[str, Column]) -> Microdata:

@@ -159,8 +159,9 @@ def mask(data: Microdata, method: Method, *, seed: int) -> Microdata:
 
 
 def score(
-    original: Readable, masked: Readable, measures: Measure | Sequence[Measure], *, by: str | None = None, seed: int = 0
-) -> dict[str, Estimate]:
+    original: Readable, masked: Readable, measures: Measure | Sequence[Measure], *, by: str | None = None,
+    paired: bool = True, seed: int = 0,
+) -> dict[str, Estimate]:  # fmt: skip
     """The measures of a masked file from any tool, named by their text.
 
     Parameters
@@ -168,12 +169,14 @@ def score(
     original : Microdata, with keys, numeric variables and weight stated; or a path or frame.
     masked : Microdata, path or frame with the same columns; rows in the same order, or matched by a column.
     by : name of an id column in both files that says which record is which.
+    paired : False where the rows are nobody's, as of a synthetic file, however many they are.
     seed : for measures that draw random numbers.
 
-    A measure that has no value raises Undefined with the reason.
+    A measure that has no value raises Undefined with the reason: so do those that compare records, of unpaired files.
+    Rows that agree with the original's in no column get the warning `OtherOrder`.
     """
     original = original if isinstance(original, Microdata) else read(original)
-    aligned = align(original, masked, by=by)
+    aligned = align(original, masked, by=by, paired=paired)
     measures = [measures] if isinstance(measures, Measure) else list(measures)
     stream = Stream.of_seed(seed, "score")
     return {m.text: m.apply(original, aligned, _rng_of(m, stream)) for m in measures}
@@ -194,10 +197,10 @@ class OutsideFile:
 
 
 def score_file(
-    original: Microdata, masked: Readable, measures: Sequence[Measure], *, by: str | None = None, seed: int = 0,
-    name: str = "file",
+    original: Microdata, masked: Readable, measures: Sequence[Measure], *, by: str | None = None, paired: bool = True,
+    seed: int = 0, name: str = "file",
 ) -> OutsideFile:  # fmt: skip
     """As `score`, but one row a measure, with status and reason where there is no value."""
-    aligned = align(original, masked, by=by)
+    aligned = align(original, masked, by=by, paired=paired)
     stream = Stream.of_seed(seed, "score")
     return OutsideFile(name, aligned.digest, tuple(score_row(m, original, aligned, stream) for m in measures))
