@@ -28,6 +28,7 @@ from sdcmap.risk._linking import (
     link_table,
     true_pairs,
 )
+from sdcmap.risk._stated import certain_columns
 
 MATRIX_PAIRS = 2_000_000  # up to so many pairs one-to-one links are made from every cost at once
 CERTAIN = 1e6  # what a value costs that cannot be
@@ -66,16 +67,11 @@ class Hits(NamedTuple):
         return float(self.possible.mean())
 
 
-def open_fields(pair: Pair, method: Method | None) -> dict[int, Cost]:
-    """What a snooper without errors knows for certain: columns (by their place) that the method does not touch are as they
-    were."""
-    if method is None or not pair.originals:
-        return {}
-    masked = method.masked_names
+def certain_fields(pair: Pair, method: Method | None) -> dict[int, Cost]:
+    """The columns, by their place, that a snooper without errors asks to be equal."""
     return {
-        place: Cost(SAME, pair.known[:, place], pair.released[:, place], cap=CERTAIN, one=CERTAIN)
-        for place, name in enumerate(pair.names)
-        if name not in masked
+        place: Cost(SAME, known, released, cap=CERTAIN, one=CERTAIN)
+        for place, (known, released) in certain_columns(pair, method).items()
     }
 
 

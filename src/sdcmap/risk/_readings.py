@@ -84,21 +84,6 @@ def shadow_of(known: Microdata, method: Method) -> Lesson:
     return Lesson(made if shadow.origin is None else shadow.origin, shadow, made)
 
 
-def redone(known: Microdata, method: Method | None) -> Microdata | None:
-    """The snooper's records after the deterministic steps of the method, but those that only blank values; None: none."""
-    again = known
-    for step in () if method is None else method.steps:
-        if step.random or step.missing == "added":
-            continue
-        try:
-            again = step.apply(again, Stream.of_seed(0, "redone"))
-        except (SchemaError, Infeasible):  # the step needs what a step before it makes
-            continue
-    if again is known or len(again) != len(known) or again.origin is not None:
-        return None
-    return again
-
-
 def learn(
     known: Microdata, released: Microdata, names: tuple[str, ...], lesson: Lesson, again: Microdata | None
 ) -> Learnt:

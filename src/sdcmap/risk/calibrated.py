@@ -21,11 +21,11 @@ from sdcmap.risk._readings import (
     in_own_order,
     learn,
     likest_records,
-    redone,
     shadow_of,
     surer_half,
     taken,
 )
+from sdcmap.risk._stated import redone
 
 ROUNDS = 4  # of learning from the files alone
 LINKED, LINKED_PAIRS = 2_000, 20_000_000  # records on which that is done, and pairs at most

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
@@ -13,15 +13,17 @@ from sdcmap.core.likelihood import Below, Field, Mixture, Normal, Same, Transiti
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range
-from sdcmap.errors import SchemaError, Undefined
+from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.costs import BELOW, CATEGORY, MIXTURE, SAME, SQUARE, WINDOW, Cost
 from sdcmap.kernels.linking.field_links import FieldCosts, likeliest_links
 from sdcmap.kernels.linking.links import Links, distance_scores, nearest_links
 from sdcmap.kernels.masking.mixtures import log_mixture
 from sdcmap.risk._attack import Attack
-from sdcmap.risk._courses import Course, course_of
+from sdcmap.risk._courses import Course, course_of, links_one_to_one
 from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_one_to_one, scored_in_blocks
+from sdcmap.risk._stated import Stated, stated
+from sdcmap.risk.calibrated import Calibrated
 
 SAMPLE = 64  # known records on which the highest value of a density is looked for
 
@@ -49,9 +51,11 @@ class Informed(Attack):
 
     Formula: the assignment with the largest sum over links of log P(released | known), a sum over the fields that the
     method states (`Method.log_likelihood`), each at least log(slip) below its highest value; noise: nearest records in
-    units of the noise; a rank swap: records in each other's rank windows of all variables. Value: expected hits / released
-    records; records with equal values are exchanged at random. Beyond 25 million pairs the best candidates of each
-    record are assigned, with the share "linked" and the "gap" to the optimum in `parts`.
+    units of the noise; a rank swap: records in each other's rank windows of all variables. Of a chain, deterministic steps
+    are done again on his records, and columns of which no step alone states a likelihood count by what he learnt from a
+    shadow of the chain, as in Calibrated. Value: expected hits / released records; records with equal values are exchanged
+    at random. Beyond 25 million pairs the best candidates of each record are assigned, with the share "linked" and the
+    "gap" to the optimum in `parts`.
     Missing: missing on both sides says nothing, on one side alone it counts as a slip. Weights and households are not used.
     Undefined where the method is not known or states no likelihood. Releasing nothing leaves a guess: 1/n.
     Reference: Yancey, Winkler, Creecy (2002), data of Table 2; Nin, Herranz, Torra (2008) on rank swapping.
@@ -71,13 +75,28 @@ class Informed(Attack):
         return replace(self, method=method)
 
     def courses(self, pair: Pair) -> list[Course]:
-        fields = self._fields(pair)
+        fields, unstated = self._stated(pair)
         exact = pair.originals and normal_coordinates(fields) is not None  # originals need no allowance for slips
-        cap = math.inf if exact else -math.log(self.slip)
-        return [course_of(pair, [density_cost(field, cap) for field in fields])]
+        cap = math.inf if exact and not unstated else -math.log(self.slip)
+        costs = [density_cost(field, cap) for field in fields]
+        if unstated:
+            costs += self._learnt(pair, unstated)
+        return [course_of(pair, costs)]
+
+    def _learnt(self, pair: Pair, unstated: Mapping[str, str]) -> list[Cost]:
+        """What columns cost of which the method states nothing: learnt from a shadow. For one released record, a likelihood
+        and a likelihood over that of a random pair differ by a constant, so the two add up."""
+        (course,) = Calibrated(self.method, "shadow").courses(pair)
+        return [course.costs[place] for place, name in enumerate(pair.names) if name in unstated]
+
+    def unstated(self, pair: Pair) -> dict[str, str]:
+        """The columns whose errors he had to learn, each with the reason."""
+        return self._stated(pair).unstated
 
     def link(self, pair: Pair) -> LinkTable:
-        fields = self._fields(pair)
+        fields, unstated = self._stated(pair)
+        if unstated:
+            return links_one_to_one(pair, self.courses(pair))
         m = len(pair.released)
         normal = normal_coordinates(fields) if pair.originals else None  # originals need no allowance for slips
         if normal is not None:
@@ -107,22 +126,10 @@ class Informed(Attack):
 
         return link_one_to_one(pair, Scoring(block, best))
 
-    def _fields(self, pair: Pair) -> tuple[Field, ...]:
-        """The likelihood that the method states of what the snooper knows, and equality of what it does not mask."""
+    def _stated(self, pair: Pair) -> Stated:
         if self.method is None:
             raise Undefined("nobody said how the file was made: score it in a sweep, or give Informed its method.")
-        masked = self.method.masked_names
-        same = [
-            Field(pair.known[:, place], pair.released[:, place], Same())
-            for place, name in enumerate(pair.names)
-            if name not in masked
-        ]
-        known = pair.known_file.only(n for n in pair.known_file.names if n in pair.names or n not in masked)
-        released = pair.released_file.take(pair.released_rows)
-        try:
-            return *self.method.log_likelihood(known.take(pair.known_rows), released), *same
-        except SchemaError as reason:
-            raise Undefined(f"the snooper does not know all that the method uses: {reason}") from None
+        return stated(self.method, pair)
 
 
 def density_cost(field: Field, cap: float) -> Cost:

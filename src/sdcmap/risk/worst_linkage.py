@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Annotated, ClassVar, NamedTuple
@@ -20,7 +21,7 @@ from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.costs import Cost
 from sdcmap.risk._attack import Attack
-from sdcmap.risk._courses import Course, Hits, hits, links_of_cheapest, links_one_to_one, open_fields
+from sdcmap.risk._courses import Course, Hits, certain_fields, hits, links_of_cheapest, links_one_to_one
 from sdcmap.risk._linking import DENSE_PAIRS, ROUNDING, LinkTable, Pair
 from sdcmap.risk.calibrated import Calibrated
 from sdcmap.risk.informed import Informed
@@ -66,7 +67,8 @@ class WorstLinkage(Attack):
     Linkage "d" and "l", by NearestRecord "standardised" and "mahalanobis" on the numeric variables and "gower" where there
     are keys too, by Informed where the method is known and states a likelihood, and by Calibrated (by a shadow of the
     method, or by true pairs where no method is known); of t that tie the true one is taken with probability 1/t. A snooper
-    who holds the original records and knows the method asks first that columns which it does not touch are equal. The
+    who holds the original records and knows the method asks first that columns which it does not touch are equal, and that
+    columns which only its deterministic steps touch are what he gets by doing these steps again. The
     attack that has the true record among its nearest most often is made one-to-one too, unless somebody finds everybody.
     `parts` holds the rate of each, the reason of each that could not run ("not run: informed: ..."), and as "any (upper
     bound)" the share of records that some attack finds: an upper bound, because no snooper knows which of his attacks found
@@ -134,12 +136,14 @@ class WorstLinkage(Attack):
         pair = self.pair(original, masked, self.checked(original))
         some = pair.order_of_targets()[:0] if every else self._targets(pair)
         targets = some if len(some) else np.arange(len(pair.released))
-        opened = open_fields(pair, self.method)
+        certain = certain_fields(pair, self.method)
         siege = Siege(pair, targets, {}, {}, {}, {})
         for name, attack in self._attacks(pair).items():
             try:
-                siege.courses[name] = [_with_open(course, attack, opened) for course in attack.courses(pair)]
+                siege.courses[name] = [_with_certain(course, attack, certain) for course in attack.courses(pair)]
                 siege.hits[name] = hits(pair, siege.courses[name], targets)
+                if isinstance(attack, Informed):
+                    siege.say_what_is_learnt(attack.unstated(pair), [pair.names[place] for place in certain])
             except Undefined as reason:
                 siege.try_links(name, attack, reason)
         if not siege.hits and not siege.made:
@@ -186,6 +190,12 @@ class Siege(NamedTuple):
         """The least share of records that a one-to-one attack could link."""
         return min((table.facts.get("linked", 1.0) for table in self.made.values()), default=1.0)
 
+    def say_what_is_learnt(self, unstated: Mapping[str, str], certain: Sequence[str]) -> None:
+        """The columns of which the method states no likelihood."""
+        for column, reason in unstated.items():
+            if column not in certain:
+                self.not_run[f"informed on {column}"] = f"{reason.rstrip('.')}; its errors were learnt from a shadow."
+
     def try_links(self, name: str, attack: Attack, reason: Undefined) -> None:
         """An attack that states no costs may make links all the same."""
         try:
@@ -215,13 +225,11 @@ class Siege(NamedTuple):
         return self.made[name] if name in self.made else links_of_cheapest(self.pair, self.courses[name])
 
 
-def _with_open(course: Course, attack: Attack, opened: dict[int, Cost]) -> Course:
-    """The attack that asks for equality first, on the columns (by their place) that were left open."""
-    if isinstance(attack, Informed):  # it does so of itself
-        return course
-    if isinstance(attack, NearestRecord) and attack.metric != "gower":  # it adds up turned or scaled numbers alone
-        return course._replace(costs=[*course.costs, *opened.values()])
-    return course._replace(costs=[opened.get(place, cost) for place, cost in enumerate(course.costs)])
+def _with_certain(course: Course, attack: Attack, certain: dict[int, Cost]) -> Course:
+    """The attack that asks for equality first, on the columns (by their place) whose values are certain."""
+    if isinstance(attack, Informed | NearestRecord) and getattr(attack, "metric", "") != "gower":
+        return course._replace(costs=[*course.costs, *certain.values()])  # it does not go column by column
+    return course._replace(costs=[certain.get(place, cost) for place, cost in enumerate(course.costs)])
 
 
 def upper_end(rate: float, targets: int, attacks: int) -> float:
