@@ -284,8 +284,8 @@ class IL1(_ValueLoss):
 
     Formula: IL1 = mean over records i and variables j of |x_ij - z_ij| / (0.5 (|x_ij| + |z_ij|)); 0/0 = 0.
     Missing: a value missing in the original is left out; one that masking made missing counts as if the user put the
-    variable's mean, of the records, in its place. Weights: used when `weighted`, in the mean over records, else every record
-    counts once. Households are not used.
+    variable's mean, of the records, in its place. Weights: used when `weighted`, in the mean over records, else every
+    record counts once. Households are not used.
     It reaches 2 wherever a zero is changed or a sign, so a file with many zeros is dominated by them.
     Reference: Yancey, Winkler, Creecy (2002), section 3.5.
 
@@ -316,9 +316,9 @@ class IL1s(_ValueLoss):
 
     Formula: IL1s = mean over records i and variables j of |x_ij - z_ij| / (sqrt(2) S_j), S_j of the original.
     Missing: a value missing in the original is left out; one that masking made missing counts as if the user put the
-    variable's mean in its place. Weights: used when `weighted`, in the mean over records, else every record counts once; S_j
-    and that mean stay those of the records, for a weight says whom a loss is for, not what it is measured in. Households
-    are not used.
+    variable's mean in its place. Weights: used when `weighted`, in the mean over records, else every record counts once;
+    S_j and that mean stay those of the records, for a weight says whom a loss is for, not what it is measured in.
+    Households are not used.
     A constant variable that masking left alone adds 0; one that it changed leaves the measure undefined. Releasing nothing
     has no value here. sdcMicro's IL1s is the sum, not the mean.
     Reference: Yancey, Winkler, Creecy (2002), section 3.5.

@@ -43,8 +43,8 @@ class SseSst(NumericMeasure):
     its standard deviation, as microaggregation is judged. 0: nothing changed; 1: as if every value were the mean.
     Missing: a value missing in the original is left out; a suppressed one counts as if the user put the mean in its place.
     Weights: used when `weighted`, in all sums, means and standard deviations. Households are not used. Of a sample, the
-    released records are compared with their originals. Undefined for synthetic files, where numbers were recoded into categories, and where a constant variable
-    was changed.
+    released records are compared with their originals. Undefined for synthetic files, where numbers were recoded into
+    categories, and where a constant variable was changed.
     Reference: Domingo-Ferrer, Mateo-Sanz (2002), section 2.
 
     Examples
