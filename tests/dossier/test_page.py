@@ -192,3 +192,15 @@ def test_saving(study: Study, tmp_path: Path) -> None:
     assert "html" not in repr(made)
     with pytest.raises(sm.errors.SdcmapError, match="cannot be written"):
         made.save(tmp_path / "no" / "report.html")
+
+
+def test_the_board_reads_what_could_not_be_tried(tmp_path: Path) -> None:
+    data = sm.demo.population(120, seed=6)
+    chain = sm.Chain((sm.Noise("wage", 1.0), sm.RankSwap("wage", 0.3), sm.Noise("interest", 1.0)))
+    plan = sm.Plan(
+        [chain], [sm.WorstLinkage(on=("wage", "interest")), sm.IL1s(on="wage")], rule=sm.Threshold(risk=0.3), seed=SEED
+    )
+    study = made_study(tmp_path / "study", data, plan)
+    inside, outside = (text_of(report(study, audience=audience).html) for audience in ("internal", "external"))
+    assert "Not tried on the chosen release" in inside and "informed on wage: " in inside
+    assert "informed on wage" not in outside

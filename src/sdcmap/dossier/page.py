@@ -82,6 +82,7 @@ def report(
         "releases": results.release_frontier(ru, to),
         "choice": None if marked is None or choice is None else results.choice_facts(marked, choice.rule.text, to),
         "risks": results.score_table(scores, choice, "risk", to),
+        "untried": results.untried(scores, choice, to),
         "utilities": results.score_table(scores, choice, "utility", to),
         "changes": _changes(data, plan, ours, to),
         "records": _records(data, plan, ours, to, records),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TypedDict
 
 import polars as pl
 
 from sdcmap.core.audience import Audience, significant
+from sdcmap.core.measure import NOT_RUN
 from sdcmap.core.rule import Choice
 from sdcmap.map import RUMap
 from sdcmap.study.scores import Scores
@@ -133,6 +135,18 @@ def choice_facts(choice: Choice, rule: str, to: Audience) -> ChoiceFacts:
         "runners_up": choice.runners_up,
         "single": f"draw {choice.replicate}, {single}" if single else "",
     }
+
+
+def untried(scores: Scores, choice: Choice | None, to: Audience) -> list[str]:
+    """The attacks that could not be tried on the chosen release, each with its reason; inside alone."""
+    if to.external or choice is None or choice.candidate is None:
+        return []
+    lines = []
+    for name in scores.measure.filter(pl.col("axis") == "risk")["name"]:
+        own = scores.column(name).filter(pl.col("id") == choice.candidate)
+        for parts in own["parts"]:
+            lines += [f"{name}: {part.removeprefix(NOT_RUN)}" for part in json.loads(parts) if part.startswith(NOT_RUN)]
+    return lines
 
 
 def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) -> list[MeasureRow]:

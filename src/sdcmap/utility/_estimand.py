@@ -83,7 +83,10 @@ class Estimand:
         share = weights / weights.sum()
         size = self._size(weights)
         records = 1 / float((share**2).sum())
-        mean = float(share @ y)
+        counted = y[share > 0]
+        mean = float(
+            counted[0] if counted.min() == counted.max() else share @ y
+        )  # of a constant: itself, to the last digit
         variance = float(share @ (y - mean) ** 2) / (records + 1)
         return Belief(size * mean, size**2 * variance, records)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
-from sdcmap.core.value import Positive
+from sdcmap.core.value import Range
 from sdcmap.corrections.formula import parse_nested_formula
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
@@ -37,7 +37,7 @@ class SocietyKnowledge(Measure):
     user : "naive" takes the release for an original file; "informed" has read the method note and takes noise off
         (`sm.correct`) where the note tells how, else does as the naive one.
     weighted : use survey weights; needs a weight.
-    prior_records : how much society knew before: as much as so many records tell, above 0.
+    prior_records : how much society knew before: as much as so many records tell, at least 1e-6.
     divergence : "loss", the squared error of its guess; "kl", the paper's, of normal beliefs, in nats.
     scale : "prior" divides by society's uncertainty before the release; "raw" does not. "kl" needs "raw".
     method : how the file was made; a sweep and a release fill it in.
@@ -73,7 +73,7 @@ class SocietyKnowledge(Measure):
     above: float | None = None
     user: Literal["naive", "informed"] = "naive"
     weighted: bool = False
-    prior_records: Positive = 1.0
+    prior_records: Annotated[float, Range(1e-6)] = 1.0
     divergence: Literal["loss", "kl"] = "loss"
     scale: Literal["prior", "raw"] = "prior"
     method: Method | None = None
@@ -140,10 +140,10 @@ class SocietyKnowledge(Measure):
         return original.remember(("agency", self._wanted), lambda: self._wanted.belief(original))
 
     def _prior_variance(self, agency: Belief) -> float:
-        prior = agency.variance * (agency.records + 1) / self.prior_records
-        if not prior**0.5 > TINY * abs(agency.mean):  # below it is rounding
+        spread = agency.variance * (agency.records + 1)
+        if not spread**0.5 > TINY * abs(agency.mean):  # below it is rounding
             raise Undefined(f"{self.on!r} has no spread, so there is nothing to learn about it.")
-        return prior
+        return spread / self.prior_records
 
     @property
     def _wanted(self) -> Estimand:

@@ -26,7 +26,7 @@ class SocietyUtility(SocietyKnowledge):
     user : "naive" takes the release for an original file; "informed" has read the method note and takes noise off
         (`sm.correct`) where the note tells how, else does as the naive one.
     weighted : use survey weights; needs a weight.
-    prior_records : how much society knew before: as much as so many records tell, above 0.
+    prior_records : how much society knew before: as much as so many records tell, at least 1e-6.
     divergence : "loss" or "kl"; it plays no part here, and stands for the four measures to be written alike.
     scale : "prior" divides by society's uncertainty before the release; "raw" does not.
     method : how the file was made; a sweep and a release fill it in.
