@@ -140,6 +140,6 @@ def test_numbers_without_a_variance_raise_our_own_errors_alone(measure: Measure)
 
 @pytest.mark.parametrize("measure", [sm.utility.SocietyKnowledge, sm.utility.SocietyUtility])
 def test_a_prior_of_next_to_no_records_is_refused(measure: type[Measure]) -> None:
-    """With 5e-324 of a record the rounding of a proportion that is 1 had a spread, in one order of rows and not in another."""
+    """With 5e-324 of a record the rounding of a proportion of 1 had a spread, in one order of rows and not in another."""
     with pytest.raises(sm.errors.PlanError, match="prior_records"):
         measure(on="wage", of="proportion", above=0.0, weighted=True, prior_records=5e-324)  # type: ignore[call-arg]
