@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.stats import rankdata
 
 from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Column, Microdata
@@ -72,8 +71,8 @@ def _agrees(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> b
         if original.column(name).levels is None and masked.column(name).levels is None:
             a, b = original.numbers(name), masked.numbers(name)
             both = np.isfinite(a) & np.isfinite(b)
-            ranks = [rankdata(side[both]) for side in (a, b)]
-            if both.sum() >= FEWEST and min(np.ptp(rank) for rank in ranks) > 0:
+            ranks = [np.unique(side[both], return_inverse=True)[1] for side in (a, b)]
+            if both.sum() >= FEWEST and min(rank.max() for rank in ranks) > 0:
                 together = abs(float(np.corrcoef(*ranks)[0, 1])) * np.sqrt(both.sum())
                 if together > CHANCE:
                     return True
