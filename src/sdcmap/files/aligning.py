@@ -71,9 +71,9 @@ def _agrees(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> b
         if original.column(name).levels is None and masked.column(name).levels is None:
             a, b = original.numbers(name), masked.numbers(name)
             both = np.isfinite(a) & np.isfinite(b)
-            ranks = [np.unique(side[both], return_inverse=True)[1] for side in (a, b)]
-            if both.sum() >= FEWEST and min(rank.max() for rank in ranks) > 0:
-                together = abs(float(np.corrcoef(*ranks)[0, 1])) * np.sqrt(both.sum())
+            ranks = np.array([np.unique(side[both], return_inverse=True)[1] for side in (a, b)])
+            if both.sum() >= FEWEST and ranks.max(axis=1).min() > 0:
+                together = abs(float(np.corrcoef(ranks)[0, 1])) * np.sqrt(both.sum())
                 if together > CHANCE:
                     return True
             if both.sum() >= FEWEST:
