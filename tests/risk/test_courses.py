@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from numpy.random import default_rng
+from numpy.random import Generator, default_rng
 from scipy.optimize import linear_sum_assignment
 
 import sdcmap as sm
 from sdcmap.bundle.risk_line import Line, scored, verdict
+from sdcmap.core.measure import Estimate
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
@@ -162,7 +164,7 @@ def test_a_column_left_open_finds_everybody_in_every_attack(method: Method) -> N
     assert unaware.parts["nearest"] < 1.0
 
 
-def test_an_archive_with_errors_is_not_asked_for_equality(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_an_archive_with_errors_is_not_asked_for_equality(tmp_path: Path) -> None:
     data, method = people(100), sm.Noise(("wage", "rent"), 0.01)
     masked = method.apply(data, ONCE)
     frame = data.frame().with_columns(pl.col("age") + 1)  # a year later
@@ -261,3 +263,58 @@ def test_a_chain_states_what_it_can_and_says_what_was_learnt() -> None:
     assert found.parts["informed"] > max(blind)
     table = Informed(method).links(data, masked)
     assert table.rate == pytest.approx(found.parts["informed"], abs=0.15)
+
+
+# ---- bad input --------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Blur(Method):
+    """A plug-in without a likelihood."""
+
+    on: tuple[str, ...] = ("wage",)
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        return data.change(None, {name: data.numbers(name) + rng.integers(-50, 51, len(data)) for name in self.on})
+
+
+def worst(data: Microdata, masked: Microdata, method: Method | None = None) -> Estimate:
+    attack = sm.WorstLinkage() if method is None else sm.WorstLinkage().knowing(method)
+    return attack.score(data, masked, default_rng(1))
+
+
+def test_a_plug_in_in_a_chain() -> None:
+    data = people(200, 4)
+    method = sm.Chain((Blur(), sm.Noise(("rent", "age"), 0.05)))
+    found = worst(data, method.apply(data, ONCE), method)
+    assert found.value > 0.8
+    assert any("informed on wage: Blur states no likelihood" in name for name in found.parts)
+
+
+def test_columns_that_say_nothing() -> None:
+    frame = people(80, 5).frame()
+    odd = frame.with_columns(rent=pl.lit(1.0), wage=pl.lit(None, pl.Float64), school=pl.lit("x"))
+    data = sm.read(odd, keys=KEYS, numeric=NUMBERS)
+    method = sm.Noise("age", 0.01)
+    assert 0 < worst(data, method.apply(data, ONCE), method).value <= 1
+    whole = sm.read(frame, keys=KEYS, numeric=NUMBERS)
+    gone = whole.change(None, {name: np.full(80, np.nan) for name in NUMBERS})
+    assert 0 < worst(whole, gone).value <= 1
+
+
+def test_two_records_and_one() -> None:
+    for n in (1, 2):
+        data = people(n, 6)
+        assert worst(data, data.change(None, {})).value == 1
+        method = sm.methods.MultiplicativeNoise(("age",))
+        assert 0 <= worst(data, method.apply(data, ONCE), method).value <= 1
+
+
+def test_a_known_file_that_lacks_columns_or_has_others(tmp_path: Path) -> None:
+    data, method = people(120, 7), sm.Noise(NUMBERS, 0.05)
+    masked = method.apply(data, ONCE)
+    own = data.frame().drop("school", "rent").with_columns(nickname=pl.Series(map(str, range(120))))
+    own.write_parquet(tmp_path / "own.parquet")
+    attack = sm.WorstLinkage(archive=str(tmp_path / "own.parquet")).knowing(method)
+    assert 0.3 < attack.score(data, masked, default_rng(1)).value <= 1
+    pl.DataFrame({"nickname": ["a"]}).write_parquet(tmp_path / "nobody.parquet")
+    with pytest.raises(sm.errors.SchemaError, match="no variable in common"):
+        sm.WorstLinkage(archive=str(tmp_path / "nobody.parquet")).checked(data)
