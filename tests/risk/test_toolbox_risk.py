@@ -406,7 +406,7 @@ def test_synthetic_files_need_people_from_outside(tmp_path: Path) -> None:
         with pytest.raises(Undefined, match="needs a control file"):
             scored(measure, data, masked)
     infer = scored(sm.risk.AttributeInference(control_file=control), data, masked)
-    assert set(infer.parts) == {"inside", "outside", "naive"} and abs(infer.value) < 6 * (infer.se or 0)
+    assert {"inside", "outside", "naive", "sure inside"} <= set(infer.parts) and abs(infer.value) < 6 * (infer.se or 0)
     member = sm.risk.ClosestRecord(on=("a", "b", "c", "wage"), control_file=control)
     copied = sm.Microdata(data.schema, data.columns, paired=False)  # a synthesiser that copies its input
     assert scored(member, data, copied).value > 0.99
@@ -535,3 +535,18 @@ def test_every_story_names_the_snooper_and_his_success() -> None:
     for cls in own:
         story = (cls.__doc__ or "").split("Parameters")[0]
         assert "snooper" in story and "succeeds" in story, cls.__name__
+
+
+def test_attribute_inference_tells_who_is_sure_and_the_worst_category() -> None:
+    """One sensitive category stands with a key of its own: who is in the file is inferred for certain; the others are not."""
+    rng = np.random.default_rng(3)
+    n = 600
+    rare = rng.random(n) < 0.2
+    frame = pl.DataFrame({
+        "key": np.where(rare, rng.integers(100, 400, n), rng.integers(0, 3, n)),
+        "secret": np.where(rare, "ill", rng.choice(["a", "b", "c"], n)),
+    })  # fmt: skip
+    data = sm.read(frame, keys="key", sensitive="secret", kinds={"key": "nominal"})
+    parts = scored(sm.risk.AttributeInference(held_out=0.5), data).parts
+    assert parts["worst category"] > parts["inside"] - parts["outside"] + 0.2
+    assert parts["sure inside"] > parts["sure outside"] and parts["sure inside"] <= parts["inside"]

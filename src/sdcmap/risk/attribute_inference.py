@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -19,6 +20,8 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import nearest, share_error
 from sdcmap.risk._archive import read_archive
 from sdcmap.risk.l_diversity import secret_misfits, secret_of
+
+FEWEST = 20  # people of a category, below which a difference of shares says little
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,9 @@ class AttributeInference(Measure):
     Formula: success rate inside minus success rate outside, each over at most `targets` people drawn at random; distance
         as Gower's: |x - y| / range for numbers, 0 or 1 for categories; among equally near records the mean success.
     `parts`: "inside", "outside", and "naive", the success of always guessing the most frequent released value (of a
-    number: the median). An attack that is not better than "naive" says nothing about the release.
+    number: the median). An attack that is not better than "naive" says nothing about the release. "sure inside" and "sure
+    outside": the shares where all nearest records agree on the true value, so that the snooper is right and knows it;
+    "worst category": the largest difference inside - outside over the categories of the secret with 20 people on each side.
     Missing is a category of its own, and people whose sensitive value is missing are not attacked. A recoded
     variable is compared in the categories of the release, where each value became one of them. Weights and households are
     not used.
@@ -177,21 +182,35 @@ class AttributeInference(Measure):
             control = control.take(np.flatnonzero(~control.missing(secret)))
         drawn = split(original, masked, ~original.missing(secret), self.held_out, self.targets, control, rng)
         ranges = ranges_of(original, names)
-        inside, naive = self._rate(drawn.insiders, drawn.archive, names, secret, ranges)
-        outside, _ = self._rate(drawn.outsiders, drawn.archive, names, secret, ranges)
-        se = float(np.hypot(share_error(*inside), share_error(*outside)))
-        return Estimate(inside[0] - outside[0], se, {"inside": inside[0], "outside": outside[0], "naive": naive})
+        inside, naive = self._success(drawn.insiders, drawn.archive, names, secret, ranges)
+        outside, _ = self._success(drawn.outsiders, drawn.archive, names, secret, ranges)
+        errors = [share_error(float(right.mean()), len(right)) for right in (inside, outside)]
+        parts = {"inside": float(inside.mean()), "outside": float(outside.mean()), "naive": naive}
+        parts |= {"sure inside": float((inside == 1).mean()), "sure outside": float((outside == 1).mean())}
+        of_category = self._by_category(drawn, secret, inside, outside)
+        if of_category:
+            parts["worst category"] = max(of_category)
+        return Estimate(parts["inside"] - parts["outside"], math.hypot(*errors), parts)
 
-    def _rate(
+    def _success(
         self, people: Microdata, archive: Microdata, names: tuple[str, ...], secret: str, ranges: dict[str, float]
-    ) -> tuple[tuple[float, int], float]:
-        """The success rate among these people and their number, and the naive rate."""
+    ) -> tuple[Array, float]:
+        """The success with each of these people, and the naive rate."""
         truth, guess, tolerance = self._secrets(people, archive, secret)
         right = nearest(*positions(people, archive, names, ranges), truth, guess, tolerance)[1]
         seen = guess[~np.isnan(guess)]
         constant = _constant_guess(seen, numeric=tolerance > 0) if len(seen) else np.nan
         naive = np.abs(constant - truth) <= tolerance * np.abs(truth)
-        return (float(right.mean()), len(people)), float(naive.mean())
+        return right, float(naive.mean())
+
+    def _by_category(self, drawn: Split, secret: str, inside: Array, outside: Array) -> list[float]:
+        """Success inside less success outside, for each sensitive category with enough people on both sides."""
+        if drawn.insiders.column(secret).levels is None or drawn.outsiders.column(secret).levels is None:
+            return []
+        code = common_codes(drawn.insiders, drawn.outsiders, secret)
+        mine, others = np.split(code, [len(drawn.insiders)])
+        both = [(inside[mine == c], outside[others == c]) for c in np.unique(code)]
+        return [float(a.mean() - b.mean()) for a, b in both if min(len(a), len(b)) >= FEWEST]
 
     def _secrets(self, people: Microdata, archive: Microdata, secret: str) -> tuple[Array, Array, float]:
         """The true values, the released ones (NaN: missing) and the tolerance; of categories the codes, with none."""
