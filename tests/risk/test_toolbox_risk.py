@@ -538,7 +538,7 @@ def test_every_story_names_the_snooper_and_his_success() -> None:
 
 
 def test_attribute_inference_tells_who_is_sure_and_the_worst_category() -> None:
-    """One sensitive category stands with a key of its own: who is in the file is inferred for certain; the others are not."""
+    """One sensitive category has keys of its own: who is in the file is inferred for certain; the others are not."""
     rng = np.random.default_rng(3)
     n = 600
     rare = rng.random(n) < 0.2
