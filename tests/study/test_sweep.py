@@ -27,10 +27,10 @@ from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.study import engines, sweeping
+from sdcmap.study.cost import cost_guess
 from sdcmap.study.engines import KILLED, make_executor, run_all
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import Job
-from sdcmap.study.sweeping import cost_guess
 from sdcmap.study.worker import run_here
 from sizes import GUARD
 from waiting import until

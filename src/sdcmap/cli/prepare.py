@@ -73,7 +73,7 @@ def check(
     Example: sdcmap check plan.toml
     """
     from sdcmap.errors import PlanError
-    from sdcmap.study.sweeping import cost_guess
+    from sdcmap.study.cost import cost_guess
 
     try:
         data, parsed = _data_and_plan(plan)

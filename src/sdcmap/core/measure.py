@@ -52,6 +52,11 @@ class Measure(Value):
     missing: ClassVar[str] = "missing is a category of its own"
     weights: ClassVar[str] = "not used; every record counts once"
     households: ClassVar[str] = "not used; persons are counted one by one"
+    growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
+
+    def cost_ratio(self, few: int, rows: int) -> float:
+        """How many times as much it costs on `rows` records as on a few."""
+        return float((rows / few) ** self.growth) if few else 1.0
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         """The measure's value for this masked file."""

@@ -53,6 +53,7 @@ class Method(Value):
     kept: ClassVar[str] = ""
     distorted: ClassVar[str] = ""
     in_every_plan: ClassVar[bool] = False
+    growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
 
     within: tuple[str, ...] = field(default=(), kw_only=True)  # mask each stratum of these variables apart
 
@@ -64,6 +65,10 @@ class Method(Value):
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         """A masked copy of `data`, drawn with `rng` alone."""
         raise TypeError(f"{type(self).__name__} has no mask.")
+
+    def cost_ratio(self, few: int, rows: int) -> float:
+        """How many times as much it costs on `rows` records as on a few."""
+        return float((rows / few) ** self.growth) if few else 1.0
 
     def log_likelihood(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
         """log P(released record j | known record i) as fields to add up: what a reader of the method note can compute.

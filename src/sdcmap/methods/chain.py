@@ -75,6 +75,9 @@ class Chain(Method):
         """Missing values are kept when every step keeps them."""
         return next((step.missing for step in self.methods if step.missing != "kept"), "kept")
 
+    def cost_ratio(self, few: int, rows: int) -> float:
+        return max(step.cost_ratio(few, rows) for step in self.methods)
+
     @property
     def kept(self) -> str:  # type: ignore[override]
         return "; then ".join(f"{type(step).__name__}: {step.kept}" for step in self.methods)

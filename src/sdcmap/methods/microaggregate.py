@@ -103,6 +103,7 @@ class Microaggregate(Method):
     weights: ClassVar[str] = "used for means with `weighted`, else every record counts once"
     households: ClassVar[str] = "not used; persons are grouped one by one"
     random: ClassVar[bool] = False
+    growth: ClassVar[float] = 2.0
     kept: ClassVar[str] = (
         "the mean of each numeric variable, with average='mean'; its weighted mean, with weighted means"
     )

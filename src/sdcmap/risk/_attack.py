@@ -43,6 +43,7 @@ class Attack(Measure):
     unit: ClassVar[str] = "share of records"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     missing: ClassVar[str] = "a value that is missing in one of two records says nothing about the pair"
+    growth: ClassVar[float] = 2.0
 
     on: tuple[str, ...] = field(default=(), kw_only=True)
     archive: str = field(default="", kw_only=True)

@@ -83,6 +83,9 @@ class IntruderKnowledge(Measure):
     measured: Annotated[float, Range(0)] = 0.0
     method: Method | None = None
 
+    def cost_ratio(self, few: int, rows: int) -> float:
+        return self.attack.cost_ratio(few, rows) if self.scenario == "links" else super().cost_ratio(few, rows)
+
     def problems(self) -> Iterator[str]:
         if self.divergence == "kl" and (self.scale != "raw" or not self.measured):
             yield '.divergence "kl" needs .scale "raw", for nats are no share of a variance, and .measured above 0.'

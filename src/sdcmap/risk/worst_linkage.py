@@ -94,6 +94,9 @@ class WorstLinkage(Attack):
     def knowing(self, method: Method) -> Measure:
         return replace(self, method=method)
 
+    def cost_ratio(self, few: int, rows: int) -> float:
+        return self._wanted(rows, rows) * rows / max(1, self._wanted(few, few) * few)
+
     def fresh(self) -> Measure:
         return replace(self, draw=self.draw + 1)
 
@@ -154,11 +157,15 @@ class WorstLinkage(Attack):
     def _targets(self, pair: Pair) -> Array:
         """Places of the released records that are targets; empty: all. The same people in every candidate of a study."""
         m = len(pair.released)
-        wanted = self.targets or (m if m * len(pair.known) <= PAIRS else SAMPLE)
-        if wanted >= m:
+        wanted = self._wanted(len(pair.known), m)
+        if wanted == m:
             return np.zeros(0, dtype=np.int64)
         rng = Stream.of_seed(0, "targets", str(self.draw)).rng()
         return np.sort(pair.order_of_targets()[rng.choice(m, wanted, replace=False)])
+
+    def _wanted(self, n: int, m: int) -> int:
+        """How many of m released records are targets, where he knows n."""
+        return min(m, self.targets or (m if m * n <= PAIRS else SAMPLE))
 
     def _attacks(self, pair: Pair) -> dict[str, Attack]:
         """The attacks that fit a file with numbers, or of numbers and categories, by name."""

@@ -137,22 +137,6 @@ def _worth_no_start(data: Microdata, todo: Iterator[Job], left: int) -> Iterator
         size = max(1, int(CHUNK_SECONDS * made / max(spent, 1e-6)))
 
 
-def cost_guess(data: Microdata, plan: Plan, limit: float = 2.0) -> float:
-    """Seconds one worker would need, from a few candidates made and scored for at most `limit` seconds; a guess."""
-    methods = plan.expanded
-    step = max(1, len(methods) // 8)
-    sample = [Candidate(method) for method in methods[1::step] or methods]
-    started = time.perf_counter()
-    seconds = []
-    for candidate in sample:
-        for _ in range(2):  # the second time without compilation and first views
-            rows = run_here(data, [_job(candidate, plan.measures, plan)])
-        seconds.append(rows[0].seconds)
-        if time.perf_counter() - started > limit:
-            break
-    return plan.count * sum(seconds) / len(seconds)
-
-
 @dataclass(frozen=True)
 class Standing:
     """How far the sweep of a study has come; `refused`: (method, candidates, reason) of those that could not be made."""

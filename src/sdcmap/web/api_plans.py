@@ -100,7 +100,7 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
     import tomli_w
 
     from sdcmap.errors import PlanError, SdcmapError
-    from sdcmap.study.sweeping import cost_guess
+    from sdcmap.study.cost import cost_guess
 
     answer: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "measures": [], "axes": None}
     try:
