@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -103,7 +103,7 @@ class WorstLinkage(Attack):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         siege = self._siege(original, masked)
         found = siege.found
-        rates = {name: math.fsum(share) / len(share) for name, share in found.items()}
+        rates = siege.rates
         worst = max(rates, key=lambda name: rates[name])
         some = float(reduce(np.maximum, found.values()).mean())
         parts = {"prosecutor": rates[worst], "linked": siege.linked, **rates, ANY: some}
@@ -124,23 +124,21 @@ class WorstLinkage(Attack):
 
     def linked(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
         """The links of the attack that works best; of equals (to rounding), the first."""
-        siege = replace(self, targets=0)._siege(original, masked, every=True)
-        rates = {name: math.fsum(share) / len(share) for name, share in siege.found.items()}
-        worst = max(rates.values())
-        return siege.pair, siege.table(next(name for name, rate in rates.items() if rate >= worst - ROUNDING))
+        siege = self._siege(original, masked, every=True)
+        worst = max(siege.rates.values())
+        return siege.pair, siege.table(next(name for name, rate in siege.rates.items() if rate >= worst - ROUNDING))
 
     def attacks(self, original: Microdata, masked: Microdata) -> dict[str, LinkTable]:
         """The links of every attack that fits the file, by its name."""
-        siege = replace(self, targets=0)._siege(original, masked, every=True)
+        siege = self._siege(original, masked, every=True)
         return {name: siege.table(name) for name in siege.found}
 
     def _siege(self, original: Microdata, masked: Microdata, *, every: bool = False) -> Siege:
         """Every attack on the file; every: all records are targets, whatever it costs."""
         pair = self.pair(original, masked, self.checked(original))
-        some = pair.order_of_targets()[:0] if every else self._targets(pair)
-        targets = some if len(some) else np.arange(len(pair.released))
+        targets = np.arange(len(pair.released)) if every else self._targets(pair)
         certain = certain_fields(pair, self.method)
-        siege = Siege(pair, targets, {}, {}, {}, {})
+        siege = Siege(pair, targets)
         for name, attack in self._attacks(pair).items():
             try:
                 siege.courses[name] = [_with_certain(course, attack, certain) for course in attack.courses(pair)]
@@ -155,11 +153,11 @@ class WorstLinkage(Attack):
         return siege
 
     def _targets(self, pair: Pair) -> Array:
-        """Places of the released records that are targets; empty: all. The same people in every candidate of a study."""
+        """Places of the released records that are targets, the same people in every candidate of a study."""
         m = len(pair.released)
         wanted = self._wanted(len(pair.known), m)
         if wanted == m:
-            return np.zeros(0, dtype=np.int64)
+            return np.arange(m)
         rng = Stream.of_seed(0, "targets", str(self.draw)).rng()
         return np.sort(pair.order_of_targets()[rng.choice(m, wanted, replace=False)])
 
@@ -175,15 +173,16 @@ class WorstLinkage(Attack):
         return {name: ATTACKS[name] for name in fitting} | told
 
 
-class Siege(NamedTuple):
-    """How the attacks on one file fared, by their names."""
+@dataclass
+class Siege:
+    """How the attacks on one file fare, by their names."""
 
     pair: Pair
     targets: Array
-    courses: dict[str, list[Course]]
-    hits: dict[str, Hits]
-    made: dict[str, LinkTable]  # links that were made on the way
-    not_run: dict[str, str]
+    courses: dict[str, list[Course]] = field(default_factory=dict)
+    hits: dict[str, Hits] = field(default_factory=dict)
+    made: dict[str, LinkTable] = field(default_factory=dict)  # links that were made on the way
+    not_run: dict[str, str] = field(default_factory=dict)
 
     @property
     def found(self) -> dict[str, Array]:
@@ -191,6 +190,11 @@ class Siege(NamedTuple):
         rows = self.pair.released_rows[self.targets]
         made = {name: table.found[rows] for name, table in self.made.items()}
         return {name: share.found for name, share in self.hits.items()} | made
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """The share found; its sum is exact, so no order of rows makes one attack better than its equal."""
+        return {name: math.fsum(share) / len(share) for name, share in self.found.items()}
 
     @property
     def linked(self) -> float:
@@ -214,8 +218,7 @@ class Siege(NamedTuple):
 
     def lead_one_to_one(self) -> None:
         """Make the attack one to one that has most of the true records among its best, unless somebody finds everybody."""
-        best = max(math.fsum(share) / len(share) for share in self.found.values())
-        if best >= 1 or not self.hits:
+        if max(self.rates.values()) >= 1 or not self.hits:
             return
         leader = max(self.hits, key=lambda name: (self.hits[name].potential, self.hits[name].rate))
         name = f"{leader} one-to-one"
