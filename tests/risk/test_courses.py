@@ -318,3 +318,22 @@ def test_a_known_file_that_lacks_columns_or_has_others(tmp_path: Path) -> None:
     pl.DataFrame({"nickname": ["a"]}).write_parquet(tmp_path / "nobody.parquet")
     with pytest.raises(sm.errors.SchemaError, match="no variable in common"):
         sm.WorstLinkage(archive=str(tmp_path / "nobody.parquet")).checked(data)
+
+
+# ---- households -------------------------------------------------------------------------------------------------
+def test_one_member_found_gives_the_household_away() -> None:
+    frame = people(200, 11).frame().with_columns(home=pl.Series(np.arange(200) // 4).cast(pl.String))
+    data = sm.read(frame, keys=KEYS, numeric=NUMBERS, household="home")
+    method = sm.Chain((sm.Noise(NUMBERS, 1.0), sm.methods.PRAM(KEYS, 0.5)))
+    masked = method.apply(data, ONCE)
+    attack = sm.WorstLinkage().knowing(method)
+    found = attack.score(data, masked, default_rng(1))
+    (together,) = [name for name in found.parts if name.endswith(", then the household")]
+    leader = together.removesuffix(", then the household")
+    alone = attack.attacks(data, masked)[leader].found
+    homes = [alone[np.arange(200) // 4 == home].max() for home in range(50)]
+    assert found.value == found.parts[together] > found.parts[leader]
+    assert found.value == pytest.approx(np.mean(homes), abs=1e-9)
+    moved = data.change(None, {"home": np.random.default_rng(1).permutation(data.codes("home"))})
+    apart = sm.WorstLinkage().knowing(sm.methods.Identity()).score(data, moved, default_rng(1))
+    assert all(share <= 1 for share in apart.parts.values())

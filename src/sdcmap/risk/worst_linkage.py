@@ -20,6 +20,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.costs import Cost
+from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._courses import Course, Hits, certain_fields, hits, links_of_cheapest, links_one_to_one
 from sdcmap.risk._linking import DENSE_PAIRS, ROUNDING, LinkTable, Pair
@@ -76,7 +77,9 @@ class WorstLinkage(Attack):
     Wilson's interval, simultaneous over the attacks. The record form is the largest calibrated link probability over the
     attacks. "linked" is the least share of records that a one-to-one attack could link (below .99, on large files, rates
     are low by what is not linked).
-    Missing values: as each attack says. Weights and households are not used. Releasing nothing leaves a guess: 1/n.
+    Households: where the file has a household number, who finds one member has found all whose number is the same, and the
+    best attack is counted so too ("informed, then the household"); links and the record form are of persons.
+    Missing values: as each attack says. Weights are not used. Releasing nothing leaves a guess: 1/n.
     Reference: Yancey, Winkler, Creecy (2002); the best of several attacks in place of their one.
 
     Examples
@@ -86,6 +89,7 @@ class WorstLinkage(Attack):
     """
 
     revision: ClassVar[int] = 3
+    households: ClassVar[str] = "used: one member found gives the others away"
 
     method: Method | None = None
     targets: Annotated[int, Range(0)] = 0
@@ -125,13 +129,14 @@ class WorstLinkage(Attack):
     def linked(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
         """The links of the attack that works best; of equals (to rounding), the first."""
         siege = self._siege(original, masked, every=True)
-        worst = max(siege.rates.values())
-        return siege.pair, siege.table(next(name for name, rate in siege.rates.items() if rate >= worst - ROUNDING))
+        rates = {name: rate for name, rate in siege.rates.items() if name not in siege.revealed}
+        worst = max(rates.values())
+        return siege.pair, siege.table(next(name for name, rate in rates.items() if rate >= worst - ROUNDING))
 
     def attacks(self, original: Microdata, masked: Microdata) -> dict[str, LinkTable]:
         """The links of every attack that fits the file, by its name."""
         siege = self._siege(original, masked, every=True)
-        return {name: siege.table(name) for name in siege.found}
+        return {name: siege.table(name) for name in siege.found if name not in siege.revealed}
 
     def _siege(self, original: Microdata, masked: Microdata, *, every: bool = False) -> Siege:
         """Every attack on the file; every: all records are targets, whatever it costs."""
@@ -150,6 +155,7 @@ class WorstLinkage(Attack):
         if not siege.hits and not siege.made:
             raise Undefined(next(iter(siege.not_run.values())))
         siege.lead_one_to_one()
+        siege.reveal_households(original, masked)
         return siege
 
     def _targets(self, pair: Pair) -> Array:
@@ -182,6 +188,7 @@ class Siege:
     courses: dict[str, list[Course]] = field(default_factory=dict)
     hits: dict[str, Hits] = field(default_factory=dict)
     made: dict[str, LinkTable] = field(default_factory=dict)  # links that were made on the way
+    revealed: dict[str, Array] = field(default_factory=dict)  # who is found because a member of the household is
     not_run: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -189,7 +196,7 @@ class Siege:
         """The probability that each target is found."""
         rows = self.pair.released_rows[self.targets]
         made = {name: table.found[rows] for name, table in self.made.items()}
-        return {name: share.found for name, share in self.hits.items()} | made
+        return {name: share.found for name, share in self.hits.items()} | made | self.revealed
 
     @property
     def rates(self) -> dict[str, float]:
@@ -229,6 +236,25 @@ class Siege:
             self.made[name] = links_one_to_one(self.pair, self.courses[leader])
         except Undefined as problem:
             self.not_run[name] = str(problem)
+
+    def reveal_households(self, original: Microdata, masked: Microdata) -> None:
+        """Of the best attack: who finds one member of a released household has found all of it."""
+        name = masked.household
+        if name is None or original.household != name or not masked.paired:
+            return
+        rates = self.rates
+        leader = max(rates, key=lambda attack: rates[attack])
+        if len(self.targets) < len(self.pair.released):
+            self.not_run[f"{leader}, then the household"] = "only some of the records were targets."
+            return
+        rows = self.pair.released_rows[self.targets]
+        owners = rows if masked.origin is None else masked.origin[rows]
+        alone = masked.missing(name)[rows] | original.missing(name)[owners]
+        own = np.where(alone, np.arange(len(rows)) + 1, 0)  # nobody's number is shared where it is missing
+        home = compress([masked.codes(name)[rows], original.codes(name)[owners], own])[0]
+        most = np.zeros(int(home.max(initial=0)) + 1)
+        np.maximum.at(most, home, self.found[leader])
+        self.revealed[f"{leader}, then the household"] = most[home]
 
     def table(self, name: str) -> LinkTable:
         """The links of one attack."""
