@@ -250,9 +250,7 @@ def outrun(
     packed, order = _sorted(_packed(costs))
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    truth = np.where(
-        truth >= 0, place[truth], -1
-    )  # who is like the true record is looked at first: it may be outrun there
+    truth = np.where(truth >= 0, place[truth], -1)  # who is like the true record is looked at first
     beaten, ties = np.zeros(len(targets), dtype=np.bool_), np.zeros(len(targets), dtype=np.int64)
 
     def run(part: Array) -> None:
@@ -285,11 +283,8 @@ def _outrun(
         for step in range(blocks):
             first = (truth[t] // BLOCK + step) % blocks * BLOCK
             last = min(n, first + BLOCK)
-            if ready[0]:
-                least = looked_up[0, code[0, first] : code[0, last - 1] + 1].min()
-            else:
-                least = _least(a[0, first], a[0, last - 1], b[targets[t], 0], kind[0], numbers[0])
-            if least > limit:
+            known = looked_up[0] if ready[0] else looked_up[0, :0]
+            if _least(a[0], code[0], known, first, last, b[targets[t], 0], kind[0], numbers[0]) > limit:
                 continue
             count = _within(
                 a, b[targets[t]], kind, numbers, start, tables, code, value, values, looked_up, ready, absent, limit,
@@ -306,8 +301,14 @@ def _outrun(
 
 
 @jit
-def _least(low: float, high: float, b: float, kind: int, numbers: Array) -> float:
-    """A bound below what known values from low to high cost: their nearest, where a cost grows with the distance."""
+def _least(
+    a: Array, code: Array, looked_up: Array, first: int, last: int, b: float, kind: int, numbers: Array
+) -> float:
+    """A bound below what the known values from first to last, which are sorted, cost in the first field: by what was looked
+    up, or by the nearest of them where a cost grows with the distance."""
+    if len(looked_up):
+        return float(looked_up[code[first] : code[last - 1] + 1].min())
+    low, high = a[first], a[last - 1]
     grows = kind in (SQUARE, GAP, RELATIVE, WINDOW)
     if not grows or math.isnan(b) or math.isnan(low) or math.isnan(high) or low <= b <= high:
         return 0.0
@@ -456,11 +457,8 @@ def _cheapest(
                 ready[:] = False
             if last == first:
                 continue
-            if ready[0]:
-                least = looked_up[0, code[0, first] : code[0, last - 1] + 1].min()
-            else:
-                least = _least(a[0, first], a[0, last - 1], b[targets[t], 0], kind[0], numbers[0])
-            if least > limit:
+            known = looked_up[0] if ready[0] else looked_up[0, :0]
+            if _least(a[0], code[0], known, first, last, b[targets[t], 0], kind[0], numbers[0]) > limit:
                 continue
             count = _within(
                 a, b[targets[t]], kind, numbers, start, tables, code, value, values, looked_up, ready, absent, limit,
