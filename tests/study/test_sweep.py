@@ -198,6 +198,22 @@ def test_a_candidate_that_kills_its_worker_is_found(people: Microdata, monkeypat
     assert sorted((row.status, row.reason) for row in rows) == [("failed", KILLED), ("ok", ""), ("ok", "")]
 
 
+def test_a_pool_that_is_broken_before_it_gets_work_is_made_anew(people: Microdata) -> None:
+    """A worker dies between two chunks: nothing is in flight, and the next chunk cannot be handed over."""
+    made: list[Executor] = []
+
+    def pool() -> Executor:
+        made.append(make_executor("processes", 1))
+        if len(made) == 1:
+            with pytest.raises(BrokenExecutor):
+                made[0].submit(os._exit, 1).result()
+        return made[-1]
+
+    plan = sm.Plan([sm.Noise(on="wage")], MEASURES[:1], replicates=3)
+    rows = [row for batch in run_all(jobs_of(plan), partial(run_here, people), pool, 1) for row in batch]
+    assert len(made) == 2 and [row.status for row in rows] == ["ok"] * plan.count
+
+
 def test_infinity_is_a_status_never_a_number(people: Microdata, tmp_path: Path) -> None:
     plan = sm.Plan(sm.Noise(on="wage"), [sm.risk.KnownIndex(on="wage"), sm.utility.MeanPrecision(on="wage")], seed=3)
     scores = sm.sweep(people, plan, tmp_path / "study", workers=1)

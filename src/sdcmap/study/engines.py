@@ -137,7 +137,15 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
                 chunk, deaths = suspects.popleft() if suspects else (list(islice(jobs, size)), 0)
                 if not chunk:
                     break
-                flying[executor.submit(run, chunk)] = chunk, deaths
+                try:
+                    flying[executor.submit(run, chunk)] = chunk, deaths
+                except BrokenExecutor:  # a worker died meanwhile; this chunk was not begun
+                    suspects.appendleft((chunk, deaths))
+                    if flying:
+                        break  # they will tell
+                    stop(executor)
+                    executor = make()
+                    continue
                 if deaths:
                     break
             if not flying:
