@@ -17,13 +17,12 @@ from sdcmap.kernels.linking.costs import (
     WINDOW,
     Cost,
     block_costs,
-    cheapest,
     mean_costs,
-    outrun,
 )
 from sdcmap.kernels.linking.evidence import category_evidence, number_evidence
+from sdcmap.kernels.linking.races import BLOCK, Race, Search, _lay_out
 
-N, M = 700, 60  # known records fill several blocks of the kernels
+N, M = 2600, 60  # known records fill several blocks of the kernels
 
 
 def numbers(rng: Generator, gaps: float = 0.2) -> tuple[Array, Array]:
@@ -84,7 +83,7 @@ def test_who_is_outrun(seed: int, mean: bool) -> None:
     own = plain[truth, np.arange(M)]
     slack = 1e-9 * own + 1e-12
     for threads in (1, 2):
-        beaten, ties = outrun(costs, truth, targets, mean=mean, threads=threads)
+        beaten, ties = Race(costs, truth, mean=mean)(targets, threads=threads)
         for t, j in enumerate(targets):
             assert beaten[t] == (truth[j] < 0 or (plain[:, j] < own[j] - slack[j]).any())
             if not beaten[t]:
@@ -98,7 +97,7 @@ def test_the_cheapest(seed: int, mean: bool, keep: int) -> None:
     plain = plain_costs(costs, mean)
     targets = np.array([0, 31, 59, 8])
     for threads in (1, 2):
-        links = cheapest(costs, targets, keep, mean=mean, threads=threads)
+        links = Search(costs, mean=mean)(targets, keep, threads=threads)
         here = plain[links.index, targets[:, np.newaxis]]
         np.testing.assert_allclose(-links.score, here, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(here, np.sort(plain[:, targets].T, axis=1)[:, :keep], rtol=1e-12, atol=1e-12)
@@ -108,5 +107,22 @@ def test_the_cheapest(seed: int, mean: bool, keep: int) -> None:
 def test_the_cheapest_of_many_equals_are_others_for_each() -> None:
     """All 5,000 known records cost nothing: each target lists other ones, so that one-to-one links find partners."""
     known, released = np.zeros(5000), np.zeros(40)
-    links = cheapest([Cost(WINDOW, known, released, scale=1.0, cap=1.0)], np.arange(40), 50)
+    links = Search([Cost(WINDOW, known, released, scale=1.0, cap=1.0)])(np.arange(40), 50)
     assert (links.score == 0).all() and len(np.unique(links.index)) > 1500
+
+
+def test_blocks_hold_every_record_once_and_their_bounds() -> None:
+    laid, order = _lay_out(fields(default_rng(1), mean=False))
+    assert sorted(order.tolist()) == list(range(N)) and laid.block[0] == 0 and laid.block[-1] == N
+    assert len(laid.block) > N / BLOCK and 0 < np.diff(laid.block).min() and np.diff(laid.block).max() <= BLOCK
+    for place, (first, last) in enumerate(zip(laid.block, laid.block[1:], strict=False)):
+        inside = laid.a[:, first:last]
+        np.testing.assert_array_equal(laid.low[place], inside.min(axis=1))  # NaN where one is missing
+        np.testing.assert_array_equal(laid.high[place], inside.max(axis=1))
+        np.testing.assert_array_equal(laid.last[place], laid.code[:, first:last].max(axis=1))
+
+
+def test_records_that_are_all_alike_make_blocks_too() -> None:
+    same = np.zeros(3 * BLOCK + 5)
+    beaten, ties = Race([Cost(SAME, same, same[:2], cap=1.0)], np.array([7, 1500]))(np.arange(2))
+    assert not beaten.any() and ties.tolist() == [len(same)] * 2

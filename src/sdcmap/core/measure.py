@@ -17,6 +17,7 @@ from sdcmap.errors import SchemaError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
 
 UPPER = "upper (95 %)"  # the part that is the upper end of a value that was measured on a sample
+AT_MOST = "left early, at most: "  # begins a part that bounds an attack which was left when it could not lead
 NOT_RUN = "not run: "  # begins a part that says what a measure of several attacks could not try, and why
 
 

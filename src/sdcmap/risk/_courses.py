@@ -16,8 +16,9 @@ import numpy as np
 from sdcmap.core.method import Method
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.assignment import dense, one_to_one
-from sdcmap.kernels.linking.costs import SAME, Cost, block_costs, cheapest, mean_costs, outrun
+from sdcmap.kernels.linking.costs import SAME, Cost, block_costs, mean_costs
 from sdcmap.kernels.linking.links import Links, block_links
+from sdcmap.kernels.linking.races import Race, Search
 from sdcmap.risk._linking import (
     CANDIDATES,
     KEEP,
@@ -30,6 +31,7 @@ from sdcmap.risk._linking import (
 )
 from sdcmap.risk._stated import certain_columns
 
+PARTS, LEAST_PART = 16, 64  # in which targets are attacked, and how many a part has at least
 MATRIX_PAIRS = 2_000_000  # up to so many pairs one-to-one links are made from every cost at once
 CERTAIN = 1e6  # what a value costs that cannot be
 
@@ -53,10 +55,11 @@ def course_of(pair: Pair, costs: Sequence[Cost], *, mean: bool = False) -> Cours
 
 
 class Hits(NamedTuple):
-    """How targets fared, one after the other."""
+    """How targets fared, one after the other; those that were left out count as found."""
 
     found: Array  # the probability that the snooper takes the true record: of t that tie, one
     possible: Array  # whether the true record is among the cheapest: what one-to-one links could find of it
+    complete: bool = True  # False: the attack was left as soon as it could not lead; its shares are upper bounds
 
     @property
     def rate(self) -> float:
@@ -67,6 +70,16 @@ class Hits(NamedTuple):
         return float(self.possible.mean())
 
 
+class Lead(NamedTuple):
+    """The best shares so far: found, and with the true record among the cheapest."""
+
+    rate: float
+    potential: float
+
+
+NOBODY = Lead(0.0, 0.0)
+
+
 def certain_fields(pair: Pair, method: Method | None) -> dict[int, Cost]:
     """The columns, by their place, that a snooper without errors asks to be equal."""
     return {
@@ -75,13 +88,22 @@ def certain_fields(pair: Pair, method: Method | None) -> dict[int, Cost]:
     }
 
 
-def hits(pair: Pair, courses: Sequence[Course], targets: Array) -> Hits:
-    """Who is found among the released records at these places, each by the cheapest known record."""
-    beaten, ties = np.ones(len(targets), dtype=np.bool_), np.ones(len(targets), dtype=np.int64)
-    for course in courses:
-        mine = np.flatnonzero(np.isin(targets, course.places))
-        beaten[mine], ties[mine] = outrun(course.costs, pair.truth, targets[mine], mean=course.mean)
-    return Hits(np.where(beaten, 0.0, 1.0 / np.maximum(ties, 1)), ~beaten)
+def hits(pair: Pair, courses: Sequence[Course], targets: Array, lead: Lead = NOBODY) -> Hits:
+    """Who is found among the released records at these places, each by the cheapest known record.
+
+    The targets are attacked in parts; the attack is left as soon as it cannot reach the lead, whatever the rest bring.
+    """
+    races = [(course.places, Race(course.costs, pair.truth, mean=course.mean)) for course in courses]
+    found, possible = np.ones(len(targets)), np.ones(len(targets), dtype=np.bool_)
+    for part in np.array_split(np.arange(len(targets)), min(PARTS, max(1, len(targets) // LEAST_PART))):
+        for places, race in races:
+            mine = part[np.isin(targets[part], places)]
+            beaten, ties = race(targets[mine])
+            found[mine], possible[mine] = np.where(beaten, 0.0, 1.0 / np.maximum(ties, 1)), ~beaten
+        sofar = Hits(found, possible, complete=False)
+        if part[-1] + 1 < len(targets) and sofar.rate < lead.rate and sofar.potential < lead.potential:
+            return sofar
+    return Hits(found, possible)
 
 
 def links_of_cheapest(pair: Pair, courses: Sequence[Course]) -> LinkTable:
@@ -149,13 +171,14 @@ def _block(pair: Pair, courses: Sequence[Course]) -> Callable[[Array | slice, Ar
 
 def _best(pair: Pair, courses: Sequence[Course]) -> Callable[[Array, int], Links]:
     """The cheapest known records of released ones."""
+    searches = [Search(course.costs, mean=course.mean) for course in courses]
 
     def best(rows: Array, keep: int) -> Links:
         keep = min(keep, len(pair.known))
         links = Links(np.empty((len(rows), keep), dtype=np.int32), np.empty((len(rows), keep)))
-        for course in courses:
+        for course, search in zip(courses, searches, strict=True):
             here = np.flatnonzero(np.isin(rows, course.places))
-            part = cheapest(course.costs, rows[here], keep, mean=course.mean)
+            part = search(rows[here], keep)
             links.index[here], links.score[here] = part.index, part.score
         return links
 

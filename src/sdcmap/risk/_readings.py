@@ -23,6 +23,7 @@ from sdcmap.kernels.linking.evidence import Evidence, category_evidence, number_
 
 MOST_CELLS = 1_000_000  # of the table of a category's codes before and after; beyond, they agree or not
 BINS = 50  # of a number that was released as a category and cannot be made one again
+LESSONS = 20_000  # true pairs from which a column's errors are learnt
 TRIED = 2_000  # true pairs on which the readings of a column are compared
 AGAINST = 8  # random partners of each
 
@@ -130,9 +131,11 @@ def _numbers(known: Array, released: Array, lesson: Array) -> Iterator[Reading]:
 
 def _ranks(values: Array) -> Array:
     """The share of a column's values that are below each, ties at their middle; missing stays missing."""
-    present = np.sort(values[~np.isnan(values)])
-    below, upto = np.searchsorted(present, values, "left"), np.searchsorted(present, values, "right")
-    return np.where(np.isnan(values), np.nan, (below + upto) / (2 * max(len(present), 1)))
+    order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]  # missing values come last
+    edge = np.concatenate([[0], np.flatnonzero(np.diff(values[order]) != 0) + 1, [len(order)]])
+    ranks = np.full(len(values), np.nan)
+    ranks[order] = np.repeat((edge[:-1] + edge[1:]) / (2 * max(len(order), 1)), np.diff(edge))
+    return ranks
 
 
 def _categories(known: Microdata, released: Microdata, lesson: Microdata, name: str) -> Reading:
@@ -158,17 +161,23 @@ def _bins(values: Array) -> Array:
 
 
 def _evidence(reading: Reading, lesson: Lesson) -> Evidence:
-    known, made = reading.known[lesson.rows], reading.lesson[lesson.made]
+    """What the pairs of the lesson tell, or LESSONS of them, evenly spaced."""
+    some = _spaced(len(lesson.rows), LESSONS)
+    known, made = reading.known[lesson.rows[some]], reading.lesson[lesson.made[some]]
     if reading.levels:
         return category_evidence(known, made, reading.lesson, reading.levels, reading.comparable)
-    return number_evidence(known.astype(float), made.astype(float), reading.known.astype(float),
-                           reading.lesson.astype(float))  # fmt: skip
+    every = (side[_spaced(len(side), LESSONS)].astype(float) for side in (reading.known, reading.lesson))
+    return number_evidence(known.astype(float), made.astype(float), *every)
+
+
+def _spaced(count: int, most: int) -> Array:
+    """Places 0 to count - 1, or `most` of them, evenly spaced."""
+    return np.linspace(0, count - 1, min(most, count)).astype(np.int64)
 
 
 def _confusion(reading: Reading, evidence: Evidence, lesson: Lesson) -> float:
     """The share of random partners that fit a record better than the true one, an equal fit counting half."""
-    count = len(lesson.rows)
-    some = np.linspace(0, count - 1, min(TRIED, count)).astype(np.int64)
+    some = _spaced(len(lesson.rows), TRIED)
     made = reading.lesson[lesson.made[some]].astype(float)
     true = evidence(reading.known[lesson.rows[some]].astype(float), made)
     n, confused = len(reading.known), 0.0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import ndtri
 
-from sdcmap.core.measure import NOT_RUN, UPPER, Estimate, Measure
+from sdcmap.core.measure import AT_MOST, NOT_RUN, UPPER, Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Range
@@ -22,7 +22,7 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.costs import Cost
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._attack import Attack
-from sdcmap.risk._courses import Course, Hits, certain_fields, hits, links_of_cheapest, links_one_to_one
+from sdcmap.risk._courses import NOBODY, Course, Hits, Lead, certain_fields, hits, links_of_cheapest, links_one_to_one
 from sdcmap.risk._linking import DENSE_PAIRS, ROUNDING, LinkTable, Pair
 from sdcmap.risk.calibrated import Calibrated
 from sdcmap.risk.informed import Informed
@@ -36,7 +36,6 @@ ATTACKS: dict[str, Attack] = {
     "mahalanobis": NearestRecord("mahalanobis"),
     "gower": NearestRecord("gower"),
 }
-ANY = "any (upper bound)"
 PAIRS = 4_000_000_000  # up to so many pairs every released record is a target
 SAMPLE = 2_500  # targets beyond: a standard error of .01 at most
 LEVEL = 0.95  # of the interval, for all attacks together
@@ -71,12 +70,12 @@ class WorstLinkage(Attack):
     who holds the original records and knows the method asks first that columns which it does not touch are equal, and that
     columns which only its deterministic steps touch are what he gets by doing these steps again. The
     attack that has the true record among its nearest most often is made one-to-one too, unless somebody finds everybody.
-    `parts` holds the rate of each, the reason of each that could not run ("not run: informed: ..."), and as "any (upper
-    bound)" the share of records that some attack finds: an upper bound, because no snooper knows which of his attacks found
-    the truth. Where only some records are targets, the value has a standard error, and "upper (95 %)" is the upper end of
-    Wilson's interval, simultaneous over the attacks. The record form is the largest calibrated link probability over the
-    attacks. "linked" is the least share of records that a one-to-one attack could link (below .99, on large files, rates
-    are low by what is not linked).
+    An attack is left as soon as it cannot lead any more, whatever its other targets bring: the value is the same. `parts`
+    holds the rate of each, of those left early a bound ("left early, at most: d"), and the reason of each that could not
+    run ("not run: informed: ..."); `rates` runs all to their end. Where only some records are targets, the value has a
+    standard error, and "upper (95 %)" is the upper end of Wilson's interval, simultaneous over the attacks. The record form
+    is the largest calibrated link probability over the attacks. "linked" is the least share of records that a one-to-one
+    attack could link (below .99, on large files, rates are low by what is not linked).
     Households: where the file has a household number, who finds one member has found all whose number is the same, and the
     best attack is counted so too ("informed, then the household"); links and the record form are of persons.
     Missing values: as each attack says. Weights are not used. Releasing nothing leaves a guess: 1/n.
@@ -88,7 +87,7 @@ class WorstLinkage(Attack):
     'WorstLinkage(inclusion=0.1)'
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
     households: ClassVar[str] = "used: one member found gives the others away"
 
     method: Method | None = None
@@ -109,8 +108,8 @@ class WorstLinkage(Attack):
         found = siege.found
         rates = siege.rates
         worst = max(rates, key=lambda name: rates[name])
-        some = float(reduce(np.maximum, found.values()).mean())
-        parts = {"prosecutor": rates[worst], "linked": siege.linked, **rates, ANY: some}
+        parts = {"prosecutor": rates[worst], "linked": siege.linked, **rates}
+        parts |= {f"{AT_MOST}{name}": bound for name, bound in siege.bounds.items()}
         se = None
         if len(siege.targets) < len(siege.pair.released):
             left = 1 - len(siege.targets) / len(siege.pair.released)  # of the records, those that were no targets
@@ -133,13 +132,23 @@ class WorstLinkage(Attack):
         worst = max(rates.values())
         return siege.pair, siege.table(next(name for name, rate in rates.items() if rate >= worst - ROUNDING))
 
+    def rates(self, original: Microdata, masked: Microdata) -> dict[str, float]:
+        """The share of records that each attack finds, all of them run to their end."""
+        return self._siege(original, masked, every=True).rates
+
+    def found_by_any(self, original: Microdata, masked: Microdata) -> float:
+        """The share of records that some attack finds, each by its cheapest record or the leading one one-to-one: above
+        what any snooper can do, because none knows which of his attacks found the truth. Every attack is run to its end."""
+        return float(reduce(np.maximum, self._siege(original, masked, every=True).found.values()).mean())
+
     def attacks(self, original: Microdata, masked: Microdata) -> dict[str, LinkTable]:
         """The links of every attack that fits the file, by its name."""
         siege = self._siege(original, masked, every=True)
         return {name: siege.table(name) for name in siege.found if name not in siege.revealed}
 
     def _siege(self, original: Microdata, masked: Microdata, *, every: bool = False) -> Siege:
-        """Every attack on the file; every: all records are targets, whatever it costs."""
+        """Every attack on the file, those first that mostly lead; every: all records are targets, and no attack is left
+        before its end, whatever it costs."""
         pair = self.pair(original, masked, self.checked(original))
         targets = np.arange(len(pair.released)) if every else self._targets(pair)
         certain = certain_fields(pair, self.method)
@@ -147,7 +156,7 @@ class WorstLinkage(Attack):
         for name, attack in self._attacks(pair).items():
             try:
                 siege.courses[name] = [_with_certain(course, attack, certain) for course in attack.courses(pair)]
-                siege.hits[name] = hits(pair, siege.courses[name], targets)
+                siege.hits[name] = hits(pair, siege.courses[name], targets, NOBODY if every else siege.lead)
                 if isinstance(attack, Informed):
                     siege.say_what_is_learnt(attack.unstated(pair), [pair.names[place] for place in certain])
             except Undefined as reason:
@@ -159,13 +168,11 @@ class WorstLinkage(Attack):
         return siege
 
     def _targets(self, pair: Pair) -> Array:
-        """Places of the released records that are targets, the same people in every candidate of a study."""
+        """Places of the released records that are targets, in random order: the same people for every candidate."""
         m = len(pair.released)
         wanted = self._wanted(len(pair.known), m)
-        if wanted == m:
-            return np.arange(m)
         rng = Stream.of_seed(0, "targets", str(self.draw)).rng()
-        return np.sort(pair.order_of_targets()[rng.choice(m, wanted, replace=False)])
+        return pair.order_of_targets()[rng.choice(m, wanted, replace=False)]
 
     def _wanted(self, n: int, m: int) -> int:
         """How many of m released records are targets, where he knows n."""
@@ -174,9 +181,9 @@ class WorstLinkage(Attack):
     def _attacks(self, pair: Pair) -> dict[str, Attack]:
         """The attacks that fit a file with numbers, or of numbers and categories, by name."""
         whitened = () if pair.categorical.all() else ("nearest", "mahalanobis")
-        fitting = ("d", "l", *whitened, *(("gower",) if pair.categorical.any() else ()))
+        fitting = (*(("gower",) if pair.categorical.any() else ()), *whitened, "l", "d")
         told: dict[str, Attack] = {"informed": Informed(self.method), "calibrated": Calibrated(self.method)}
-        return {name: ATTACKS[name] for name in fitting} | told
+        return told | {name: ATTACKS[name] for name in fitting}
 
 
 @dataclass
@@ -193,10 +200,21 @@ class Siege:
 
     @property
     def found(self) -> dict[str, Array]:
-        """The probability that each target is found."""
+        """The probability that each target is found, by each attack that was run to its end."""
         rows = self.pair.released_rows[self.targets]
         made = {name: table.found[rows] for name, table in self.made.items()}
-        return {name: share.found for name, share in self.hits.items()} | made | self.revealed
+        return {name: share.found for name, share in self.hits.items() if share.complete} | made | self.revealed
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """What the attacks that were left early could have found at most."""
+        return {name: share.rate for name, share in self.hits.items() if not share.complete}
+
+    @property
+    def lead(self) -> Lead:
+        """What an attack must reach to count."""
+        potential = max((share.potential for share in self.hits.values() if share.complete), default=0.0)
+        return Lead(max(self.rates.values(), default=0.0), potential)
 
     @property
     def rates(self) -> dict[str, float]:
@@ -227,7 +245,8 @@ class Siege:
         """Make the attack one to one that has most of the true records among its best, unless somebody finds everybody."""
         if max(self.rates.values()) >= 1 or not self.hits:
             return
-        leader = max(self.hits, key=lambda name: (self.hits[name].potential, self.hits[name].rate))
+        ended = [name for name, share in self.hits.items() if share.complete]
+        leader = max(ended, key=lambda name: (self.hits[name].potential, self.hits[name].rate))
         name = f"{leader} one-to-one"
         if len(self.targets) < len(self.pair.released):
             self.not_run[name] = "only some of the records were targets."

@@ -30,7 +30,7 @@ class Evidence(NamedTuple):
 
     def cost(self, known: Array, released: Array) -> Cost:
         """The field of two files that costs what was learnt."""
-        scale = self.low if self.kind == NUMBER else float(self.width)
+        scale = 1.0 / self.low if self.kind == NUMBER else float(self.width)
         return Cost(self.kind, known.astype(float), released.astype(float), scale, table=self.table)
 
     def __call__(self, known: Array, released: Array) -> Array:
@@ -104,7 +104,7 @@ def _log_ratio(true: float, of: float, random: float) -> float:
 
 
 def _powers(octaves: Array) -> Array:
-    """The inverse of `_octaves`."""
+    """Two to this, straight between the whole ones, as a table of distances is."""
     whole = np.floor(octaves)
     return np.ldexp(1.0 + (octaves - whole), whole.astype(np.int64))
 

@@ -1,0 +1,488 @@
+"""Searches by what pairs of records cost: whether another known record costs less than the true one, and the cheapest known
+records of each released one.
+
+A cost is never negative, so a sum can only grow: known records are left as soon as they cost more than what they must beat.
+They lie in blocks of records that are alike in the fields that tell most, and a block is left out as a whole where the
+nearest values within it cost too much already. Within a block fields are looked at one after the other, those first in
+which random pairs cost most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.jit import jit, own_threads
+from sdcmap.kernels.linking.costs import (
+    BELOW,
+    CATEGORY,
+    HEAD,
+    LEAST_REACH,
+    MIXTURE,
+    NEAR_ZERO,
+    NUMBER,
+    RELATIVE,
+    SQUARE,
+    Cost,
+    by_distance,
+    cell_of,
+    cost_of_values,
+)
+from sdcmap.kernels.linking.links import Links
+
+BLOCK = 512  # known records of a block at most
+TIE, TINY = 1e-9, 1e-12  # costs so near, relative and absolute, are equal
+MOST_VALUES = 1024  # of a known column, up to which what each costs is computed once for a target
+FEW_VALUES = 1 / 16  # of the records: so many are looked up for every target at once
+SPAN = 16  # of neighbouring values of a block, up to which the cheapest is looked for
+DEAR = {NUMBER: 3.0, MIXTURE: 20.0}  # what looking at a value takes, beside looking it up; others 3
+SAMPLED = 500  # released values on which the mean cost of a field is estimated
+GOLDEN = 0.6180339887498949  # its multiples scatter the places where searches begin
+
+
+class _Laid(NamedTuple):
+    """The fields as arrays, those first that tell most for what looking at them costs, and the known records in blocks.
+
+    A field with few known values is looked up: what each of them costs is computed once for a target.
+    """
+
+    a: Array  # (field, known record)
+    b: Array  # (released record, field)
+    kind: Array
+    numbers: Array  # (field, 4): scale, cap, both, one
+    start: Array  # of each field's table
+    tables: Array
+    tails: Array  # of a NUMBER's table: the least cost from each cell of distance on
+    code: Array  # (field, known record): which of the field's values it has
+    value: Array  # (field, MOST_VALUES): the values
+    values: Array  # how many; 0: too many to be looked up
+    block: Array  # where each block begins, and the end
+    low: Array  # (block, field): its least value; NaN: some are missing
+    high: Array
+    first: Array  # (block, field): the code of its least value
+    last: Array
+
+
+def _lay_out(costs: Sequence[Cost]) -> tuple[_Laid, Array]:
+    """Both files, and the order of the known records in it."""
+    coded = [np.unique(field.known, return_inverse=True) for field in costs]
+    few = [len(values) <= MOST_VALUES for values, _ in coded]
+    price = [1.0 if here else DEAR.get(field.kind, 3.0) for field, here in zip(costs, few, strict=True)]
+    mean = np.array([_mean_cost(field) for field in costs])
+    by_worth = np.argsort(-mean / price, kind="stable")
+    fields = [costs[f] for f in by_worth]
+    code = np.array([coded[f][1] for f in by_worth], dtype=np.int32)
+    order, block = _boxes(code, mean[by_worth], BLOCK)
+    code = np.ascontiguousarray(code[:, order])
+    a = np.ascontiguousarray(np.array([field.known for field in fields], dtype=float)[:, order])
+    value = np.zeros((len(fields), MOST_VALUES))
+    for place, f in enumerate(by_worth):
+        if few[f]:
+            value[place, : len(coded[f][0])] = coded[f][0]
+    return _Laid(
+        a,
+        np.ascontiguousarray(np.array([field.released for field in fields], dtype=float).T),
+        np.array([field.kind for field in fields]),
+        np.array([(field.scale, field.cap, field.both, field.one) for field in fields], dtype=float),
+        np.concatenate([[0], np.cumsum([len(field.table) for field in fields])]),
+        np.concatenate([field.table for field in fields]).astype(float),
+        np.concatenate([np.minimum.accumulate(field.table[::-1])[::-1] for field in fields]).astype(float),
+        code,
+        value,
+        np.array([len(coded[f][0]) if few[f] else 0 for f in by_worth]),
+        block,
+        *(np.ascontiguousarray(edge.reduceat(side, block[:-1], axis=1).T)
+          for side in (a, code) for edge in (np.minimum, np.maximum)),
+    ), order  # fmt: skip
+
+
+def _mean_cost(field: Cost) -> float:
+    """Of random pairs: each of some released values against a known one elsewhere in the file."""
+    some = np.linspace(0, len(field.released) - 1, min(len(field.released), SAMPLED)).astype(np.int64)
+    return float(field.pairs((some * 7919 + 1) % len(field.known), some).mean())
+
+
+@jit
+def _boxes(code: Array, worth: Array, size: int) -> tuple[Array, Array]:
+    """An order of the records in which neighbours are alike, and where its blocks begin, each of `size` records at most.
+
+    A set of records is halved where a field's values change, nearest to its middle; the field is that whose worth is
+    greatest, and each halving takes half of it.
+    """
+    fields, n = code.shape
+    order, begins, blocks = np.arange(n), np.empty(n + 1, dtype=np.int64), 0
+    deep = 256 + 4 * fields
+    left, right, worths = np.empty(deep, dtype=np.int64), np.empty(deep, dtype=np.int64), np.empty((deep, fields))
+    left[0], right[0], worths[0], height = 0, n, worth + 1e-300, 1
+    while height:
+        height -= 1
+        begin, end = left[height], right[height]
+        mine = worths[height].copy()
+        best = -1
+        if end - begin > size:
+            for f in range(fields):
+                if best < 0 or mine[f] > mine[best]:
+                    first = code[f, order[begin]]
+                    for k in range(begin + 1, end):
+                        if code[f, order[k]] != first:
+                            best = f
+                            break
+        if best < 0:  # all alike, or few
+            for place in range(begin, end, size):
+                begins[blocks] = place
+                blocks += 1
+            continue
+        inside = order[begin:end].copy()
+        value = code[best][inside]
+        by_value = np.argsort(value, kind="mergesort")
+        for k in range(end - begin):
+            order[begin + k] = inside[by_value[k]]
+        middle = (end - begin) // 2
+        below, above = middle, middle
+        while below > 0 and value[by_value[below - 1]] == value[by_value[below]]:
+            below -= 1
+        while above < end - begin and value[by_value[above - 1]] == value[by_value[above]]:
+            above += 1
+        cut = begin + (below if below > 0 and (middle - below <= above - middle or above == end - begin) else above)
+        mine[best] *= 0.5
+        left[height], right[height], worths[height] = cut, end, mine
+        left[height + 1], right[height + 1], worths[height + 1] = begin, cut, mine
+        height += 2
+    begins[blocks] = n
+    return order, begins[: blocks + 1].copy()
+
+
+def _in_parts(run: Callable[[Array], None], count: int, threads: int | None) -> None:
+    """Run over 0 to count - 1, in parts for threads; what is found does not depend on their number."""
+    threads = own_threads() if threads is None else threads
+    parts = np.array_split(np.arange(count), max(1, 4 * threads if threads > 1 else 1))
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(run, [part for part in parts if len(part)]):
+            pass
+
+
+# ---- what a block and its records cost --------------------------------------------------------------------------
+@jit
+def _block_bound(
+    block: int, b: Array, kind: Array, numbers: Array, start: Array, tails: Array, low: Array, high: Array, first: Array,
+    last: Array, looked_up: Array, ready: Array, limit: float,
+) -> float:  # fmt: skip
+    """A bound below what the records of a block cost a target; once it is above the limit, that is enough."""
+    total = 0.0
+    for f in range(len(kind)):
+        if ready[f] and last[block, f] - first[block, f] < SPAN:
+            least = np.inf
+            for k in range(first[block, f], last[block, f] + 1):
+                least = min(least, looked_up[f, k])
+            total += least
+        else:
+            total += _least(low[block, f], high[block, f], b[f], kind[f], numbers[f], tails[start[f] : start[f + 1]])
+        if total > limit:
+            break
+    return total
+
+
+@jit
+def _least(low: float, high: float, b: float, kind: int, numbers: Array, tail: Array) -> float:
+    """A bound below what values from low to high cost: by the nearest of them where a cost grows with the distance, of a
+    NUMBER by the least from there on."""
+    if kind in (CATEGORY, BELOW, MIXTURE) or (kind == RELATIVE and numbers[0] > 1):
+        return 0.0
+    if math.isnan(b) or math.isnan(low) or math.isnan(high) or low <= b <= high:
+        return 0.0
+    nearest = low if b < low else high
+    if kind == NUMBER:
+        cell = cell_of(abs(nearest - b) * numbers[0])
+        return float(tail[HEAD + min(max(cell, 0), len(tail) - HEAD - 1)])
+    return cost_of_values(nearest, b, kind, numbers[0], numbers[1], 0.0, 0.0, numbers[:0])
+
+
+@jit
+def _within(
+    a: Array, b: Array, kind: Array, numbers: Array, start: Array, tables: Array, code: Array, value: Array,
+    values: Array, looked_up: Array, ready: Array, absent: float, limit: float, first: int, last: int, turn: int,
+    left: Array, total: Array,
+) -> int:  # fmt: skip
+    """The known records from first to last that cost at most the limit: which (left), what (total); returns how many. turn:
+    at which of them to begin. looked_up holds, where ready, what each value of a field costs this target."""
+    count = last - first
+    for k in range(count):
+        left[k], total[k] = first + (k + turn) % count, 0.0
+    for f in range(len(kind)):
+        table = tables[start[f] : start[f + 1]]
+        if values[f] and not ready[f] and 2 * count > values[f]:
+            _look_up(value[f], values[f], b[f], kind[f], numbers[f], absent, table, looked_up[f])
+            ready[f] = True
+        if ready[f]:
+            count = _narrow_by_code(code[f], looked_up[f], left, total, count, limit)
+        else:
+            count = _narrow(a[f], b[f], kind[f], numbers[f], absent, table, left, total, count, limit)
+        if count == 0:
+            break
+    return count
+
+
+@jit
+def _look_up_few(
+    n: int, b: Array, kind: Array, numbers: Array, start: Array, tables: Array, value: Array, values: Array,
+    looked_up: Array, ready: Array, absent: float,
+) -> None:  # fmt: skip
+    """What the values of each field cost a target, where they are few beside the records."""
+    for f in range(len(kind)):
+        ready[f] = 0 < values[f] <= FEW_VALUES * n
+        if ready[f]:
+            _look_up(
+                value[f], values[f], b[f], kind[f], numbers[f], absent, tables[start[f] : start[f + 1]], looked_up[f]
+            )
+
+
+@jit
+def _look_up(
+    value: Array, values: int, b: float, kind: int, numbers: Array, absent: float, table: Array, cost: Array
+) -> None:
+    """What each value of a field costs a target."""
+    both, one = (numbers[2], numbers[3]) if absent < 0 else (absent, absent)
+    for k in range(values):
+        cost[k] = cost_of_values(value[k], b, kind, numbers[0], numbers[1], both, one, table)
+
+
+@jit
+def _narrow_by_code(code: Array, cost: Array, left: Array, total: Array, count: int, limit: float) -> int:
+    """As `_narrow`, by what was looked up."""
+    kept = 0
+    for k in range(count):
+        record = left[k]
+        sum_here = total[k] + cost[code[record]]
+        left[kept], total[kept] = record, sum_here
+        kept += sum_here <= limit
+    return kept
+
+
+@jit
+def _cost_of(a: Array, b: Array, kind: Array, numbers: Array, start: Array, tables: Array, mean: bool) -> float:
+    """What two records cost; mean: over the fields that both have (1: they have none)."""
+    total, count = 0.0, 0
+    for f in range(len(kind)):
+        if not mean or not (math.isnan(a[f]) or math.isnan(b[f])):
+            scale, cap, both, one = numbers[f]
+            total += cost_of_values(a[f], b[f], kind[f], scale, cap, both, one, tables[start[f] : start[f + 1]])
+            count += 1
+    if not mean:
+        return total
+    return total / count if count else 1.0
+
+
+@jit
+def _narrow(
+    a: Array, b: float, kind: int, numbers: Array, absent: float, table: Array, left: Array, total: Array, count: int,
+    limit: float,
+) -> int:  # fmt: skip
+    """Add one field's cost to the known records that are left, and keep those within the limit; returns how many. absent:
+    what a missing value costs instead, where not negative."""
+    kept = 0
+    scale, cap = numbers[0], numbers[1]
+    both, one = (numbers[2], numbers[3]) if absent < 0 else (absent, absent)
+    if kind == CATEGORY:
+        code, width = np.int64(b), np.int64(scale)
+        for k in range(count):
+            cost = total[k] + table[np.int64(a[left[k]]) * width + code]
+            left[kept], total[kept] = left[k], cost
+            kept += cost <= limit
+        return kept
+    if kind == SQUARE and not math.isnan(b):
+        for k in range(count):
+            away = b - a[left[k]]
+            cost = total[k] + (one if math.isnan(away) else min(scale * away * away, cap))
+            left[kept], total[kept] = left[k], cost
+            kept += cost <= limit
+        return kept
+    if kind == RELATIVE and not math.isnan(b):
+        for k in range(count):
+            value = a[left[k]]
+            reach = max(scale * max(abs(value), NEAR_ZERO), LEAST_REACH)
+            cost = total[k] + (one if math.isnan(value) else cap * min(abs(b - value) / reach, 1.0))
+            left[kept], total[kept] = left[k], cost
+            kept += cost <= limit
+        return kept
+    if kind == NUMBER and not math.isnan(b):
+        for k in range(count):
+            away = abs(b - a[left[k]])
+            here = table[1] if math.isnan(away) else table[3] if away == 0 else by_distance(away * scale, table)
+            cost = total[k] + here
+            left[kept], total[kept] = left[k], cost
+            kept += cost <= limit
+        return kept
+    for k in range(count):
+        cost = total[k] + cost_of_values(a[left[k]], b, kind, scale, cap, both, one, table)
+        left[kept], total[kept] = left[k], cost
+        kept += cost <= limit
+    return kept
+
+
+# ---- is the true record outrun? ---------------------------------------------------------------------------------
+class Race:
+    """Whether some known record costs less than the true one, the files laid out once for targets that come in parts.
+
+    truth: place of the true known record of each released one; -1: none, and then it counts as outrun. mean: the cost of a
+    pair is the mean over the fields that are present on both sides (1: none is), not the sum; no field is looked up then.
+    """
+
+    def __init__(self, costs: Sequence[Cost], truth: Array, *, mean: bool = False) -> None:
+        self.laid, order = _lay_out(costs)
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        self.truth = np.where(truth >= 0, place[truth], -1)  # who is like the true record is looked at first
+        self.mean = mean
+
+    def __call__(self, targets: Array, *, threads: int | None = None) -> tuple[Array, Array]:
+        """For each target, a place of the released file: whether it is outrun, and, where not, how many known records cost
+        as much as its true one (that one among them). A target is left as soon as it is outrun."""
+        beaten, ties = np.zeros(len(targets), dtype=np.bool_), np.zeros(len(targets), dtype=np.int64)
+
+        def run(part: Array) -> None:
+            here, count = np.zeros(len(part), dtype=np.bool_), np.zeros(len(part), dtype=np.int64)
+            _outrun(*self.laid, self.truth[targets[part]], targets[part], self.mean, here, count)
+            beaten[part], ties[part] = here, count
+
+        _in_parts(run, len(targets), threads)
+        return beaten, ties
+
+
+@jit
+def _outrun(
+    a: Array, b: Array, kind: Array, numbers: Array, start: Array, tables: Array, tails: Array, code: Array,
+    value: Array, values: Array, block: Array, low: Array, high: Array, first: Array, last: Array, truth: Array,
+    targets: Array, mean: bool, beaten: Array, ties: Array,
+) -> None:  # fmt: skip
+    fields, n = a.shape
+    left, total = np.empty(BLOCK, dtype=np.int64), np.empty(BLOCK)
+    looked_up, ready = np.empty(value.shape), np.zeros(fields, dtype=np.bool_)
+    blocks = len(block) - 1
+    for t in range(len(targets)):
+        if truth[t] < 0:
+            beaten[t] = True
+            continue
+        mine = b[targets[t]]
+        own = _cost_of(a[:, truth[t]], mine, kind, numbers, start, tables, mean)
+        slack = TIE * own + TINY
+        # a mean of at most own over the fields present: a sum of at most own a field, where an absent one costs own
+        limit, absent = ((own + slack) * fields, own) if mean else (own + slack, -1.0)
+        _look_up_few(n, mine, kind, numbers, start, tables, value, values, looked_up, ready, absent)
+        home = np.searchsorted(block, truth[t], "right") - 1
+        for step in range(blocks):
+            here = (home + step) % blocks
+            if _block_bound(
+                here, mine, kind, numbers, start, tails, low, high, first, last, looked_up, ready, limit
+            ) > limit:  # fmt: skip
+                continue
+            count = _within(
+                a, mine, kind, numbers, start, tables, code, value, values, looked_up, ready, absent, limit, block[here],
+                block[here + 1], 0, left, total,
+            )  # fmt: skip
+            for k in range(count):
+                if mean:
+                    total[k] = _cost_of(a[:, left[k]], mine, kind, numbers, start, tables, True)
+                if total[k] < own - slack:
+                    beaten[t] = True
+                ties[t] += total[k] <= own + slack
+            if beaten[t]:
+                break
+
+
+# ---- the cheapest -----------------------------------------------------------------------------------------------
+class Search:
+    """The cheapest known records of released ones, the files laid out once; mean as in `Race`."""
+
+    def __init__(self, costs: Sequence[Cost], *, mean: bool = False) -> None:
+        self.laid, self.order = _lay_out(costs)
+        self.mean = mean
+
+    def __call__(self, targets: Array, keep: int, *, threads: int | None = None) -> Links:
+        """The `keep` cheapest of each target, best first, minus their costs as scores. Of equals, each target takes others:
+        where it begins to look is scattered, so that one-to-one links find partners."""
+        n = len(self.order)
+        keep = min(keep, n)
+        index = np.full((len(targets), keep), -1, dtype=np.int32)
+        cost = np.full((len(targets), keep), np.inf)
+
+        def run(part: Array) -> None:
+            begin = ((targets[part] * GOLDEN) % 1 * n).astype(np.int64)
+            here = slice(part[0], part[-1] + 1)
+            _cheapest(*self.laid, targets[part], begin, self.mean, index[here], cost[here])
+
+        _in_parts(run, len(targets), threads)
+        best = np.argsort(cost, axis=1, kind="stable")
+        index = np.where(index >= 0, self.order[index], -1).astype(np.int32)
+        return Links(np.take_along_axis(index, best, axis=1), -np.take_along_axis(cost, best, axis=1))
+
+
+@jit
+def _cheapest(
+    a: Array, b: Array, kind: Array, numbers: Array, start: Array, tables: Array, tails: Array, code: Array,
+    value: Array, values: Array, block: Array, low: Array, high: Array, first: Array, last: Array, targets: Array,
+    begin: Array, mean: bool, index: Array, costs: Array,
+) -> None:  # fmt: skip
+    """A heap of the cheapest so far for each target, the dearest of them on top; the blocks come by their bounds, equal
+    ones from where the target begins."""
+    fields, n = a.shape
+    keep = index.shape[1]
+    left, total = np.empty(BLOCK, dtype=np.int64), np.empty(BLOCK)
+    looked_up, ready = np.empty(value.shape), np.zeros(fields, dtype=np.bool_)
+    blocks = len(block) - 1
+    bound, absent = np.empty(blocks), 0.0 if mean else -1.0  # what is absent costs nothing yet: the mean is taken after
+    for t in range(len(targets)):
+        mine = b[targets[t]]
+        _look_up_few(n, mine, kind, numbers, start, tables, value, values, looked_up, ready, absent)
+        home = np.searchsorted(block, begin[t], "right") - 1
+        for step in range(blocks):
+            bound[step] = _block_bound(
+                (home + step) % blocks,
+                mine,
+                kind,
+                numbers,
+                start,
+                tails,
+                low,
+                high,
+                first,
+                last,
+                looked_up,
+                ready,
+                np.inf,
+            )
+        for step in np.argsort(bound, kind="mergesort"):
+            limit = costs[t, 0] * fields if mean else costs[t, 0]
+            if bound[step] > limit or costs[t, 0] <= 0:  # nothing is cheaper
+                break
+            here = (home + step) % blocks
+            count = _within(
+                a, mine, kind, numbers, start, tables, code, value, values, looked_up, ready, absent, limit, block[here],
+                block[here + 1], begin[t], left, total,
+            )  # fmt: skip
+            for k in range(count):
+                if mean:
+                    total[k] = _cost_of(a[:, left[k]], mine, kind, numbers, start, tables, True)
+                if total[k] < costs[t, 0]:
+                    _take(index[t], costs[t], left[k], total[k], keep)
+
+
+@jit
+def _take(index: Array, costs: Array, record: int, cost: float, keep: int) -> None:
+    """Put a record in the place of the dearest, and let it sink."""
+    here = 0
+    while True:
+        child = 2 * here + 1
+        if child >= keep:
+            break
+        if child + 1 < keep and costs[child + 1] > costs[child]:
+            child += 1
+        if costs[child] <= cost:
+            break
+        index[here], costs[here] = index[child], costs[child]
+        here = child
+    index[here], costs[here] = record, cost
