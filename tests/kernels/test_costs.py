@@ -9,6 +9,7 @@ from numpy.random import Generator, default_rng
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.costs import (
     BELOW,
+    CELL,
     GAP,
     MIXTURE,
     RELATIVE,
@@ -47,6 +48,7 @@ def fields(rng: Generator, mean: bool) -> list[Cost]:
         Cost(GAP, *numbers(rng), scale=5.0, cap=2.0, one=0.5), Cost(RELATIVE, *numbers(rng), scale=0.5, cap=1.5),
         Cost(SAME, *numbers(rng), cap=3.0, one=3.0), Cost(WINDOW, *numbers(rng), scale=2.0, cap=2.5, both=1.0),
         Cost(BELOW, *numbers(rng), scale=1.0, cap=1.0), Cost(MIXTURE, *numbers(rng), cap=6.0, table=mixture),
+        Cost(CELL, *numbers(rng), cap=6.0, table=np.array([0.6, 0.5, -0.4])),
     ]  # fmt: skip
 
 
@@ -114,7 +116,7 @@ def test_the_cheapest_of_many_equals_are_others_for_each() -> None:
 def test_blocks_hold_every_record_once_and_their_bounds() -> None:
     laid, order = _lay_out(fields(default_rng(1), mean=False))
     assert sorted(order.tolist()) == list(range(N)) and laid.block[0] == 0 and laid.block[-1] == N
-    assert len(laid.block) > N / BLOCK and 0 < np.diff(laid.block).min() and np.diff(laid.block).max() <= BLOCK
+    assert len(laid.block) > N / BLOCK and np.diff(laid.block).min() > 0 and np.diff(laid.block).max() <= BLOCK
     for place, (first, last) in enumerate(zip(laid.block, laid.block[1:], strict=False)):
         inside = laid.a[:, first:last]
         np.testing.assert_array_equal(laid.low[place], inside.min(axis=1))  # NaN where one is missing

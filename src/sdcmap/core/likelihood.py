@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import log_mixture
@@ -33,6 +34,21 @@ class Normal:
 
     def __call__(self, known: Array, released: Array) -> Array:
         return -0.5 * ((released - known) / self.sd) ** 2
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """released = known + N(0, sd^2), rounded to the middle of a cell: log of the chance of the cell, from `half` below the
+    released value to `half` above it."""
+
+    sd: float
+    half: float
+
+    def __call__(self, known: Array, released: Array) -> Array:
+        apart = np.abs(released - known)
+        upto, below = log_ndtr((self.half - apart) / self.sd), log_ndtr((-self.half - apart) / self.sd)
+        log_chance: Array = upto + np.log1p(-np.exp(below - upto))
+        return log_chance
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,11 @@ class Method(Value):
         """How it is tried on a file of which only the roles are known: two or three strengths; none by default."""
         return {}
 
+    @property
+    def cell(self) -> float:
+        """The width of the cells whose middles are released, of a method that only rounds; 0: it does not."""
+        return 0.0
+
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         """A masked copy of `data`, drawn with `rng` alone."""
         raise TypeError(f"{type(self).__name__} has no mask.")

@@ -71,6 +71,10 @@ class Round(Method):
         """Only unbiased rounding draws random numbers."""
         return self.unbiased
 
+    @property
+    def cell(self) -> float:
+        return 0.0 if self.unbiased else self.base
+
     def problems(self) -> Iterator[str]:
         if not self.on:
             yield ".on must name at least one variable."

@@ -7,20 +7,23 @@ likelihood where no other step touches its columns. Of the other columns nothing
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from sdcmap.core.likelihood import Field, Same
+from sdcmap.core.likelihood import Field, Normal, Rounded, Same
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.risk._linking import Pair
 
+TINY = 1e-9  # of a field in units of its standard deviation
 AGAIN = Stream.of_seed(0, "redone")  # of steps that draw nothing
 
 
@@ -90,14 +93,17 @@ def stated(method: Method, pair: Pair) -> Stated:
     known, released = known.take(pair.known_rows), pair.released_file.take(pair.released_rows)
     fields: list[Field] = []
     unstated: dict[str, str] = {}
+    within: dict[str, float] = {}  # cells to which columns are rounded after a random step that states its likelihood
     for number, step in enumerate(method.steps):
         try:
             if not step.random:
-                unstated |= dict.fromkeys(step.masked_names, f"{type(step).__name__} states no likelihood.")
+                reason = f"{type(step).__name__} states no likelihood."
+                unstated |= {name: reason for name in step.masked_names if name not in within}
                 known = step.apply(known, AGAIN)
                 continue
-            _check_alone(method.steps, number)
-            fields += _of_step(step, known, released)
+            cells = _cells_after(method.steps, number)
+            fields += _in_cells(_of_step(step, known, released), step, known, released, cells)
+            within |= cells
         except (Undefined, SchemaError, Infeasible) as reason:
             unstated |= dict.fromkeys(step.masked_names, str(reason))
     unstated = {name: unstated[name] for name in pair.names if name in unstated}
@@ -118,14 +124,43 @@ def _of_step(step: Method, known: Microdata, released: Microdata) -> tuple[Field
         raise Undefined(f"the snooper does not know all that the method uses: {reason}") from None
 
 
-def _check_alone(steps: Sequence[Method], number: int) -> None:
-    """A random step is stated where no other random step masks what it looks at, and none after it what it makes."""
-    step = steps[number]
+def _cells_after(steps: Sequence[Method], number: int) -> dict[str, float]:
+    """The columns of a random step that a later one rounds, with the width of the cell; Undefined where another step does
+    more: masks what it looks at, or masks after it what it makes."""
+    step, cells = steps[number], dict[str, float]()
     for place, other in enumerate(steps):
         if place == number:
             continue
         looked_at = step._columns() if other.random else step.masked_names if place > number else ()
         shared = sorted(set(looked_at) & set(other.masked_names))
-        if shared:
+        if place > number and other.cell > 0 and not cells.keys() & set(shared):
+            cells |= dict.fromkeys(shared, other.cell)
+        elif shared:
             what = f"{type(other).__name__} masks what {type(step).__name__} looks at ({', '.join(shared)})"
             raise Undefined(f"{what}: a chain states a likelihood where its steps work on different variables.")
+    return cells
+
+
+def _in_cells(
+    fields: Sequence[Field], step: Method, known: Microdata, released: Microdata, cells: dict[str, float]
+) -> list[Field]:
+    """The fields of a random step whose normal values were rounded after it: the chance of the cell in its density's place.
+
+    A column belongs to the field that moves when the column does. Its variance already has what rounding to a power of ten
+    adds to it, a twelfth of the square; here that is taken off.
+    """
+    cut = list(fields)
+    for name in (name for name in cells if name in known.names):
+        values, width = released.numbers(name), cells[name]
+        moved = _of_step(step, known, released.change(None, {name: values + width}))
+        shifts = [after.released - before.released for before, after in zip(fields, moved, strict=True)]
+        mine = [place for place, shift in enumerate(shifts) if np.abs(np.nan_to_num(shift)).max(initial=0.0) > TINY]
+        field = fields[mine[0]] if len(mine) == 1 else None
+        if field is None or not isinstance(field.density, Normal):
+            raise Undefined(f"{type(step).__name__} states no likelihood of {name} alone, which was rounded after it.")
+        full = float(np.nanmedian(shifts[mine[0]]))
+        power = granularity(values)
+        allowed = 0.0 if power is None else (10.0**power / width * full) ** 2 / 12
+        sd = math.sqrt(max(field.density.sd**2 - allowed, TINY))
+        cut[mine[0]] = Field(field.known, field.released, Rounded(sd, abs(full) / 2))
+    return cut

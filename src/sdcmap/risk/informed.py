@@ -9,13 +9,13 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from sdcmap.core.likelihood import Below, Field, Mixture, Normal, Same, Transition, Window
+from sdcmap.core.likelihood import Below, Field, Mixture, Normal, Rounded, Same, Transition, Window
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.costs import BELOW, CATEGORY, MIXTURE, SAME, SQUARE, WINDOW, Cost
+from sdcmap.kernels.linking.costs import BELOW, CATEGORY, CELL, MIXTURE, SAME, SQUARE, WINDOW, Cost
 from sdcmap.kernels.linking.field_links import FieldCosts, likeliest_links
 from sdcmap.kernels.linking.links import Links, distance_scores, nearest_links
 from sdcmap.kernels.masking.mixtures import log_mixture
@@ -51,11 +51,12 @@ class Informed(Attack):
 
     Formula: the assignment with the largest sum over links of log P(released | known), a sum over the fields that the
     method states (`Method.log_likelihood`), each at least log(slip) below its highest value; noise: nearest records in
-    units of the noise; a rank swap: records in each other's rank windows of all variables. Of a chain, deterministic steps
-    are done again on his records, and columns of which no step alone states a likelihood count by what he learnt from a
-    shadow of the chain, as in Calibrated. Value: expected hits / released records; records with equal values are exchanged
-    at random. Beyond 25 million pairs the best candidates of each record are assigned, with the share "linked" and the
-    "gap" to the optimum in `parts`.
+    units of the noise; a rank swap: records in each other's rank windows of all variables. Of a chain, deterministic
+    steps are done again on his records, independent noise that was rounded after it counts by the chance of the cell,
+    and columns of which no step alone states a likelihood by what he learnt from a shadow of the chain, as in
+    Calibrated. Value: expected hits / released records; records with equal values are exchanged at random. Beyond 25
+    million pairs the best candidates of each record are assigned, with the share "linked" and the "gap" to the optimum
+    in `parts`.
     Missing: missing on both sides says nothing, on one side alone it counts as a slip. Weights and households are not used.
     Undefined where the method is not known or states no likelihood. Releasing nothing leaves a guess: 1/n.
     Reference: Yancey, Winkler, Creecy (2002), data of Table 2; Nin, Herranz, Torra (2008) on rank swapping.
@@ -66,7 +67,7 @@ class Informed(Attack):
     'Informed(slip=0.001)'
     """
 
-    revision: ClassVar[int] = 2  # 2: more columns by default
+    revision: ClassVar[int] = 3  # 2: more columns by default; 3: rounding after noise
 
     method: Method | None = None
     slip: Annotated[float, Range(0, 1, "()")] = 1e-9
@@ -137,6 +138,10 @@ def density_cost(field: Field, cap: float) -> Cost:
     density, known, released = field.density, field.known, field.released
     if isinstance(density, Normal) and density.sd > 0:
         return Cost(SQUARE, known, released, 0.5 / density.sd**2, cap, one=cap)
+    if isinstance(density, Rounded):
+        top = float(density(np.zeros(1), np.zeros(1))[0])
+        table = np.array([1 / (density.sd * math.sqrt(2)), density.half, top])
+        return Cost(CELL, known, released, cap=cap, one=cap, table=table)
     if isinstance(density, Mixture):
         weights, centres, sds = (np.array(part) for part in (density.weights, density.centres, density.sds))
         table = np.column_stack([np.log(weights / sds), centres, 0.5 / sds**2]).ravel()

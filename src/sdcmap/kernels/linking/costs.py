@@ -13,8 +13,9 @@ from sdcmap.kernels.jit import jit
 
 # NUMBER: by the distance, looked up; CATEGORY: by the two codes, looked up; SQUARE: scale (b - a)^2; GAP: cap times
 # |b - a| / scale; RELATIVE: the same with scale max(|a|, 0.1) for scale; SAME, WINDOW, BELOW: nothing where b = a,
-# |b - a| < scale, b - a < scale, else the cap; MIXTURE: minus the log density of b - a, above its least
-NUMBER, CATEGORY, SQUARE, GAP, RELATIVE, SAME, WINDOW, BELOW, MIXTURE = range(9)
+# |b - a| < scale, b - a < scale, else the cap; MIXTURE: minus the log density of b - a, above its least; CELL: minus the
+# log chance that N(a, sd^2) falls into the cell around b, above its least
+NUMBER, CATEGORY, SQUARE, GAP, RELATIVE, SAME, WINDOW, BELOW, MIXTURE, CELL = range(10)
 STEPS = 8  # of an octave of distance, in the table of a NUMBER: the first three binary digits behind the point
 DIGITS = 49  # of a float's 52 binary digits behind the point, those within a step
 FIRST_CELL, WITHIN = 1023 * STEPS, (1 << DIGITS) - 1  # of the ratio 1; the digits within a step
@@ -33,9 +34,9 @@ class Cost(NamedTuple):
     cap: float = math.inf
     both: float = 0.0  # the cost where both are missing (NUMBER and CATEGORY: looked up)
     one: float = 0.0  # where one is
-    table: Array = (
-        NONE  # of MIXTURE: (log(weight / sd), centre, half precision) of each component, in a row, then the top
-    )
+    # of MIXTURE: (log(weight / sd), centre, half precision) of each component, in a row, then the top; of CELL: 1 / (sd
+    # sqrt 2), half the cell's width, and the top
+    table: Array = NONE
 
     def pairs(self, known: Array | slice, released: Array | slice) -> Array:
         """The costs of these known records and these released ones, which broadcast: the plain formula."""
@@ -63,6 +64,10 @@ class Cost(NamedTuple):
             height, centre, half = self.table[:-1].reshape(-1, 3).T
             density = np.logaddexp.reduce(height - half * (away[..., np.newaxis] - centre) ** 2, axis=-1)
             cost = np.clip(self.table[-1] - density, 0.0, self.cap)
+        elif self.kind == CELL:
+            chance = np.vectorize(_cell_chance, otypes=[float])(np.abs(away), self.table[0], self.table[1])
+            with np.errstate(divide="ignore"):
+                cost = np.clip(self.table[2] - np.log(chance), 0.0, self.cap)
         else:
             inside = {SAME: away == 0, WINDOW: np.abs(away) < self.scale, BELOW: away < self.scale}[self.kind]
             cost = np.where(inside, 0.0, self.cap)
@@ -83,6 +88,13 @@ def table_costs(known: Array, released: Array, table: Array, scale: float) -> Ar
     lost, gone = np.isnan(known), np.isnan(released)
     states = [lost & gone, lost, gone, apart == 0]
     return np.select(states, [table[k] for k in range(HEAD)], first + (second - first) * rest)
+
+
+@jit
+def _cell_chance(apart: float, unit: float, half: float) -> float:
+    """The chance that a normal value falls into a cell whose middle is `apart` from its mean; unit: 1 / (sd sqrt 2)."""
+    near, far = (apart - half) * unit, (apart + half) * unit
+    return 0.5 * (math.erfc(near) - math.erfc(far)) if near > 0 else 0.5 * (math.erf(far) - math.erf(near))
 
 
 @jit
@@ -133,6 +145,9 @@ def cost_of_values(
         return 0.0 if abs(away) < scale else cap
     if kind == BELOW:
         return 0.0 if away < scale else cap
+    if kind == CELL:
+        chance = _cell_chance(abs(away), table[0], table[1])
+        return float(min(max(table[2] - math.log(chance), 0.0), cap)) if chance > 0 else cap
     top = -np.inf
     for k in range(0, len(table) - 1, 3):
         top = max(top, table[k] - table[k + 2] * (away - table[k + 1]) ** 2)

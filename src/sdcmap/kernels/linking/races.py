@@ -21,6 +21,7 @@ from sdcmap.kernels.jit import jit, own_threads
 from sdcmap.kernels.linking.costs import (
     BELOW,
     CATEGORY,
+    CELL,
     HEAD,
     LEAST_REACH,
     MIXTURE,
@@ -40,7 +41,7 @@ TIE, TINY = 1e-9, 1e-12  # costs so near, relative and absolute, are equal
 MOST_VALUES = 1024  # of a known column, up to which what each costs is computed once for a target
 FEW_VALUES = 1 / 16  # of the records: so many are looked up for every target at once
 SPAN = 16  # of neighbouring values of a block, up to which the cheapest is looked for
-DEAR = {NUMBER: 3.0, MIXTURE: 20.0}  # what looking at a value takes, beside looking it up; others 3
+DEAR = {NUMBER: 3.0, MIXTURE: 20.0, CELL: 20.0}  # what looking at a value takes, beside looking it up; others 3
 SAMPLED = 500  # released values on which the mean cost of a field is estimated
 GOLDEN = 0.6180339887498949  # its multiples scatter the places where searches begin
 
@@ -191,7 +192,7 @@ def _block_bound(
 def _least(low: float, high: float, b: float, kind: int, numbers: Array, tail: Array) -> float:
     """A bound below what values from low to high cost: by the nearest of them where a cost grows with the distance, of a
     NUMBER by the least from there on."""
-    if kind in (CATEGORY, BELOW, MIXTURE) or (kind == RELATIVE and numbers[0] > 1):
+    if kind in (CATEGORY, BELOW, MIXTURE, CELL) or (kind == RELATIVE and numbers[0] > 1):
         return 0.0
     if math.isnan(b) or math.isnan(low) or math.isnan(high) or low <= b <= high:
         return 0.0
