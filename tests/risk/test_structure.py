@@ -126,6 +126,13 @@ def test_a_family_is_found_where_nobody_is_alone() -> None:
     assert HouseholdLink().nothing(data) == 1 / 4
 
 
+def test_one_of_a_large_family_is_found_in_a_tiny_sample() -> None:
+    frame = pl.DataFrame({"age": list("012345678"), "home": list("aaaaaabbc")})
+    data = sm.read(frame, keys=["age"], household="home")
+    for person in range(9):
+        assert HouseholdLink().records(data, data.take(np.array([person]))).tolist() == [1.0]
+
+
 def test_families_gain_on_persons_under_noise() -> None:
     data = sm.demo.population(300, seed=3)
     masked = released(sm.Noise(on=data.numeric, variance=0.2), data)

@@ -29,7 +29,8 @@ DEAREST = 1e9  # what a pair of persons costs that cannot be
 
 
 class Homes(NamedTuple):
-    """Persons household by household: their places, where each household begins (and the end), and whose each place is."""
+    """Persons household by household, the small ones first: their places, where each household begins (and the end), and
+    the household of each place."""
 
     order: Array
     begin: Array
@@ -37,8 +38,10 @@ class Homes(NamedTuple):
 
     @staticmethod
     def by(number: Array) -> Homes:
-        of, size = compress([number])
-        return Homes(np.argsort(of, kind="stable"), np.append(0, np.cumsum(size)), of)
+        code, size = compress([number])
+        small_first = np.argsort(size, kind="stable")
+        of = np.argsort(small_first)[code]
+        return Homes(np.argsort(of, kind="stable"), np.append(0, np.cumsum(size[small_first])), of)
 
     @property
     def size(self) -> Array:
@@ -150,19 +153,29 @@ class HouseholdLink(Measure):
         """The chance that the household of the released person at each place is taken for what it is."""
         own = known.of[pair.truth]
         whole = bool((released.size[released.of] == known.size[own]).all())
-        found = np.empty(len(own))
-        step = max(1, PAIRS // len(known.order))  # persons
-        ends = np.unique(
-            np.append(np.searchsorted(released.begin, np.arange(step, len(own), step)), len(released.size))
-        )
-        for first, last in zip(np.append(0, ends[:-1]), ends, strict=True):
-            begin = released.begin[first : last + 1]
-            places = released.order[begin[0] : begin[-1]]
-            costs = household_costs(_costs(courses, known.order, places), begin - begin[0], known.begin, whole)
-            home = np.repeat(np.arange(last - first), np.diff(begin))
-            tied = (costs <= costs.min(axis=1, keepdims=True) * (1 + TIE) + TINY) & np.isfinite(costs)
-            found[places] = tied[home, own[places]] / np.maximum(tied.sum(axis=1), 1)[home]
+        found = np.zeros(len(own))
+        for size in np.unique(released.size).tolist():
+            low, high = np.searchsorted(known.size, [size, (size if whole else known.size[-1]) + 1])
+            begin = known.begin[low : high + 1]
+            people = known.order[begin[0] : begin[-1]]
+            first, last = np.searchsorted(released.size, [size, size + 1])
+            for homes in np.array_split(np.arange(first, last), 1 + (last - first) * size * len(people) // PAIRS):
+                places = released.order[released.begin[homes[0]] : released.begin[homes[-1] + 1]]
+                costs = household_costs(
+                    _costs(courses, people, places), np.arange(0, len(places) + 1, size), begin - begin[0]
+                )
+                found[places] = _taken(costs, np.repeat(np.arange(len(homes)), size), own[places] - low)
         return found
+
+
+def _taken(costs: Array, home: Array, own: Array) -> Array:
+    """The chance that the cheapest known household of each person's released one (home) is his own; of t that tie, one."""
+    if costs.shape[1] == 0:
+        return np.zeros(len(own))
+    tied = (costs <= costs.min(axis=1, keepdims=True) * (1 + TIE) + TINY) & np.isfinite(costs)
+    among = (own >= 0) & (own < costs.shape[1])
+    chance: Array = (among & tied[home, np.where(among, own, 0)]) / np.maximum(tied.sum(axis=1), 1)[home]
+    return chance
 
 
 def _costs(courses: Sequence[Course], known: Array, released: Array) -> Array:

@@ -12,21 +12,18 @@ TIE, TINY = 1e-9, 1e-12  # costs so near, relative and absolute, are equal
 
 
 @jit
-def household_costs(cost: Array, released: Array, known: Array, whole: bool) -> Array:
+def household_costs(cost: Array, released: Array, known: Array) -> Array:
     """The costs of released households (rows) and known ones (columns); infinite where a pair cannot be the cheapest.
 
     cost : of each released person (rows) and each known one (columns), household by household, finite.
-    released, known : where each household begins, and the end of the last.
-    whole : only households of equal size can be the same; else the known one may have more members, who cost nothing.
+    released, known : where each household begins, and the end of the last; a known one has as many members or more, and
+        those who are left over cost nothing.
     """
     total = np.full((len(released) - 1, len(known) - 1), np.inf)
     for h in range(len(released) - 1):
         rows = cost[released[h] : released[h + 1]]
         cheapest = np.inf
         for g in range(len(known) - 1):
-            size = known[g + 1] - known[g]
-            if size < len(rows) or (whole and size != len(rows)):
-                continue
             members = rows[:, known[g] : known[g + 1]]
             bound = _each_to_its_nearest(members, cheapest * (1 + TIE) + TINY)
             if np.isfinite(bound):
