@@ -86,7 +86,7 @@ def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(of_kind(cls))
     if name == "on":
         return st.lists(st.sampled_from(of_kind(cls)), min_size=1, max_size=2, unique=True)
-    if name == "secret":
+    if name in ("secret", "area"):
         return st.sampled_from((*CATEGORIES, *NUMBERS))
     if name == "target":
         return st.sampled_from(["maximum", "minimum", 0.5, 0.9])

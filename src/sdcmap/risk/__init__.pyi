@@ -2,6 +2,7 @@
 
 import sdcmap.core.measure
 
+from .area_from_design import AreaFromDesign as AreaFromDesign
 from .attribute_inference import AttributeInference as AttributeInference
 from .calibrated import Calibrated as Calibrated
 from .closest_record import ClosestRecord as ClosestRecord
@@ -9,6 +10,7 @@ from .correct_attribution import CorrectAttribution as CorrectAttribution
 from .discredit_harm import DiscreditHarm as DiscreditHarm
 from .expected_reidentifications import ExpectedReidentifications as ExpectedReidentifications
 from .external_link import ExternalLink as ExternalLink
+from .household_link import HouseholdLink as HouseholdLink
 from .household_risk import HouseholdRisk as HouseholdRisk
 from .index import Index as Index
 from .individual_risk import IndividualRisk as IndividualRisk
@@ -18,11 +20,13 @@ from .intruder_knowledge import IntruderKnowledge as IntruderKnowledge
 from .k_anonymity import KAnonymity as KAnonymity
 from .known_index import KnownIndex as KnownIndex
 from .l_diversity import LDiversity as LDiversity
+from .largest_units import LargestUnits as LargestUnits
 from .linkage import Linkage as Linkage
 from .log_linear_risk import LogLinearRisk as LogLinearRisk
 from .nearest_record import NearestRecord as NearestRecord
 from .position import Position as Position
 from .small_cells import SmallCells as SmallCells
+from .special_uniques import SpecialUniques as SpecialUniques
 from .suda import SUDA as SUDA
 from .t_closeness import TCloseness as TCloseness
 from .unsafe_combinations import UnsafeCombinations as UnsafeCombinations

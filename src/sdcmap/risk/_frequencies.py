@@ -16,6 +16,7 @@ from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.combinations import set_count, sets_up_to
 from sdcmap.kernels.tables.individual_risk import individual_risks
+from sdcmap.kernels.tables.suda import minimal_uniques
 from sdcmap.kernels.tables.wildcards import wildcard_sums
 
 MOST_KEYS = 60  # bits of a number
@@ -79,6 +80,12 @@ class KeyMeasure(Measure):
         met = data.view(distinct_cells, self.variables(data))
         category = self.missing_is == "a category" and bool((met.codes < 0).any())
         return met, met.codes + 1 if category else met.codes
+
+    def minimal_uniques(self, data: Microdata, largest: int | None) -> tuple[DistinctCells, Array, Array]:
+        """The combinations that occur, and the minimal uniques of up to so many keys: which combination, on which keys."""
+        met, codes = self.cells(data)
+        width = codes.shape[1]
+        return met, *minimal_uniques(codes, met.count, key_sets(width, largest or width, "largest"))
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from sdcmap.core.value import Range
 from sdcmap.data.cells import DistinctCells
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.suda import dis_suda, minimal_uniques, size_scores
-from sdcmap.risk._frequencies import KeyMeasure, frequencies, key_sets
+from sdcmap.kernels.tables.suda import dis_suda, size_scores
+from sdcmap.risk._frequencies import KeyMeasure, frequencies
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class SUDA(KeyMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
-        met, cell, variables = self._uniques(masked)
+        met, cell, variables = self.minimal_uniques(masked, self.largest)
         each = self._size_scores(len(names), variables)
         suda = np.bincount(cell, each, minlength=len(met.count))
         total = float(each.sum())
@@ -85,14 +85,8 @@ class SUDA(KeyMeasure):
         return suda[met.code]
 
     def _suda(self, data: Microdata) -> tuple[DistinctCells, Array]:
-        met, cell, variables = self._uniques(data)
+        met, cell, variables = self.minimal_uniques(data, self.largest)
         return met, np.bincount(cell, self._size_scores(met.codes.shape[1], variables), minlength=len(met.count))
-
-    def _uniques(self, data: Microdata) -> tuple[DistinctCells, Array, Array]:
-        """The combinations that occur, and the minimal uniques: which combination, on which variables."""
-        met, codes = self.cells(data)
-        width = codes.shape[1]
-        return met, *minimal_uniques(codes, met.count, key_sets(width, self.largest or width, "largest"))
 
     def _size_scores(self, width: int, variables: Array) -> Array:
         sizes = np.bitwise_count(variables).astype(np.int64)

@@ -19,13 +19,16 @@ def finished(score: Array, partner: Array, price: Array) -> tuple[Array, Array]:
     partner, price = partner.astype(np.int64), price.astype(float)
     taken_by = np.full(len(price), -1)
     taken_by[partner[partner >= 0]] = np.flatnonzero(partner >= 0)
-    _finish(score, partner, taken_by, price)
+    finish(score, partner, taken_by, price)
     return partner, price
 
 
 @jit
-def _finish(score: Array, partner: Array, taken_by: Array, price: Array) -> None:
-    """Part the pairs that are not at their best, and bring every lone row in."""
+def finish(score: Array, partner: Array, taken_by: Array, price: Array) -> None:
+    """Part the pairs that are not at their best, and bring every lone row in.
+
+    From no partners and prices of 0 it may have more columns than rows.
+    """
     n, m = score.shape
     for i in range(n):
         if partner[i] >= 0:

@@ -1,0 +1,187 @@
+"""The largest units of business data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.value import Range
+from sdcmap.data.cells import common_codes, in_released_categories
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import Undefined, did_you_mean
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.tables.coding import compress
+
+ROUNDING = 1e-12  # of a distance, relative
+
+
+class Ranks(NamedTuple):
+    """Where each record stands in its group, the largest first: how many are larger, and how many are as large."""
+
+    above: Array
+    ties: Array
+
+
+def descending_ranks(group: Array, size: Array) -> Ranks:
+    """The rank of each size in its group; a missing one is below all others, and nobody's equal."""
+    order = np.lexsort([-size, group])
+    place = np.arange(len(order))
+    new_group = np.append(True, np.diff(group[order]) != 0)[: len(order)]
+    new_size = new_group | np.append(True, size[order][1:] != size[order][:-1])[: len(order)]  # NaN equals nothing
+    begin = place[new_group][np.cumsum(new_group) - 1]
+    first = np.flatnonzero(new_size)
+    run = np.cumsum(new_size) - 1
+    above, ties = np.empty(len(order), dtype=np.int64), np.empty(len(order), dtype=np.int64)
+    above[order] = first[run] - begin
+    ties[order] = np.diff(np.append(first, len(order)))[run]
+    return Ranks(above, ties)
+
+
+def same_rank(ours: Ranks, theirs: Ranks) -> Array:
+    """The chance that two records have the same rank, ties of each being ordered at random."""
+    end = np.minimum(ours.above + ours.ties, theirs.above + theirs.ties)
+    chance: Array = np.maximum(0, end - np.maximum(ours.above, theirs.above)) / (ours.ties * theirs.ties)
+    return chance
+
+
+def nearest_size(size: Array, released: Array) -> tuple[Array, Array]:
+    """How far the nearest of the released sizes is from each size, and how many are as near."""
+    met, count = np.unique(released, return_counts=True)
+    right = np.searchsorted(met, size)
+    sides = np.stack([np.maximum(right - 1, 0), np.minimum(right, len(met) - 1)])
+    away = np.abs(met[sides] - size)
+    reach = away.min(axis=0) * (1 + ROUNDING)
+    near = (away <= reach) & np.stack([np.ones(len(size), dtype=np.bool_), sides[0] != sides[1]])
+    return reach, (near * count[sides]).sum(axis=0)
+
+
+@dataclass(frozen=True)
+class LargestUnits(Measure):
+    """The share of the largest units that a snooper finds who knows how large they are.
+
+    The snooper reads the business press: a ranking of the firms of a trade, an annual report with the turnover. He takes
+    the r-th largest released record for the r-th largest firm, or the record whose size is nearest to the published one,
+    and succeeds when it is that firm's. A few units dominate business data, and noise that hides the many small ones
+    leaves the largest where they were.
+
+    Parameters
+    ----------
+    on : the numeric variable that says how large a unit is: turnover, employees, hectares.
+    largest : how many units the ranking names, in each group, at least 1; those as large as the last are among them.
+    share : in place of `largest`, the share of the units of each group, in (0, 1].
+    within : the variables that make the groups, such as trade and region; by default one group, the whole file.
+
+    Formula: the larger of "by rank" and "by value", in `parts`, each the expected share of the largest units that is found.
+    By rank, ties of either file are ordered at random; by value, of t nearest records his is taken with probability 1/t.
+    He looks among the released records of the unit's own group, in the categories of the release. Also in `parts`:
+    "units", how many; "the very largest", the share found of the first of each group; and where no size is negative
+    "share of the total", what these units hold of the sum of all (what an (n, k) dominance rule looks at).
+    Missing sizes have no rank and are no targets. Units that were not released are not found. Weights and households are
+    not used: a ranking counts units. Releasing nothing leaves a guess: 1/n.
+    Reference: Hundepool et al. (2012), Statistical Disclosure Control, for dominance; the two attacks are ours.
+
+    Examples
+    --------
+    >>> LargestUnits(on="turnover", largest=5, within="trade").text
+    "LargestUnits(on='turnover', largest=5, within='trade')"
+    """
+
+    axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    unit: ClassVar[str] = "share of the largest units"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
+    missing: ClassVar[str] = "a missing size has no rank; in `within` missing is a category of its own"
+
+    on: str
+    largest: Annotated[int, Range(1)] = 10
+    share: Annotated[float | None, Range(0, 1, "(]")] = None
+    within: tuple[str, ...] = ()
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        for name in self.within:
+            if name not in data.names:
+                yield f"LargestUnits: no column {name!r}.{did_you_mean(name, data.names)}"
+
+    def nothing(self, original: Microdata) -> float | None:
+        return 1 / len(original) if len(original) else None
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        self.checked(original)
+        hunt = self._hunt(original, masked)
+        size, units = original.numbers(self.on), int(hunt.target.sum())
+        rates = {name: math.fsum(found) / units for name, found in hunt.found.items()}
+        first = hunt.target & (hunt.ranks.above == 0)
+        best = hunt.found[max(rates, key=lambda name: rates[name])]
+        parts = rates | {
+            "units": float(units),
+            "the very largest": math.fsum(best[first[hunt.rows]]) / int(first.sum()),
+        }
+        total = float(np.nansum(size))
+        if total > 0 and not (size < 0).any():
+            parts["share of the total"] = float(size[hunt.target].sum()) / total
+        return Estimate(max(rates.values()), None, parts)
+
+    def records(self, original: Microdata, masked: Microdata) -> Array:
+        """The chance that each of the largest units is found, by the better attack; NaN: it is none of these."""
+        self.checked(original)
+        hunt = self._hunt(original, masked)
+        each = np.full(len(masked), np.nan)
+        best = max(hunt.found.values(), key=math.fsum)
+        wanted = hunt.target[hunt.rows]
+        each[wanted] = best[wanted]
+        return each
+
+    def _hunt(self, original: Microdata, masked: Microdata) -> Hunt:
+        """Both attacks on every released record."""
+        size, released = original.numbers(self.on), masked.numbers(self.on)
+        group, released_group = self._groups(original, masked)
+        ranks = descending_ranks(group, size)
+        target = self._targets(group, size, ranks)
+        rows = np.arange(len(masked)) if masked.origin is None else masked.origin
+        there = np.flatnonzero(target[rows] & (group[rows] == released_group) & ~np.isnan(released))
+        theirs = descending_ranks(released_group, released)
+        by_rank, by_value = np.zeros(len(masked)), np.zeros(len(masked))
+        by_rank[there] = same_rank(Ranks(*(r[rows[there]] for r in ranks)), Ranks(*(r[there] for r in theirs)))
+        for g in np.unique(released_group[there]).tolist():
+            here = there[released_group[there] == g]
+            reach, ties = nearest_size(size[rows[here]], released[(released_group == g) & ~np.isnan(released)])
+            by_value[here] = (np.abs(released[here] - size[rows[here]]) <= reach) / ties
+        return Hunt(target, ranks, rows, {"by rank": by_rank, "by value": by_value})
+
+    def _targets(self, group: Array, size: Array, ranks: Ranks) -> Array:
+        """Which units are among the largest of their group."""
+        present = ~np.isnan(size)
+        if not present.any():
+            raise Undefined(f"{self.on!r} has no value that is not missing.")
+        count = np.bincount(group[present], minlength=int(group.max()) + 1)
+        most = self.largest if self.share is None else np.ceil(self.share * count[group])
+        target: Array = present & (ranks.above < most)
+        return target
+
+    def _groups(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
+        """The group of each original and of each released record."""
+        if not self.within:
+            return np.zeros(len(original), dtype=np.int64), np.zeros(len(masked), dtype=np.int64)
+        lacking = [name for name in self.within if name not in masked.names]
+        if lacking:
+            raise Undefined(f"the released file has no column {', '.join(map(repr, lacking))}.")
+        known = in_released_categories(original, masked, self.within)
+        code = compress([common_codes(known, masked, name) for name in self.within])[0]
+        return code[: len(original)], code[len(original) :]
+
+
+class Hunt(NamedTuple):
+    """Which original records are wanted and how they rank, the original of each released record, and the chance that the
+    attacks, by name, find it."""
+
+    target: Array
+    ranks: Ranks
+    rows: Array
+    found: dict[str, Array]
