@@ -151,6 +151,14 @@ def test_who_has_read_the_note_asks_that_open_columns_are_equal() -> None:
     assert scored(reader, data, masked).value >= scored(open_columns, data, masked).value
 
 
+def test_many_blocks_give_what_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = people(40)
+    masked = released(METHODS["noise"], data)
+    at_once = HouseholdLink().records(data, masked)
+    monkeypatch.setattr("sdcmap.risk.household_link.PAIRS", 50)
+    np.testing.assert_array_equal(HouseholdLink().records(data, masked), at_once)
+
+
 def test_any_attack_that_adds_up_costs_compares_persons() -> None:
     data = people(40)
     masked = released(METHODS["noise"], data)

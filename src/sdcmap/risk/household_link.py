@@ -159,7 +159,8 @@ class HouseholdLink(Measure):
             begin = known.begin[low : high + 1]
             people = known.order[begin[0] : begin[-1]]
             first, last = np.searchsorted(released.size, [size, size + 1])
-            for homes in np.array_split(np.arange(first, last), 1 + (last - first) * size * len(people) // PAIRS):
+            parts = min(last - first, 1 + (last - first) * size * len(people) // PAIRS)
+            for homes in np.array_split(np.arange(first, last), parts):
                 places = released.order[released.begin[homes[0]] : released.begin[homes[-1] + 1]]
                 costs = household_costs(
                     _costs(courses, people, places), np.arange(0, len(places) + 1, size), begin - begin[0]
