@@ -17,7 +17,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.core.value import decode
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
-from sdcmap.study.jobs import UNUSED, ScoreRow, no_value, row_of, score_row
+from sdcmap.study.jobs import UNUSED, ScoreRow, maker, no_value, row_of, score_row
 from sdcmap.study.plan import Plan
 
 
@@ -61,12 +61,14 @@ def lines_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) -
 
 
 def scored(
-    measures: Sequence[Measure], original: Microdata, released: Microdata, stream: Stream, note: Note | None = None
-) -> list[ScoreRow]:
-    """Each measure of the released file, scored under the very method that this note states, and on a sample of its own
-    where it looks at a sample."""
+    measures: Sequence[Measure], original: Microdata, released: Microdata, stream: Stream, note: Note | None = None,
+    *, alone: bool = True,
+) -> list[ScoreRow]:  # fmt: skip
+    """Each measure of the released file, scored under the very method that this note states, and on a sample and makings
+    of its own where it looks at these. Several releases together (not `alone`) are no method that could be run again."""
     method = None if note is None else decode(note["method"], Method)
-    rows = [score_row(measure.fresh(), original, released, stream, method) for measure in measures]
+    make = maker(original, method, stream) if method is not None and alone else None
+    rows = [score_row(measure.fresh(), original, released, stream, method, make) for measure in measures]
     return [row._replace(measure_id=m.id, measure=m.text) for m, row in zip(measures, rows, strict=True)]
 
 
