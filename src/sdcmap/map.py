@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar, Unpack
@@ -15,7 +15,7 @@ from sdcmap.core.catalogue import drawn
 from sdcmap.core.chart import Chart
 from sdcmap.core.map_options import MapOptions
 from sdcmap.core.measure import Measure
-from sdcmap.core.rule import Choice, Rule
+from sdcmap.core.rule import Choice, Limits, Rule, named_limits, scales_of
 from sdcmap.errors import PlanError
 from sdcmap.kernels.decision.pareto import linear_optima, undominated
 from sdcmap.kernels.statistics.precision import wilson
@@ -34,8 +34,9 @@ class RUMap:
     scores : of a sweep, or a table made elsewhere.
     risk : one risk measure, or several taken at their worst ("protect against the worst"); by value or by name.
     utility : one utility measure; a loss (better when lower) or a gain.
-    limits : a limit for each risk measure. With limits, the worst of value/limit is drawn; without, several measures must
-        share one unit.
+    limits : a limit for each risk measure on the axis: the worst of value/limit is drawn. Or {measure: limit} for any
+        measures: the axis keeps its unit, and rules choose only what is within every limit, each in its own unit (several
+        risk measures with a limit each are drawn as the worst of value/limit). Without, several must share one unit.
 
     Axes are absolute: adding a candidate never moves another. The anchors, releasing everything (`Identity`) and
     releasing nothing, are drawn but take no part in the frontier.
@@ -44,29 +45,40 @@ class RUMap:
     scores: Scores
     risk: tuple[str, ...]
     utility: str
-    limits: tuple[float, ...]
+    limits: Limits
 
     def __init__(
         self,
         scores: Scores,
         risk: str | Measure | Iterable[str | Measure],
         utility: str | Measure,
-        limits: Iterable[float] = (),
+        limits: Iterable[float] | Mapping[str, float] = (),
     ) -> None:
         several = [risk] if isinstance(risk, str | Measure) else risk
         facts = {"scores": scores, "risk": tuple(map(str, several)), "utility": str(utility)}
-        for name, value in {**facts, "limits": tuple(float(limit) for limit in limits)}.items():
+        by_name = {str(name): float(limit) for name, limit in limits.items()} if isinstance(limits, Mapping) else None
+        stated = tuple(map(float, limits)) if by_name is None else by_name
+        for name, value in {**facts, "limits": stated}.items():
             object.__setattr__(self, name, value)
         units = {self._fact(name, "unit") for name in self.risk}
         self._fact(self.utility, "unit")
         if not self.risk:
             raise PlanError("a map needs at least one risk measure.")
-        if self.limits and (len(self.limits) != len(self.risk) or min(self.limits) <= 0):
+        if self.scales and (len(self.scales) != len(self.risk) or min(self.scales) <= 0):
             raise PlanError(f"limits must hold one positive limit for each of {len(self.risk)} risk measures.")
-        if len(units) > 1 and not self.limits:
+        for name, limit in named_limits(self.limits).items():
+            self._fact(name, "unit")
+            if limit <= 0:
+                raise PlanError(f"the limit of {name} must be positive.")
+        if len(units) > 1 and not self.scales:
             raise PlanError("risk measures of different units have a worst one only with a limit for each.")
 
     # ---- axes -------------------------------------------------------------------------------------------------
+    @cached_property
+    def scales(self) -> tuple[float, ...]:
+        """What each risk measure on the axis is divided by; none where the axis is in its own unit."""
+        return scales_of(self.risk, self.limits)
+
     def _fact(self, measure: str, column: str) -> Any:
         self.scores.column(measure)
         return self.scores.measure.filter(pl.col("name") == measure)[column][0]
@@ -89,13 +101,14 @@ class RUMap:
     def labels(self) -> tuple[str, str]:
         """What the two axes show, with their units."""
         name = _shown(self.risk[0] if len(self.risk) == 1 else f"worst of {', '.join(self.risk)}")
-        unit = "share of its limit" if self.limits else self._fact(self.risk[0], "unit")
+        unit = "share of its limit" if self.scales else self._fact(self.risk[0], "unit")
         return f"{name} ({unit})", f"{_shown(self.utility)} ({self._fact(self.utility, 'unit')})"
 
     @cached_property
     def is_expectation(self) -> bool:
         """Whether an axis is a function of an expectation, so that methods, not single releases, are compared."""
-        values = [self.scores.values.get(name) for name in (*self.risk, self.utility)]
+        names = (*self.risk, self.utility, *named_limits(self.limits))
+        values = [self.scores.values.get(name) for name in names]
         return any(value is not None and value.expectation for value in values)
 
     @cached_property
@@ -107,7 +120,7 @@ class RUMap:
         return self._worst(values[:-1]), float(values[-1])
 
     def _worst(self, values: Sequence[Any]) -> Any:
-        scaled = [v / limit for v, limit in zip(values, self.limits, strict=True)] if self.limits else list(values)
+        scaled = [v / limit for v, limit in zip(values, self.scales, strict=True)] if self.scales else list(values)
         return np.maximum.reduce(scaled) if self.signs[0] > 0 else np.minimum.reduce(scaled)
 
     # ---- points -----------------------------------------------------------------------------------------------
@@ -147,10 +160,10 @@ class RUMap:
         values = [table[f"v{i}"].to_numpy() for i in range(len(self.risk))]
         worst = self._worst(values)
         which = np.argmax(
-            np.array([v / w for v, w in zip(values, self.limits or [1.0] * len(values), strict=True)]), axis=0
+            np.array([v / w for v, w in zip(values, self.scales or [1.0] * len(values), strict=True)]), axis=0
         )
         errors = np.array([table[f"s{i}"].cast(pl.Float64).to_numpy() for i in range(len(self.risk))])
-        error = errors[which, np.arange(len(which))] / np.array(self.limits or [1.0] * len(values))[which]
+        error = errors[which, np.arange(len(which))] / np.array(self.scales or [1.0] * len(values))[which]
         table = table.with_columns(
             pl.Series("risk", worst, dtype=pl.Float64), pl.Series("risk_se", error, nan_to_null=True)
         )
@@ -177,6 +190,32 @@ class RUMap:
     def losses(self, table: pl.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Both axes turned so that less is better."""
         return self.signs[0] * table["risk"].to_numpy(), self.signs[1] * table["utility"].to_numpy()
+
+    def limit_shares(self, rows: pl.DataFrame, quantile: float | None = None) -> np.ndarray[Any, Any]:
+        """How much of its limit each row uses up, at its worst over the limits that are stated by measure: at most 1 is
+        within all of them, NaN lacks a value. Rows are candidates, or methods by pooled values or an upper quantile."""
+        worst = np.zeros(len(rows))
+        for name, limit in named_limits(self.limits).items():
+            value = self._values(name, rows, quantile)
+            with np.errstate(divide="ignore"):
+                share = value / limit if self._fact(name, "direction") == "lower" else limit / value
+            worst = np.maximum(worst, share)
+        return worst
+
+    def _values(self, measure: str, rows: pl.DataFrame, quantile: float | None) -> np.ndarray[Any, Any]:
+        """One measure of these rows, NaN where it has no value."""
+        key = "id" if "id" in rows.columns else "method"
+        if key == "id":
+            part = self.scores.column(measure)
+        elif quantile is None:
+            part = self.scores.pooled(measure)
+        else:
+            end = quantile if self._fact(measure, "direction") == "lower" else 1 - quantile
+            how: Any = "higher" if end == quantile else "lower"
+            part = self.scores.column(measure).group_by("method").agg(pl.col("value").quantile(end, how))
+        part = part.select(key, pl.col("value").alias("limited"))
+        joined = rows.select(key).join(part, on=key, how="left", maintain_order="left")
+        return joined["limited"].fill_null(np.nan).to_numpy()
 
     @cached_property
     def frontier(self) -> pl.DataFrame:
@@ -209,7 +248,7 @@ class RUMap:
         for S2; the column is named so. Risk must be a share, and utility a loss.
         """
         low, high = (self._fact(self.risk[0], end) for end in ("low", "high"))
-        if self.signs != (1.0, 1.0) or self.limits or (low, high) != (0.0, 1.0):
+        if self.signs != (1.0, 1.0) or self.scales or (low, high) != (0.0, 1.0):
             raise PlanError("an overall score adds a loss (better when lower) to a risk that is a share from 0 to 1.")
         table = self.means if by == "mean" else self.points
         name = SCORE_NAMES.get(self.utility.partition("(")[0], "score")

@@ -12,7 +12,7 @@ from sdcmap.bundle.note import Note
 from sdcmap.choose import Threshold
 from sdcmap.core.measure import NOT_RUN, UPPER, Estimate, Measure
 from sdcmap.core.method import Method
-from sdcmap.core.rule import Rule
+from sdcmap.core.rule import Rule, named_limits, scales_of
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import decode
 from sdcmap.data.microdata import Microdata
@@ -44,14 +44,16 @@ def _parts(score: ScoreRow) -> dict[str, float]:
 
 def lines_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) -> list[Line]:
     """A line for each measure on the risk axis: the strictest of the limits stated by the plan, its rule, the choice's
-    rule and `max_risk`, none where nothing was stated; with `plan.limits` these speak of value/limit, at most 1. And one
-    for each measure that a rule limits by name."""
+    rule and `max_risk`, none where nothing was stated; where the axis is a share of limits these speak of value/limit, at
+    most 1. And one for each measure that the plan or a rule limits by name."""
     by_name = {measure.text: measure for measure in plan.measures}
     named = [(by_name[name], limit) for rule in rules if rule for name, limit in rule.limits.items() if name in by_name]
+    named += [(by_name[name], limit) for name, limit in named_limits(plan.limits).items() if name in by_name]
     stated = [rule.risk for rule in rules if isinstance(rule, Threshold)]
     stated += [] if max_risk is None else [float(max_risk)]
-    stated += [1.0] if plan.limits else []
-    units = plan.limits or (1.0,) * len(plan.risk)
+    scales = scales_of(plan.risk, plan.limits)
+    stated += [1.0] if scales else []
+    units = scales or (1.0,) * len(plan.risk)
     axis = zip((by_name[name] for name in plan.risk), units, strict=True)
     limits_of: dict[Measure, list[float]] = {}
     for measure, limit in [*named, *((measure, unit * most) for measure, unit in axis for most in stated)]:
@@ -92,7 +94,13 @@ def check_line(plan: Plan, lines: Sequence[Line]) -> Check:
     if not lines:
         advice = "give the plan limits or a Threshold or GlobalCriterion rule, or state max_risk"
         return Check("line", False, f"no risk line was stated: {advice}.")
-    return Check("line", True, "a risk line was stated.")
+    limited = {line.measure for line in lines}
+    free = [m.text for m in plan.measures if m.axis == "risk" and m not in limited]
+    return Check("line", True, f"a risk line was stated{f', none for {_and(free)}' if free else ''}.")
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def check_risks(
@@ -104,7 +112,7 @@ def check_risks(
         if measure in limits:
             yield verdict("risk", limits[measure], score, what)
         else:
-            yield Check("other risk", True, f"{_said(measure, score, what)} (not on the axis).")
+            yield Check("other risk", True, f"{_said(measure, score, what)} (it has no line).")
 
 
 def verdict(name: str, line: Line, score: ScoreRow, what: str) -> Check:

@@ -31,7 +31,7 @@ class ClosestRecord(Controlled):
 
     The snooper knows everything about two people, one in the original file and one not, and wants to know which is which:
     being in it may itself be the secret. He bets on the one who has the closer released record, and succeeds when that is
-    the one in the file. At one half he learns nothing.
+    the one in the file. At one half he learns nothing. In a census everybody is in the file: there it is off.
 
     Parameters
     ----------
@@ -75,6 +75,8 @@ class ClosestRecord(Controlled):
         return self.on or tuple(dict.fromkeys((*data.keys, *data.numeric)))
 
     def misfits(self, data: Microdata) -> Iterator[str]:
+        if data.schema.census:
+            yield "ClosestRecord is off: the file is a census, and that somebody is in it is no secret."
         problems = list(super().misfits(data))
         yield from problems
         if not problems:
