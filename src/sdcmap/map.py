@@ -37,6 +37,7 @@ class RUMap:
     limits : a limit for each risk measure on the axis: the worst of value/limit is drawn. Or {measure: limit} for any
         measures: the axis keeps its unit, and rules choose only what is within every limit, each in its own unit (several
         risk measures with a limit each are drawn as the worst of value/limit). Without, several must share one unit.
+        A measure that compares records says nothing of a file whose rows are nobody's: there the others are held.
 
     Axes are absolute: adding a candidate never moves another. The anchors, releasing everything (`Identity`) and
     releasing nothing, are drawn but take no part in the frontier.
@@ -130,7 +131,7 @@ class RUMap:
         the best of many draws is sought over as many draws of every method, so later draws of some take no part."""
         table = self.scores.column(self.utility).select("id", "kind", "method", "replicate", utility="value")
         for i, name in enumerate(self.risk):
-            part = self.scores.column(name).select("id", pl.col("value").alias(f"risk {i}"))
+            part = self._on_axis(name, self.scores.column(name), "id").select("id", pl.col("value").alias(f"risk {i}"))
             table = table.join(part, on="id", how="inner", maintain_order="left")
         worst = self._worst([table[f"risk {i}"].to_numpy() for i in range(len(self.risk))])
         table = table.select("id", "kind", "method", "replicate", pl.Series("risk", worst, dtype=pl.Float64), "utility")
@@ -151,7 +152,7 @@ class RUMap:
         )
         table = single
         for i, name in enumerate(self.risk):
-            part = self.scores.pooled(name).select(
+            part = self._on_axis(name, self.scores.pooled(name), "method").select(
                 "method", pl.col("value").alias(f"v{i}"), pl.col("se").alias(f"s{i}")
             )
             table = table.join(part, on="method", how="left", maintain_order="left")
@@ -171,6 +172,17 @@ class RUMap:
         ends = [f"{axis}_{end}" for axis in ("risk", "utility") for end in ("se", "low", "high")]
         membership = ["membership", "membership_low", "membership_high"]
         return table.select("method", "count", "risk", "utility", *ends, "anchor", "frontier", *membership)
+
+    def _on_axis(self, measure: str, table: pl.DataFrame, key: str) -> pl.DataFrame:
+        """One measure of candidates or methods; where the axis is a share of limits, none is used up of a measure that
+        compares records by files whose rows are nobody's, if another measure on the axis sees them."""
+        if not self.scales:
+            return table
+        seen = pl.concat([self.scores.column(name).select(key) for name in self.risk])[key].unique()
+        nobodys = self.scores.unpaired(measure).unique(key).filter(pl.col(key).is_in(seen.implode()))
+        unused = 0.0 if self.signs[0] > 0 else np.inf
+        rows = nobodys.select(key, value=pl.lit(unused), se=pl.lit(None, dtype=pl.Float64))
+        return pl.concat([table.select(key, "value", "se"), rows])
 
     @cached_property
     def _common_replicates(self) -> int:
@@ -193,14 +205,19 @@ class RUMap:
 
     def limit_shares(self, rows: pl.DataFrame, quantile: float | None = None) -> np.ndarray[Any, Any]:
         """How much of its limit each row uses up, at its worst over the limits that are stated by measure: at most 1 is
-        within all of them, NaN lacks a value. Rows are candidates, or methods by pooled values or an upper quantile."""
-        worst = np.zeros(len(rows))
-        for name, limit in named_limits(self.limits).items():
+        within all of them, NaN lacks a value. Rows are candidates, or methods by pooled values or an upper quantile. A
+        measure that compares records says nothing of files whose rows are nobody's, where another limited one sees them."""
+        limits = named_limits(self.limits)
+        key = "id" if "id" in rows.columns else "method"
+        worst, seen = np.zeros(len(rows)), np.zeros(len(rows), dtype=bool)
+        for name, limit in limits.items():
             value = self._values(name, rows, quantile)
             with np.errstate(divide="ignore"):
                 share = value / limit if self._fact(name, "direction") == "lower" else limit / value
-            worst = np.maximum(worst, share)
-        return worst
+            nobodys = rows[key].is_in(self.scores.unpaired(name)[key].implode()).to_numpy()
+            worst = np.where(nobodys, worst, np.maximum(worst, share))
+            seen |= ~nobodys
+        return np.where(seen, worst, np.nan) if limits else worst
 
     def _values(self, measure: str, rows: pl.DataFrame, quantile: float | None) -> np.ndarray[Any, Any]:
         """One measure of these rows, NaN where it has no value."""

@@ -158,7 +158,9 @@ def missing_candidates(scores: Scores, to: Audience) -> dict[str, bool | ByReaso
     for status in ("infeasible", "failed"):
         part = scores.candidate.filter(pl.col("status") == status)
         tables[status] = _by_reason(part, "method")
-    tables["undefined"] = _by_reason(scores.score.filter(pl.col("status").is_in(["undefined", "failed"])), "measure")
+    tables["undefined"] = _by_reason(
+        scores.score.filter(pl.col("status").is_in(["undefined", "unpaired", "failed"])), "measure"
+    )
     return {status: bool(rows) if to.external else rows for status, rows in tables.items()}
 
 

@@ -49,7 +49,7 @@ class ScoreRow(NamedTuple):
     value: float | None
     se: float | None
     parts: str
-    status: str  # ok, infinite, undefined, failed
+    status: str  # ok, infinite, undefined, unpaired (it compares records, and these are nobody's), failed
     reason: str
 
 
@@ -113,7 +113,8 @@ def score_row(
     try:
         estimate = _estimate(measure, original, masked, stream, method, make)
     except (Undefined, SchemaError) as error:
-        return no_value(measure, "undefined", str(error))
+        unpaired = measure.paired and not masked.paired
+        return no_value(measure, "unpaired" if unpaired else "undefined", str(error))
     except Exception as error:
         return no_value(measure, "failed", _type_and_place(error))
     return row_of(measure, estimate)

@@ -68,7 +68,7 @@ class Plan:
         swept, those of `default_risk`: linkage, attribute inference and membership.
     replicates : random draws of each method, at least 1; a method without randomness has one candidate.
     risk, utility : the measures on the two axes of the map, by name or value; default: the first of each kind.
-        Several risk measures are taken at their worst.
+        Several risk measures are taken at their worst, those of different units as shares of their limits.
     limits : {measure: the largest tolerable value} for any risk measures (the smallest, where a higher number is less
         risk), by name or value, or by class for all of a class: each is held against its own, never mixed; a rule chooses
         only what is within all of them, and a release is held to them. Or a list with one for each measure in `risk`: the
@@ -149,8 +149,9 @@ class Plan:
             yield "Plan.measures must hold at least one measure."
         for name in sorted({name for name in names if names.count(name) > 1}):
             yield f"Plan.measures holds {name} twice."
+        unasked = () if any(isinstance(m, Measure) and m.axis == "risk" for m in measures) else NAMES
         for name in (*self.risk, *([self.utility] if self.utility else [])):
-            if name not in names:
+            if name not in names and name not in unasked:
                 yield f"the axis {name!r} is none of the plan's measures.{did_you_mean(name, names)}"
         for name in self.rule.measures if self.rule else ():
             if name not in names:
@@ -225,10 +226,17 @@ class Plan:
         return plan
 
     def with_risk(self, data: Microdata) -> Plan:
-        """The same plan, with the risk measures of `default_risk` that fit these data where it names none."""
+        """The same plan, with the risk measures of `default_risk` that fit these data where it names none; axes and limits
+        of those that are off go."""
         if any(measure.axis == "risk" for measure in self.measures):
             return self
-        plan = replace(self, measures=(*self.measures, *default_risk(data).measures))
+        given = default_risk(data).measures
+        kinds = [(type(measure).__name__, measure.text) for measure in given]
+        risk = tuple(text for name in self.risk for kind, text in kinds if name in (kind, text))
+        limits = self.limits
+        if isinstance(limits, Mapping):
+            limits = {name: limit for name, limit in limits.items() if any(name in kind for kind in kinds)}
+        plan = replace(self, measures=(*self.measures, *given), risk=risk, limits=limits)
         object.__setattr__(plan, "seed_stated", self.seed_stated)
         return plan
 
