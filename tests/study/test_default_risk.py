@@ -67,6 +67,10 @@ def test_each_side_of_the_risk_has_a_measure_or_a_reason() -> None:
 def test_a_plan_that_names_its_risk_is_left_as_it_is() -> None:
     named = sm.Plan(SYNTHETIC, [sm.SmallCells(), sm.Hellinger()])
     assert named.with_risk(people()) is named
+    losses = sm.Plan(SYNTHETIC, sm.Hellinger())  # nothing is to be chosen by it
+    assert losses.with_risk(people()) is losses
+    by_rule = sm.Plan(SYNTHETIC, sm.Hellinger(), rule=sm.Threshold(risk=0.1))
+    assert len(by_rule.with_risk(people()).measures) == 4 and not by_rule.with_risk(people()).seed_stated
     assert not_measured(people(census=True), named.measures) == {}
 
 

@@ -34,6 +34,15 @@ class Making(NamedTuple):
     outside: Array
 
 
+def parts_of(held_out: float) -> int:
+    """How many folds of a share `held_out` there are, at least 2.
+
+    >>> parts_of(0.2), parts_of(0.9)
+    (5, 2)
+    """
+    return max(2, round(min(1 / held_out, 2**53)))
+
+
 def made_without(data: Microdata, method: Method, stream: Stream, folds: Folds) -> tuple[Making, ...]:
     """The makings of a method, drawn from streams of their own below `stream`; Undefined where one cannot be made."""
     own = stream.child(f"makings without {folds.held_out!r}")
@@ -54,7 +63,7 @@ def fold_of(data: Microdata, held_out: float, strata: tuple[str, ...], rng: Gene
         order = order[np.argsort(stratum[order], kind="stable")]
     rank = np.empty(len(first), dtype=np.int64)
     rank[order] = np.arange(len(first))
-    folds: Array = (rank % max(2, round(1 / held_out)))[place]
+    folds: Array = (rank % parts_of(held_out))[place]
     return folds
 
 

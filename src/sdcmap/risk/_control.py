@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.making import Folds, Making
+from sdcmap.core.making import Folds, Making, parts_of
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.named_files import digest_of, is_digest
@@ -73,8 +73,8 @@ class Controlled(Measure):
     def problems(self) -> Iterator[str]:
         if self.sha256 and not is_digest(self.sha256):
             yield ".sha256 must be the first 16 hexadecimal digits of the control file's SHA-256, in small letters."
-        if self.folds > max(2, round(1 / self.held_out)):
-            yield f".folds must be at most {max(2, round(1 / self.held_out))}, for each leaves other people out."
+        if self.folds > parts_of(self.held_out):
+            yield f".folds must be at most {parts_of(self.held_out)}, for each leaves other people out."
 
     def knowing(self, method: Method) -> Measure:
         return replace(self, method=method)

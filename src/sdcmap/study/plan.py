@@ -64,8 +64,9 @@ class Plan:
     ----------
     methods : masking methods and grids of them, one or a list. `Identity()`, the end where everything is released, is
         always added.
-    measures : risk and utility measures, one or a list, each written once. A plan without a risk measure gets, when it is
-        swept, those of `default_risk`: linkage, attribute inference and membership.
+    measures : risk and utility measures, one or a list, each written once. A plan to choose by (it has a rule, limits, an
+        axis of risk, or its data) that names no risk measure gets those of `default_risk` when it is swept: linkage,
+        attribute inference and membership.
     replicates : random draws of each method, at least 1; a method without randomness has one candidate.
     risk, utility : the measures on the two axes of the map, by name or value; default: the first of each kind.
         Several risk measures are taken at their worst, those of different units as shares of their limits.
@@ -226,9 +227,10 @@ class Plan:
         return plan
 
     def with_risk(self, data: Microdata) -> Plan:
-        """The same plan, with the risk measures of `default_risk` that fit these data where it names none; axes and limits
-        of those that are off go."""
-        if any(measure.axis == "risk" for measure in self.measures):
+        """The same plan, with the risk measures of `default_risk` that fit these data where it is a plan to choose by and
+        names none; axes and limits of those that are off go."""
+        to_choose_by = self.rule or self.limits or self.risk or self.data
+        if not to_choose_by or any(measure.axis == "risk" for measure in self.measures):
             return self
         given = default_risk(data).measures
         kinds = [(type(measure).__name__, measure.text) for measure in given]

@@ -56,8 +56,8 @@ def sweep(
         with more rows than memory come from `read_in_blocks`.
     progress : called with (candidates done, candidates in all); by default a bar, where a person looks on.
 
-    A plan that names no risk measure gets those of `default_risk`. A candidate that cannot be made, and a measure that
-    has no value, are recorded with the reason; nothing ends the sweep. Ctrl-C leaves a valid study.
+    A plan to choose by that names no risk measure gets those of `default_risk`. A candidate that cannot be made, and a
+    measure that has no value, are recorded with the reason; nothing ends the sweep. Ctrl-C leaves a valid study.
     """
     workers = workers or cores()
     unhurried = engine is None and executor is None and workers > 1
