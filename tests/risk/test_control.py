@@ -52,6 +52,22 @@ class FromAfar(Method):
 
 
 @dataclass(frozen=True)
+class FromAfarAgain(Method):
+    """A synthesiser that draws each column on its own from what any file of these columns may hold."""
+
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    mixes: ClassVar[bool] = True
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        drawn = {}
+        for name in data.names:
+            column = data.column(name)
+            codes = column.levels is not None and rng.integers(0, len(column.levels), len(data))
+            drawn[name] = (rng.lognormal(7, 1, len(data)) if codes is False else codes).astype(column.values.dtype)
+        return replace(data.change(None, drawn), paired=False)
+
+
+@dataclass(frozen=True)
 class NeedsAll(FromAfar):
     """A method that needs at least so many records."""
 
@@ -159,6 +175,41 @@ def test_a_making_that_cannot_be_made_says_why() -> None:
     rows = scores.score.filter(pl.col("candidate") == made["id"][0], pl.col("measure").is_in([INFER.text, MEMBER.text]))
     assert rows["status"].to_list() == ["undefined"] * 2
     assert all("cannot be made without some of the people" in r and "300 records" in r for r in rows["reason"])
+
+
+@pytest.mark.parametrize(
+    "recode",
+    [
+        sm.Recode(on="secret", merge=[["0", "1"], ["2", "3"]]),
+        sm.Recode(on="wage", breaks=[0, 500, 1000, 2000, 1e9]),
+        sm.Recode(on="a", merge=[["0", "1"], ["2", "3"]]),
+    ],
+)
+def test_what_was_recoded_first_is_read_in_its_categories(recode: Method) -> None:
+    """Who is copied is found whatever was recoded before, and nobody is farther off because his value is his alone."""
+    data = people()
+    measures = [replace(INFER, on=("a", "b", "rent")), replace(MEMBER, on=("a", "b", "wage", "rent"))]
+    infer, member = (by_makings(measure, data, sm.Chain([recode, Copies()])) for measure in measures)
+    assert infer.parts["inside"] == 1 > infer.parts["outside"] and member.value == member.parts["copies"] == 1
+    floor = by_makings(measures[1], data, sm.Chain([recode, FromAfarAgain()]))
+    assert floor.se is not None and abs(floor.value - 0.5) < 5 * floor.se
+
+
+def by_makings(measure: Measure, data: Microdata, method: Method) -> Estimate:
+    stream = Stream.of_seed(1, "test")
+    masked, informed = method.apply(data, stream), measure.knowing(method)
+    folds = informed.makings(masked)
+    assert folds is not None
+    return informed.apply(data, masked, stream.rng(), made_without(data, method, stream, folds))
+
+
+def test_a_secret_in_other_categories_is_no_zero(tmp_path: Path) -> None:
+    """Categories that nobody can lay beside the true ones leave the measure undefined: 0 would say that nothing is told."""
+    data = people()
+    strange = data.frame().with_columns(secret=pl.lit("x") + pl.col("secret"))
+    infer = sm.risk.AttributeInference(control_file=str(sm.write(people(200, seed=9), tmp_path / "outside.csv")))
+    with pytest.raises(Undefined, match="'secret' was recoded"):
+        sm.score(data, strange, infer, paired=False)
 
 
 # ---- folds ----------------------------------------------------------------------------------------------------

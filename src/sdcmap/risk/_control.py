@@ -19,11 +19,12 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.named_files import digest_of, is_digest
 from sdcmap.core.value import Range
-from sdcmap.data.cells import common_codes
+from sdcmap.data.cells import common_codes, in_released_categories
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk._archive import read_archive
+from sdcmap.risk._stated import redone
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,12 @@ class Controlled(Measure):
         held = _marked(order[:cut], len(original))
         archive = masked.take(np.flatnonzero(~held[came]))
         return Split(original.take(order[cut:][: self.targets]), original.take(order[:cut][: self.targets]), archive)
+
+    def as_recoded(self, original: Microdata, names: tuple[str, ...]) -> Microdata:
+        """The original in the categories that the deterministic steps of the method make: of makings, where nobody outside
+        has a released row to read them from."""
+        again = redone(original, self.method)
+        return original if again is None else in_released_categories(original, again, names)
 
     def split_making(self, original: Microdata, making: Making, known: Array, rng: Generator) -> Split:
         """Draw people who were in the making and people who were not."""

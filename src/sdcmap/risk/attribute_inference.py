@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.random import Generator
 from scipy.special import ndtri
 
@@ -16,6 +17,7 @@ from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
 from sdcmap.data.cells import common_codes, in_released_categories, stacked
 from sdcmap.data.microdata import Microdata
+from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import nearest, share_error
 from sdcmap.risk._control import Controlled, Split, positions, ranges_of
@@ -83,7 +85,8 @@ class AttributeInference(Controlled):
     "worst category": the largest difference inside - outside over the categories of the secret with 20 people on each side.
     Beyond chance is a difference above its standard error times the normal quantile of .95, shared out over all of them.
     Missing is a category of its own, and people whose sensitive value is missing are not attacked. A recoded
-    variable is compared in the categories of the release, where each value became one of them. Weights are not used.
+    variable is compared in the categories of the release, where each value became one of them (by makings: by doing deterministic
+    steps again); undefined where that cannot be told of the secret. Weights are not used.
     Households: persons are attacked one by one; a making leaves whole households out, and keeps strata.
     Reference: Giomi, Boenisch, Wehmeyer, Tasnadi (2023).
 
@@ -124,14 +127,13 @@ class AttributeInference(Controlled):
 
     def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
         names, secret = self.checked(original), secret_of(original, self.secret)
-        outcomes = []
-        for making in makings:
-            seen = in_released_categories(original, making.released, (*names, secret))
-            drawn = self.split_making(seen, making, ~seen.missing(secret), rng)
-            outcomes.append(self._attacked(drawn, names, secret, ranges_of(seen, names)))
-        return self._estimate(outcomes, secret)
+        seen = self.as_recoded(original, (*names, secret))
+        known, ranges = ~seen.missing(secret), ranges_of(seen, names)
+        drawn = [self.split_making(seen, making, known, rng) for making in makings]
+        return self._estimate([self._attacked(split, names, secret, ranges) for split in drawn], secret)
 
     def _attacked(self, drawn: Split, names: tuple[str, ...], secret: str, ranges: dict[str, float]) -> _Outcome:
+        _check_categories(drawn, secret)
         inside, naive = self._success(drawn.insiders, drawn.archive, names, secret, ranges)
         outside, _ = self._success(drawn.outsiders, drawn.archive, names, secret, ranges)
         return _Outcome(drawn, inside, outside, naive)
@@ -187,6 +189,18 @@ def _categories(outcomes: Sequence[_Outcome], secret: str, inside: Array, outsid
     mine, others = np.split(stacked(columns).values, [len(inside)])
     both = [(inside[mine == c], outside[others == c]) for c in np.intersect1d(mine, others)]
     return [(a, b) for a, b in both if min(len(a), len(b)) >= FEWEST]
+
+
+def _check_categories(drawn: Split, secret: str) -> None:
+    """Undefined where released values of the secret cannot be any person's, because they were recoded."""
+    ours, theirs = drawn.insiders.column(secret).levels, drawn.archive.column(secret).levels
+    if ours is not None and theirs is not None:
+        mine, released = (set(levels.drop_nulls().cast(pl.String)) for levels in (ours, theirs))
+        recoded = bool(mine and released) and mine.isdisjoint(released)
+    else:
+        recoded = ours is not theirs
+    if recoded:
+        raise Undefined(f"{secret!r} was recoded, and nobody can say which released category each value went into.")
 
 
 def _constant_guess(seen: Array, *, numeric: bool) -> float:

@@ -91,12 +91,10 @@ class ClosestRecord(Controlled):
 
     def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
         names = self.checked(original)
-        distances = []
-        for making in makings:
-            seen = in_released_categories(original, making.released, names)
-            drawn = self.split_making(seen, making, np.ones(len(seen), dtype=bool), rng)
-            distances.append(_distances(drawn, names, ranges_of(seen, names)))
-        return _estimate(distances)
+        seen = self.as_recoded(original, names)
+        everybody, ranges = np.ones(len(seen), dtype=bool), ranges_of(seen, names)
+        drawn = [self.split_making(seen, making, everybody, rng) for making in makings]
+        return _estimate([_distances(split, names, ranges) for split in drawn])
 
 
 def _distances(drawn: Split, names: tuple[str, ...], ranges: dict[str, float]) -> _Distances:
