@@ -85,8 +85,8 @@ class AttributeInference(Controlled):
     "worst category": the largest difference inside - outside over the categories of the secret with 20 people on each side.
     Beyond chance is a difference above its standard error times the normal quantile of .95, shared out over all of them.
     Missing is a category of its own, and people whose sensitive value is missing are not attacked. A recoded
-    variable is compared in the categories of the release, where each value became one of them (by makings: by doing deterministic
-    steps again); undefined where that cannot be told of the secret. Weights are not used.
+    variable is compared in the categories of the release, where each value became one of them (by makings: by doing
+    deterministic steps again); undefined where that cannot be told of the secret. Weights are not used.
     Households: persons are attacked one by one; a making leaves whole households out, and keeps strata.
     Reference: Giomi, Boenisch, Wehmeyer, Tasnadi (2023).
 
