@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,61 @@ def test_the_worst_of_several_risks() -> None:
         sm.RUMap(scores, [strict, lax], sm.Hellinger(), limits=[0.1])
     with pytest.raises(sm.errors.PlanError, match="Did you mean 'Hellinger'"):
         sm.RUMap(scores, strict, "Helinger")
+
+
+def with_measure(scores: Scores, name: str, values: dict[str, float | None], **facts: Any) -> Scores:
+    """The same scores with one more measure: candidate -> value; None: it compares records, and these are nobody's."""
+    rows = [
+        (candidate, name, value, None, "{}", "unpaired" if value is None else "ok", "")
+        for candidate, value in values.items()
+    ]
+    fact = {"name": name, "direction": "lower", "low": 0.0, "high": 1.0, "unit": "chance", "axis": "risk"} | facts
+    measure = pl.DataFrame([{**fact, "at_nothing": 0.0}], schema=scores.measure.schema)
+    more = pl.DataFrame(rows, schema=scores.score.schema, orient="row")
+    return replace(scores, score=scores.score.vstack(more), measure=scores.measure.vstack(measure))
+
+
+def test_rules_choose_what_is_within_the_limit_of_every_measure() -> None:
+    """A loses least and is over the limit of M; B is within; C has no value of M and D too much R."""
+    draws = {"Identity": [(0.9, 0.0)], "A": [(0.2, 0.1)], "B": [(0.2, 0.3)], "C": [(0.1, 0.2)], "D": [(0.8, 0.05)]}
+    plain = scores_of({name: [*rows] for name, rows in draws.items()})
+    scores = with_measure(plain, "M", {"Identity-0": 1.0, "A-0": 0.7, "B-0": 0.6, "D-0": 0.5})
+    rule = sm.Threshold(risk=0.5)
+    assert sm.RUMap(scores, "R", "U").choose(rule).method == "A"
+    ru = sm.RUMap(scores, "R", "U", {"M": 0.6})
+    assert ru.labels[0] == "R (share)" and ru.points.filter(pl.col("method") == "A")["risk"].to_list() == [0.2]
+    assert ru.choose(rule).method == "B" and "All of these are within every limit: M at most 0.6." in str(
+        ru.choose(rule)
+    )
+    assert "of the 1 among 5 candidates" in str(ru.choose(rule))
+    assert ru.choose(sm.Threshold(risk=0.5, by="mean")).method == "B"
+    assert ru.choose(sm.Linear(slope=0.01)).method == "B"
+    assert ru.choose(sm.IdealPoint(weight=0.0)).method == "D"  # the utility alone; the anchors still set the scale
+    none = sm.RUMap(scores, "R", "U", {"M": 0.3}).choose(rule)
+    assert none.candidate is None
+    assert "of 3 that pass the rule none is within every limit: M at most 0.3." in none.reason
+    assert "The nearest miss is B, draw 0 (B-0) with 2 times a limit." in none.reason
+    assert "nearest miss" in sm.RUMap(scores, "R", "U", {"M": 0.3}).choose(sm.Threshold(risk=0.01)).reason
+    higher = with_measure(plain, "K", {"A-0": 2.0, "B-0": 5.0}, direction="higher")
+    assert sm.RUMap(higher, "R", "U", {"K": 3}).choose(rule).method == "B"
+    for wrong, words in (({"M": 0.0}, "must be positive"), ({"N": 1.0}, "no measure 'N'")):
+        with pytest.raises(sm.errors.PlanError, match=words):
+            sm.RUMap(scores, "R", "U", wrong)
+
+
+def test_a_file_whose_rows_are_nobodys_is_held_to_what_sees_it() -> None:
+    """L compares records and says nothing of S; M sees both. Where all that is limited compares records, nobody sees S."""
+    scores = scores_of({"A": [(0.5, 0.3)], "S": [(0.5, 0.1)]})
+    scores = with_measure(scores, "L", {"A-0": 0.02, "S-0": None})
+    scores = with_measure(scores, "M", {"A-0": 0.55, "S-0": 0.6})
+    limits = {"L": 0.1, "M": 0.6}
+    assert sm.RUMap(scores, "R", "U", limits).choose(sm.Threshold(risk=1)).method == "S"
+    assert sm.RUMap(scores, "R", "U", {"L": 0.1}).choose(sm.Threshold(risk=1)).method == "A"
+    worst = sm.RUMap(scores, ["L", "M"], "U", limits)
+    assert dict(worst.points.select("method", "risk").iter_rows()) == pytest.approx({"A": 0.55 / 0.6, "S": 1.0})
+    assert dict(worst.means.select("method", "risk").iter_rows()) == pytest.approx({"A": 0.55 / 0.6, "S": 1.0})
+    assert "share of its limit" in worst.labels[0]
+    assert sm.RUMap(scores, "L", "U").points["method"].to_list() == ["A"]
 
 
 def test_the_best_of_many_draws_is_compared_over_as_many_draws_of_each() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar, Unpack
@@ -15,7 +15,7 @@ from sdcmap.core.catalogue import drawn
 from sdcmap.core.chart import Chart
 from sdcmap.core.map_options import MapOptions
 from sdcmap.core.measure import Measure
-from sdcmap.core.rule import Choice, Rule
+from sdcmap.core.rule import Choice, Limits, Rule, named_limits, scales_of
 from sdcmap.errors import PlanError
 from sdcmap.kernels.decision.pareto import linear_optima, undominated
 from sdcmap.kernels.statistics.precision import wilson
@@ -34,8 +34,10 @@ class RUMap:
     scores : of a sweep, or a table made elsewhere.
     risk : one risk measure, or several taken at their worst ("protect against the worst"); by value or by name.
     utility : one utility measure; a loss (better when lower) or a gain.
-    limits : a limit for each risk measure. With limits, the worst of value/limit is drawn; without, several measures must
-        share one unit.
+    limits : a limit for each risk measure on the axis: the worst of value/limit is drawn. Or {measure: limit} for any
+        measures: the axis keeps its unit, and rules choose only what is within every limit, each in its own unit (several
+        risk measures with a limit each are drawn as the worst of value/limit). Without, several must share one unit.
+        A measure that compares records says nothing of a file whose rows are nobody's: there the others are held.
 
     Axes are absolute: adding a candidate never moves another. The anchors, releasing everything (`Identity`) and
     releasing nothing, are drawn but take no part in the frontier.
@@ -44,29 +46,40 @@ class RUMap:
     scores: Scores
     risk: tuple[str, ...]
     utility: str
-    limits: tuple[float, ...]
+    limits: Limits
 
     def __init__(
         self,
         scores: Scores,
         risk: str | Measure | Iterable[str | Measure],
         utility: str | Measure,
-        limits: Iterable[float] = (),
+        limits: Iterable[float] | Mapping[str, float] = (),
     ) -> None:
         several = [risk] if isinstance(risk, str | Measure) else risk
         facts = {"scores": scores, "risk": tuple(map(str, several)), "utility": str(utility)}
-        for name, value in {**facts, "limits": tuple(float(limit) for limit in limits)}.items():
+        by_name = {str(name): float(limit) for name, limit in limits.items()} if isinstance(limits, Mapping) else None
+        stated = tuple(map(float, limits)) if by_name is None else by_name
+        for name, value in {**facts, "limits": stated}.items():
             object.__setattr__(self, name, value)
         units = {self._fact(name, "unit") for name in self.risk}
         self._fact(self.utility, "unit")
         if not self.risk:
             raise PlanError("a map needs at least one risk measure.")
-        if self.limits and (len(self.limits) != len(self.risk) or min(self.limits) <= 0):
+        if self.scales and (len(self.scales) != len(self.risk) or min(self.scales) <= 0):
             raise PlanError(f"limits must hold one positive limit for each of {len(self.risk)} risk measures.")
-        if len(units) > 1 and not self.limits:
+        for name, limit in named_limits(self.limits).items():
+            self._fact(name, "unit")
+            if limit <= 0:
+                raise PlanError(f"the limit of {name} must be positive.")
+        if len(units) > 1 and not self.scales:
             raise PlanError("risk measures of different units have a worst one only with a limit for each.")
 
     # ---- axes -------------------------------------------------------------------------------------------------
+    @cached_property
+    def scales(self) -> tuple[float, ...]:
+        """What each risk measure on the axis is divided by; none where the axis is in its own unit."""
+        return scales_of(self.risk, self.limits)
+
     def _fact(self, measure: str, column: str) -> Any:
         self.scores.column(measure)
         return self.scores.measure.filter(pl.col("name") == measure)[column][0]
@@ -89,13 +102,14 @@ class RUMap:
     def labels(self) -> tuple[str, str]:
         """What the two axes show, with their units."""
         name = _shown(self.risk[0] if len(self.risk) == 1 else f"worst of {', '.join(self.risk)}")
-        unit = "share of its limit" if self.limits else self._fact(self.risk[0], "unit")
+        unit = "share of its limit" if self.scales else self._fact(self.risk[0], "unit")
         return f"{name} ({unit})", f"{_shown(self.utility)} ({self._fact(self.utility, 'unit')})"
 
     @cached_property
     def is_expectation(self) -> bool:
         """Whether an axis is a function of an expectation, so that methods, not single releases, are compared."""
-        values = [self.scores.values.get(name) for name in (*self.risk, self.utility)]
+        names = (*self.risk, self.utility, *named_limits(self.limits))
+        values = [self.scores.values.get(name) for name in names]
         return any(value is not None and value.expectation for value in values)
 
     @cached_property
@@ -107,7 +121,7 @@ class RUMap:
         return self._worst(values[:-1]), float(values[-1])
 
     def _worst(self, values: Sequence[Any]) -> Any:
-        scaled = [v / limit for v, limit in zip(values, self.limits, strict=True)] if self.limits else list(values)
+        scaled = [v / limit for v, limit in zip(values, self.scales, strict=True)] if self.scales else list(values)
         return np.maximum.reduce(scaled) if self.signs[0] > 0 else np.minimum.reduce(scaled)
 
     # ---- points -----------------------------------------------------------------------------------------------
@@ -117,7 +131,7 @@ class RUMap:
         the best of many draws is sought over as many draws of every method, so later draws of some take no part."""
         table = self.scores.column(self.utility).select("id", "kind", "method", "replicate", utility="value")
         for i, name in enumerate(self.risk):
-            part = self.scores.column(name).select("id", pl.col("value").alias(f"risk {i}"))
+            part = self._on_axis(name, self.scores.column(name), "id").select("id", pl.col("value").alias(f"risk {i}"))
             table = table.join(part, on="id", how="inner", maintain_order="left")
         worst = self._worst([table[f"risk {i}"].to_numpy() for i in range(len(self.risk))])
         table = table.select("id", "kind", "method", "replicate", pl.Series("risk", worst, dtype=pl.Float64), "utility")
@@ -138,7 +152,7 @@ class RUMap:
         )
         table = single
         for i, name in enumerate(self.risk):
-            part = self.scores.pooled(name).select(
+            part = self._on_axis(name, self.scores.pooled(name), "method").select(
                 "method", pl.col("value").alias(f"v{i}"), pl.col("se").alias(f"s{i}")
             )
             table = table.join(part, on="method", how="left", maintain_order="left")
@@ -147,10 +161,10 @@ class RUMap:
         values = [table[f"v{i}"].to_numpy() for i in range(len(self.risk))]
         worst = self._worst(values)
         which = np.argmax(
-            np.array([v / w for v, w in zip(values, self.limits or [1.0] * len(values), strict=True)]), axis=0
+            np.array([v / w for v, w in zip(values, self.scales or [1.0] * len(values), strict=True)]), axis=0
         )
         errors = np.array([table[f"s{i}"].cast(pl.Float64).to_numpy() for i in range(len(self.risk))])
-        error = errors[which, np.arange(len(which))] / np.array(self.limits or [1.0] * len(values))[which]
+        error = errors[which, np.arange(len(which))] / np.array(self.scales or [1.0] * len(values))[which]
         table = table.with_columns(
             pl.Series("risk", worst, dtype=pl.Float64), pl.Series("risk_se", error, nan_to_null=True)
         )
@@ -158,6 +172,17 @@ class RUMap:
         ends = [f"{axis}_{end}" for axis in ("risk", "utility") for end in ("se", "low", "high")]
         membership = ["membership", "membership_low", "membership_high"]
         return table.select("method", "count", "risk", "utility", *ends, "anchor", "frontier", *membership)
+
+    def _on_axis(self, measure: str, table: pl.DataFrame, key: str) -> pl.DataFrame:
+        """One measure of candidates or methods; where the axis is a share of limits, none is used up of a measure that
+        compares records by files whose rows are nobody's, if another measure on the axis sees them."""
+        if not self.scales:
+            return table
+        seen = pl.concat([self.scores.column(name).select(key) for name in self.risk])[key].unique()
+        nobodys = self.scores.unpaired(measure).unique(key).filter(pl.col(key).is_in(seen.implode()))
+        unused = 0.0 if self.signs[0] > 0 else np.inf
+        rows = nobodys.select(key, value=pl.lit(unused), se=pl.lit(None, dtype=pl.Float64))
+        return pl.concat([table.select(key, "value", "se"), rows])
 
     @cached_property
     def _common_replicates(self) -> int:
@@ -177,6 +202,37 @@ class RUMap:
     def losses(self, table: pl.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Both axes turned so that less is better."""
         return self.signs[0] * table["risk"].to_numpy(), self.signs[1] * table["utility"].to_numpy()
+
+    def limit_shares(self, rows: pl.DataFrame, quantile: float | None = None) -> np.ndarray[Any, Any]:
+        """How much of its limit each row uses up, at its worst over the limits that are stated by measure: at most 1 is
+        within all of them, NaN lacks a value. Rows are candidates, or methods by pooled values or an upper quantile. A
+        measure that compares records says nothing of files whose rows are nobody's, where another limited one sees them."""
+        limits = named_limits(self.limits)
+        key = "id" if "id" in rows.columns else "method"
+        worst, seen = np.zeros(len(rows)), np.zeros(len(rows), dtype=bool)
+        for name, limit in limits.items():
+            value = self._values(name, rows, quantile)
+            with np.errstate(divide="ignore"):
+                share = value / limit if self._fact(name, "direction") == "lower" else limit / value
+            nobodys = rows[key].is_in(self.scores.unpaired(name)[key].implode()).to_numpy()
+            worst = np.where(nobodys, worst, np.maximum(worst, share))
+            seen |= ~nobodys
+        return np.where(seen, worst, np.nan) if limits else worst
+
+    def _values(self, measure: str, rows: pl.DataFrame, quantile: float | None) -> np.ndarray[Any, Any]:
+        """One measure of these rows, NaN where it has no value."""
+        key = "id" if "id" in rows.columns else "method"
+        if key == "id":
+            part = self.scores.column(measure)
+        elif quantile is None:
+            part = self.scores.pooled(measure)
+        else:
+            end = quantile if self._fact(measure, "direction") == "lower" else 1 - quantile
+            how: Any = "higher" if end == quantile else "lower"
+            part = self.scores.column(measure).group_by("method").agg(pl.col("value").quantile(end, how))
+        part = part.select(key, pl.col("value").alias("limited"))
+        joined = rows.select(key).join(part, on=key, how="left", maintain_order="left")
+        return joined["limited"].fill_null(np.nan).to_numpy()
 
     @cached_property
     def frontier(self) -> pl.DataFrame:
@@ -209,7 +265,7 @@ class RUMap:
         for S2; the column is named so. Risk must be a share, and utility a loss.
         """
         low, high = (self._fact(self.risk[0], end) for end in ("low", "high"))
-        if self.signs != (1.0, 1.0) or self.limits or (low, high) != (0.0, 1.0):
+        if self.signs != (1.0, 1.0) or self.scales or (low, high) != (0.0, 1.0):
             raise PlanError("an overall score adds a loss (better when lower) to a risk that is a share from 0 to 1.")
         table = self.means if by == "mean" else self.points
         name = SCORE_NAMES.get(self.utility.partition("(")[0], "score")

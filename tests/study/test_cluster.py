@@ -43,8 +43,9 @@ def people() -> Microdata:
 
 def plan_of(replicates: int = 4, **more: object) -> sm.Plan:
     methods = sm.grid(sm.Swap, on=sm.subsets(("Age", "Educ", "Race"), 1, 2), rate=[0.01, 0.05])
-    measures = [sm.SmallCells(), sm.Hellinger()]
-    return sm.Plan([methods, sm.Noise(on="wage")], measures, replicates=replicates, seed=SEED, **more)
+    measures = [sm.SmallCells(), sm.Hellinger(), sm.risk.ClosestRecord(targets=40)]
+    synthetic = sm.methods.Synthesise(on=("Age", "Educ", "Race", "wage"))  # made again without some of the people
+    return sm.Plan([methods, sm.Noise(on="wage"), synthetic], measures, replicates=replicates, seed=SEED, **more)
 
 
 @pytest.fixture(autouse=True)

@@ -101,7 +101,7 @@ def check_joint(
         return [Check("joint risk", False, "the joint risk of files with other rows, or synthetic ones, is unknown.")]
     view = joint_view(data, [*made, released])
     measures: list[Measure] = [line.measure for line in lines]
-    scores = scored(measures, data, view, stream.child("joint"), note)
+    scores = scored(measures, data, view, stream.child("joint"), note, alone=False)
     return [verdict("joint risk", ln, s, "of all releases together") for ln, s in zip(lines, scores, strict=True)]
 
 

@@ -12,12 +12,12 @@ from sdcmap.bundle.note import Note
 from sdcmap.choose import Threshold
 from sdcmap.core.measure import NOT_RUN, UPPER, Estimate, Measure
 from sdcmap.core.method import Method
-from sdcmap.core.rule import Rule
+from sdcmap.core.rule import Rule, named_limits, scales_of
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import decode
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
-from sdcmap.study.jobs import UNUSED, ScoreRow, no_value, row_of, score_row
+from sdcmap.study.jobs import UNUSED, ScoreRow, maker, no_value, row_of, score_row
 from sdcmap.study.plan import Plan
 
 
@@ -44,14 +44,16 @@ def _parts(score: ScoreRow) -> dict[str, float]:
 
 def lines_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) -> list[Line]:
     """A line for each measure on the risk axis: the strictest of the limits stated by the plan, its rule, the choice's
-    rule and `max_risk`, none where nothing was stated; with `plan.limits` these speak of value/limit, at most 1. And one
-    for each measure that a rule limits by name."""
+    rule and `max_risk`, none where nothing was stated; where the axis is a share of limits these speak of value/limit, at
+    most 1. And one for each measure that the plan or a rule limits by name."""
     by_name = {measure.text: measure for measure in plan.measures}
     named = [(by_name[name], limit) for rule in rules if rule for name, limit in rule.limits.items() if name in by_name]
+    named += [(by_name[name], limit) for name, limit in named_limits(plan.limits).items() if name in by_name]
     stated = [rule.risk for rule in rules if isinstance(rule, Threshold)]
     stated += [] if max_risk is None else [float(max_risk)]
-    stated += [1.0] if plan.limits else []
-    units = plan.limits or (1.0,) * len(plan.risk)
+    scales = scales_of(plan.risk, plan.limits)
+    stated += [1.0] if scales else []
+    units = scales or (1.0,) * len(plan.risk)
     axis = zip((by_name[name] for name in plan.risk), units, strict=True)
     limits_of: dict[Measure, list[float]] = {}
     for measure, limit in [*named, *((measure, unit * most) for measure, unit in axis for most in stated)]:
@@ -61,12 +63,14 @@ def lines_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) -
 
 
 def scored(
-    measures: Sequence[Measure], original: Microdata, released: Microdata, stream: Stream, note: Note | None = None
-) -> list[ScoreRow]:
-    """Each measure of the released file, scored under the very method that this note states, and on a sample of its own
-    where it looks at a sample."""
+    measures: Sequence[Measure], original: Microdata, released: Microdata, stream: Stream, note: Note | None = None,
+    *, alone: bool = True,
+) -> list[ScoreRow]:  # fmt: skip
+    """Each measure of the released file, scored under the very method that this note states, and on a sample and makings
+    of its own where it looks at these. Several releases together (not `alone`) are no method that could be run again."""
     method = None if note is None else decode(note["method"], Method)
-    rows = [score_row(measure.fresh(), original, released, stream, method) for measure in measures]
+    make = maker(original, method, stream) if method is not None and alone else None
+    rows = [score_row(measure.fresh(), original, released, stream, method, make) for measure in measures]
     return [row._replace(measure_id=m.id, measure=m.text) for m, row in zip(measures, rows, strict=True)]
 
 
@@ -90,19 +94,29 @@ def check_line(plan: Plan, lines: Sequence[Line]) -> Check:
     if not lines:
         advice = "give the plan limits or a Threshold or GlobalCriterion rule, or state max_risk"
         return Check("line", False, f"no risk line was stated: {advice}.")
-    return Check("line", True, "a risk line was stated.")
+    limited = {line.measure for line in lines}
+    free = [m.text for m in plan.measures if m.axis == "risk" and m not in limited]
+    return Check("line", True, f"a risk line was stated{f', none for {_and(free)}' if free else ''}.")
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def check_risks(
     lines: Sequence[Line], measures: Sequence[Measure], scores: Sequence[ScoreRow], what: str = "of the written file"
 ) -> Iterator[Check]:
-    """The written file is under the line in every measure on the axis; the other risk measures are reported."""
+    """The written file is under every line; the other risk measures are reported. A line of a measure that compares records
+    says nothing of a file whose rows are nobody's, where another line sees it."""
+    seen = any(not line.measure.paired for line in lines)
     limits = {line.measure: line for line in lines}
     for measure, score in zip(measures, scores, strict=True):
-        if measure in limits:
+        if measure in limits and score.status == "unpaired" and seen:
+            yield Check("risk", True, f"{_said(measure, score, what)}, and other lines hold.")
+        elif measure in limits:
             yield verdict("risk", limits[measure], score, what)
         else:
-            yield Check("other risk", True, f"{_said(measure, score, what)} (not on the axis).")
+            yield Check("other risk", True, f"{_said(measure, score, what)} (without a line).")
 
 
 def verdict(name: str, line: Line, score: ScoreRow, what: str) -> Check:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import polars as pl
 
-from sdcmap.core.rule import Choice, RiskUtilityMap, Rule
+from sdcmap.core.rule import Choice, RiskUtilityMap, Rule, named_limits
 from sdcmap.core.value import Range, Share
 from sdcmap.errors import PlanError
 from sdcmap.kernels.arrays import Array
@@ -26,6 +26,7 @@ class ByRelease(Rule):
         quantile of their releases' risk (needs at least 1/(1 - quantile) replicates). Where a measure is an expectation,
         methods are compared by pooled values and the replicate is number 0, fixed beforehand: picking a draw by its own
         error would tell a reader of the rule where the truth is not.
+    Where the map has limits by measure, only what is within every one of them is compared, by the same values.
     """
 
     by: Literal["release", "mean", "quantile"] = "release"
@@ -55,20 +56,27 @@ class ByRelease(Rule):
         upper = ru.points.group_by("method").agg(pl.col("risk").quantile(self.quantile, "higher").alias("risk"))
         return means.drop("risk").join(upper, on="method", how="left"), f"{self.quantile:g} quantile of risk"
 
+    def _shares(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
+        """How much of its limits each row uses up, at its worst; NaN where it lacks a value."""
+        return ru.limit_shares(rows, self.quantile if self.by == "quantile" else None)
+
     def _order(self, ru: RiskUtilityMap, rows: pl.DataFrame, cost: Array) -> Array:
         """The rows by their cost, the least first; of equals the one with less risk, then by the method's name."""
         return np.lexsort((rows["method"].to_numpy(), ru.signs[0] * rows["risk"].to_numpy(), cost))
 
     def _pick(
-        self, ru: RiskUtilityMap, rows: pl.DataFrame, cost: Array, passing: Array, why: Callable[[dict[str, Any]], str],
-        miss: Callable[[], str], fits: Callable[[pl.DataFrame], Array], own_cost: Callable[[pl.DataFrame], Array],
+        self, ru: RiskUtilityMap, rows: pl.DataFrame, cost: Array, passing: Array,
+        why: Callable[[dict[str, Any], int], str], miss: Callable[[], str], fits: Callable[[pl.DataFrame], Array],
+        own_cost: Callable[[pl.DataFrame], Array],
     ) -> Choice:  # fmt: skip
-        """The passing row of least cost, brought down to one concrete candidate."""
+        """The passing row of least cost that is within every limit, brought down to one concrete candidate."""
         is_expectation = self._is_expectation(ru)
         order = self._order(ru, rows, cost)
-        order = order[passing[order]]
+        held = passing & (self._shares(ru, rows) <= 1)
+        order = order[held[order]]
         if len(order) == 0:
-            return Choice(None, "", None, None, None, self, miss())
+            reason = self._over_a_limit(ru, rows.filter(pl.Series(passing))) if passing.any() else miss()
+            return Choice(None, "", None, None, None, self, reason)
         row = rows.row(int(order[0]), named=True)
         draws = ru.points.filter(pl.col("compared"), pl.col("method") == row["method"])
         if "id" in row:
@@ -76,12 +84,14 @@ class ByRelease(Rule):
         elif is_expectation:
             chosen = draws.filter(pl.col("replicate") == draws["replicate"].min()).row(0, named=True)
         else:
-            own = np.where(fits(draws), own_cost(draws), np.inf)
+            own = np.where(fits(draws) & (ru.limit_shares(draws) <= 1), own_cost(draws), np.inf)
             chosen = draws.row(int(np.argmin(own)), named=True)
         named = rows[order[1 : RUNNERS_UP + 1]].iter_rows(named=True)
         runners = tuple(f"{name_of(r)}: {self._describe(r)}" for r in named)
         searched = 1 if is_expectation else len(draws)
-        reason = f"Release {name_of(chosen)}: {why(row)}"
+        reason = f"Release {name_of(chosen)}: {why(row, len(order))}"
+        if named_limits(ru.limits):
+            reason += f" All of these are within every limit: {_said(ru)}."
         if searched > 1:
             reason += f" {searched} draws of this method were searched."
         elif is_expectation and len(draws) > 1:
@@ -90,6 +100,22 @@ class ByRelease(Rule):
             chosen["id"], chosen["method"], chosen["replicate"], chosen["risk"], chosen["utility"], self, reason,
             runners, searched,
         )  # fmt: skip
+
+    def _over_a_limit(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> str:
+        """Why nothing is left of the rows that pass the rule."""
+        shares = self._shares(ru, rows)
+        reason = f"Release nothing: of {len(rows):,} that pass the rule none is within every limit: {_said(ru)}."
+        if np.isnan(shares).all():
+            return f"{reason} Each lacks a value that is limited."
+        near = rows.row(int(np.nanargmin(shares)), named=True)
+        return f"{reason} The nearest miss is {name_of(near)} with {np.nanmin(shares):.4g} times a limit."
+
+
+def _said(ru: RiskUtilityMap) -> str:
+    """The limits in words."""
+    higher = {name for name, measure in ru.scores.values.items() if measure.direction == "higher"}
+    limits = named_limits(ru.limits).items()
+    return ", ".join(f"{name} at {'least' if name in higher else 'most'} {limit:g}" for name, limit in limits)
 
 
 def name_of(row: dict[str, Any]) -> str:

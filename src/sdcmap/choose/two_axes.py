@@ -42,10 +42,10 @@ class Threshold(ByRelease):
         passing = turned <= limit
         word = "at most" if ru.signs[0] > 0 else "at least"
 
-        def why(row: dict[str, Any]) -> str:
+        def why(row: dict[str, Any], count: int) -> str:
             what = "the least loss" if ru.signs[1] > 0 else "the most utility"
             return (
-                f"it has {what} ({ru.utility} {row['utility']:.4g}) of the {int(passing.sum()):,} among {len(rows):,} "
+                f"it has {what} ({ru.utility} {row['utility']:.4g}) of the {count:,} among {len(rows):,} "
                 f"{'candidates' if 'id' in row else 'methods'} whose {speech} ({ru.labels[0]}) is {word} {self.risk:g}."
             )
 
@@ -88,8 +88,8 @@ class Linear(ByRelease):
             risk, loss = ru.losses(table)
             return risk + self.slope * loss
 
-        def why(row: dict[str, Any]) -> str:
-            return f"its {speech} + {self.slope:g} * loss is the least of {len(rows):,}."
+        def why(row: dict[str, Any], count: int) -> str:
+            return f"its {speech} + {self.slope:g} * loss is the least of {count:,}."
 
         values = cost(rows)
         everything = lambda draws: np.ones(len(draws), dtype=bool)
@@ -127,8 +127,8 @@ class IdealPoint(ByRelease):
             total: Array = np.sqrt(parts[0] + parts[1])
             return total
 
-        def why(row: dict[str, Any]) -> str:
-            return f"with its {speech} it is the nearest of {len(rows):,} to the ideal point, by {self.scale}."
+        def why(row: dict[str, Any], count: int) -> str:
+            return f"with its {speech} it is the nearest of {count:,} to the ideal point, by {self.scale}."
 
         values = distance(rows)
         everything = lambda draws: np.ones(len(draws), dtype=bool)

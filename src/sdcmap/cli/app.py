@@ -33,10 +33,10 @@ def roles(**given: str) -> dict[str, Any]:
     return {role: names if names == "all" else names.split(",") for role, names in given.items() if names}
 
 
-def read(path: Path, **given: str) -> Microdata:
+def read(path: Path, *, census: bool = False, **given: str) -> Microdata:
     import sdcmap as sm
 
-    return sm.read(path, **roles(**given))
+    return sm.read(path, **roles(**given), census=census)
 
 
 def print_json(document: object) -> None:

@@ -44,8 +44,8 @@ def _map_of(study: Path, risk: list[str], utility: str) -> tuple[RUMap, Plan, St
 
     opened = sm.Study.open(study)
     plan = opened.plan
-    limits = () if risk else plan.limits
-    return sm.RUMap(opened.scores(plan), tuple(risk) or plan.risk, utility or plan.utility, limits), plan, opened
+    axes = tuple(risk) or plan.risk, utility or plan.utility
+    return sm.RUMap(opened.scores(plan), *axes, plan.limits_on(risk)), plan, opened
 
 
 @app.command()

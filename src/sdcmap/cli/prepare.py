@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def look(
     file: File, keys: Names = "", numeric: Names = "", sensitive: Names = "", identifiers: Names = "", weight: Names = "",
     household: Names = "", stratum: Names = "", other: Names = "",
+    census: Annotated[bool, typer.Option("--census", help="Everybody of the population is in the file.")] = False,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write a plan to start from.")] = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -30,7 +31,7 @@ def look(
     from sdcmap.explore.looking import look as look_at
 
     data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
-                 household=household, stratum=stratum, other=other)  # fmt: skip
+                 household=household, stratum=stratum, other=other, census=census)  # fmt: skip
     seen = look_at(data)
     if as_json:
         print_json(asdict(seen))
@@ -59,6 +60,12 @@ _PLAN_HEADER = """\
 #   [rule]
 #   type = "Threshold"
 #   risk = 0.01
+# Every risk measure may have a limit of its own. A plan without a risk measure is given linkage, attribute inference and
+# membership:
+#   [limits]
+#   WorstLinkage = 0.05
+#   AttributeInference = 0.1
+#   ClosestRecord = 0.55
 # The seed is never written here.
 
 """
@@ -68,15 +75,17 @@ _PLAN_HEADER = """\
 def check(
     plan: Annotated[Path, typer.Argument(help="A plan in TOML, with a [data] part.")], as_json: Json = False
 ) -> None:
-    """Every problem of a plan at once; the number of candidates; a cost guess.
+    """Every problem of a plan at once; the number of candidates; a cost guess; what the plan is given unasked.
 
     Example: sdcmap check plan.toml
     """
     from sdcmap.errors import PlanError
     from sdcmap.study.cost import cost_guess
+    from sdcmap.study.remarks import remarks
 
     try:
-        data, parsed = _data_and_plan(plan)
+        data, written = _data_and_plan(plan)
+        parsed = written.with_risk(data)
         problems = parsed.problems_with(data)
     except PlanError as error:
         problems = list(error.problems)
@@ -89,12 +98,15 @@ def check(
         raise typer.Exit(2)
     seconds = cost_guess(data, parsed)
     if as_json:
-        print_json({"problems": [], "candidates": parsed.count, "seconds": seconds})
+        told = list(remarks(data, parsed, written))
+        print_json({"problems": [], "candidates": parsed.count, "seconds": seconds, "remarks": told})
     else:
         print(
             f"{plan} is sound: {parsed.count:,} candidates, {len(parsed.measures)} measures; "
             f"about {_duration(seconds)} of one core."
         )
+        for remark in remarks(data, parsed, written):
+            print(remark)
 
 
 def _duration(seconds: float) -> str:

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from numpy.random import Generator
 
+from sdcmap.core.making import Folds, Making
 from sdcmap.core.method import Method
 from sdcmap.core.value import Value
 from sdcmap.data.microdata import Microdata
@@ -63,14 +64,23 @@ class Measure(Value):
         """The measure's value for this masked file."""
         raise TypeError(f"{type(self).__name__} has no score.")
 
-    def apply(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        """`score`, after the check that the two files can be compared by this measure."""
+    def makings(self, masked: Microdata) -> Folds | None:
+        """The releases of the same method, made without some of the people, that it needs beside this one; by default
+        none. Whoever scores a method makes them and hands them to `apply`."""
+        return None
+
+    def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
+        """The measure's value from the makings that it asked for."""
+        raise TypeError(f"{type(self).__name__} asks for no makings.")
+
+    def apply(self, original: Microdata, masked: Microdata, rng: Generator, makings: Sequence[Making] = ()) -> Estimate:
+        """`score`, or `score_makings` where there are some, after the check that this measure can compare the files."""
         if self.paired and not masked.paired:
             raise Undefined(f"{type(self).__name__} compares records with their originals; a synthetic file has none.")
         lacking = [name for name in self.variables(original) if name in original.names and name not in masked.names]
         if lacking:
             raise Undefined(f"the released file has no column {', '.join(map(repr, lacking))}.")
-        return self.score(original, masked, rng)
+        return self.score_makings(original, makings, rng) if makings else self.score(original, masked, rng)
 
     def knowing(self, method: Method) -> Measure:
         """The measure of a snooper (or data user) who has read in the method note that the file was made by `method`;

@@ -34,7 +34,9 @@ class Method(Value):
     like any other), "added" (it makes values missing) or "refused"; `reweights`: whether it adjusts the file's weight
     because it releases other rows; `weights` and `households`: a sentence on what it does with them; `random`: whether
     replicates differ; `at_zero`: the parameters at which it is the identity; `kept` and `distorted`: for the method
-    note, what it keeps exactly and what it distorts; `in_every_plan`: a plan holds it unasked.
+    note, what it keeps exactly and what it distorts; `in_every_plan`: a plan holds it unasked; `mixes`: a released record
+    may hold what other people had, drawn from a model of all or dealt out among them, so that a release without somebody
+    is more than a release without his row.
 
     Parameters
     ----------
@@ -53,6 +55,7 @@ class Method(Value):
     kept: ClassVar[str] = ""
     distorted: ClassVar[str] = ""
     in_every_plan: ClassVar[bool] = False
+    mixes: ClassVar[bool] = False
     growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
 
     within: tuple[str, ...] = field(default=(), kw_only=True)  # mask each stratum of these variables apart

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy.typing as npt
 import polars as pl
 
 from sdcmap.core.measure import Measure
 from sdcmap.core.value import Value
+
+Limits: TypeAlias = tuple[float, ...] | Mapping[str, float]  # one for each measure on the axis, or measure -> its own
+
+
+def named_limits(limits: Limits) -> Mapping[str, float]:
+    """The limits that are stated by measure, each in the measure's own unit."""
+    return limits if isinstance(limits, Mapping) else {}
+
+
+def scales_of(risk: Sequence[str], limits: Limits) -> tuple[float, ...]:
+    """What each measure on the risk axis is divided by; none where the axis is one measure in its own unit."""
+    if not isinstance(limits, Mapping):
+        return limits
+    several = len(risk) > 1 and all(name in limits for name in risk)
+    return tuple(limits[name] for name in risk) if several else ()
 
 
 class ScoreTable(Protocol):
@@ -43,6 +58,9 @@ class RiskUtilityMap(Protocol):
     def points(self) -> pl.DataFrame: ...
     @property
     def means(self) -> pl.DataFrame: ...
+    @property
+    def limits(self) -> Limits: ...
+    def limit_shares(self, rows: pl.DataFrame, quantile: float | None = None) -> npt.NDArray[Any]: ...
     def losses(self, table: pl.DataFrame) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]: ...
     def end(self, measure: str, name: str) -> float | None: ...
 

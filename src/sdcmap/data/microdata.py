@@ -270,7 +270,7 @@ def _distinct_codes(data: Microdata, name: str) -> tuple[Array, int]:
 
 
 def _digest(data: Microdata, _names: tuple[str, ...]) -> str:
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(b"census" if data.schema.census else b"")
     for variable in data.schema.variables:
         if variable.role == "identifier":
             continue

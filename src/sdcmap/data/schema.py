@@ -53,10 +53,12 @@ class Variable:
 
 @dataclass(frozen=True)
 class Schema:
-    """The variables of a file, in file order, and the file's format ("csv", "parquet", "sav", "dta", "xpt")."""
+    """The variables of a file, in file order, the file's format ("csv", "parquet", "sav", "dta", "xpt"), and whether it is
+    a census: everybody of its population is in it, so that being in it tells nothing."""
 
     variables: tuple[Variable, ...]
     format: str = "parquet"
+    census: bool = False
 
     @cached_property
     def names(self) -> tuple[str, ...]:

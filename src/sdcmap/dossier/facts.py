@@ -15,9 +15,11 @@ from sdcmap.core.audience import Audience
 from sdcmap.core.grid import Grid
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
+from sdcmap.core.rule import named_limits, scales_of
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import StudyDamaged
 from sdcmap.explore.looking import look
+from sdcmap.study.default_risk import not_measured
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
@@ -63,6 +65,7 @@ class PlanFacts(TypedDict):
     measures: list[MeasureFacts]
     axes: str
     limits: list[str]
+    not_measured: list[str]
     rule: str
 
 
@@ -104,14 +107,15 @@ def _rare(sizes: dict[str, int], to: Audience) -> list[tuple[str, str, str]]:
     return rows
 
 
-def plan_facts(plan: Plan) -> PlanFacts:
+def plan_facts(plan: Plan, data: Microdata) -> PlanFacts:
     """Methods, measures, axes, limits and rule, as written."""
     measures: list[MeasureFacts] = [
         {"name": m.text, "axis": m.axis, "unit": m.unit, "better": m.direction, "words": how_to_read(m)}
         for m in plan.measures
     ]
     axes = f"{' and '.join(plan.risk)} against {plan.utility}"
-    limits = [f"{name}: {limit:g}" for name, limit in zip(plan.risk, plan.limits, strict=False)]
+    by_name = named_limits(plan.limits) or dict(zip(plan.risk, scales_of(plan.risk, plan.limits), strict=False))
+    limits = [f"{name}: {limit:g}" for name, limit in by_name.items()]
     return {
         "methods": [_method_text(entry) for entry in plan.methods],
         "candidates": f"{plan.count:,}",
@@ -119,6 +123,7 @@ def plan_facts(plan: Plan) -> PlanFacts:
         "measures": measures,
         "axes": axes,
         "limits": limits,
+        "not_measured": [f"{name}: {reason}" for name, reason in not_measured(data, plan.measures).items()],
         "rule": plan.rule.text if plan.rule else "",
     }
 
@@ -153,7 +158,9 @@ def missing_candidates(scores: Scores, to: Audience) -> dict[str, bool | ByReaso
     for status in ("infeasible", "failed"):
         part = scores.candidate.filter(pl.col("status") == status)
         tables[status] = _by_reason(part, "method")
-    tables["undefined"] = _by_reason(scores.score.filter(pl.col("status").is_in(["undefined", "failed"])), "measure")
+    tables["undefined"] = _by_reason(
+        scores.score.filter(pl.col("status").is_in(["undefined", "unpaired", "failed"])), "measure"
+    )
     return {status: bool(rows) if to.external else rows for status, rows in tables.items()}
 
 

@@ -76,7 +76,7 @@ def report(
         "audience": audience,
         "external": to.external,
         "data": facts.data_facts(data, to),
-        "plan": facts.plan_facts(plan),
+        "plan": facts.plan_facts(plan, data),
         "maps": _maps(shown, marked, to),
         "frontier": results.frontier_table(ru, shown, to),
         "releases": results.release_frontier(ru, to),

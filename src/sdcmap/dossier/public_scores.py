@@ -39,6 +39,8 @@ def public_scores(scores: Scores, rows: int) -> Scores:
             told = _told(value, units[name], rows)
             status = "infinite" if math.isinf(told) else "ok"
             told_scores.append((ids[method], name, None if math.isinf(told) else told, None, "{}", status, ""))
+        nobodys = [method for method in scores.unpaired(name)["method"].unique() if method in ids]
+        told_scores += [(ids[method], name, None, None, "{}", "unpaired", "") for method in nobodys]
     nothing = [
         None if v is None else _told(v, units[n], rows) for n, v in scores.measure["name", "at_nothing"].iter_rows()
     ]

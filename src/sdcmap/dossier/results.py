@@ -77,7 +77,7 @@ def frontier_table(ru: RUMap, shown: RUMap, to: Audience) -> list[FrontierRow]:
             {
                 "method": row["method"],
                 "count": counts[row["method"]],
-                "risk": to.score(row["risk"], "" if ru.limits else units[0]),
+                "risk": to.score(row["risk"], "" if ru.scales else units[0]),
                 "risk_se": errors[0],
                 "utility": to.score(row["utility"], units[1]),
                 "utility_se": errors[1],

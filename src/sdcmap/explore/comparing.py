@@ -91,7 +91,8 @@ def compare(
     control : a file of people who are not in the data, with the same columns; else a fifth of the records is set aside,
         households whole.
     replicates : random draws of each method, at least 1.
-    risk, utility : the measures of the map, by class name or text; by default ClosestRecord and QueryError.
+    risk, utility : the measures of the map, by class name or text; by default ClosestRecord (of a census, in
+        which membership is no secret, the next risk that fits) and QueryError.
     seed : start of all random numbers, those of setting aside included; 256 random bits unless stated. The same seed in
         the same folder gives the same numbers (a sampled measure draws by its control file's path too).
     workers, progress : as in `sweep`.
@@ -171,7 +172,8 @@ def stated_source(path: str, data: Microdata) -> Source:
     of = data.schema.of_role
     return Source(path, keys=of("key"), numeric=data.numeric, sensitive=of("sensitive"), identifiers=of("identifier"),
                   weight=of("weight"), household=of("household"), stratum=of("stratum"),
-                  other=tuple(name for name in of("other") if name not in data.numeric), **kinds)  # fmt: skip
+                  other=tuple(name for name in of("other") if name not in data.numeric), census=data.schema.census,
+                  **kinds)  # fmt: skip
 
 
 def _axis(plan: Plan, axis: str, wanted: str) -> str:

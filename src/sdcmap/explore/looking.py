@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,7 @@ class Look:
     variables: tuple[Glance, ...]
     cells: int  # combinations of the key variables that occur
     sizes: dict[str, int]  # records in key combinations of fewer than 2, 3, 5, 10 records
+    census: bool = False  # whether everybody of the population is in it, as stated
 
     def named(self, *roles: str) -> tuple[str, ...]:
         """Names of the variables with these stated or proposed roles."""
@@ -79,7 +81,7 @@ class Look:
             "identifiers": self.named("identifier"), "weight": self.named("weight")[:1],
             "household": self.named("household")[:1], "stratum": self.named("stratum")[:1], "other": self.named("other"),
         }  # fmt: skip
-        return Plan(methods, measures, replicates=10, data=Source(str(path), **roles))
+        return Plan(methods, measures, replicates=10, data=Source(str(path), **roles, census=self.census))
 
 
 def look(source: Microdata | Source | str | Path) -> Look:
@@ -104,11 +106,11 @@ def look(source: Microdata | Source | str | Path) -> Look:
     glances = tuple(_glance(data, name) for name in data.names)
     keys = tuple(glance.name for glance in glances if glance.role == "key")
     if not keys:
-        return Look(len(data), glances, 0, {})
+        return Look(len(data), glances, 0, {}, data.schema.census)
     table = data.view(cells, keys)
     sizes = table.count[table.count > 0]
     below = {f"<{k}": int(sizes[sizes < k].sum()) for k in (2, 3, 5, 10)}
-    return Look(len(data), glances, len(sizes), below)
+    return Look(len(data), glances, len(sizes), below, data.schema.census)
 
 
 def opened(source: Microdata | Source | str | Path) -> Microdata:
@@ -176,7 +178,8 @@ def source_of(path: str, roles: Mapping[str, str], kinds: Mapping[str, str]) -> 
     strange = sorted(set(named) - known)
     if strange:
         raise SchemaError(f"a role must be one of {', '.join(STATED)}; {len(strange)} other word(s) came.")
-    return Source(path, **{name: tuple(columns) for name, columns in named.items()})
+    stated: dict[str, Any] = {name: tuple(columns) for name, columns in named.items()}
+    return Source(path, **stated)
 
 
 STATED = ("keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum", "other")

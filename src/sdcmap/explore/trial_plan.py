@@ -12,7 +12,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
 from sdcmap.files.reading import Source
 from sdcmap.methods import METHODS
-from sdcmap.risk import AttributeInference, ClosestRecord, CorrectAttribution, KAnonymity
+from sdcmap.risk import AttributeInference, ClosestRecord, CorrectAttribution, KAnonymity, WorstLinkage
 from sdcmap.study.plan import Plan
 from sdcmap.utility import QueryError, TableError
 
@@ -37,8 +37,8 @@ def trial_plan(
     Parameters
     ----------
     data : the file; its roles alone say what is masked: keys (categories), numbers, and for synthesis everything.
-    control_file : a file of people who are not in `data`, with the same columns; without it the first risk has no value
-        for fully synthetic files.
+    control_file : a file of people who are not in `data`, with the same columns; without it synthetic files are made again
+        without some of the people, for the measures that need others to compare with.
     replicates : random draws of each method, at least 1.
     source : where the data lie, for a plan kept in a file.
     """
@@ -64,7 +64,9 @@ def trial_plan(
 
 def _measures(roles: Roles, control_file: str) -> list[Measure]:
     """Of each axis, the first measure is the one of the map."""
-    measures: list[Measure] = [ClosestRecord(control_file=control_file), QueryError(queries=2000)]
+    measures: list[Measure] = [QueryError(queries=2000)]
+    if not roles.data.schema.census:
+        measures.insert(0, ClosestRecord(control_file=control_file))
     if roles.secret and roles.known:
         measures.append(AttributeInference(roles.secret, roles.known, targets=500, control_file=control_file))
     if roles.keys:
@@ -72,4 +74,4 @@ def _measures(roles: Roles, control_file: str) -> list[Measure]:
         if roles.secret and known and roles.data.schema[roles.secret].kind != "numeric":
             measures.append(CorrectAttribution(roles.secret, known))
         measures += [KAnonymity(on=roles.keys), TableError(roles.keys, order=2)]
-    return measures
+    return measures if any(measure.axis == "risk" for measure in measures) else [WorstLinkage(), *measures]

@@ -75,7 +75,7 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
         file = _File(scan, rows, max(1 << 16, (memory - BASE) // 512))
         columns = [file.column(fact, types[fact.name], kind) for fact, kind in wanted if fact.role != "identifier"]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        schema = Schema(tuple(coded.variable for coded in columns), form.released)
+        schema = Schema(tuple(coded.variable for coded in columns), form.released, source.census)
         levels = {coded.variable.name: coded.levels for coded in columns}
         write_parts(folder, schema, rows, levels, ([coded.part(file)] for coded in columns))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:

@@ -40,11 +40,12 @@ class Source(Value):
     nominal: tuple[str, ...] = ()
     ordinal: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    census: bool = False
 
     def read(self, folder: Path = Path()) -> Microdata:
         """Read the file; a relative path is looked up below `folder`."""
         roles = {name: getattr(self, name) for name in (*_ROLE_OF, "numeric", "missing")}
-        return read(folder / self.path, **roles, kinds=self.kinds)
+        return read(folder / self.path, **roles, kinds=self.kinds, census=self.census)
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -61,7 +62,7 @@ _ROLE_OF = {
 def read(
     source: Readable, *, keys: Names = (), numeric: Names = (), sensitive: Names = (), identifiers: Names = (),
     weight: Names | None = None, household: Names | None = None, stratum: Names | None = None, other: Names = (),
-    kinds: Mapping[str, str] | None = None, missing: Names = (),
+    kinds: Mapping[str, str] | None = None, missing: Names = (), census: bool = False,
 ) -> Microdata:  # fmt: skip
     """Microdata from a file (CSV, Parquet, SPSS, Stata, SAS) or from any Arrow-capable frame.
 
@@ -75,6 +76,7 @@ def read(
     kinds : {"column": "numeric" | "ordinal" | "nominal"} where the inferred kind is wrong. Text is nominal, a date
         ordinal, a number numeric; a whole-number key with at most 50 distinct values is ordinal.
     missing : texts of a CSV file that mean "missing", besides the empty field.
+    census : everybody of the population is in the file, so that being in it is no secret: membership is not measured.
 
     Missing values stay missing: NaN in a numeric column, a last category of their own in the others (NaN means missing
     everywhere). User-missing codes of SPSS, Stata and SAS are missing too, and are written back as the codes they were.
@@ -93,7 +95,8 @@ def read(
     for fact, kind in wanted:
         variable, columns[fact.name] = encode(frame[fact.name], fact, kind)
         variables.append(variable)
-    data = Microdata(Schema(tuple(variables), form), columns)
+    census = census or (isinstance(source, Microdata) and source.schema.census)
+    data = Microdata(Schema(tuple(variables), form, census), columns)
     if data.weight is not None:
         weights = data.numbers(data.weight)
         bad = int((~(weights > 0)).sum())

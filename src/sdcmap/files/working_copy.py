@@ -37,7 +37,7 @@ class Part(NamedTuple):
 def write_copy(data: Microdata, folder: Path) -> Path:
     """Write the working copy into `folder`, readable by its owner alone."""
     columns = {name: data.column(name) for name in data.names if name not in data.identifiers}
-    schema = Schema(tuple(data.schema[name] for name in columns), data.schema.format)
+    schema = Schema(tuple(data.schema[name] for name in columns), data.schema.format, data.schema.census)
     levels = {name: column.levels for name, column in columns.items()}
     return write_parts(folder, schema, len(data), levels, (_parts(column) for column in columns.values()))
 
@@ -72,7 +72,7 @@ def _write_parts(
                     file.write(np.ascontiguousarray(block, part.dtype).data)
     path.replace(folder / "data.bin")
     facts = {
-        "rows": rows, "format": schema.format, "columns": places,
+        "rows": rows, "format": schema.format, "census": schema.census, "columns": places,
         "variables": [asdict(variable) for variable in schema.variables],
     }  # fmt: skip
     kept = {name: pl.Series([categories]) for name, categories in levels.items() if categories is not None}
@@ -98,7 +98,7 @@ def open_copy(folder: Path, digest: str | None) -> Microdata:
         v.name: Column(arrays[v.name, "values"], _levels(table, v.name), arrays.get((v.name, "reasons")))
         for v in variables
     }
-    data = Microdata(Schema(variables, facts["format"]), columns)
+    data = Microdata(Schema(variables, facts["format"], facts.get("census", False)), columns)
     if digest is not None and data.digest != digest:
         raise StudyDamaged(f"the working copy in {folder.name} is not of these data: run the sweep again.")
     return data

@@ -71,6 +71,11 @@ class Chain(Method):
         return any(step.reweights for step in self.methods)
 
     @property
+    def mixes(self) -> bool:  # type: ignore[override]
+        """A chain mixes people's values when a step does."""
+        return any(step.mixes for step in self.methods)
+
+    @property
     def missing(self) -> str:  # type: ignore[override]
         """Missing values are kept when every step keeps them."""
         return next((step.missing for step in self.methods if step.missing != "kept"), "kept")

@@ -69,6 +69,11 @@ class Protect(Method):
         return self.method.random
 
     @property
+    def mixes(self) -> bool:  # type: ignore[override]
+        """It mixes people's values when its method does."""
+        return self.method.mixes
+
+    @property
     def missing(self) -> str:  # type: ignore[override]
         return self.method.missing
 

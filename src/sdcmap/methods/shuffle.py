@@ -76,6 +76,7 @@ class Shuffle(Method):
     """
 
     weights: ClassVar[str] = "not used; each record keeps its own weight"
+    mixes: ClassVar[bool] = True
     kept: ClassVar[str] = "the unweighted distribution of each variable, value for value; rank correlations, nearly"
     distorted: ClassVar[str] = "relations to variables not named in `given`; relations that ranks do not show"
 

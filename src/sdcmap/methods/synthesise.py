@@ -60,6 +60,7 @@ class Synthesise(Method):
     missing: ClassVar[str] = "category"
     weights: ClassVar[str] = "not used; each row keeps its own weight"
     households: ClassVar[str] = "not used; each row keeps its own household"
+    mixes: ClassVar[bool] = True
     kept: ClassVar[str] = (
         "nothing exactly, but for the variables that are not replaced; every value occurred in the file"
     )

@@ -3,110 +3,53 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.random import Generator
+from scipy.special import ndtri
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.named_files import digest_of, is_digest
+from sdcmap.core.making import Making
+from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
-from sdcmap.data.cells import common_codes, in_released_categories
+from sdcmap.data.cells import common_codes, in_released_categories, stacked
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SchemaError, Undefined
+from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import nearest, share_error
-from sdcmap.risk._archive import read_archive
+from sdcmap.risk._control import Controlled, Split, positions, ranges_of
 from sdcmap.risk.l_diversity import secret_misfits, secret_of
 
 FEWEST = 20  # people of a category, below which a difference of shares says little
+LEVEL = 0.95  # beyond chance: for all differences of shares together
+
+
+class _Outcome(NamedTuple):
+    """What an attack achieved: the success with each person inside and outside, and the naive rate."""
+
+    drawn: Split
+    inside: Array
+    outside: Array
+    naive: float
+
+
+class _Difference(NamedTuple):
+    """A success rate inside less the same outside, and its standard error."""
+
+    value: float
+    se: float
+
+    @staticmethod
+    def of(inside: Array, outside: Array) -> _Difference:
+        errors = [share_error(float(group.mean()), len(group)) for group in (inside, outside)]
+        return _Difference(float(inside.mean() - outside.mean()), math.hypot(*errors))
 
 
 @dataclass(frozen=True)
-class Split:
-    """Who is attacked: people inside the release, people outside it; and the released records that the snooper has."""
-
-    insiders: Microdata
-    outsiders: Microdata
-    archive: Microdata
-
-
-def split(
-    original: Microdata,
-    masked: Microdata,
-    known: Array,
-    held_out: float,
-    most: int,
-    control: Microdata | None,
-    rng: Generator,
-) -> Split:
-    """Draw targets inside and outside the release, at most `most` of each, among the records of the original in `known`.
-
-    Where records are paired, a share `held_out` of the released ones is taken out of the release, with what was released
-    of them; a synthetic file needs people who were never in the original, in `control`.
-    """
-    if not masked.paired:
-        if control is None or len(control) == 0:
-            raise Undefined("a synthetic file needs a control file of people who were not in the original.")
-        insiders, outsiders = (rng.permutation(rows)[:most] for rows in (np.flatnonzero(known), len(control)))
-        return Split(original.take(insiders), control.take(outsiders), masked)
-    came = np.arange(len(masked)) if masked.origin is None else masked.origin
-    released = np.zeros(len(original), dtype=bool)
-    released[came] = True
-    order = rng.permutation(np.flatnonzero(released & known))
-    if len(order) < 2:
-        raise Undefined("fewer than two people are left to attack.")
-    cut = min(max(1, round(held_out * len(order))), len(order) - 1)
-    held = np.zeros(len(original), dtype=bool)
-    held[order[:cut]] = True
-    archive = masked.take(np.flatnonzero(~held[came]))
-    return Split(original.take(order[cut:][:most]), original.take(order[:cut][:most]), archive)
-
-
-def positions(
-    targets: Microdata, archive: Microdata, names: tuple[str, ...], ranges: dict[str, float]
-) -> tuple[Array, Array, Array, Array]:
-    """Numbers and codes of the targets and of the archive, as `nearest` wants them."""
-    amounts = [n for n in names if n in ranges and archive.column(n).levels is None]
-    numbers = [np.concatenate([part.numbers(n) for part in (targets, archive)]) / ranges[n] for n in amounts]
-    codes = [common_codes(targets, archive, n).astype(np.int64) for n in names if n not in amounts]
-    x, c = (np.column_stack(kind) if kind else np.empty((len(targets) + len(archive), 0)) for kind in (numbers, codes))
-    x = np.where(np.isfinite(x), x, np.nan)
-    cut = len(targets)
-    return x[:cut], c[:cut].astype(np.int64), x[cut:], c[cut:].astype(np.int64)
-
-
-def ranges_of(data: Microdata, names: tuple[str, ...]) -> dict[str, float]:
-    """The range of each numeric variable of the original; 1 where it has none."""
-    ranges = {}
-    for name in names:
-        if data.schema[name].kind == "numeric":
-            x = data.numbers(name)
-            x = x[np.isfinite(x)]
-            ranges[name] = float(np.ptp(x)) or 1.0 if len(x) else 1.0
-    return ranges
-
-
-def control_misfits(measure: Measure, path: str, sha256: str, data: Microdata, names: tuple[str, ...]) -> Iterator[str]:
-    """The sentence for a control file that cannot be read."""
-    if path:
-        try:
-            control_of(path, sha256, data, names)
-        except SchemaError as problem:
-            yield f"{type(measure).__name__}: {problem}"
-
-
-def control_of(path: str, sha256: str, data: Microdata, names: tuple[str, ...]) -> Microdata | None:
-    """These columns of the control file, read once."""
-    if not path:
-        return None
-    return data.remember(("control", path, sha256, names), lambda: read_archive(path, sha256, data, names))
-
-
-@dataclass(frozen=True)
-class AttributeInference(Measure):
+class AttributeInference(Controlled):
     """How much better a snooper infers a sensitive value of people in the release than of people outside it.
 
     The snooper knows some variables of a person, takes the released record that is nearest on these, and takes its
@@ -118,51 +61,50 @@ class AttributeInference(Measure):
     secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
     on : the variables he knows, of any kind; by default the keys of the file.
     tolerance : a number is inferred when it is within this share of the true one's size, at least 0.
-    held_out : the share of the original, in (0, 1), that is held out of his copy of the release as the control group.
+    worst : count the worst of several differences: over all people; of who is inferred for certain; and both in each
+        sensitive category. All but the first count only where they are beyond chance.
+    held_out : the share of the people, in (0, 1), who are the people outside where no control file names others.
     targets : the most people attacked in each group, at least 1.
-    control_file : for synthetic files: a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS).
+    control_file : a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS): the people outside of
+        files whose records hold what others had.
     sha256 : the first 16 digits of its SHA-256, filled in when left out; another content is refused.
+    control : who is outside. "rows": people whose released rows are taken out of the snooper's copy, honest where a row
+        tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
+        others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle)
+        the control file, and makings where there is none.
+    folds : how many makings, at least 1; with `held_out` at most the whole file.
+    method : how the file was made; a sweep and a release fill it in.
 
     Formula: success rate inside minus success rate outside, each over at most `targets` people drawn at random; distance
         as Gower's: |x - y| / range for numbers, 0 or 1 for categories; among equally near records the mean success.
+    By makings the value is that of the method on these data: each making is attacked for people who were in it and people
+    who were not, and the released file itself is not looked at.
     `parts`: "inside", "outside", and "naive", the success of always guessing the most frequent released value (of a
     number: the median). An attack that is not better than "naive" says nothing about the release. "sure inside" and "sure
     outside": the shares where all nearest records agree on the true value, so that the snooper is right and knows it;
     "worst category": the largest difference inside - outside over the categories of the secret with 20 people on each side.
+    Beyond chance is a difference above its standard error times the normal quantile of .95, shared out over all of them.
     Missing is a category of its own, and people whose sensitive value is missing are not attacked. A recoded
-    variable is compared in the categories of the release, where each value became one of them. Weights and households are
-    not used.
+    variable is compared in the categories of the release, where each value became one of them (by makings: by doing
+    deterministic steps again); undefined where that cannot be told of the secret. Weights are not used.
+    Households: persons are attacked one by one; a making leaves whole households out, and keeps strata.
     Reference: Giomi, Boenisch, Wehmeyer, Tasnadi (2023).
 
     Examples
     --------
-    >>> AttributeInference("Income", targets=500).text
-    "AttributeInference(secret='Income', targets=500)"
+    >>> AttributeInference("Income", worst=True).text
+    "AttributeInference(secret='Income', worst=True)"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "difference of shares"
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.0
-    sampled: ClassVar[bool] = True
-    paired: ClassVar[bool] = False
+    revision: ClassVar[int] = 2  # 2: a control file or makings where values are dealt out among records
 
     secret: str = ""
     on: tuple[str, ...] = ()
     tolerance: Annotated[float, Range(0)] = 0.05
-    held_out: Annotated[float, Range(0, 1, "()")] = 0.2
-    targets: Annotated[int, Range(1)] = 1000
-    control_file: str = ""
-    sha256: str = ""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.control_file and not self.sha256:
-            object.__setattr__(self, "sha256", digest_of(self.control_file, f"{type(self).__name__}.control_file"))
-
-    def problems(self) -> Iterator[str]:
-        if self.sha256 and not is_digest(self.sha256):
-            yield ".sha256 must be the first 16 hexadecimal digits of the control file's SHA-256, in small letters."
+    worst: bool = False
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or tuple(name for name in data.keys if name != secret_of(data, self.secret))
@@ -172,25 +114,29 @@ class AttributeInference(Measure):
         problems = [*super().misfits(data), *secret_misfits(self, data, self.variables(data), secret)]
         yield from problems
         if not problems:
-            yield from control_misfits(self, self.control_file, self.sha256, data, (*self.variables(data), secret))
+            yield from self.control_misfits(data, (*self.variables(data), secret))
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names, secret = self.checked(original), secret_of(original, self.secret)
-        control = control_of(self.control_file, self.sha256, original, (*names, secret))
+        others = self.people_outside(original, (*names, secret))
         original = in_released_categories(original, masked, (*names, secret))
-        if control is not None:
-            control = control.take(np.flatnonzero(~control.missing(secret)))
-        drawn = split(original, masked, ~original.missing(secret), self.held_out, self.targets, control, rng)
-        ranges = ranges_of(original, names)
+        if others is not None:
+            others = others.take(np.flatnonzero(~others.missing(secret)))
+        drawn = self.split(original, masked, ~original.missing(secret), others, rng)
+        return self._estimate([self._attacked(drawn, names, secret, ranges_of(original, names))], secret)
+
+    def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
+        names, secret = self.checked(original), secret_of(original, self.secret)
+        seen = self.as_recoded(original, (*names, secret))
+        known, ranges = ~seen.missing(secret), ranges_of(seen, names)
+        drawn = [self.split_making(seen, making, known, rng) for making in makings]
+        return self._estimate([self._attacked(split, names, secret, ranges) for split in drawn], secret)
+
+    def _attacked(self, drawn: Split, names: tuple[str, ...], secret: str, ranges: dict[str, float]) -> _Outcome:
+        _check_categories(drawn, secret)
         inside, naive = self._success(drawn.insiders, drawn.archive, names, secret, ranges)
         outside, _ = self._success(drawn.outsiders, drawn.archive, names, secret, ranges)
-        errors = [share_error(float(right.mean()), len(right)) for right in (inside, outside)]
-        parts = {"inside": float(inside.mean()), "outside": float(outside.mean()), "naive": naive}
-        parts |= {"sure inside": float((inside == 1).mean()), "sure outside": float((outside == 1).mean())}
-        of_category = self._by_category(drawn, secret, inside, outside)
-        if of_category:
-            parts["worst category"] = max(of_category)
-        return Estimate(parts["inside"] - parts["outside"], math.hypot(*errors), parts)
+        return _Outcome(drawn, inside, outside, naive)
 
     def _success(
         self, people: Microdata, archive: Microdata, names: tuple[str, ...], secret: str, ranges: dict[str, float]
@@ -203,21 +149,58 @@ class AttributeInference(Measure):
         naive = np.abs(constant - truth) <= tolerance * np.abs(truth)
         return right, float(naive.mean())
 
-    def _by_category(self, drawn: Split, secret: str, inside: Array, outside: Array) -> list[float]:
-        """Success inside less success outside, for each sensitive category with enough people on both sides."""
-        if drawn.insiders.column(secret).levels is None or drawn.outsiders.column(secret).levels is None:
-            return []
-        code = common_codes(drawn.insiders, drawn.outsiders, secret)
-        mine, others = np.split(code, [len(drawn.insiders)])
-        both = [(inside[mine == c], outside[others == c]) for c in np.unique(code)]
-        return [float(a.mean() - b.mean()) for a, b in both if min(len(a), len(b)) >= FEWEST]
-
     def _secrets(self, people: Microdata, archive: Microdata, secret: str) -> tuple[Array, Array, float]:
         """The true values, the released ones (NaN: missing) and the tolerance; of categories the codes, with none."""
         if people.column(secret).levels is None and archive.column(secret).levels is None:
             return people.numbers(secret), archive.numbers(secret), self.tolerance
         truth, guess = np.split(common_codes(people, archive, secret).astype(np.float64), [len(people)])
         return truth, np.where(archive.missing(secret), np.nan, guess), 0.0
+
+    def _estimate(self, outcomes: Sequence[_Outcome], secret: str) -> Estimate:
+        inside, outside = (
+            np.concatenate(groups) for groups in zip(*((o.inside, o.outside) for o in outcomes), strict=True)
+        )
+        naive = float(np.mean([outcome.naive for outcome in outcomes]))
+        parts = {"inside": float(inside.mean()), "outside": float(outside.mean()), "naive": naive}
+        parts |= {"sure inside": float((inside == 1).mean()), "sure outside": float((outside == 1).mean())}
+        by_category = _categories(outcomes, secret, inside, outside)
+        if by_category:
+            parts["worst category"] = max(_Difference.of(*pair).value for pair in by_category)
+        of_all = _Difference.of(inside, outside)
+        value, se = self._worst(of_all, by_category, inside, outside) if self.worst else of_all
+        return Estimate(value, se, parts)
+
+    def _worst(
+        self, of_all: _Difference, by_category: Sequence[tuple[Array, Array]], inside: Array, outside: Array
+    ) -> _Difference:
+        """The largest difference: of all people, or one of the others that is beyond chance."""
+        sure = [(a == 1, b == 1) for a, b in ((inside, outside), *by_category)]
+        others = [_Difference.of(*pair) for pair in (*by_category, *sure)]
+        beyond = float(ndtri(1 - (1 - LEVEL) / len(others)))
+        return max([of_all, *(other for other in others if other.value > beyond * other.se)], key=lambda d: d.value)
+
+
+def _categories(outcomes: Sequence[_Outcome], secret: str, inside: Array, outside: Array) -> list[tuple[Array, Array]]:
+    """The success inside and outside, for each sensitive category with enough people on both sides."""
+    groups = [[getattr(o.drawn, who).column(secret) for o in outcomes] for who in ("insiders", "outsiders")]
+    columns = [column for group in groups for column in group]
+    if any(column.levels is None for column in columns):
+        return []
+    mine, others = np.split(stacked(columns).values, [len(inside)])
+    both = [(inside[mine == c], outside[others == c]) for c in np.intersect1d(mine, others)]
+    return [(a, b) for a, b in both if min(len(a), len(b)) >= FEWEST]
+
+
+def _check_categories(drawn: Split, secret: str) -> None:
+    """Undefined where released values of the secret cannot be any person's, because they were recoded."""
+    ours, theirs = drawn.insiders.column(secret).levels, drawn.archive.column(secret).levels
+    if ours is not None and theirs is not None:
+        mine, released = (set(levels.drop_nulls().cast(pl.String)) for levels in (ours, theirs))
+        recoded = bool(mine and released) and mine.isdisjoint(released)
+    else:
+        recoded = ours is not theirs
+    if recoded:
+        raise Undefined(f"{secret!r} was recoded, and nobody can say which released category each value went into.")
 
 
 def _constant_guess(seen: Array, *, numeric: bool) -> float:

@@ -2,44 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.named_files import digest_of, is_digest
-from sdcmap.core.value import Range
+from sdcmap.core.making import Making
+from sdcmap.core.measure import Estimate
 from sdcmap.data.cells import in_released_categories
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import closer_share, nearest, share_error
-from sdcmap.risk.attribute_inference import control_misfits, control_of, positions, ranges_of, split
+from sdcmap.risk._control import Controlled, Split, positions, ranges_of
+
+
+class _Distances(NamedTuple):
+    """The distance of each person inside and outside to the closest record."""
+
+    inside: Array
+    outside: Array
 
 
 @dataclass(frozen=True)
-class ClosestRecord(Measure):
+class ClosestRecord(Controlled):
     """How well the distance to the closest released record tells people in the file from people outside it.
 
     The snooper knows everything about two people, one in the original file and one not, and wants to know which is which:
     being in it may itself be the secret. He bets on the one who has the closer released record, and succeeds when that is
-    the one in the file. At one half he learns nothing.
+    the one in the file. At one half he learns nothing. In a census everybody is in the file: there it is off.
 
     Parameters
     ----------
     on : the variables he knows, of any kind; by default the keys and the numeric variables of the file.
-    held_out : the share of the original, in (0, 1), that is held out of his copy of the release as the people outside.
+    held_out : the share of the people, in (0, 1), who are the people outside where no control file names others.
     targets : the most people in each group, at least 1.
-    control_file : for synthetic files: a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS).
+    control_file : a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS): the people outside of
+        files whose records hold what others had.
     sha256 : the first 16 digits of its SHA-256, filled in when left out; another content is refused.
+    control : who is outside. "rows": people whose released rows are taken out of the snooper's copy, honest where a row
+        tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
+        others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle)
+        the control file, and makings where there is none.
+    folds : how many makings, at least 1; with `held_out` at most the whole file.
+    method : how the file was made; a sweep and a release fill it in.
 
     Formula: P(d_in < d_out) + P(d_in = d_out) / 2 over pairs of people drawn at random, d the distance to the closest
         released record: Gower's, the mean of |x - y| / range for numbers and 0 or 1 for categories.
+    By makings the value is that of the method on these data, the mean over the makings: each is compared with people who
+    were in it and people who were not, and the released file itself is not looked at.
     `parts`: the median distance "inside" and "outside", and the share of "copies" (distance 0) inside.
     Missing is a category of its own; a missing number is at distance 1 from a known one. A recoded variable is
-    compared in the categories of the release, where each value became one of them. Weights and households are not used.
+    compared in the categories of the release, where each value became one of them. Weights are not used. Households:
+    persons are looked at one by one; a making leaves whole households out, and keeps strata.
     Reference: Chen, Yu, Zhang, Fritz (2020); Platzer and Reutterer (2021) for the holdout.
 
     Examples
@@ -48,57 +64,56 @@ class ClosestRecord(Measure):
     'ClosestRecord(targets=500)'
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "probability"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.5
-    sampled: ClassVar[bool] = True
-    paired: ClassVar[bool] = False
+    revision: ClassVar[int] = 2  # 2: a control file or makings where values are dealt out among records
 
     on: tuple[str, ...] = ()
-    held_out: Annotated[float, Range(0, 1, "()")] = 0.2
-    targets: Annotated[int, Range(1)] = 1000
-    control_file: str = ""
-    sha256: str = ""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.control_file and not self.sha256:
-            object.__setattr__(self, "sha256", digest_of(self.control_file, f"{type(self).__name__}.control_file"))
-
-    def problems(self) -> Iterator[str]:
-        if self.sha256 and not is_digest(self.sha256):
-            yield ".sha256 must be the first 16 hexadecimal digits of the control file's SHA-256, in small letters."
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or tuple(dict.fromkeys((*data.keys, *data.numeric)))
 
     def misfits(self, data: Microdata) -> Iterator[str]:
+        if data.schema.census:
+            yield "ClosestRecord is off: the file is a census, and that somebody is in it is no secret."
         problems = list(super().misfits(data))
         yield from problems
         if not problems:
-            yield from control_misfits(self, self.control_file, self.sha256, data, self.variables(data))
+            yield from self.control_misfits(data, self.variables(data))
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
-        control = control_of(self.control_file, self.sha256, original, names)
+        others = self.people_outside(original, names)
         original = in_released_categories(original, masked, names)
-        drawn = split(original, masked, np.ones(len(original), dtype=bool), self.held_out, self.targets, control, rng)
-        ranges = ranges_of(original, names)
-        inside, outside = (
-            _distances(people, drawn.archive, names, ranges) for people in (drawn.insiders, drawn.outsiders)
-        )
-        share = closer_share(inside, outside)
-        parts = {
-            "inside": float(np.median(inside)),
-            "outside": float(np.median(outside)),
-            "copies": float((inside == 0).mean()),
-        }
-        return Estimate(share, share_error(share, min(len(inside), len(outside))), parts)
+        drawn = self.split(original, masked, np.ones(len(original), dtype=bool), others, rng)
+        return _estimate([_distances(drawn, names, ranges_of(original, names))])
+
+    def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
+        names = self.checked(original)
+        seen = self.as_recoded(original, names)
+        everybody, ranges = np.ones(len(seen), dtype=bool), ranges_of(seen, names)
+        drawn = [self.split_making(seen, making, everybody, rng) for making in makings]
+        return _estimate([_distances(split, names, ranges) for split in drawn])
 
 
-def _distances(people: Microdata, archive: Microdata, names: tuple[str, ...], ranges: dict[str, float]) -> Array:
+def _distances(drawn: Split, names: tuple[str, ...], ranges: dict[str, float]) -> _Distances:
     """Gower's distance of each person to the closest record."""
-    nobody = np.zeros(len(people)), np.zeros(len(archive))
-    distances: Array = nearest(*positions(people, archive, names, ranges), *nobody, 0.0)[0] / len(names)
-    return distances
+
+    def closest(people: Microdata) -> Array:
+        nobody = np.zeros(len(people)), np.zeros(len(drawn.archive))
+        far: Array = nearest(*positions(people, drawn.archive, names, ranges), *nobody, 0.0)[0]
+        return far / len(names)
+
+    return _Distances(closest(drawn.insiders), closest(drawn.outsiders))
+
+
+def _estimate(distances: Sequence[_Distances]) -> Estimate:
+    """The mean over files of how often who is inside is closer."""
+    share = float(np.mean([closer_share(d.inside, d.outside) for d in distances]))
+    parts = {
+        "inside": float(np.mean([np.median(d.inside) for d in distances])),
+        "outside": float(np.mean([np.median(d.outside) for d in distances])),
+        "copies": float(np.concatenate([d.inside == 0 for d in distances]).mean()),
+    }
+    return Estimate(share, share_error(share, sum(min(len(d.inside), len(d.outside)) for d in distances)), parts)

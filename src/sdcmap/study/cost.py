@@ -9,6 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from sdcmap.core.making import Folds, made_without
+from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SdcmapError
@@ -25,7 +27,8 @@ def cost_guess(data: Microdata, plan: Plan, limit: float = SECONDS) -> float:
     """Seconds that one worker would need; a guess, after at most about `limit` seconds, whatever the plan costs.
 
     A method or measure that takes t seconds on ROWS records takes t (n / ROWS)^growth on n, with the growth that its class
-    states: 1 where each record is looked at on its own, 2 where each pair is.
+    states: 1 where each record is looked at on its own, 2 where each pair is. Releases that measures ask to be made again
+    without some of the people are counted with the method.
     """
     ends = time.perf_counter() + limit
     few = _evenly(data)
@@ -40,19 +43,37 @@ def cost_guess(data: Microdata, plan: Plan, limit: float = SECONDS) -> float:
         except SdcmapError:  # it cannot be made of so few
             continue
         masked, known = made, method
-        making.append(seconds * method.cost_ratio(len(few), len(data)))
+        again = sum(folds.times * (1 - folds.held_out) for folds in _asked(plan, method, made))
+        making.append(seconds * method.cost_ratio(len(few), len(data)) * (1 + again))
     scoring: list[float] = []
     for measure in plan.measures:
         if scoring and time.perf_counter() > ends:
             break
         informed = measure.knowing(known)
         try:
-            _, seconds = _timed(partial(informed.apply, few, masked, DRAWS.rng()))
+            folds = informed.makings(masked)
+            makings = made_without(few, known, DRAWS, folds) if folds else ()
+            _, seconds = _timed(partial(informed.apply, few, masked, DRAWS.rng(), makings))
         except SdcmapError:
             continue
         scoring.append(seconds * informed.cost_ratio(len(few), len(data)))
     each = float(np.mean(making or [0.0])) + float(np.mean(scoring or [0.0])) * len(plan.measures)
     return plan.count * each
+
+
+def makings_of(data: Microdata, plan: Plan) -> int:
+    """How many releases without some of the people a sweep makes beside the candidates, for measures that ask for them."""
+    counts = (
+        (plan.replicates if method.random else 1) * sum(folds.times for folds in _asked(plan, method, data))
+        for method in plan.expanded
+    )
+    return sum(counts)
+
+
+def _asked(plan: Plan, method: Method, masked: Microdata) -> set[Folds]:
+    """The makings that the measures of a plan ask for, beside a file that this method made."""
+    asked = (measure.knowing(method).makings(masked) for measure in plan.measures)
+    return {folds for folds in asked if folds is not None}
 
 
 def _evenly(data: Microdata) -> Microdata:

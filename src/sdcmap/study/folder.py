@@ -6,7 +6,7 @@ import json
 import shutil
 import sqlite3
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -209,7 +209,8 @@ class Study:
 
     def fix_rule(self, plan: Plan) -> None:
         """Remember when the present rule, its limits and its axes were fixed."""
-        rule = [plan.rule.text if plan.rule else "", list(plan.risk), list(plan.limits), plan.utility]
+        limits = dict(plan.limits) if isinstance(plan.limits, Mapping) else list(plan.limits)
+        rule = [plan.rule.text if plan.rule else "", list(plan.risk), limits, plan.utility]
         rules = self.manifest.setdefault("rules", [])
         if plan.rule is not None and (not rules or rules[-1]["rule"] != rule):
             self.note(rules=[*rules, {"rule": rule, "fixed": _now(), "first": "first_score" not in self.manifest}])

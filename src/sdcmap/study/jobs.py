@@ -7,14 +7,15 @@ import json
 import math
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from numpy.random import Generator
 
+from sdcmap.core.making import Folds, Making, made_without
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
@@ -48,7 +49,7 @@ class ScoreRow(NamedTuple):
     value: float | None
     se: float | None
     parts: str
-    status: str  # ok, infinite, undefined, failed
+    status: str  # ok, infinite, undefined, unpaired (it compares records, and these are nobody's), failed
     reason: str
 
 
@@ -76,7 +77,8 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
     scores: tuple[ScoreRow, ...] = ()
     try:
         masked = candidate.method.apply(data, stream)
-        scores = tuple(score_row(m, data, masked, stream, candidate.method) for m in job.measures)
+        make = maker(data, candidate.method, stream)
+        scores = tuple(score_row(m, data, masked, stream, candidate.method, make) for m in job.measures)
     except (Infeasible, SchemaError) as error:
         status, reason = "infeasible", str(error)
     except Exception as error:
@@ -93,18 +95,38 @@ def candidate_row(
     )
 
 
+Maker = Callable[[Folds], tuple[Making, ...]]
+
+
+def maker(data: Microdata, method: Method, stream: Stream) -> Maker:
+    """Makes the method again without some of the people, for the measures that ask for it; measures of one release share
+    what is made."""
+    return cache(partial(made_without, data, method, stream))
+
+
 def score_row(
-    measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None = None
-) -> ScoreRow:
-    """One measure of one masked file, made by `method` where that is known; an undefined value has its reason."""
+    measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None = None,
+    make: Maker | None = None,
+) -> ScoreRow:  # fmt: skip
+    """One measure of one masked file, made by `method` where that is known, and made again without some of the people by
+    `make` where the measure asks for it; an undefined value has its reason."""
     try:
-        informed = measure if method is None else measure.knowing(method)
-        estimate = informed.apply(original, masked, _rng_of(measure, stream))
+        estimate = _estimate(measure, original, masked, stream, method, make)
     except (Undefined, SchemaError) as error:
-        return no_value(measure, "undefined", str(error))
+        unpaired = measure.paired and not masked.paired
+        return no_value(measure, "unpaired" if unpaired else "undefined", str(error))
     except Exception as error:
         return no_value(measure, "failed", _type_and_place(error))
     return row_of(measure, estimate)
+
+
+def _estimate(
+    measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None, make: Maker | None
+) -> Estimate:
+    informed = measure if method is None else measure.knowing(method)
+    folds = None if make is None else informed.makings(masked)
+    makings = () if make is None or folds is None else make(folds)
+    return informed.apply(original, masked, _rng_of(measure, stream), makings)
 
 
 def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:
@@ -160,7 +182,7 @@ def mask(data: Microdata, method: Method, *, seed: int) -> Microdata:
 
 def score(
     original: Readable, masked: Readable, measures: Measure | Sequence[Measure], *, by: str | None = None,
-    paired: bool = True, seed: int = 0,
+    paired: bool = True, method: Method | None = None, seed: int = 0,
 ) -> dict[str, Estimate]:  # fmt: skip
     """The measures of a masked file from any tool, named by their text.
 
@@ -170,6 +192,8 @@ def score(
     masked : Microdata, path or frame with the same columns; rows in the same order, or matched by a column.
     by : name of an id column in both files that says which record is which.
     paired : False where the rows are nobody's, as of a synthetic file, however many they are.
+    method : how it was made, where that is known and can be done here: for snoopers who have read the method note, and to
+        make it again without some of the people, where a measure needs them as a control group.
     seed : for measures that draw random numbers.
 
     A measure that has no value raises Undefined with the reason: so do those that compare records, of unpaired files.
@@ -179,7 +203,8 @@ def score(
     aligned = align(original, masked, by=by, paired=paired)
     measures = [measures] if isinstance(measures, Measure) else list(measures)
     stream = Stream.of_seed(seed, "score")
-    return {m.text: m.apply(original, aligned, _rng_of(m, stream)) for m in measures}
+    make = None if method is None else maker(original, method, stream)
+    return {m.text: _estimate(m, original, aligned, stream, method, make) for m in measures}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import hashlib
 import secrets
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from numpy.random import Generator
 from sdcmap.core.grid import Grid, decode_grid
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.rule import Choice, Rule
+from sdcmap.core.rule import Choice, Limits, Rule, named_limits
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Value, decode
 from sdcmap.data.microdata import Microdata
@@ -25,6 +25,7 @@ from sdcmap.errors import PlanError, SdcmapError, did_you_mean
 from sdcmap.files.reading import Source
 from sdcmap.files.whole import write_whole
 from sdcmap.methods import Identity
+from sdcmap.study.default_risk import NAMES, default_risk
 
 _PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "data")
 
@@ -63,11 +64,16 @@ class Plan:
     ----------
     methods : masking methods and grids of them, one or a list. `Identity()`, the end where everything is released, is
         always added.
-    measures : risk and utility measures, one or a list, each written once.
+    measures : risk and utility measures, one or a list, each written once. A plan to choose by (it has a rule, limits, an
+        axis of risk, or its data) that names no risk measure gets those of `default_risk` when it is swept: linkage,
+        attribute inference and membership.
     replicates : random draws of each method, at least 1; a method without randomness has one candidate.
     risk, utility : the measures on the two axes of the map, by name or value; default: the first of each kind.
-        Several risk measures are taken at their worst.
-    limits : the largest tolerable value of each measure in `risk`, needed when these have different units.
+        Several risk measures are taken at their worst, those of different units as shares of their limits.
+    limits : {measure: the largest tolerable value} for any risk measures (the smallest, where a higher number is less
+        risk), by name or value, or by class for all of a class: each is held against its own, never mixed; a rule chooses
+        only what is within all of them, and a release is held to them. Or a list with one for each measure in `risk`: the
+        axis is then the worst share of its limit.
     rule : how to choose; fix it, with its limits, before the first score.
     data : where the data lie and what their columns are, for plans kept in a file.
     seed : the secret behind every random number, 256 random bits unless stated. It is in no repr, TOML, digest or
@@ -87,7 +93,7 @@ class Plan:
     replicates: int
     risk: tuple[str, ...]
     utility: str
-    limits: tuple[float, ...]
+    limits: Limits = field(hash=False)
     rule: Rule | None
     data: Source | None
     seed: int = field(repr=False, compare=False)
@@ -100,7 +106,7 @@ class Plan:
         replicates: int = 1,
         risk: str | Measure | Iterable[str | Measure] = (),
         utility: str | Measure = "",
-        limits: float | Iterable[float] = (),
+        limits: float | Iterable[float] | Mapping[Any, float] = (),
         rule: Rule | None = None,
         data: Source | None = None,
         seed: int | None = None,
@@ -114,7 +120,7 @@ class Plan:
             "replicates": replicates,
             "risk": risks or tuple(m.text for m in known if m.axis == "risk")[:1],
             "utility": _measure_named(str(utility), known) or next((m.text for m in known if m.axis == "utility"), ""),
-            "limits": tuple(map(float, _listed(limits))),
+            "limits": _limits_of(limits, known),
             "rule": rule,
             "data": data,
             "seed": secrets.randbits(256) if seed is None else seed,
@@ -144,14 +150,25 @@ class Plan:
             yield "Plan.measures must hold at least one measure."
         for name in sorted({name for name in names if names.count(name) > 1}):
             yield f"Plan.measures holds {name} twice."
+        unasked = () if any(isinstance(m, Measure) and m.axis == "risk" for m in measures) else NAMES
         for name in (*self.risk, *([self.utility] if self.utility else [])):
-            if name not in names:
+            if name not in names and name not in unasked:
                 yield f"the axis {name!r} is none of the plan's measures.{did_you_mean(name, names)}"
         for name in self.rule.measures if self.rule else ():
             if name not in names:
                 yield f"the rule reads {name!r}, which is none of the plan's measures.{did_you_mean(name, names)}"
-        if self.limits and len(self.limits) != len(self.risk):
+        if isinstance(self.limits, Mapping):
+            yield from self._limit_problems()
+        elif self.limits and len(self.limits) != len(self.risk):
             yield f"Plan.limits must hold one limit for each of {len(self.risk)} risk measures. Got {len(self.limits)}."
+
+    def _limit_problems(self) -> Iterator[str]:
+        names = [m.text for m in self.measures if isinstance(m, Measure) and m.axis == "risk"] or list(NAMES)
+        for name, limit in named_limits(self.limits).items():
+            if name not in names:
+                yield f"the limit of {name!r} is for none of the plan's risk measures.{did_you_mean(name, names)}"
+            if not limit > 0:
+                yield f"the limit of {name!r} must be above 0. Got {limit:g}."
 
     # ---- candidates -------------------------------------------------------------------------------------------
     @cached_property
@@ -209,6 +226,26 @@ class Plan:
             object.__setattr__(plan, name, value)
         return plan
 
+    def with_risk(self, data: Microdata) -> Plan:
+        """The same plan, with the risk measures of `default_risk` that fit these data where it is a plan to choose by and
+        names none; axes and limits of those that are off go."""
+        to_choose_by = self.rule or self.limits or self.risk or self.data
+        if not to_choose_by or any(measure.axis == "risk" for measure in self.measures):
+            return self
+        given = default_risk(data).measures
+        kinds = [(type(measure).__name__, measure.text) for measure in given]
+        risk = tuple(text for name in self.risk for kind, text in kinds if name in (kind, text))
+        limits = self.limits
+        if isinstance(limits, Mapping):
+            limits = {name: limit for name, limit in limits.items() if any(name in kind for kind in kinds)}
+        plan = replace(self, measures=(*self.measures, *given), risk=risk, limits=limits)
+        object.__setattr__(plan, "seed_stated", self.seed_stated)
+        return plan
+
+    def limits_on(self, risk: Sequence[str]) -> Limits:
+        """The limits of a map on these risk measures (none: the plan's own): those by measure hold on every map."""
+        return () if risk and not isinstance(self.limits, Mapping) else self.limits
+
     def problems_with(self, data: Microdata) -> list[str]:
         """Everything in which the plan does not fit these data, each once."""
         parts: tuple[Method | Measure, ...] = (*self.expanded, *self.measures)
@@ -226,7 +263,7 @@ class Plan:
 
         table: dict[str, Any] = {"replicates": self.replicates, "risk": list(self.risk), "utility": self.utility}
         if self.limits:
-            table["limits"] = list(self.limits)
+            table["limits"] = dict(self.limits) if isinstance(self.limits, Mapping) else list(self.limits)
         for name in ("rule", "data"):
             part: Value | None = getattr(self, name)
             if part is not None:
@@ -277,7 +314,10 @@ class Plan:
         except PlanError as error:
             plan, problems = None, [*problems, *error.problems]
         except (TypeError, ValueError):
-            plan, problems = None, [*problems, "risk and limits must be lists, utility a text."]
+            plan, problems = (
+                None,
+                [*problems, "risk must be a list, limits a list or a table of numbers, utility a text."],
+            )
         if plan is None or problems:
             raise PlanError(problems)
         return plan
@@ -287,6 +327,18 @@ def _measure_named(name: str, measures: Sequence[Measure]) -> str:
     """The text of a measure that is named by its class alone, where only one is meant; else the name as it is."""
     of_class = [m.text for m in measures if type(m).__name__ == name]
     return of_class[0] if len(of_class) == 1 else name
+
+
+def _limits_of(given: Any, measures: Sequence[Measure]) -> Limits:
+    """Limits as a plan keeps them; the name of a class stands for all its measures that are not named themselves."""
+    if not isinstance(given, Mapping):
+        return tuple(map(float, _listed(given)))
+    texts = [measure.text for measure in measures]
+    limits: dict[str, float] = {}
+    for name, limit in sorted(given.items(), key=lambda stated: str(stated[0]) in texts):
+        of_class = [m.text for m in measures if type(m).__name__ == str(name)]
+        limits |= dict.fromkeys([str(name)] if str(name) in texts else of_class or [str(name)], float(limit))
+    return limits
 
 
 def _listed(given: Any) -> tuple[Any, ...]:

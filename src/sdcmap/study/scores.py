@@ -56,6 +56,11 @@ class Scores:
             "value"
         )
 
+    def unpaired(self, measure: str) -> pl.DataFrame:
+        """The candidates of which a measure has nothing to say, because it compares records and theirs are nobody's."""
+        rows = self._by_measure.get((measure,), self.score.clear()).filter(pl.col("status") == "unpaired")
+        return self._made.filter(pl.col("id").is_in(rows["candidate"].implode())).select("id", "method")
+
     @cached_property
     def _made(self) -> pl.DataFrame:
         return self.candidate.filter(pl.col("status") == "ok").select("id", "kind", "method", "replicate")

@@ -56,8 +56,8 @@ def sweep(
         with more rows than memory come from `read_in_blocks`.
     progress : called with (candidates done, candidates in all); by default a bar, where a person looks on.
 
-    A candidate that cannot be made, and a measure that has no value, are recorded with the reason; nothing ends the
-    sweep. Ctrl-C leaves a valid study.
+    A plan to choose by that names no risk measure gets those of `default_risk`. A candidate that cannot be made, and a
+    measure that has no value, are recorded with the reason; nothing ends the sweep. Ctrl-C leaves a valid study.
     """
     workers = workers or cores()
     unhurried = engine is None and executor is None and workers > 1
@@ -65,6 +65,7 @@ def sweep(
     check_engine(engine)
     crowd = 1 + workers if engine == "processes" else 1  # processes on this machine, this one included
     check_room(memory, len(data), crowd)
+    plan = plan.with_risk(data)
     problems = plan.problems_with(data)
     if problems:
         raise PlanError(problems)

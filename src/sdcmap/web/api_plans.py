@@ -101,19 +101,23 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
 
     from sdcmap.errors import PlanError, SdcmapError
     from sdcmap.study.cost import cost_guess
+    from sdcmap.study.remarks import remarks
 
     answer: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "measures": [], "axes": None}
+    answer["remarks"] = []
     try:
         text = draft.toml if draft.toml is not None else tomli_w.dumps(draft.table or {})
     except (TypeError, ValueError, AttributeError):
         raise PlanError("the table holds something that TOML cannot hold, such as null.") from None
     answer |= {"toml": text, "table": _table(text)}
     try:
-        plan = request.app.state.views.plan(text)
-        answer |= {"candidates": plan.count, "measures": [m.text for m in plan.measures]}
-        answer["axes"] = {"risk": list(plan.risk), "utility": plan.utility}
-        data = request.app.state.views.data_of(plan, draft.study)
+        written = request.app.state.views.plan(text)
+        answer |= {"candidates": written.count, "measures": [m.text for m in written.measures]}
+        answer["axes"] = {"risk": list(written.risk), "utility": written.utility}
+        data = request.app.state.views.data_of(written, draft.study)
+        plan = written.with_risk(data)
         answer["problems"] = plan.problems_with(data)
+        answer["remarks"] = list(remarks(data, plan, written))
         if draft.cost and not answer["problems"]:
             answer["seconds"] = cost_guess(data, plan)
     except SdcmapError as error:

@@ -155,10 +155,9 @@ class Views:
         with closing(opened.connection):
             plan = opened.plan
             scores = opened.scores(plan)
-        limits = () if risk else plan.limits
         if not (risk or plan.risk) or not (utility or plan.utility):
             raise PlanError("a map needs a risk measure and a utility measure in the plan.")
-        return RUMap(scores, risk or plan.risk, utility or plan.utility, limits), plan
+        return RUMap(scores, risk or plan.risk, utility or plan.utility, plan.limits_on(risk)), plan
 
     def map_json(self, name: str, risk: tuple[str, ...], utility: str) -> bytes:
         """The map as JSON. One that is older than the study is still given while one thread makes it anew."""
@@ -206,17 +205,19 @@ def map_table(ru: RUMap, plan: Plan) -> dict[str, Any]:
     place = {method: number for number, method in enumerate(methods)}
     points = {name: ru.points[name].to_list() for name in ru.points.columns if name != "method"}
     points["method"] = [place[method] for method in ru.points["method"]]
+    points["within"] = (ru.limit_shares(ru.points) <= 1).tolist()
     return {
         "risk": list(ru.risk),
         "utility": ru.utility,
-        "limits": list(ru.limits),
+        "limits": list(ru.scales),
         "labels": list(ru.labels),
         "signs": list(ru.signs),
         "expectation": ru.is_expectation,
         "nothing": ru.nothing,
         "methods": methods,
         "points": points,
-        "means": {name: ru.means[name].to_list() for name in ru.means.columns if name != "method"},
+        "means": {name: ru.means[name].to_list() for name in ru.means.columns if name != "method"}
+        | {"within": (ru.limit_shares(ru.means) <= 1).tolist()},
         "measures": ru.scores.measure.select("name", "axis", "unit", "direction").to_dicts(),
         "rule": None if plan.rule is None else plan.rule.spec(),
         "total": plan.count,

@@ -114,7 +114,7 @@ function clean(table) {
 
 byId("toml").addEventListener("input", typed);
 byId("replicates").addEventListener("input", () => { state.table.replicates = Number(byId("replicates").value); edited(); });
-byId("risk").addEventListener("change", () => { state.table.risk = [byId("risk").value]; delete state.table.limits; edited(); });
+byId("risk").addEventListener("change", () => { state.table.risk = [byId("risk").value]; if (Array.isArray(state.table.limits)) delete state.table.limits; edited(); });
 byId("utility").addEventListener("change", () => { state.table.utility = byId("utility").value; edited(); });
 byId("rule").addEventListener("change", () => {
   if (byId("rule").value) state.table.rule = { type: byId("rule").value }; else delete state.table.rule;

@@ -9,7 +9,7 @@ export function rowsOf(map) {
     return {
       id, method: methods[points.method[i]], replicate: points.replicate[i], risk, utility,
       turned: signs[0] * risk, loss: signs[1] * utility,
-      frontier: points.frontier[i], compared: points.compared[i], anchor: points.anchor[i],
+      frontier: points.frontier[i], compared: points.compared[i], anchor: points.anchor[i], within: points.within?.[i],
     };
   });
 }
@@ -34,7 +34,7 @@ export function choose(map, rule, rows = rowsOf(map)) {
     : (row) => row.turned <= map.signs[0] * rule.risk;
   let best = null;
   for (const row of compared) {
-    if (!passes(row)) continue;
+    if (!passes(row) || row.within === false) continue;
     if (best === null || (before(cost(row), cost(best)) || before(row.turned, best.turned) || before(row.method, best.method)) < 0) best = row;
   }
   if (best === null || best.id) return best;

@@ -1,0 +1,186 @@
+"""People inside a release and people outside it: who they are, and how near released records are to them.
+
+What a snooper achieves for people who are not in the release is science, not disclosure. So every measure here looks at two
+groups that chance alone told apart, and counts what being in the release adds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.core.making import Folds, Making, parts_of
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.core.named_files import digest_of, is_digest
+from sdcmap.core.value import Range
+from sdcmap.data.cells import common_codes, in_released_categories
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import SchemaError, Undefined
+from sdcmap.kernels.arrays import Array
+from sdcmap.risk._archive import read_archive
+from sdcmap.risk._stated import redone
+
+
+@dataclass(frozen=True)
+class Split:
+    """Who is attacked: people inside the release, people outside it; and the released records that the snooper has."""
+
+    insiders: Microdata
+    outsiders: Microdata
+    archive: Microdata
+
+
+@dataclass(frozen=True)
+class Controlled(Measure):
+    """The base of measures that compare people in the release with people outside it.
+
+    held_out : the share of the people, in (0, 1), who are the people outside where no control file names others.
+    targets : the most people looked at in each group, at least 1.
+    control_file : a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS): the people outside of
+        files whose records hold what others had.
+    sha256 : the first 16 digits of its SHA-256, filled in when left out; another content is refused.
+    control : who is outside. "rows": people whose released rows are taken out of the snooper's copy, honest where a row
+        tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
+        others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle)
+        the control file, and makings where there is none.
+    folds : how many makings, at least 1; with `held_out` at most the whole file.
+    method : how the file was made; a sweep and a release fill it in.
+    """
+
+    axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    sampled: ClassVar[bool] = True
+    paired: ClassVar[bool] = False
+    households: ClassVar[str] = "persons are looked at one by one; makings leave whole households out"
+
+    held_out: Annotated[float, Range(0, 1, "()")] = field(default=0.2, kw_only=True)
+    targets: Annotated[int, Range(1)] = field(default=1000, kw_only=True)
+    control_file: str = field(default="", kw_only=True)
+    sha256: str = field(default="", kw_only=True)
+    control: Literal["best", "rows", "makings"] = field(default="best", kw_only=True)
+    folds: Annotated[int, Range(1)] = field(default=2, kw_only=True)
+    method: Method | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.control_file and not self.sha256:
+            object.__setattr__(self, "sha256", digest_of(self.control_file, f"{type(self).__name__}.control_file"))
+
+    def problems(self) -> Iterator[str]:
+        if self.sha256 and not is_digest(self.sha256):
+            yield ".sha256 must be the first 16 hexadecimal digits of the control file's SHA-256, in small letters."
+        if self.folds > parts_of(self.held_out):
+            yield f".folds must be at most {parts_of(self.held_out)}, for each leaves other people out."
+
+    def knowing(self, method: Method) -> Measure:
+        return replace(self, method=method)
+
+    def makings(self, masked: Microdata) -> Folds | None:
+        wanted = self.control == "makings" or (self._values_move(masked) and not self.control_file)
+        return Folds(self.folds, self.held_out) if wanted and self.method is not None else None
+
+    def _values_move(self, masked: Microdata) -> bool:
+        """Whether a released record may hold what other people had, so that taking rows out takes nobody out."""
+        if self.control == "rows":
+            return False
+        return not masked.paired or (self.method is not None and self.method.mixes)
+
+    def control_misfits(self, data: Microdata, names: tuple[str, ...]) -> Iterator[str]:
+        """The sentence for a control file that cannot be read."""
+        try:
+            self.people_outside(data, names)
+        except SchemaError as problem:
+            yield f"{type(self).__name__}: {problem}"
+
+    def people_outside(self, data: Microdata, names: tuple[str, ...]) -> Microdata | None:
+        """These columns of the control file, read once."""
+        if not self.control_file:
+            return None
+        read = lambda: read_archive(self.control_file, self.sha256, data, names)
+        return data.remember(("control", self.control_file, self.sha256, names), read)
+
+    def split(
+        self, original: Microdata, masked: Microdata, known: Array, others: Microdata | None, rng: Generator
+    ) -> Split:
+        """Draw people inside and outside a release of which no makings are at hand, among the records in `known`.
+
+        Outside are `others`, of the control file, where values move between records; else a share `held_out` of the people
+        is taken out of the release, with what was released of them.
+        """
+        if self.control == "makings" or (not masked.paired and not others):
+            raise Undefined(
+                "a synthetic file needs a control file of people who were not in the original, or the method that made it."
+            )
+        came = _origin(masked)
+        if others and self._values_move(masked):
+            inside = known if not masked.paired else known & _marked(came, len(original))
+            rows, theirs = self._drawn(np.flatnonzero(inside), rng), self._drawn(np.arange(len(others)), rng)
+            return Split(original.take(rows), others.take(theirs), masked)
+        order = rng.permutation(np.flatnonzero(_marked(came, len(original)) & known))
+        if len(order) < 2:
+            raise Undefined("fewer than two people are left to attack.")
+        cut = min(max(1, round(self.held_out * len(order))), len(order) - 1)
+        held = _marked(order[:cut], len(original))
+        archive = masked.take(np.flatnonzero(~held[came]))
+        return Split(original.take(order[cut:][: self.targets]), original.take(order[:cut][: self.targets]), archive)
+
+    def as_recoded(self, original: Microdata, names: tuple[str, ...]) -> Microdata:
+        """The original in the categories that the deterministic steps of the method make: of makings, where nobody outside
+        has a released row to read them from."""
+        again = redone(original, self.method)
+        return original if again is None else in_released_categories(original, again, names)
+
+    def split_making(self, original: Microdata, making: Making, known: Array, rng: Generator) -> Split:
+        """Draw people who were in the making and people who were not."""
+        came = making.released.origin
+        in_file = ~making.outside
+        if making.released.paired and came is not None:
+            in_file = _marked(came, len(original))  # the others in the making were left out of the file
+        groups = [self._drawn(np.flatnonzero(rows & known), rng) for rows in (in_file, making.outside)]
+        if min(map(len, groups)) == 0:
+            raise Undefined("nobody is left to attack, inside or outside a making.")
+        most = math.ceil(self.targets / self.folds)
+        insiders, outsiders = (original.take(rows[:most]) for rows in groups)
+        return Split(insiders, outsiders, making.released)
+
+    def _drawn(self, rows: Array, rng: Generator) -> Array:
+        return rng.permutation(rows)[: self.targets]
+
+
+def _origin(masked: Microdata) -> Array:
+    return np.arange(len(masked)) if masked.origin is None else masked.origin
+
+
+def _marked(rows: Array, size: int) -> Array:
+    marked = np.zeros(size, dtype=bool)
+    marked[rows] = True
+    return marked
+
+
+def positions(
+    targets: Microdata, archive: Microdata, names: tuple[str, ...], ranges: dict[str, float]
+) -> tuple[Array, Array, Array, Array]:
+    """Numbers and codes of the targets and of the archive, as `nearest` wants them."""
+    amounts = [n for n in names if n in ranges and archive.column(n).levels is None]
+    numbers = [np.concatenate([part.numbers(n) for part in (targets, archive)]) / ranges[n] for n in amounts]
+    codes = [common_codes(targets, archive, n).astype(np.int64) for n in names if n not in amounts]
+    x, c = (np.column_stack(kind) if kind else np.empty((len(targets) + len(archive), 0)) for kind in (numbers, codes))
+    x = np.where(np.isfinite(x), x, np.nan)
+    cut = len(targets)
+    return x[:cut], c[:cut].astype(np.int64), x[cut:], c[cut:].astype(np.int64)
+
+
+def ranges_of(data: Microdata, names: tuple[str, ...]) -> dict[str, float]:
+    """The range of each numeric variable of the original; 1 where it has none."""
+    ranges = {}
+    for name in names:
+        if data.schema[name].kind == "numeric":
+            x = data.numbers(name)
+            x = x[np.isfinite(x)]
+            ranges[name] = float(np.ptp(x)) or 1.0 if len(x) else 1.0
+    return ranges

@@ -1,0 +1,30 @@
+"""What a person should know of a sound plan before it is swept: what it was given unasked, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sdcmap.core.rule import named_limits
+from sdcmap.data.microdata import Microdata
+from sdcmap.study.cost import makings_of
+from sdcmap.study.default_risk import not_measured
+from sdcmap.study.plan import Plan
+
+
+def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
+    """Sentences on a plan, with its risk measures, beside the plan as it was written."""
+    risks = [measure.text for measure in plan.measures if measure.axis == "risk"]
+    if plan is not written:
+        yield f"It names no risk measure, so it gets {', '.join(risks)}."
+    for name, reason in not_measured(data, plan.measures).items():
+        yield reason if reason.startswith(f"{name} is off") else f"{name} is off: {reason}"
+    makings = makings_of(data, plan)
+    if makings:
+        yield (
+            f"{makings:,} more releases are made, without some of the people each: who is in a synthetic or shuffled file "
+            "is compared with them."
+        )
+    limits = named_limits(plan.limits)
+    free = [name for name in risks if name not in limits and name not in plan.risk]
+    if limits and free:
+        yield f"No limit is stated for {', '.join(free)}: measured, and nothing is held to it."

@@ -1,0 +1,185 @@
+"""The risk of a plan that names none, limits of single measures, and files that are a census."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from commands import sdcmap
+from samples import same_rows
+from sdcmap.bundle import release
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError, SchemaError
+from sdcmap.files.working_copy import open_copy, write_copy
+from sdcmap.study.cost import cost_guess, makings_of
+from sdcmap.study.default_risk import NAMES, default_risk, not_measured
+from sdcmap.study.plan import Candidate
+from sdcmap.study.remarks import remarks
+
+SEED = 2**200 + 1
+LIMITS = {"WorstLinkage": 0.5, "AttributeInference": 0.5, "ClosestRecord": 0.9}
+ALL = ["sex", "area", "ill", "wage"]
+SYNTHETIC = sm.methods.Synthesise(on=ALL)
+
+
+def frame(n: int = 150) -> pl.DataFrame:
+    rng = np.random.default_rng(1)
+    return pl.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], n),
+            "area": rng.integers(0, 5, n).astype(str),
+            "ill": rng.choice(["no", "yes"], n),
+            "wage": rng.lognormal(7, 1, n).round(2),
+        }
+    )
+
+
+def people(*, census: bool = False) -> Microdata:
+    return sm.read(frame(), keys=["sex", "area"], sensitive=["ill"], numeric=["wage"], census=census)
+
+
+def plan_of(**given: object) -> sm.Plan:
+    return sm.Plan([SYNTHETIC, sm.Noise(on="wage", variance=0.5)], sm.Hellinger(), seed=SEED, **given)  # type: ignore[arg-type]
+
+
+def synthetic_of(plan: sm.Plan) -> Candidate:
+    return next(candidate for candidate in plan.candidates if candidate.method == SYNTHETIC)
+
+
+# ---- default risk ---------------------------------------------------------------------------------------------
+def test_each_side_of_the_risk_has_a_measure_or_a_reason() -> None:
+    found = default_risk(people())
+    infer = sm.risk.AttributeInference("ill", worst=True)
+    assert found == ((sm.WorstLinkage(), infer, sm.risk.ClosestRecord()), {})
+    assert tuple(type(measure).__name__ for measure in found.measures) == NAMES
+    amounts = sm.read(frame(), sensitive=["ill"], numeric=["wage"], other=["sex", "area"])
+    assert default_risk(amounts).measures[1] == sm.risk.AttributeInference("ill", ["wage"], worst=True)
+    nobody = sm.read(frame(), keys=["sex", "area", "ill"], numeric=["wage"], census=True)
+    measures, off = default_risk(nobody)
+    assert measures == (sm.WorstLinkage(),)
+    assert off["AttributeInference"] == "no column is stated as sensitive." and "census" in off["ClosestRecord"]
+
+
+def test_a_plan_that_names_its_risk_is_left_as_it_is() -> None:
+    named = sm.Plan(SYNTHETIC, [sm.SmallCells(), sm.Hellinger()])
+    assert named.with_risk(people()) is named
+    losses = sm.Plan(SYNTHETIC, sm.Hellinger())  # nothing is to be chosen by it
+    assert losses.with_risk(people()) is losses
+    by_rule = sm.Plan(SYNTHETIC, sm.Hellinger(), rule=sm.Threshold(risk=0.1))
+    assert len(by_rule.with_risk(people()).measures) == 4 and not by_rule.with_risk(people()).seed_stated
+    assert not_measured(people(census=True), named.measures) == {}
+
+
+def test_a_plan_without_a_risk_is_swept_with_all_three(tmp_path: Path) -> None:
+    """The synthetic file has no linkage, and values of the other two; the study remembers what was measured."""
+    data, plan = people(), plan_of(limits=LIMITS)
+    scores = sm.sweep(data, plan, tmp_path / "study", workers=1)
+    swept = scores.plan
+    assert swept is not None and swept.risk == ("WorstLinkage",) and plan.risk == ()
+    assert swept.limits == {
+        "WorstLinkage": 0.5,
+        "AttributeInference(secret='ill', worst=True)": 0.5,
+        "ClosestRecord": 0.9,
+    }
+    synthetic = scores.candidate.filter(pl.col("method") == SYNTHETIC.text)["id"][0]
+    status = dict(scores.score.filter(pl.col("candidate") == synthetic).select("measure", "status").iter_rows())
+    assert status == {
+        "Hellinger": "ok", "WorstLinkage": "unpaired", "AttributeInference(secret='ill', worst=True)": "ok",
+        "ClosestRecord": "ok",
+    }  # fmt: skip
+    assert same_rows(scores, sm.sweep(data, plan, tmp_path / "study", workers=1))
+    with sm.Study.open(tmp_path / "study") as study:
+        assert study.plan == swept
+    report = sm.report(tmp_path / "study").html
+    assert "ClosestRecord: 0.9" in report and "Not measured" not in report
+
+
+def test_a_plan_may_ask_for_the_worst_share_of_its_limits() -> None:
+    data = people()
+    scores = sm.sweep(data, plan_of(risk=NAMES, limits=LIMITS), workers=1)
+    assert scores.plan is not None and len(scores.plan.risk) == 3
+    ru = sm.RUMap(scores, scores.plan.risk, "Hellinger", scores.plan.limits)
+    assert set(ru.means["method"]) == {"Identity", SYNTHETIC.text, sm.Noise(on="wage", variance=0.5).text}
+    assert "share of its limit" in ru.labels[0]
+
+
+def test_remarks_and_costs_tell_what_is_made_again() -> None:
+    data, written = people(), plan_of(replicates=3, limits={"ClosestRecord": 0.6})
+    plan = written.with_risk(data)
+    assert makings_of(data, plan) == 3 * 2 and makings_of(data, written) == 0
+    told = list(remarks(data, plan, written))
+    assert told[0].startswith("It names no risk measure, so it gets WorstLinkage, AttributeInference(secret='ill'")
+    assert told[1].startswith("6 more releases are made") and "No limit is stated for AttributeInference" in told[2]
+    assert next(remarks(data, plan, plan)) == told[1]
+    assert cost_guess(data, plan) > 0
+
+
+# ---- limits ---------------------------------------------------------------------------------------------------
+def test_limits_by_measure_survive_toml_and_are_checked() -> None:
+    two = [sm.SmallCells(), sm.SmallCells(n=2), sm.risk.ClosestRecord(), sm.Hellinger()]
+    plan = sm.Plan(SYNTHETIC, two, limits={"SmallCells": 0.1, sm.SmallCells(n=2): 0.2, "ClosestRecord": 0.6})
+    assert plan.limits == {"SmallCells": 0.1, "ClosestRecord": 0.6, "SmallCells(n=2)": 0.2}
+    assert sm.Plan.from_toml(plan.toml()) == plan and "[limits]" in plan.toml() and isinstance(hash(plan), int)
+    of_class = sm.Plan(SYNTHETIC, [sm.SmallCells(n=2), sm.SmallCells(n=4)], limits={"SmallCells": 0.1})
+    assert of_class.limits == {"SmallCells(n=2)": 0.1, "SmallCells(n=4)": 0.1}
+    with pytest.raises(PlanError) as wrong:
+        sm.Plan(SYNTHETIC, two, limits={"SmallCell": 0.1, "ClosestRecord": 0})
+    assert "Did you mean 'SmallCells'" in wrong.value.problems[0] and "must be above 0" in wrong.value.problems[1]
+    with pytest.raises(PlanError, match="limits a list or a table of numbers"):
+        sm.Plan.from_toml(plan.toml().replace("0.6", "'much'"))
+
+
+def test_a_release_is_held_to_the_limit_of_every_measure(tmp_path: Path) -> None:
+    """Linkage says nothing of a synthetic file, so the other lines are held, each in its own unit."""
+    data = people()
+    for most, names in ((0.9, set()), (0.4, {"risk"})):
+        plan = plan_of(limits={**LIMITS, "ClosestRecord": most}).with_risk(data)
+        checks = release(data, plan, synthetic_of(plan)).check()
+        assert {check.name for check in checks if not check.passed} == names
+        said = [check.sentence for check in checks if check.name == "risk"]
+        assert "a synthetic file has none" in said[0] and said[0].endswith("and other lines hold.")
+        assert "AttributeInference" in said[1] and f"the line {most:g}" in said[2]
+    alone = plan_of(limits={"WorstLinkage": 0.9}).with_risk(data)
+    checks = release(data, alone, synthetic_of(alone)).check()
+    assert [check.name for check in checks if not check.passed] == ["risk"]
+    line = next(check.sentence for check in checks if check.name == "line")
+    assert line.endswith("none for AttributeInference(secret='ill', worst=True) and ClosestRecord.")
+
+
+# ---- a census -------------------------------------------------------------------------------------------------
+def test_membership_is_off_in_a_census(tmp_path: Path) -> None:
+    data = people(census=True)
+    with pytest.raises(SchemaError, match="off: the file is a census"):
+        sm.score(data, data, sm.risk.ClosestRecord())
+    plan = plan_of(limits=LIMITS)
+    scores = sm.sweep(data, plan, tmp_path / "study", workers=1)
+    assert "ClosestRecord" not in scores.measure["name"].to_list()
+    assert scores.plan is not None and set(scores.plan.limits) == {
+        m for m in scores.measure["name"] if m != "Hellinger"
+    }
+    assert "ClosestRecord: ClosestRecord is off: the file is a census" in sm.report(tmp_path / "study").html
+    assert "census" in sm.Plan([SYNTHETIC], sm.risk.ClosestRecord()).problems_with(data)[0]
+
+
+def test_a_file_remembers_that_it_is_a_census(tmp_path: Path) -> None:
+    census, sample = people(census=True), people()
+    assert census.digest != sample.digest and sm.read(census).schema.census
+    assert open_copy(write_copy(census, tmp_path), census.digest).schema.census
+    compared = sm.compare(census, replicates=1, seed=1, workers=1)
+    assert compared.plan.risk[0].startswith("AttributeInference") and compared.inside.schema.census
+
+
+def test_the_commands_tell_it(tmp_path: Path) -> None:
+    frame().write_csv(tmp_path / "people.csv")
+    roles = ("--keys", "sex,area", "--sensitive", "ill", "--numeric", "wage")
+    sdcmap("look", tmp_path / "people.csv", *roles, "--census", "-o", tmp_path / "look.toml")
+    assert "census = true" in (tmp_path / "look.toml").read_text()
+    source = sm.files.Source("people.csv", ("sex", "area"), ("wage",), ("ill",), census=True)
+    plan_of(data=source).write(tmp_path / "plan.toml")
+    out = sdcmap("check", tmp_path / "plan.toml").stdout
+    assert "ClosestRecord is off: the file is a census" in out and "It names no risk measure" in out
+    assert "2 more releases are made" in out
