@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.schema import NEVER_RELEASED
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.study.plan import Plan
@@ -99,7 +100,7 @@ def check_identifiers(released: Microdata) -> Check:
 def _looks_like_identifier(data: Microdata, name: str) -> bool:
     """Text with a value for nearly each record, any category for each; a number only where it counts the records."""
     variable = data.schema[name]
-    if variable.role in ("household", "stratum", "weight", "identifier"):
+    if variable.role in ("household", "stratum", "weight", *NEVER_RELEASED):
         return False
     known = ~data.missing(name)
     count = int(known.sum())

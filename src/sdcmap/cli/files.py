@@ -86,7 +86,7 @@ def mask(
     data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
                  household=household, stratum=stratum)  # fmt: skip
     masked = sm.mask(data, parse(method, Method), seed=secrets.randbits(256) if seed is None else seed)
-    sm.write(masked.only(name for name in masked.names if name not in data.identifiers), out)
+    sm.write(masked.only(name for name in masked.names if name not in data.unreleased), out)
     print(f"{out}: {len(masked):,} rows, for study only.")
 
 

@@ -11,7 +11,17 @@ import polars as pl
 from sdcmap.errors import SchemaError, did_you_mean
 
 KINDS = ("numeric", "ordinal", "nominal")
-ROLES = ("identifier", "key", "sensitive", "weight", "household", "stratum", "other")
+ROLES = (
+    "identifier", "key", "sensitive", "weight", "household", "stratum", "other",
+    "drop", "replicate", "psu", "wave", "case",
+)  # fmt: skip
+NEVER_RELEASED = ("identifier", "drop")
+UNSERVED = {  # roles that are recognised, and that nothing serves yet: what to say of such columns
+    "replicate": "replicate weights are not masked along, and tell the sample's design",
+    "psu": "primary sampling units are not masked along, and tell where a record is from",
+    "wave": "records of several waves are taken for several people",
+    "case": "several records of one case are taken for several people",
+}
 
 
 @dataclass(frozen=True)
