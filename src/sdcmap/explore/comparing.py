@@ -152,12 +152,13 @@ def with_roles(data: Microdata) -> tuple[Microdata, dict[str, tuple[str, ...]]]:
     if data.keys or amounts:
         return _stated_columns(data), {}
     seen = look(data)
-    arguments = {"key": "keys", "numeric": "numeric", "sensitive": "sensitive", "identifier": "identifiers",
-                 "weight": "weight", "household": "household", "stratum": "stratum"}  # fmt: skip
-    roles = {argument: seen.named(role) for role, argument in arguments.items()}
+    stated = seen.stated("")
+    arguments = ("keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum")
+    roles: dict[str, tuple[str, ...]] = {argument: getattr(stated, argument) for argument in arguments}
+    roles["numeric"] = seen.named("numeric")
     keys, numeric, sensitive, identifiers, weight, household, stratum = roles.values()
     data = read(data, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
-                household=household, stratum=stratum)  # fmt: skip
+                household=household, stratum=stratum, kinds=stated.kinds)  # fmt: skip
     return _stated_columns(data), {argument: names for argument, names in roles.items() if names}
 
 

@@ -85,6 +85,8 @@ SENSED = Dialect()  # nothing stated
 
 def sensed(path: Path, stated: Dialect = SENSED) -> Dialect:
     """The dialect of a file: what is stated, and what its first characters and some further on tell of the rest."""
+    if len(stated_fields(stated)) == len(fields(stated)):
+        return stated
     encoding = stated.encoding or _encoding(path)
     samples = list(_samples(path, encoding))
     head = samples[0]

@@ -53,6 +53,23 @@ def most_telling(codes: Sequence[Array], most: int) -> list[Told]:
     return [*_best(singles, most), *_best(pairs, most), *triples]
 
 
+def alone_on(codes: Sequence[Array]) -> int:
+    """Records that are alone on all of these columns together; those found alone are not looked at again.
+
+    >>> alone_on([np.array([0, 0, 1]), np.array([0, 1, 1])])
+    3
+    """
+    rows = np.arange(len(codes[0]) if codes else 0, dtype=np.int32)
+    group, groups = np.zeros_like(rows), 1
+    for code in codes:
+        column = np.ascontiguousarray(code, dtype=np.int32)
+        slots, table = _slots(group, groups, rows, column, int(column.max()) + 1)
+        _, rows, group, groups = _others(slots, table, rows)
+        if not len(rows):
+            break
+    return len(codes[0]) - len(rows) if codes else 0
+
+
 def _best(told: list[Told], most: int) -> list[Told]:
     return sorted(told, key=lambda one: (-one[1], one[0]))[:most]
 
