@@ -72,9 +72,16 @@ def _missing(data: Microdata, variable: Variable) -> list[MissingCode]:
     plain = data.missing(variable.name) & (reason_numbers(variable, data.column(variable.name)) == 0)
     codes: list[MissingCode] = [{"code": None, "label": "missing"}] if plain.any() else []
     return codes + [
-        {"code": list(code), "label": ""} if isinstance(code, tuple) else {"code": code, "label": labels.get(code, "")}
+        {"code": list(code), "label": ""}
+        if isinstance(code, tuple)
+        else {"code": _whole(code), "label": labels.get(code, "")}
         for code in variable.missing
     ]
+
+
+def _whole(code: Code) -> Code:
+    """A whole number without its point, as files show it."""
+    return int(code) if isinstance(code, float) and code.is_integer() else code
 
 
 def _categories(data: Microdata, variable: Variable) -> list[Category]:

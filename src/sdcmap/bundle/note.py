@@ -72,6 +72,7 @@ class Note(TypedDict):
     may_not: list[str]
     example: str
     correction: str
+    written: str
 
 
 def method_note(
@@ -100,6 +101,7 @@ def method_note(
         "may_not": [*MAY_NOT, CAUTION],
         "example": example(prepared.data),
         "correction": correction(prepared.data, method),
+        "written": format_named(prepared.data.schema.format).written,
     }
 
 
@@ -120,7 +122,11 @@ def two_digits(value: float) -> float:
 
 def example(data: Microdata) -> str:
     """Lines of Python that a data user can run in the release's folder: read the file, estimate something."""
-    imports, reading = format_named(data.schema.format).code
+    form = format_named(data.schema.format)
+    imports, reading = form.code
+    codes = {} if form.labels else {v.name: list(v.missing) for v in data.schema.variables if v.missing}
+    if codes:
+        imports, reading = "import sdcmap", f'data = sdcmap.read("{{file}}", missing={_escaped(codes)}).frame()'
     lines = [imports, "", reading.format(file=f"data.{data.schema.format}")]
     if data.numeric:
         name = data.numeric[0]
@@ -130,6 +136,10 @@ def example(data: Microdata) -> str:
         return "\n".join([*lines, f"print((known[{name!r}] * weight).sum() / weight.sum())", ""])
     name = next(n for n in (*data.keys, *data.names) if n not in data.schema.of_role("weight"))
     return "\n".join([*lines, f"print(data[{name!r}].value_counts(sort=True))", ""])
+
+
+def _escaped(codes: object) -> str:
+    return repr(codes).replace("{", "{{").replace("}", "}}")
 
 
 def correction(data: Microdata, method: Method) -> str:
@@ -169,7 +179,16 @@ def note_text(note: Note) -> str:
     lines += ["| measure | value | unit | reading |", "|---|---|---|---|"] if note["distorted_by"] else []
     lines += [f"| {a['measure']} | {_shown(a)} | {a['unit']} | {a['reading']} |" for a in note["distorted_by"]]
     lines += ["", "## What may not be done with it", "", *(f"- {sentence}" for sentence in note["may_not"])]
-    lines += ["", "## How to use it", "", "```python", note["example"].rstrip("\n"), "```", ""]
+    lines += [
+        "",
+        "## How to use it",
+        "",
+        *([note["written"], ""] if note["written"] else []),
+        "```python",
+        note["example"].rstrip("\n"),
+        "```",
+        "",
+    ]
     if note["correction"]:
         lines += [
             "Means, covariances and regressions with the noise taken off, by the method and its parameters alone:",

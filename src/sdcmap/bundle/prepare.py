@@ -56,7 +56,8 @@ def rounded(data: Microdata, masked: Microdata) -> Microdata:
 def prepare(data: Microdata, method: Method, masked: Microdata, stream: Stream) -> Prepared:
     """The file as it will be written; `masked` is the candidate, rounded."""
     order = stream.child("release rows").rng().permutation(len(masked))
-    variables, columns, codes = [], {}, {}
+    variables, columns = [], {}
+    codes: dict[str, float | str] = {}
     for variable in masked.schema.variables:
         if variable.role in NEVER_RELEASED:
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 
 import numpy as np
 import polars as pl
@@ -80,6 +81,7 @@ VALUES = (  # class, what it is called, pattern of a value
 )
 
 
+@lru_cache(maxsize=100_000)
 def tokens(text: str) -> str:
     """A name in lower case with _ between its words.
 
@@ -92,7 +94,13 @@ def tokens(text: str) -> str:
 
 def says(pattern: str, *texts: str) -> bool:
     """Whether a name or label has the words of the pattern, whole."""
-    return any(re.search(rf"(^|_)({pattern})(_|\d*$|\d*_)", tokens(text)) for text in texts if text)
+    whole = _whole(pattern)
+    return any(whole.search(tokens(text)) is not None for text in texts if text)
+
+
+@cache
+def _whole(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"(^|_)({pattern})(_|\d*$|\d*_)")
 
 
 def scan(data: Microdata, name: str) -> Mark | None:

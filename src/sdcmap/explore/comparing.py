@@ -168,11 +168,13 @@ def _stated_columns(data: Microdata) -> Microdata:
 
 def stated_source(path: str, data: Microdata) -> Source:
     """The source that gives these data, roles and kinds stated, when they lie at `path`."""
-    kinds = {kind: tuple(v.name for v in data.schema.variables if v.kind == kind) for kind in ("nominal", "ordinal")}
+    variables = data.schema.variables
+    nominal, ordinal = (tuple(v.name for v in variables if v.kind == kind) for kind in ("nominal", "ordinal"))
     of = data.schema.of_role
     return Source(path, keys=of("key"), numeric=data.numeric, sensitive=of("sensitive"), identifiers=of("identifier"),
                   weight=of("weight"), household=of("household"), stratum=of("stratum"),
-                  other=tuple(name for name in of("other") if name not in data.numeric), **kinds)  # fmt: skip
+                  other=tuple(name for name in of("other") if name not in data.numeric),
+                  nominal=nominal, ordinal=ordinal)  # fmt: skip
 
 
 def _axis(plan: Plan, axis: str, wanted: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,8 @@ from sdcmap.kernels.tables.telling import alone_on, most_telling
 from sdcmap.study.plan import Plan
 
 SIZE_ENDS = (1, 2, 4, 9, 19, 49, 99)  # class sizes 1, 2, 3-4, 5-9, ... of the k-anonymity histogram
-MOST_WORK = 200_000_000  # sets of columns times records that are looked at for the telling ones
+MOST_WORK = 250_000_000  # sets of columns times records that are looked at for the telling ones
+SET_COST = 20_000  # records that a set costs beside those that it has
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Look:
     def stated(self, path: str | Path) -> Source:
         """The source with every role as seen; `proposed` names the columns whose role nobody has stated yet."""
         first = {"weight": 1, "household": 1, "stratum": 1, "psu": 1, "wave": 1, "case": 1}
-        roles = {ARGUMENT.get(role, role): self.named(role)[: first.get(role)] for role in ROLES}
+        roles: dict[str, Any] = {ARGUMENT.get(role, role): self.named(role)[: first.get(role)] for role in ROLES}
         amounts = (
             v.name for v in self.variables if v.kind == "numeric" and v.role in ("numeric", "sensitive", "other")
         )
@@ -187,11 +189,8 @@ def _alone(data: Microdata, glances: Sequence[Glance]) -> dict[str, tuple[int, i
     """Records that are alone by what a snooper knows: the keys; the keys and the numbers; every released column."""
     released = _released(glances)
     keys = tuple(g.name for g in glances if g.role == "key")
-    numbers = tuple(
-        g.name
-        for g in glances
-        if g.name in released and (g.role == "key" or g.kind == "numeric") and g.role != "weight"
-    )
+    amounts = ("numeric", "sensitive", "other")
+    numbers = tuple(g.name for g in glances if g.role == "key" or (g.role in amounts and g.kind == "numeric"))
     known = {"the keys": keys, "keys and numbers": numbers, "all released columns": released}
     return {words: (len(names), alone_on([data.codes(name) for name in names])) for words, names in known.items()}
 
@@ -215,7 +214,7 @@ def telling_sets(data: Microdata, names: Sequence[str], most: int = 3) -> Tellin
     """
     ranked = sorted(names, key=lambda name: -data.level_count(name))
     width = len(ranked)
-    while width > 3 and (width**3 / 6 + width**2 / 2) * len(data) > MOST_WORK:
+    while width > 3 and (width**3 / 6 + width**2 / 2) * (SET_COST + len(data)) > MOST_WORK:
         width -= 1
     chosen = [name for name in names if name in set(ranked[:width])]
     told = most_telling([data.codes(name) for name in chosen], most) if chosen else []
@@ -234,7 +233,8 @@ def source_of(path: str, roles: Mapping[str, str], kinds: Mapping[str, str]) -> 
     strange = sorted(set(named) - known)
     if strange:
         raise SchemaError(f"a role must be one of {', '.join(STATED)}; {len(strange)} other word(s) came.")
-    return Source(path, **{name: tuple(columns) for name, columns in named.items()})
+    stated: dict[str, Any] = {name: tuple(columns) for name, columns in named.items()}
+    return Source(path, **stated)
 
 
 ARGUMENT = {"key": "keys", "identifier": "identifiers"}  # of `read`, where it is not the role's own name

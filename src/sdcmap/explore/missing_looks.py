@@ -18,6 +18,7 @@ TEXTS = (
     "k.a.", "k. a.", "keine angabe", "nd", "ns", "nr", "ns/nc", "dk", "#n/a", "(missing)", "-8", "-9", "99", "999",
 )  # fmt: skip
 GAP = 0.1  # share of a code of nines by which the values must lie below it
+NUMBER = r"^[+-]?\d[\d.,' \u00a0]*$"
 MOSTLY = 0.5  # share of numbers from which on a column of texts is told to be mixed
 
 
@@ -72,9 +73,17 @@ def _text_codes(levels: pl.Series) -> tuple[list[str], list[str]]:
     """Texts that look like codes; and, where most texts are numbers, the texts that are neither."""
     words = [word for word in levels.to_list() if word.strip().lower() in TEXTS]
     rest = levels.filter(~levels.is_in(words)) if words else levels
-    numbers = rest.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
-    share = numbers.count() / max(1, len(rest))
-    if share < 1 and words and share < MOSTLY and len(levels) <= len(words):
-        return [], []
+    numbers = rest.str.contains(NUMBER)
+    share = float(numbers.sum()) / max(1, len(rest))
     mixed = MOSTLY <= share < 1 and len(rest) > 3
-    return words, rest.filter(numbers.is_null()).to_list() if mixed else []
+    return words if len(rest) else [], rest.filter(~numbers).to_list() if mixed else []
+
+
+def mostly_numbers(data: Microdata, name: str) -> bool:
+    """Whether a column of texts would be numbers, but for a few of them."""
+    levels = data.column(name).levels
+    if levels is None or levels.dtype != pl.String or levels.len() - levels.null_count() < 4:
+        return False
+    share = levels.drop_nulls().str.contains(NUMBER).mean()
+    codes = levels.drop_nulls().str.contains(r"^0\d").any()
+    return not codes and MOSTLY <= float(share or 0) < 1  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ import numpy as np
 
 from sdcmap.data.identifiers import says, scan, tokens
 from sdcmap.data.microdata import Microdata
+from sdcmap.explore.missing_looks import mostly_numbers
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.formulas import MOST_COLUMNS, formulas, rounding
 
@@ -119,6 +120,8 @@ class _Looking:
             )
         if self._is_date(name):
             yield "key", "", "a date", "C"
+        if mostly_numbers(data, name) and distinct > KEY_LEVELS:
+            yield "drop", "", "numbers with texts among them: state its codes for missing values", ""
         if kind != "numeric" and distinct > max(rows / 2, KEY_LEVELS):
             yield "identifier", "", "values: most records have one of their own", "R"
         if kind != "numeric":

@@ -41,6 +41,7 @@ class Format:
     scan: Callable[[Path], pl.LazyFrame] | None = None  # where it can be read block by block
     beside: tuple[str, ...] = ()  # endings of files that are written beside it
     hint: str = ""  # what such a file must be, for one that cannot be read
+    written: str = ""  # how a file that we write is written, for its reader
     code: tuple[str, str] = ("import sdcmap", 'data = sdcmap.read("{file}").frame()')  # how a data user reads it
 
     @property
@@ -84,6 +85,8 @@ FORMATS = (
         "csv", "CSV", (".csv", ".tsv", ".txt"), plain.read_csv, plain.write_csv, read_typed=plain.read_typed_csv,
         dialects=True,
         hint="A text file has a header and as many fields in each row: state its separator, quoting or encoding.",
+        written="data.csv is UTF-8 with commas between fields and decimal points, texts in double quotes where they need "
+        "them, and dates such as 2020-02-29. An empty field is missing; the codebook names the codes for other reasons.",
         code=(POLARS, 'data = pl.read_csv("{file}", infer_schema_length=None)'),
     ),
     Format(

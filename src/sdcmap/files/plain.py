@@ -63,14 +63,13 @@ def _texts(path: Path, dialect: Dialect) -> pl.DataFrame:
     import polars as pl
 
     source = path if dialect.encoding == "utf-8" else path.read_bytes().decode(dialect.encoding).encode()
-    written = {"separator": dialect.sep, "quote_char": dialect.quote_char, "infer_schema": False}
     with opened(path, dialect) as lines:
         header = next(records(lines, dialect), [])
     twice = [str(place) for place, name in enumerate(header, 1) if header.count(name) > 1]
     if twice:  # the first line of a file without a header is data, so names are not quoted
         raise SchemaError(f"{path.name} has two columns of one name: columns {', '.join(twice)}.")
     try:
-        frame = pl.read_csv(source, **written)
+        frame = pl.read_csv(source, separator=dialect.sep, quote_char=dialect.quote_char, infer_schema=False)
     except pl.exceptions.ComputeError:
         _record_lengths(path, dialect)
         raise

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -76,7 +77,8 @@ class Source(Value):
         path = folder / self.path
         if not (is_data_file(path) and format_of(path).dialects and path.is_file()):
             return self
-        return replace(self, **stated_fields(sensed(path, self.dialect)))
+        found: dict[str, Any] = {**stated_fields(sensed(path, self.dialect))}
+        return replace(self, **found)
 
     @property
     def kinds(self) -> dict[str, str]:

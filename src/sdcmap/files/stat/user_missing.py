@@ -30,14 +30,15 @@ def split_missing(raw: pl.Series, fact: Variable) -> tuple[pl.Series, Array, tup
             if isinstance(low, str) == (clean.dtype == pl.String):
                 hit |= clean.is_between(low, high).fill_null(False)
     coded, clean = clean.set(~hit, None), clean.set(hit, None)
-    places, codes = np.zeros(len(raw), dtype=np.int64), list[Code]()
+    places = np.zeros(len(raw), dtype=np.int64)
+    found: list[Code] = []
     for part in (coded, words):
         if part is not None and part.count():
             met = part.drop_nulls().unique().sort()
-            known = np.arange(len(codes) + 1, len(codes) + len(met) + 1)
+            known = np.arange(len(found) + 1, len(found) + len(met) + 1)
             places += part.replace_strict(met, known, return_dtype=pl.Int64, default=None).fill_null(0).to_numpy()
-            codes += met.to_list()
-    return clean, places.astype(smallest_unsigned(1 + len(codes))), tuple(codes)
+            found += met.to_list()
+    return clean, places.astype(smallest_unsigned(1 + len(found))), tuple(found)
 
 
 def _apart(raw: pl.Series) -> tuple[pl.Series, pl.Series]:

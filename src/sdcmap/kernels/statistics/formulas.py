@@ -125,7 +125,7 @@ def _candidates(target: Array, others: Mapping[str, Array], tolerance: float) ->
                 yield f"{name}**2", lambda a: a**2, (name,)
         for words, (ordered, function) in PAIRS.items():
             for a, b in permutations(few, 2) if ordered else combinations(few, 2):
-                scale = _scale(y[one], function(few[a][one], few[b][one]), slack[one])
+                scale = _scale(float(y[one]), float(function(few[a][one], few[b][one])), float(slack[one]))
                 if scale and (scale == 1 or "/" in words or "*" in words) and gives(scale * function(few[a], few[b])):
                     front = "" if scale == 1 else f"{_number(scale)} * "
                     yield front + words.format(a=a, b=b), _scaled(function, scale), (a, b)

@@ -40,17 +40,28 @@ def most_telling(codes: Sequence[Array], most: int) -> list[Told]:
         alone, rows, group, groups = _others(slots, table, everyone)
         singles.append(((first,), alone))
         for b, second in enumerate(order[a + 1 :], a + 1):
+            possible = groups * sizes[second]  # cells: no more records can be alone
+            beyond = possible * (sizes[order[b + 1]] if b + 1 < len(order) else 0)
+            if _bound(alone, rows, possible) <= _least(pairs, most) and _bound(alone, rows, beyond) <= _least(
+                triples, most
+            ):
+                continue
             slots, table = _slots(group, groups, rows, columns[second], sizes[second])
             settled = alone + int(_ones(slots, table))
-            pairs.append((_set(first, second), settled))
-            if settled + min(len(everyone) - settled, len(table) * sizes[order[b]]) <= _least(triples, most):
+            pairs = _best([*pairs, (_set(first, second), settled)], most)
+            if _bound(alone, rows, beyond) <= _least(triples, most):
                 continue
             _, few, own, count = _others(slots, table, rows)
             for third in order[b + 1 :]:
-                if settled + min(len(few), count * sizes[third]) > _least(triples, most):
+                if _bound(settled, few, count * sizes[third]) > _least(triples, most):
                     value = settled + int(_ones(*_slots(own, count, few, columns[third], sizes[third])))
                     triples = _best([*triples, (_set(first, second, third), value)], most)
-    return [*_best(singles, most), *_best(pairs, most), *triples]
+    return [*_best(singles, most), *pairs, *triples]
+
+
+def _bound(alone: int, rows: Array, cells: int) -> int:
+    """The most records that can be alone when those of `rows` are told apart into so many cells."""
+    return alone + min(len(rows), cells)
 
 
 def alone_on(codes: Sequence[Array]) -> int:
