@@ -16,9 +16,9 @@ def show(title: str, seen: Look) -> None:
     """Print everything; counts only, but for codes that look like missing values."""
     from rich.console import Console
 
-    console = Console()
+    console = Console(markup=False, emoji=False, highlight=False)  # a name is a name, :b: and [red] too
     if seen.source is not None and seen.source.dialect.words:
-        console.print(f"{title} is written with {seen.source.dialect.words}.", highlight=False)
+        console.print(f"{title} is written with {seen.source.dialect.words}.")
     if len(seen.variables) == 1:
         console.print(
             "It reads as one column: is that right? Else state the separator, such as --sep ';'.", markup=False
@@ -27,7 +27,7 @@ def show(title: str, seen: Look) -> None:
     console.print(_alone(seen))
     console.print(_telling(seen))
     for line in _noticed(seen):
-        console.print(f"- {line}", markup=False, highlight=False)
+        console.print(f"- {line}")
 
 
 def _columns(title: str, seen: Look) -> Table:
