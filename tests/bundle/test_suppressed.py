@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from notes import run_example
 
 import sdcmap as sm
 from samples import chosen, plan_of
@@ -74,3 +75,20 @@ def test_a_swap_suppresses_nothing(tmp_path: Path) -> None:
     plan = plan_of(sm.Swap(on=["age"], rate=0.2), **MEASURES)
     folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
     assert [entry["label"] for entry in told(folder)["age"]] == ["missing"]
+
+
+def test_the_note_tells_its_reader_the_codes(tmp_path: Path) -> None:
+    """The example runs, and corrections do not take a code for an amount."""
+    rng = np.random.default_rng(4)
+    wage = np.where(np.arange(400) % 10 == 0, -8.0, rng.lognormal(8, 0.3, 400).round(2))
+    frame = pl.DataFrame({"sex": rng.choice(["f", "m"], 400), "wage": wage})
+    frame.write_csv(tmp_path / "x.csv")
+    data = sm.read(tmp_path / "x.csv", keys="sex", numeric="wage", missing={"wage": [-8]})
+    plan = plan_of(sm.Noise(on=["wage"], variance=0.1), measures=[sm.SmallCells(on=["sex"]), sm.IL1s(on=["wage"])])
+    folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
+    assert (pl.read_csv(folder / "data.csv")["wage"] == -8).sum() == 40
+    known = wage[wage > 0].mean()
+    assert abs(run_example(folder) / known - 1) < 0.1
+    table = sm.correct(folder / "data.csv", folder / "note.json").table
+    (mean,) = table.filter(pl.col("statistic") == "mean")["corrected"].to_list()
+    assert abs(mean / known - 1) < 0.1

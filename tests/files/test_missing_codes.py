@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
+from sdcmap.files.aligning import align
 from sdcmap.files.missing_codes import codes_of
 
 TEXT = "income,job,born,n\n100,clerk,2020-01-01,1\n-8,N,N,N\nN,,2020-01-02,3\n,-8,,4\n250,cook,2020-01-03,5\n"
@@ -57,3 +58,11 @@ def test_wrong_codes(tmp_path: Path, stated: object, message: str) -> None:
     with pytest.raises(sm.errors.SdcmapError) as error:
         sm.read(tmp_path / "x.csv", missing=stated)  # type: ignore[arg-type]
     assert str(error.value) == message
+
+
+def test_a_masked_file_has_the_codes_of_its_original(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(TEXT)
+    data = sm.read(path, missing=STATED, keys="job", numeric="income")
+    same = align(data, path)
+    assert not same.changes and same.missing("income").tolist() == data.missing("income").tolist()

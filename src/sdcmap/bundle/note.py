@@ -19,6 +19,7 @@ from sdcmap.corrections import correct
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SdcmapError
 from sdcmap.files.formats import format_named
+from sdcmap.files.missing_codes import codes_of
 from sdcmap.study.jobs import ScoreRow
 
 FOR_WHOM = {
@@ -73,6 +74,7 @@ class Note(TypedDict):
     example: str
     correction: str
     written: str
+    missing_codes: list[str]
 
 
 def method_note(
@@ -102,6 +104,7 @@ def method_note(
         "example": example(prepared.data),
         "correction": correction(prepared.data, method),
         "written": format_named(prepared.data.schema.format).written,
+        "missing_codes": [str(code) for code in codes_of(codes_in(prepared.data))],
     }
 
 
@@ -124,7 +127,7 @@ def example(data: Microdata) -> str:
     """Lines of Python that a data user can run in the release's folder: read the file, estimate something."""
     form = format_named(data.schema.format)
     imports, reading = form.code
-    codes = {} if form.labels else {v.name: list(v.missing) for v in data.schema.variables if v.missing}
+    codes = codes_in(data)
     if codes:
         imports, reading = "import sdcmap", f'data = sdcmap.read("{{file}}", missing={_escaped(codes)}).frame()'
     lines = [imports, "", reading.format(file=f"data.{data.schema.format}")]
@@ -136,6 +139,14 @@ def example(data: Microdata) -> str:
         return "\n".join([*lines, f"print((known[{name!r}] * weight).sum() / weight.sum())", ""])
     name = next(n for n in (*data.keys, *data.names) if n not in data.schema.of_role("weight"))
     return "\n".join([*lines, f"print(data[{name!r}].value_counts(sort=True))", ""])
+
+
+def codes_in(data: Microdata) -> dict[str, list[float | str]]:
+    """The codes for missing values of each column that a reader must be told, since the file itself does not say them."""
+    if format_named(data.schema.format).labels:
+        return {}
+    coded = {v.name: [code for code in v.missing if not isinstance(code, tuple)] for v in data.schema.variables}
+    return {name: codes for name, codes in coded.items() if codes}
 
 
 def _escaped(codes: object) -> str:
@@ -151,7 +162,8 @@ def correction(data: Microdata, method: Method) -> str:
     file = f"data.{data.schema.format}"
     if data.weight is None:
         return f'import sdcmap as sm\n\nprint(sm.correct("{file}", "note.json"))\n'
-    lines = ["import sdcmap as sm", "", f'data = sm.read("{file}", weight={data.weight!r})']
+    told = f", missing={codes}" if (codes := codes_in(data)) else ""
+    lines = ["import sdcmap as sm", "", f'data = sm.read("{file}", weight={data.weight!r}{told})']
     return "\n".join([*lines, 'print(sm.correct(data, "note.json", weighted=True))', ""])
 
 

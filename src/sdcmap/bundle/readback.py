@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.bundle.checks import Check
+from sdcmap.bundle.note import codes_in
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Variable
@@ -24,8 +25,7 @@ def read_released(path: Path, prepared: Prepared) -> Microdata:
     """The file at `path` in the kinds of the prepared one. A file without types is read in its codebook's."""
     kinds = {v.name: v.kind for v in prepared.data.schema.variables}
     form = format_of(path)
-    codes = {v.name: v.missing for v in prepared.data.schema.variables if v.missing and not form.labels}
-    missing = codes_of({name: [code for code in own if not isinstance(code, tuple)] for name, own in codes.items()})
+    missing = codes_of(codes_in(prepared.data))
     told = [str(code) for code in missing]
     if form.read_typed is None:
         return read(path, kinds=kinds, missing=told)
