@@ -89,7 +89,7 @@ class Look:
         """A plan to change, for the file at `path`: swaps of the keys, noise and rank swaps of the numbers; the rule is the
         user's to state."""
         from sdcmap.methods import Noise, RankSwap, Swap  # a look without a plan need not load them
-        from sdcmap.risk import SmallCells, WorstLinkage
+        from sdcmap.risk import SmallCells
         from sdcmap.utility import Hellinger, IL1s
 
         keys = tuple(v.name for v in self.variables if v.role == "key" and v.kind != "numeric")
@@ -106,7 +106,11 @@ class Look:
         if numeric:
             methods.append(grid(Noise, on=numeric, variance=[0.05, 0.1, 0.2, 0.5]))
             methods.append(grid(RankSwap, on=numeric, p=[0.05, 0.1, 0.15]))
-            measures += [*([] if keys else [WorstLinkage()]), IL1s()]
+            if not keys:
+                from sdcmap.risk import WorstLinkage
+
+                measures.append(WorstLinkage())
+            measures.append(IL1s())
         return Plan(methods, measures, replicates=10, data=self.stated(path))
 
     def stated(self, path: str | Path) -> Source:
