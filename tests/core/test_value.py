@@ -177,3 +177,10 @@ def test_a_part_may_be_given_as_its_text() -> None:
         decode({"type": "IntruderKnowledge", "on": "x", "attack": "__import__('os')"}, sm.Measure)
     with pytest.raises(sm.errors.PlanError, match="there is no attack 'Noise'"):
         decode({"type": "IntruderKnowledge", "on": "x", "attack": "Noise(on='x')"}, sm.Measure)
+
+
+def test_a_list_beside_a_grid_is_a_value() -> None:
+    spec = {"type": "Suppress", "on": ["a", "b"], "importance": ["b", "a"], "grid": {"k": [2, 3]}}
+    grid = decode_grid(spec, Method)
+    assert [(m.on, m.importance, m.k) for m in grid] == [(("a", "b"), ("b", "a"), k) for k in (2, 3)]  # type: ignore[attr-defined]
+    assert grid.spec() == spec and decode_grid(grid.spec(), Method) == grid

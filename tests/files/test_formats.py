@@ -11,11 +11,12 @@ import sdcmap as sm
 from sdcmap.data.schema import Variable
 from sdcmap.files import formats
 from sdcmap.files.formats import FORMATS, Format, endings, format_named, format_of
+from sdcmap.files.plain import Asked
 from sdcmap.files.weighing import check_decoded
 from sdcmap.web.room import Room
 
 
-def read_lines(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, Variable]]:
+def read_lines(path: Path, asked: Asked) -> tuple[pl.DataFrame, dict[str, Variable]]:
     """A line of names, then a record a line; fields between bars, an empty one is missing."""
     names, *records = (line.split("|") for line in path.read_text().splitlines())
     columns = zip(*records, strict=True)
@@ -71,7 +72,7 @@ def test_what_a_row_says_is_told(tmp_path: Path) -> None:
     (tmp_path / "x.bars").write_text("a|b\n1\n")
     with pytest.raises(sm.errors.SchemaError, match=r"x\.bars cannot be read as bars .*Fields stand between bars\.$"):
         sm.read(tmp_path / "x.bars")
-    with pytest.raises(sm.errors.SchemaError, match=r"must be one of .*\.xpt, \.bars\."):
+    with pytest.raises(sm.errors.SchemaError, match=r"must be one of .*\.rds, \.bars\."):
         sm.read(tmp_path / "x.xlsx")
     with pytest.raises(sm.errors.SchemaError, match="only a Parquet file is read in blocks"):
         sm.files.read_in_blocks(sm.Source("x.bars"), tmp_path / "copy", below=tmp_path)

@@ -18,7 +18,7 @@ import pytest
 from webroom import KEYS, ROLES, decided, endless_plan, people, plan_of, served, swept
 
 import sdcmap as sm
-from sdcmap.explore.looking import class_sizes, source_of, telling_sets
+from sdcmap.explore.looking import class_sizes, look, source_of
 from sdcmap.methods import METHODS
 from sdcmap.web import pages
 from sdcmap.web.room import Room
@@ -144,7 +144,7 @@ def test_look_tells_what_the_package_tells(client: httpx.Client, folder: Path) -
     assert seen["class_sizes"] == [list(one) for one in class_sizes(data)]
     assert sum(count for _, count in seen["class_sizes"]) == len(data)
     assert seen["class_sizes"][0][1] == seen["sizes"]["<2"]
-    assert [(tuple(one["keys"]), one["alone"]) for one in seen["telling"]] == telling_sets(data)
+    assert [(tuple(one["keys"]), one["alone"]) for one in seen["telling"]] == list(look(data).telling.sets)
     assert all(v["stated"] for v in seen["variables"])
     assert len(seen["preview"]["rows"]) == 12
 

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.schema import NEVER_RELEASED, UNSERVED
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.study.plan import Plan
@@ -19,6 +20,7 @@ HARD = ("seed", "roles", "determines", "line", "risk", "read back", "earlier rel
 SOFT = ("identifier", "weight")  # read from looks, so a person who knows better may override them with a reason
 REPORTED = ("other risk",)  # never fails
 SEED_BITS = 128
+MOST_NAMED = 12  # columns that a sentence names
 MOSTLY_DISTINCT = 0.95  # a text column with at least this share of distinct values looks like an identifier
 UNIQUE_WEIGHTS = 0.05  # largest share of records that may be alone with their weight in a public-use file
 
@@ -79,12 +81,28 @@ def check_seed(plan: Plan) -> Check:
     return Check("seed", strong, f"the seed has at least {SEED_BITS} bits." if strong else short)
 
 
-def check_roles(data: Microdata) -> Check:
-    """Every column has a role that somebody stated."""
-    unstated = [repr(name) for name in data.schema.of_role(None)]
-    if not unstated:
-        return Check("roles", True, "every column has a stated role.")
-    return Check("roles", False, f"nobody has stated a role for {', '.join(unstated)}: state it when reading the data.")
+def check_roles(data: Microdata, proposed: Sequence[str] = (), confirmed: bool = False) -> Check:
+    """Every column has a role that somebody stated or confirmed, and that something serves."""
+    unstated = data.schema.of_role(None)
+    if unstated:
+        return Check("roles", False, f"nobody has stated a role for {_some(unstated)}: state it when reading the data.")
+    unserved = data.schema.unserved(*UNSERVED)
+    if unserved:
+        return Check("roles", False, " ".join(unserved))
+    if proposed and not confirmed:
+        sentence = (
+            f"nobody has confirmed the roles proposed for {_some(proposed)}: look at them and take them out of the plan's "
+            "`proposed`, or confirm all of them (--confirm-roles)."
+        )
+        return Check("roles", False, sentence)
+    told = f"; {len(proposed)} proposed roles were confirmed all at once" if proposed else ""
+    return Check("roles", True, f"every column has a stated role{told}.")
+
+
+def _some(names: Sequence[str]) -> str:
+    """A few names, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(map(repr, names[:MOST_NAMED])) + more
 
 
 def check_identifiers(released: Microdata) -> Check:
@@ -99,7 +117,7 @@ def check_identifiers(released: Microdata) -> Check:
 def _looks_like_identifier(data: Microdata, name: str) -> bool:
     """Text with a value for nearly each record, any category for each; a number only where it counts the records."""
     variable = data.schema[name]
-    if variable.role in ("household", "stratum", "weight", "identifier"):
+    if variable.role in ("household", "stratum", "weight", *NEVER_RELEASED):
         return False
     known = ~data.missing(name)
     count = int(known.sum())

@@ -8,6 +8,7 @@ from typing import NotRequired, TypeAlias, TypedDict
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import Variable
+from sdcmap.files.stat import reason_numbers
 
 USES = {"weight": "survey weight", "household": "household number", "stratum": "stratum number"}
 
@@ -22,9 +23,9 @@ class Category(TypedDict):
 
 
 class MissingCode(TypedDict):
-    """A user-missing code, or the two ends of a range of them, and its label."""
+    """A code for missing values, or the two ends of a range of them, and its label; None: a plain missing value."""
 
-    code: Code | list[float]
+    code: Code | list[float] | None
     label: str
 
 
@@ -59,15 +60,28 @@ def _entry(prepared: Prepared, variable: Variable) -> Entry:
     categories = _categories(prepared.data, variable)
     if categories:
         entry["categories"] = categories
-    if variable.missing:
-        labels = dict(variable.values)
-        entry["missing"] = [
-            {"code": list(code), "label": ""}
-            if isinstance(code, tuple)
-            else {"code": code, "label": labels.get(code, "")}
-            for code in variable.missing
-        ]
+    missing = _missing(prepared.data, variable)
+    if missing:
+        entry["missing"] = missing
     return entry
+
+
+def _missing(data: Microdata, variable: Variable) -> list[MissingCode]:
+    """How a missing value can look: plain, and each code; "suppressed" is what the masking method blanked."""
+    labels = dict(variable.values)
+    plain = data.missing(variable.name) & (reason_numbers(variable, data.column(variable.name)) == 0)
+    codes: list[MissingCode] = [{"code": None, "label": "missing"}] if plain.any() else []
+    return codes + [
+        {"code": list(code), "label": ""}
+        if isinstance(code, tuple)
+        else {"code": _whole(code), "label": labels.get(code, "")}
+        for code in variable.missing
+    ]
+
+
+def _whole(code: Code) -> Code:
+    """A whole number without its point, as files show it."""
+    return int(code) if isinstance(code, float) and code.is_integer() else code
 
 
 def _categories(data: Microdata, variable: Variable) -> list[Category]:
@@ -98,7 +112,9 @@ def codebook_text(entries: Sequence[Entry]) -> str:
     return "\n".join(lines)
 
 
-def _code(code: Code | list[float]) -> str:
+def _code(code: Code | list[float] | None) -> str:
+    if code is None:
+        return "(empty)"
     return f"{code[0]} to {code[1]}" if isinstance(code, list) else str(code)
 
 

@@ -21,7 +21,7 @@ SURPRISING_PAIRS = 20.0  # pairs of records that would differ if the columns wer
 
 def check_determines(data: Microdata, masked: Sequence[str]) -> Check:
     """No unmasked released column, or linear combination of them, determines a masked one."""
-    open_names = [name for name in data.names if name not in masked and name not in data.identifiers]
+    open_names = [name for name in data.names if name not in masked and name not in data.unreleased]
     relations = [*_linear_relations(data, masked, open_names), *_fixing_columns(data, masked, open_names)]
     if not relations:
         return Check("determines", True, "no unmasked column determines a masked one.")

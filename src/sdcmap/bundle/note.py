@@ -19,6 +19,7 @@ from sdcmap.corrections import correct
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SdcmapError
 from sdcmap.files.formats import format_named
+from sdcmap.files.missing_codes import codes_of
 from sdcmap.study.jobs import ScoreRow
 
 FOR_WHOM = {
@@ -72,6 +73,8 @@ class Note(TypedDict):
     may_not: list[str]
     example: str
     correction: str
+    written: str
+    missing_codes: list[str]
 
 
 def method_note(
@@ -100,6 +103,8 @@ def method_note(
         "may_not": [*MAY_NOT, CAUTION],
         "example": example(prepared.data),
         "correction": correction(prepared.data, method),
+        "written": format_named(prepared.data.schema.format).written,
+        "missing_codes": [str(code) for code in codes_of(codes_in(prepared.data))],
     }
 
 
@@ -120,7 +125,11 @@ def two_digits(value: float) -> float:
 
 def example(data: Microdata) -> str:
     """Lines of Python that a data user can run in the release's folder: read the file, estimate something."""
-    imports, reading = format_named(data.schema.format).code
+    form = format_named(data.schema.format)
+    imports, reading = form.code
+    codes = codes_in(data)
+    if codes:
+        imports, reading = "import sdcmap", f'data = sdcmap.read("{{file}}", missing={_escaped(codes)}).frame()'
     lines = [imports, "", reading.format(file=f"data.{data.schema.format}")]
     if data.numeric:
         name = data.numeric[0]
@@ -132,6 +141,18 @@ def example(data: Microdata) -> str:
     return "\n".join([*lines, f"print(data[{name!r}].value_counts(sort=True))", ""])
 
 
+def codes_in(data: Microdata) -> dict[str, list[float | str]]:
+    """The codes for missing values of each column that a reader must be told, since the file itself does not say them."""
+    if format_named(data.schema.format).labels:
+        return {}
+    coded = {v.name: [code for code in v.missing if not isinstance(code, tuple)] for v in data.schema.variables}
+    return {name: codes for name, codes in coded.items() if codes}
+
+
+def _escaped(codes: object) -> str:
+    return repr(codes).replace("{", "{{").replace("}", "}}")
+
+
 def correction(data: Microdata, method: Method) -> str:
     """Lines of Python that take the noise off, with standard errors; empty where that cannot be done."""
     try:
@@ -141,7 +162,8 @@ def correction(data: Microdata, method: Method) -> str:
     file = f"data.{data.schema.format}"
     if data.weight is None:
         return f'import sdcmap as sm\n\nprint(sm.correct("{file}", "note.json"))\n'
-    lines = ["import sdcmap as sm", "", f'data = sm.read("{file}", weight={data.weight!r})']
+    told = f", missing={codes}" if (codes := codes_in(data)) else ""
+    lines = ["import sdcmap as sm", "", f'data = sm.read("{file}", weight={data.weight!r}{told})']
     return "\n".join([*lines, 'print(sm.correct(data, "note.json", weighted=True))', ""])
 
 
@@ -169,7 +191,16 @@ def note_text(note: Note) -> str:
     lines += ["| measure | value | unit | reading |", "|---|---|---|---|"] if note["distorted_by"] else []
     lines += [f"| {a['measure']} | {_shown(a)} | {a['unit']} | {a['reading']} |" for a in note["distorted_by"]]
     lines += ["", "## What may not be done with it", "", *(f"- {sentence}" for sentence in note["may_not"])]
-    lines += ["", "## How to use it", "", "```python", note["example"].rstrip("\n"), "```", ""]
+    lines += [
+        "",
+        "## How to use it",
+        "",
+        *([note["written"], ""] if note["written"] else []),
+        "```python",
+        note["example"].rstrip("\n"),
+        "```",
+        "",
+    ]
     if note["correction"]:
         lines += [
             "Means, covariances and regressions with the noise taken off, by the method and its parameters alone:",

@@ -7,6 +7,7 @@ belongs together. The file order of an original often follows the sampling, so n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,10 +15,11 @@ import polars as pl
 from numpy.random import Generator
 
 from sdcmap.bundle.granularity import like_the_original
+from sdcmap.bundle.suppressed import lettered, marked, suppressed_cells
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
-from sdcmap.data.schema import Schema, Variable
+from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
 from sdcmap.files.stat import rebuilt
 from sdcmap.kernels.arrays import Array
 
@@ -32,12 +34,13 @@ class Prepared:
     origin: Array
     masked: tuple[str, ...]
     renumbered: tuple[str, ...]
+    suppressed: Mapping[str, float | str]  # the code of suppressed values in each column that has some
 
 
 def masked_names(data: Microdata, method: Method, masked: Microdata) -> tuple[str, ...]:
     """The released variables that the method may have changed, in file order."""
     touched = {*method.masks(data), *masked.changes} - ({data.weight} if method.reweights else set())
-    return tuple(name for name in data.names if name in touched and name not in data.identifiers)
+    return tuple(name for name in data.names if name in touched and name not in data.unreleased)
 
 
 def rounded(data: Microdata, masked: Microdata) -> Microdata:
@@ -54,10 +57,14 @@ def prepare(data: Microdata, method: Method, masked: Microdata, stream: Stream) 
     """The file as it will be written; `masked` is the candidate, rounded."""
     order = stream.child("release rows").rng().permutation(len(masked))
     variables, columns = [], {}
+    codes: dict[str, float | str] = {}
     for variable in masked.schema.variables:
-        if variable.role == "identifier":
+        if variable.role in NEVER_RELEASED:
             continue
-        column = masked.column(variable.name).take(order)
+        gone = suppressed_cells(data, method, masked, variable.name)[order]
+        variable = lettered(variable, data.schema.format)
+        variable, column, code = marked(variable, masked.column(variable.name).take(order), gone, data.schema.format)
+        codes |= {} if code is None else {variable.name: code}
         if variable.role in RENUMBERED_ROLES:
             rng = stream.child(f"release {variable.role} {variable.name}").rng()
             variable, column = renumbered(variable, column, rng)
@@ -65,7 +72,8 @@ def prepare(data: Microdata, method: Method, masked: Microdata, stream: Stream) 
         variables.append(variable)
     released = Microdata(Schema(tuple(variables), data.schema.format), columns, paired=masked.paired)
     origin = order if masked.origin is None else masked.origin[order]
-    return Prepared(released, origin, masked_names(data, method, masked), released.schema.of_role(*RENUMBERED_ROLES))
+    renumbered_names = released.schema.of_role(*RENUMBERED_ROLES)
+    return Prepared(released, origin, masked_names(data, method, masked), renumbered_names, codes)
 
 
 def renumbered(variable: Variable, column: Column, rng: Generator) -> tuple[Variable, Column]:

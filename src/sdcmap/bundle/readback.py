@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +10,13 @@ import numpy as np
 import polars as pl
 
 from sdcmap.bundle.checks import Check
+from sdcmap.bundle.note import codes_in
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
 from sdcmap.files.formats import format_of
+from sdcmap.files.missing_codes import codes_of
 from sdcmap.files.reading import read
 from sdcmap.kernels.arrays import Array
 
@@ -21,12 +24,14 @@ from sdcmap.kernels.arrays import Array
 def read_released(path: Path, prepared: Prepared) -> Microdata:
     """The file at `path` in the kinds of the prepared one. A file without types is read in its codebook's."""
     kinds = {v.name: v.kind for v in prepared.data.schema.variables}
-    read_typed = format_of(path).read_typed
-    if read_typed is None:
-        return read(path, kinds=kinds)
+    form = format_of(path)
+    missing = codes_of(codes_in(prepared.data))
+    told = [str(code) for code in missing]
+    if form.read_typed is None:
+        return read(path, kinds=kinds, missing=told)
     types = {name: dtype for name, dtype in prepared.data.frame().schema.items() if dtype != pl.Null}
     try:
-        return read(read_typed(path, types), kinds=kinds)
+        return read(form.read_typed(path, types, missing), kinds=kinds, missing=told)
     except pl.exceptions.PolarsError as error:
         raise SchemaError(f"{path.name} cannot be read back ({type(error).__name__}).") from None
 
@@ -50,6 +55,7 @@ def aligned(original: Microdata, back: Microdata, prepared: Prepared) -> Microda
     """
     measured = [name for name in back.names if name not in prepared.renumbered]
     rows = np.argsort(prepared.origin, kind="stable")
+    back = _merely_missing(back, prepared.suppressed)
     if not np.array_equal(prepared.origin[rows], np.arange(len(original))):
         other = _other_rows(original, back, measured, prepared.origin)
         return replace(other, paired=prepared.data.paired)
@@ -67,6 +73,26 @@ def aligned(original: Microdata, back: Microdata, prepared: Prepared) -> Microda
             new = {name: levels} if len(levels) > len(before.levels) else None
             changed = changed.change(moved, {name: codes[moved]}, new)
     return replace(changed, paired=prepared.data.paired)
+
+
+def _merely_missing(back: Microdata, codes: Mapping[str, float | str]) -> Microdata:
+    """The same file with suppressed values as plain missing ones, which is what the study measured."""
+    columns = dict(back.columns)
+    for name, code in codes.items():
+        column, variable = back.column(name), back.schema[name]
+        place = _place(code, variable.reasons)
+        if column.levels is None or place is None:
+            continue
+        plain = len(column.levels) - column.levels.null_count()
+        columns[name] = Column(np.where(column.values == plain + place, plain, column.values), column.levels)
+    return replace(back, columns=columns)
+
+
+def _place(code: float | str, reasons: Sequence[float | str]) -> int | None:
+    """Where a code stands among the reasons for missing values, counting from 1; letters in any case."""
+    told = [reason.lower() if isinstance(reason, str) else float(reason) for reason in reasons]
+    wanted = code.lower() if isinstance(code, str) else float(code)
+    return told.index(wanted) + 1 if wanted in told else None
 
 
 def _other_rows(original: Microdata, back: Microdata, measured: list[str], origin: Array) -> Microdata:

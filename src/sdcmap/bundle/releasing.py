@@ -55,6 +55,7 @@ class Release:
     override: Mapping[str, str] = field(default_factory=dict)
     ledger: Path | None = None
     study: Study | None = None
+    confirm_roles: bool = False
 
     def __repr__(self) -> str:
         return f"Release({self.candidate.method.text}, {self.profile})"
@@ -100,7 +101,12 @@ class Release:
             raise SdcmapError(f"{path.name} cannot be written ({type(error).__name__}).") from None
         back = read_released(path, prepared)
         good = check_read_back(prepared, back)
-        checks = [check_seed(self.plan), check_roles(data), check_identifiers(masked), good]
+        checks = [
+            check_seed(self.plan),
+            check_roles(data, self._proposed, self.confirm_roles),
+            check_identifiers(masked),
+            good,
+        ]
         checks += [check_determines(data, prepared.masked)]
         open_keys = [name for name in prepared.data.keys if name not in prepared.masked]
         checks += [check_weight(prepared.data, open_keys, self.profile), check_line(self.plan, self.lines)]
@@ -121,6 +127,11 @@ class Release:
         if self.again and not known.foreign:
             checks += check_joint(known, data, released, self.plan, self.lines, fresh, note)
         return checks
+
+    @property
+    def _proposed(self) -> tuple[str, ...]:
+        """Columns whose role is a proposal in the plan."""
+        return () if self.plan.data is None else self.plan.data.proposed
 
     def _draws(self) -> Iterator[Microdata]:
         """Every replicate of the released method that can be made, rounded as a release is."""
@@ -147,6 +158,11 @@ class Release:
             return
         when = datetime.now(UTC).isoformat(timespec="seconds")
         facts = {"method": self.candidate.method.text, "replicate": self.candidate.replicate, "profile": self.profile}
+        if self._proposed and self.confirm_roles:
+            overrides = [
+                *overrides,
+                {"check": "roles", "reason": f"{len(self._proposed)} proposed roles confirmed at once"},
+            ]
         before = self.study.manifest
         self.study.note(
             overrides=[*before.get("overrides", []), *({**entry, "when": when} for entry in overrides)],
@@ -165,6 +181,7 @@ def release(
     override: Mapping[str, str] | None = None,
     ledger: str | Path | None = None,
     study: Study | None = None,
+    confirm_roles: bool = False,
 ) -> Release:
     """The release of one candidate; `.write(folder)` checks and writes it.
 
@@ -177,6 +194,7 @@ def release(
     override : {"weight": "why this is safe"} for the soft checks "identifier" and "weight".
     ledger : private folder that remembers every release; default $SDCMAP_LEDGER or the user's state folder.
     study : where overrides and the release are noted.
+    confirm_roles : confirm every role that the plan marks as proposed; it is noted in the study.
     """
     reasons = dict(override or {})
     problems = problems_of_override(reasons)
@@ -196,5 +214,5 @@ def release(
     lines = lines_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
     return Release(
         data, plan, candidate, tuple(lines), searched, checked_profile(profile), again, reasons,
-        None if ledger is None else Path(ledger), study,
+        None if ledger is None else Path(ledger), study, confirm_roles,
     )  # fmt: skip

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.schema import NEVER_RELEASED
 from sdcmap.kernels.arrays import Array
 
 SKETCH_SIZE = 4096
@@ -56,7 +57,7 @@ class Sketch:
 def telling_names(data: Microdata) -> tuple[str, ...]:
     """The released columns that records are recognised by: weights, households and strata may be made anew for a second
     release of the same persons, so they are left out where anything else is there."""
-    released = [v for v in data.schema.variables if v.role != "identifier"]
+    released = [v for v in data.schema.variables if v.role not in NEVER_RELEASED]
     telling = [v for v in released if v.role not in ("weight", "household", "stratum")]
     return tuple(variable.name for variable in telling or released)
 

@@ -26,11 +26,22 @@ File = Annotated[Path, typer.Argument(help=f"{words()}: {', '.join(endings())}."
 StudyFolder = Annotated[Path, typer.Argument(help="The study folder that `sdcmap sweep` made.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document; notes go to stderr.")]
 Names = Annotated[str, typer.Option(help="Comma-separated column names, or `all`.")]
+Sep = Annotated[str, typer.Option(help="Separator of a text file: , ; | or tab; else sensed.")]
+Decimal = Annotated[str, typer.Option(help="Decimal mark: . or , else sensed.")]
+Thousands = Annotated[str, typer.Option(help="Thousands mark: . , ' a blank, or none; else sensed.")]
+Quote = Annotated[str, typer.Option(help="Quotation mark, or none; else sensed.")]
+Encoding = Annotated[str, typer.Option(help="utf-8, latin-1, cp1252 or utf-16; else sensed.")]
+Missing = Annotated[
+    str, typer.Option(help="Codes for missing values: N for every column, income=-8 for one; with commas.")
+]
 
 
 def roles(**given: str) -> dict[str, Any]:
-    """Comma-separated names as lists; `all` stays a word; what was not given is left out."""
-    return {role: names if names == "all" else names.split(",") for role, names in given.items() if names}
+    """Comma-separated names as lists; `all` stays a word, a mark a mark; what was not given is left out."""
+    whole = ("sep", "decimal", "thousands", "quote", "encoding")
+    return {
+        role: names if names == "all" or role in whole else names.split(",") for role, names in given.items() if names
+    }
 
 
 def read(path: Path, *, census: bool = False, **given: str) -> Microdata:

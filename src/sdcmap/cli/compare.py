@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sdcmap.cli.app import File, Json, Names, app, note, print_json, read
+from sdcmap.cli.app import (
+    Decimal,
+    Encoding,
+    File,
+    Json,
+    Missing,
+    Names,
+    Quote,
+    Sep,
+    Thousands,
+    app,
+    note,
+    print_json,
+    read,
+)
 
 if TYPE_CHECKING:
     from sdcmap.explore.comparing import Comparison
@@ -17,6 +31,8 @@ if TYPE_CHECKING:
 def compare(
     file: File, keys: Names = "", numeric: Names = "", sensitive: Names = "", identifiers: Names = "", weight: Names = "",
     household: Names = "", stratum: Names = "",
+    sep: Sep = "", decimal: Decimal = "", thousands: Thousands = "", quote: Quote = "", encoding: Encoding = "",
+    missing: Missing = "",
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder to make.")] = Path("comparison"),
     control: Annotated[Path | None, typer.Option(help="People not in the file; else a fifth of it is set aside.")] = None,
     replicates: Annotated[int, typer.Option(min=1, help="Random draws of each method.")] = 3,
@@ -35,7 +51,8 @@ def compare(
     import sdcmap as sm
 
     data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
-                household=household, stratum=stratum)  # fmt: skip
+                household=household, stratum=stratum,
+                sep=sep, decimal=decimal, thousands=thousands, quote=quote, encoding=encoding, missing=missing)  # fmt: skip
     compared = sm.compare(data, out, control=control, replicates=replicates, risk=risk, utility=utility,
                           workers=workers or None)  # fmt: skip
     for role, names in compared.proposed.items():

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sdcmap.cli.app import File, Json, Names, app, print_json, read
+from sdcmap.cli.app import File, Json, Names, app, print_json
 
 
 @app.command()
@@ -25,9 +25,10 @@ def correct(
     Example: sdcmap correct data.csv --note note.json --regress "wage ~ age + sex" --by region --json
     """
     import sdcmap as sm
+    from sdcmap.corrections.correcting import missing_codes
 
     named = {option: names.split(",") for option, names in (("on", on), ("by", by)) if names}
-    data = read(released, weight=weight)
+    data = sm.read(released, weight=weight or None, missing=missing_codes(method_note))
     corrected = sm.correct(data, method_note, regress=regress, **named, least=least, weighted=bool(weight))
     if as_json:
         print_json(

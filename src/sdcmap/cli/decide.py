@@ -100,6 +100,9 @@ def release(
     max_risk: Annotated[float | None, typer.Option(help="The line, where the plan states none.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Another release of the same records.")] = False,
     override: Annotated[list[str], typer.Option(help="CHECK=REASON for a check that may be overridden.")] = [],  # noqa: B006
+    confirm_roles: Annotated[
+        bool, typer.Option("--confirm-roles", help="Confirm every role that the plan marks as proposed; it is recorded.")
+    ] = False,
     ledger: Annotated[Path | None, typer.Option(help="Ledger of earlier releases.")] = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -118,7 +121,7 @@ def release(
     reasons = dict(part.partition("=")[::2] for part in override)
     bundle = sm.release(
         opened.data, plan, chosen, profile=profile, max_risk=max_risk, again=again, override=reasons, ledger=ledger,
-        study=opened,
+        study=opened, confirm_roles=confirm_roles,
     )  # fmt: skip
     folder = bundle.write(out)
     files = sorted(path.name for path in folder.iterdir())

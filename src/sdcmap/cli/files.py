@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sdcmap.cli.app import File, Json, Names, app, print_json, read
+from sdcmap.cli.app import Decimal, Encoding, File, Json, Missing, Names, Quote, Sep, Thousands, app, print_json, read
 
 
 @app.command()
@@ -16,6 +16,8 @@ def score(
     masked: Annotated[Path, typer.Argument(help="The masked file; rows in the same order, or matched with --by.")],
     measure: Annotated[list[str], typer.Option(help="Such as SmallCells or 'SmallCells(n=5)'; may be repeated.")],
     keys: Names = "", numeric: Names = "", sensitive: Names = "", weight: Names = "",
+    sep: Sep = "", decimal: Decimal = "", thousands: Thousands = "", quote: Quote = "", encoding: Encoding = "",
+    missing: Missing = "",
     by: Annotated[str, typer.Option(help="An id column in both files that says which record is which.")] = "",
     unpaired: Annotated[bool, typer.Option("--unpaired", help="The rows are nobody's: a synthetic file.")] = False,
     control: Annotated[Path | None, typer.Option(help="A file of people who are not in the original.")] = None,
@@ -43,7 +45,8 @@ def score(
             text: replace(m, control_file=str(control)) if hasattr(m, "control_file") else m  # type: ignore[call-arg]
             for text, m in measures.items()
         }
-    data = read(original, keys=keys, numeric=numeric, sensitive=sensitive, weight=weight)
+    data = read(original, keys=keys, numeric=numeric, sensitive=sensitive, weight=weight,
+                sep=sep, decimal=decimal, thousands=thousands, quote=quote, encoding=encoding, missing=missing)  # fmt: skip
     file = score_file(
         data, masked, list(measures.values()), by=by or None, paired=not unpaired, name=name or masked.name
     )
@@ -69,6 +72,8 @@ def mask(
     out: Annotated[Path, typer.Option("-o", "--out", help="Named *.study.*, such as masked.study.csv.")],
     keys: Names = "", numeric: Names = "", sensitive: Names = "", identifiers: Names = "", weight: Names = "",
     household: Names = "", stratum: Names = "",
+    sep: Sep = "", decimal: Decimal = "", thousands: Thousands = "", quote: Quote = "", encoding: Encoding = "",
+    missing: Missing = "",
     seed: Annotated[int | None, typer.Option(min=0, help="For study only; by default 256 random bits.")] = None,
 ) -> None:  # fmt: skip
     """Make one masked file for study, without a plan; it may not be released.
@@ -84,9 +89,10 @@ def mask(
     if ".study." not in out.name:
         raise sm.errors.PlanError(f"{out.name} must be named *.study.*, so that nobody takes it for a release.")
     data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
-                 household=household, stratum=stratum)  # fmt: skip
+                household=household, stratum=stratum,
+                sep=sep, decimal=decimal, thousands=thousands, quote=quote, encoding=encoding, missing=missing)  # fmt: skip
     masked = sm.mask(data, parse(method, Method), seed=secrets.randbits(256) if seed is None else seed)
-    sm.write(masked.only(name for name in masked.names if name not in data.identifiers), out)
+    sm.write(masked.only(name for name in masked.names if name not in data.unreleased), out)
     print(f"{out}: {len(masked):,} rows, for study only.")
 
 

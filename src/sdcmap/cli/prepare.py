@@ -2,59 +2,88 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdcmap.cli.app import File, Json, Names, app, note, print_json, read
+from sdcmap.cli.app import (
+    Decimal,
+    Encoding,
+    File,
+    Json,
+    Missing,
+    Names,
+    Quote,
+    Sep,
+    Thousands,
+    app,
+    note,
+    print_json,
+    roles,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from sdcmap.data.microdata import Microdata
+    from sdcmap.explore.looking import Look
     from sdcmap.study.plan import Plan
 
 
 @app.command()
 def look(
     file: File, keys: Names = "", numeric: Names = "", sensitive: Names = "", identifiers: Names = "", weight: Names = "",
-    household: Names = "", stratum: Names = "", other: Names = "",
+    household: Names = "", stratum: Names = "", other: Names = "", drop: Names = "", replicate: Names = "", psu: Names = "",
+    wave: Names = "", case: Names = "",
+    sep: Sep = "", decimal: Decimal = "", thousands: Thousands = "", quote: Quote = "", encoding: Encoding = "",
+    missing: Missing = "",
     census: Annotated[bool, typer.Option("--census", help="Everybody of the population is in the file.")] = False,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write a plan to start from.")] = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Kinds, uniques, proposed roles, and a starting plan.
+    """How the file is written, kinds, proposed roles, who is alone, and a starting plan.
 
     Example: sdcmap look cps.csv --sensitive Income -o plan.toml
+
+    Example: sdcmap look umfrage.csv --sep ";" --decimal "," --encoding cp1252 --missing "k.A.,lohn=-8"
     """
     from dataclasses import asdict
 
+    import sdcmap as sm
     from sdcmap.explore.looking import look as look_at
 
-    data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
-                 household=household, stratum=stratum, other=other, census=census)  # fmt: skip
-    seen = look_at(data)
+    stated = roles(
+        keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight, household=household,
+        stratum=stratum, other=other, drop=drop, replicate=replicate, psu=psu, wave=wave, case=case,
+        sep=sep, decimal=decimal, thousands=thousands, quote=quote, encoding=encoding, missing=missing,
+    )  # fmt: skip
+    every = [role for role, names in stated.items() if names == "all"]
+    source = sm.Source(
+        str(file), **{name: given for name, given in stated.items() if name not in every}, census=census
+    ).sensed()
+    seen = look_at(source) if not every else replace(look_at(sm.read(file, **stated, census=census)), source=source)
     if as_json:
-        print_json(asdict(seen))
+        print_json({name: fact for name, fact in asdict(seen).items() if name != "kinds"})
     else:
-        from rich.console import Console
-        from rich.table import Table
+        from sdcmap.cli.look_table import show
 
-        table = Table(
-            "variable", "kind", "role", "distinct", "missing", "alone", title=f"{file.name}: {seen.rows:,} rows"
-        )
-        for g in seen.variables:
-            role = g.role if g.stated else f"{g.role}?"
-            table.add_row(g.name, g.kind, role, f"{g.distinct:,}", f"{g.missing:,}", f"{g.once:,}")
-        Console().print(table)
-        small = ", ".join(f"{count:,} in cells of {words}" for words, count in seen.sizes.items())
-        print(f"The keys make {seen.cells:,} combinations; records {small}." if seen.sizes else "No keys.")
-        print("A role with ? is proposed: state it. `alone` counts records whose value no other record has.")
+        show(file.name, seen)
     if out is not None:
         plan = seen.plan(file.resolve())
-        out.write_text(_PLAN_HEADER + plan.toml(), encoding="utf-8")
-        note(f"{out} holds a starting plan. State every role, add a rule, then: sdcmap check {out}")
+        out.write_text(_header(seen) + plan.toml(), encoding="utf-8")
+        note(f"{out} holds a starting plan. Look at every proposed role, add a rule, then: sdcmap check {out}")
 
 
+def _header(seen: Look) -> str:
+    """What stands above a starting plan: what to do, and what was seen but not applied."""
+    codes = ", ".join(f'"{code}"' for code in seen.codes[:MOST_CODES])
+    told = (
+        f"# These look like codes for missing values; state those that are: missing = [{codes}]\n#\n" if codes else ""
+    )
+    return _PLAN_HEADER + told + "\n"
+
+
+MOST_CODES = 20
 _PLAN_HEADER = """\
 # A starting plan: every line is yours to change. Fix the rule before the first score, for example
 #   [rule]
@@ -66,8 +95,9 @@ _PLAN_HEADER = """\
 #   WorstLinkage = 0.05
 #   AttributeInference = 0.1
 #   ClosestRecord = 0.55
+# The roles of the columns named in `proposed` are guesses: take a name out of that list when its role is right.
 # The seed is never written here.
-
+#
 """
 
 

@@ -109,6 +109,11 @@ def members_of(spec: Mapping[str, Any]) -> int:
     return count
 
 
+def _one_value(given: object) -> object:
+    """What stands beside `grid` is the same in all members, lists too."""
+    return tuple(_one_value(part) for part in given) if isinstance(given, list) else given
+
+
 def decode_grid(spec: Mapping[str, Any], base: type[V]) -> Grid[V]:
     """The grid that a table with a `grid` part stands for; every problem of its members at once."""
     cls = find(spec.get("type"), base)
@@ -116,7 +121,8 @@ def decode_grid(spec: Mapping[str, Any], base: type[V]) -> Grid[V]:
         name: subsets(axis["subsets"], *axis["sizes"]) if isinstance(axis, Mapping) else list(axis)
         for name, axis in spec["grid"].items()
     }
-    members = grid(cls, **{name: value for name, value in spec.items() if name not in ("type", "grid")}, **axes)
+    fixed = {name: _one_value(given) for name, given in spec.items() if name not in ("type", "grid")}
+    members = grid(cls, **fixed, **axes)
     problems: dict[str, None] = {}
     names = [name for name, _ in members.axes]
     for combination in itertools.product(*(axis for _, axis in members.axes)):

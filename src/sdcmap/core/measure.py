@@ -118,6 +118,7 @@ class Measure(Value):
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         """Every reason why this measure does not fit these data, a sentence each."""
+        yield from data.schema.unserved("wave", "case")
         names = self.variables(data)
         if not names:
             yield f"{self.text} has no variables to measure: state keys or numeric variables, or name them in `on`."

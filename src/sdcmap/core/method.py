@@ -20,7 +20,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.core.value import Value
 from sdcmap.data.cells import cells, common_codes, stacked
 from sdcmap.data.microdata import Microdata
-from sdcmap.data.schema import Schema
+from sdcmap.data.schema import UNSERVED, Schema
 from sdcmap.errors import Infeasible, SchemaError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
@@ -128,6 +128,7 @@ class Method(Value):
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         """Every reason why this method does not fit these data, a sentence each."""
+        yield from data.schema.unserved("wave", "case")
         for name in self._columns():
             if name not in data.names:
                 yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
@@ -137,7 +138,7 @@ class Method(Value):
             variable = data.schema[name]
             if variable.kind not in self.kinds:
                 yield f"{type(self).__name__} masks {' and '.join(self.kinds)} variables; {name!r} is {variable.kind}."
-            if variable.role in ("identifier", "weight", "household"):
+            if variable.role in ("identifier", "weight", "household", "drop", *UNSERVED):
                 yield f"{type(self).__name__} cannot mask {name!r}: it is the file's {variable.role}."
             if self.missing == "refused" and data.missing(name).any():
                 yield f"{type(self).__name__} needs a variable without missing values; {name!r} has some."

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.schema import UNSERVED
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Roles:
     @cached_property
     def everything(self) -> tuple[str, ...]:
         """All variables that describe a record."""
-        apart = ("identifier", "weight", "household")
+        apart = ("identifier", "weight", "household", "drop", *UNSERVED)
         return tuple(v.name for v in self.data.schema.variables if v.role not in apart)
 
     @cached_property

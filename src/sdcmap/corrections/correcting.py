@@ -72,7 +72,7 @@ def correct(
     ['statistic', 'of', 'with']
     """
     noise = method_of(note).added_noise()
-    data = released if isinstance(released, Microdata) else read(released)
+    data = released if isinstance(released, Microdata) else read(released, missing=missing_codes(note))
     formulas = [parse_nested_formula(text) for text in ([regress] if isinstance(regress, str) else regress)]
     names = _names(on) or tuple(name for name in noise.on if name in data.names)
     work = _Work(data, noise, _names(by), least, weighted)
@@ -94,15 +94,29 @@ def method_of(note: Method | Mapping[str, Any] | str | Path) -> Method:
         return note
     if isinstance(note, str) and "(" in note:
         return parse(note, Method)
-    if not isinstance(note, Mapping):
-        try:
-            note = json.loads(Path(note).read_text(encoding="utf-8"))
-        except (OSError, ValueError, TypeError):
-            raise SchemaError(f"{note} cannot be read as a method note: give the note.json of a release.") from None
+    note = _content(note)
     content = note.get("method", note) if isinstance(note, Mapping) else None
     if not isinstance(content, Mapping):
         raise SchemaError("the method note names no method: give the note.json of a release.")
     return decode(content, Method)
+
+
+def missing_codes(note: Method | Mapping[str, Any] | str | Path) -> list[str]:
+    """The codes for missing values that a note names, as `read` takes them; none where it is only a method."""
+    if isinstance(note, Method) or (isinstance(note, str) and "(" in note):
+        return []
+    content = _content(note)
+    codes = content.get("missing_codes", []) if isinstance(content, Mapping) else []
+    return [str(code) for code in codes] if isinstance(codes, list) else []
+
+
+def _content(note: Mapping[str, Any] | str | Path) -> Any:
+    if isinstance(note, Mapping):
+        return note
+    try:
+        return json.loads(Path(note).read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        raise SchemaError(f"{note} cannot be read as a method note: give the note.json of a release.") from None
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.data.schema import Schema, Variable
+from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
 from sdcmap.data.views import Result, Views
 from sdcmap.errors import SchemaError, did_you_mean
 from sdcmap.kernels.arrays import Array
@@ -83,6 +83,11 @@ class Microdata:
     @property
     def identifiers(self) -> tuple[str, ...]:
         return self.schema.of_role("identifier")
+
+    @property
+    def unreleased(self) -> tuple[str, ...]:
+        """Names of the columns that no release and no working copy carries: identifiers, and those to drop."""
+        return self.schema.of_role(*NEVER_RELEASED)
 
     @property
     def numeric(self) -> tuple[str, ...]:
@@ -272,7 +277,7 @@ def _distinct_codes(data: Microdata, name: str) -> tuple[Array, int]:
 def _digest(data: Microdata, _names: tuple[str, ...]) -> str:
     digest = hashlib.sha256(b"census" if data.schema.census else b"")
     for variable in data.schema.variables:
-        if variable.role == "identifier":
+        if variable.role in NEVER_RELEASED:
             continue
         column = data.column(variable.name)
         digest.update(f"{variable.name}|{variable.kind}|{variable.role}|{column.values.dtype}".encode())

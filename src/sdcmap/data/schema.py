@@ -11,7 +11,17 @@ import polars as pl
 from sdcmap.errors import SchemaError, did_you_mean
 
 KINDS = ("numeric", "ordinal", "nominal")
-ROLES = ("identifier", "key", "sensitive", "weight", "household", "stratum", "other")
+ROLES = (
+    "identifier", "key", "sensitive", "weight", "household", "stratum", "other",
+    "drop", "replicate", "psu", "wave", "case",
+)  # fmt: skip
+NEVER_RELEASED = ("identifier", "drop")
+UNSERVED = {  # roles that are recognised, and that nothing serves yet: what to say of such columns
+    "replicate": "replicate weights are not masked along, and tell the sample's design",
+    "psu": "primary sampling units are not masked along, and tell where a record is from",
+    "wave": "records of several waves would be taken for several people (keep one wave)",
+    "case": "several records of one case would be taken for several people (keep one each)",
+}
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,16 @@ class Schema:
         if all(variable is self[name] for name, variable in changed.items()):
             return self
         return replace(self, variables=tuple(changed.get(v.name, v) for v in self.variables))
+
+    def unserved(self, *roles: str) -> tuple[str, ...]:
+        """A sentence for each of these roles that some column has and that nothing serves yet."""
+        held = {role: self.of_role(role) for role in roles}
+        return tuple(
+            f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'} stated as {role}, and {UNSERVED[role]}: "
+            f"state {'it' if len(names) == 1 else 'them'} as drop."
+            for role, names in held.items()
+            if names
+        )
 
     def only(self, names: Iterable[str]) -> Schema:
         """The same schema with these variables alone, in file order."""

@@ -153,12 +153,13 @@ def with_roles(data: Microdata) -> tuple[Microdata, dict[str, tuple[str, ...]]]:
     if data.keys or amounts:
         return _stated_columns(data), {}
     seen = look(data)
-    arguments = {"key": "keys", "numeric": "numeric", "sensitive": "sensitive", "identifier": "identifiers",
-                 "weight": "weight", "household": "household", "stratum": "stratum"}  # fmt: skip
-    roles = {argument: seen.named(role) for role, argument in arguments.items()}
+    stated = seen.stated("")
+    arguments = ("keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum")
+    roles: dict[str, tuple[str, ...]] = {argument: getattr(stated, argument) for argument in arguments}
+    roles["numeric"] = seen.named("numeric")
     keys, numeric, sensitive, identifiers, weight, household, stratum = roles.values()
     data = read(data, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
-                household=household, stratum=stratum)  # fmt: skip
+                household=household, stratum=stratum, kinds=stated.kinds)  # fmt: skip
     return _stated_columns(data), {argument: names for argument, names in roles.items() if names}
 
 
@@ -168,12 +169,13 @@ def _stated_columns(data: Microdata) -> Microdata:
 
 def stated_source(path: str, data: Microdata) -> Source:
     """The source that gives these data, roles and kinds stated, when they lie at `path`."""
-    kinds = {kind: tuple(v.name for v in data.schema.variables if v.kind == kind) for kind in ("nominal", "ordinal")}
+    variables = data.schema.variables
+    nominal, ordinal = (tuple(v.name for v in variables if v.kind == kind) for kind in ("nominal", "ordinal"))
     of = data.schema.of_role
     return Source(path, keys=of("key"), numeric=data.numeric, sensitive=of("sensitive"), identifiers=of("identifier"),
                   weight=of("weight"), household=of("household"), stratum=of("stratum"),
-                  other=tuple(name for name in of("other") if name not in data.numeric), census=data.schema.census,
-                  **kinds)  # fmt: skip
+                  other=tuple(name for name in of("other") if name not in data.numeric),
+                  nominal=nominal, ordinal=ordinal, census=data.schema.census)  # fmt: skip
 
 
 def _axis(plan: Plan, axis: str, wanted: str) -> str:

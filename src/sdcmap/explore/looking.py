@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +14,23 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.schema import NEVER_RELEASED, ROLES
 from sdcmap.errors import SchemaError
+from sdcmap.explore.missing_looks import missing_looks
+from sdcmap.explore.proposals import Proposal, proposals
 from sdcmap.files.reading import Source, read
-from sdcmap.methods import Noise, RankSwap, Swap
-from sdcmap.risk import SmallCells, WorstLinkage
+from sdcmap.kernels.tables.coding import compress
+from sdcmap.kernels.tables.telling import alone_on, most_telling
 from sdcmap.study.plan import Plan
-from sdcmap.utility import Hellinger, IL1s
 
-NAME_TELLS = (
-    ("weight", r"(^|_)(weights?|wgt|fnlwgt|wt|gewicht)(_|$|\d)"),
-    ("household", r"(^|_)(hid|hhid|household(_id)?|hh_id|famid)(_|$)"),
-    ("identifier", r"(^|_)(id|name|ssn|phone|email|address|recid|pid|personid)(_|$)"),
-)
 SIZE_ENDS = (1, 2, 4, 9, 19, 49, 99)  # class sizes 1, 2, 3-4, 5-9, ... of the k-anonymity histogram
-MOST_SETS = 200  # sets of keys that are looked at for the telling ones
-KEY_LEVELS = 50  # a variable with at most so many categories is proposed as a key
+MOST_WORK = 250_000_000  # sets of columns times records that are looked at for the telling ones
+SET_COST = 20_000  # records that a set costs beside those that it has
 
 
 @dataclass(frozen=True)
 class Glance:
-    """What is seen of one variable; `role` is the stated role, or the proposed one."""
+    """What is seen of one variable; `role` is the stated role, or the proposed one, `kind` likewise."""
 
     name: str
     kind: str
@@ -44,6 +39,31 @@ class Glance:
     distinct: int
     missing: int
     once: int  # records whose value no other record has
+    why: str = ""  # by what the role was told
+    formula: str = ""  # of other columns that give it, within rounding
+    safe_harbor: str = ""  # its class among the 18 of HIPAA's Safe Harbor, A to R
+
+
+@dataclass(frozen=True)
+class Telling:
+    """Which sets of up to three columns leave the most records alone.
+
+    sets : (columns, records alone), the best of one, of two and of three columns. columns : how many were looked at, in
+        all sets of them; of : how many are released.
+    """
+
+    sets: tuple[tuple[tuple[str, ...], int], ...]
+    columns: int
+    of: int
+
+    @property
+    def words(self) -> str:
+        if self.columns == self.of:
+            return f"exact, over all sets of up to three of the {self.of} released columns"
+        return (
+            f"exact, over all sets of up to three of the {self.columns} columns with most values; sets with one of the "
+            f"other {self.of - self.columns} released columns were not looked at"
+        )
 
 
 @dataclass(frozen=True)
@@ -54,6 +74,12 @@ class Look:
     variables: tuple[Glance, ...]
     cells: int  # combinations of the key variables that occur
     sizes: dict[str, int]  # records in key combinations of fewer than 2, 3, 5, 10 records
+    alone: dict[str, tuple[int, int]] = field(default_factory=dict)  # by what is known: columns, records alone on them
+    telling: Telling = Telling((), 0, 0)
+    codes: tuple[str, ...] = ()  # that look like missing values: proposed, not applied
+    mixed: dict[str, int] = field(default_factory=dict)  # columns of numbers and texts: values that are no numbers
+    source: Source | None = field(default=None, compare=False)  # where the file lies and how it is written
+    kinds: dict[str, str] = field(default_factory=dict, compare=False)  # as the file was read
     census: bool = False  # whether everybody of the population is in it, as stated
 
     def named(self, *roles: str) -> tuple[str, ...]:
@@ -63,8 +89,14 @@ class Look:
     def plan(self, path: str | Path) -> Plan:
         """A plan to change, for the file at `path`: swaps of the keys, noise and rank swaps of the numbers; the rule is the
         user's to state."""
-        keys = self.named("key")
-        amounts = [v for v in self.variables if v.kind == "numeric" and v.role in ("numeric", "sensitive", "other")]
+        from sdcmap.methods import Noise, RankSwap, Swap  # a look without a plan need not load them
+        from sdcmap.risk import SmallCells
+        from sdcmap.utility import Hellinger, IL1s
+
+        keys = tuple(v.name for v in self.variables if v.role == "key" and v.kind != "numeric")
+        amounts = [
+            v for v in self.variables if v.kind == "numeric" and v.role in ("key", "numeric", "sensitive", "other")
+        ]
         numeric = tuple(v.name for v in amounts)
         methods: list[Method | Grid[Method]] = []
         measures: list[Measure] = []
@@ -75,13 +107,29 @@ class Look:
         if numeric:
             methods.append(grid(Noise, on=numeric, variance=[0.05, 0.1, 0.2, 0.5]))
             methods.append(grid(RankSwap, on=numeric, p=[0.05, 0.1, 0.15]))
-            measures += [*([] if keys else [WorstLinkage()]), IL1s()]
-        roles = {
-            "keys": keys, "numeric": numeric, "sensitive": self.named("sensitive"),
-            "identifiers": self.named("identifier"), "weight": self.named("weight")[:1],
-            "household": self.named("household")[:1], "stratum": self.named("stratum")[:1], "other": self.named("other"),
-        }  # fmt: skip
-        return Plan(methods, measures, replicates=10, data=Source(str(path), **roles, census=self.census))
+            if not keys:
+                from sdcmap.risk import WorstLinkage
+
+                measures.append(WorstLinkage())
+            measures.append(IL1s())
+        return Plan(methods, measures, replicates=10, data=self.stated(path))
+
+    def stated(self, path: str | Path) -> Source:
+        """The source with every role as seen; `proposed` names the columns whose role nobody has stated yet."""
+        first = {"weight": 1, "household": 1, "stratum": 1, "psu": 1, "wave": 1, "case": 1}
+        roles: dict[str, Any] = {ARGUMENT.get(role, role): self.named(role)[: first.get(role)] for role in ROLES}
+        amounts = (
+            v.name for v in self.variables if v.kind == "numeric" and v.role in ("numeric", "sensitive", "other")
+        )
+        spare = tuple(name for role, most in first.items() for name in self.named(role)[most:])
+        new = {v.name: v.kind for v in self.variables if v.kind != self.kinds.get(v.name, v.kind)}
+        known = self.source or Source("")
+        kinds = {kind: tuple(name for name in new if new[name] == kind) for kind in ("nominal", "ordinal")}
+        return replace(
+            known, path=str(path), **{**roles, "other": (*roles["other"], *spare)}, numeric=tuple(amounts),
+            nominal=(*known.nominal, *kinds["nominal"]), ordinal=(*known.ordinal, *kinds["ordinal"]),
+            proposed=tuple(v.name for v in self.variables if not v.stated), census=self.census,
+        )  # fmt: skip
 
 
 def look(source: Microdata | Source | str | Path) -> Look:
@@ -103,14 +151,21 @@ def look(source: Microdata | Source | str | Path) -> Look:
     1151
     """
     data = opened(source)
-    glances = tuple(_glance(data, name) for name in data.names)
+    known = source.sensed() if isinstance(source, Source) else None
+    known = Source(str(source)).sensed() if isinstance(source, str | Path) else known
+    proposed = proposals(data)
+    glances = tuple(_glance(data, name, proposed[name]) for name in data.names)
     keys = tuple(glance.name for glance in glances if glance.role == "key")
-    if not keys:
-        return Look(len(data), glances, 0, {}, data.schema.census)
-    table = data.view(cells, keys)
-    sizes = table.count[table.count > 0]
-    below = {f"<{k}": int(sizes[sizes < k].sum()) for k in (2, 3, 5, 10)}
-    return Look(len(data), glances, len(sizes), below, data.schema.census)
+    sizes = np.array([], dtype=np.int64)
+    if keys:
+        sizes = compress([data.codes(name) for name in keys])[1]
+    below = {f"<{k}": int(sizes[sizes < k].sum()) for k in (2, 3, 5, 10)} if keys else {}
+    looks = missing_looks(data)
+    return Look(
+        len(data), glances, len(sizes), below, _alone(data, glances), telling_sets(data, _released(glances)),
+        tuple(map(str, looks.codes)), looks.mixed, known, {v.name: v.kind for v in data.schema.variables},
+        data.schema.census,
+    )  # fmt: skip
 
 
 def opened(source: Microdata | Source | str | Path) -> Microdata:
@@ -120,26 +175,30 @@ def opened(source: Microdata | Source | str | Path) -> Microdata:
     return source.read() if isinstance(source, Source) else read(source)
 
 
-def _glance(data: Microdata, name: str) -> Glance:
-    variable = data.schema[name]
+def _glance(data: Microdata, name: str, proposal: Proposal) -> Glance:
     counts = np.bincount(data.codes(name), minlength=1)
     distinct, once = int((counts > 0).sum()), int((counts == 1).sum())
     gone = int(data.missing(name).sum())
-    role = variable.role or _proposed(data, name, distinct)
-    return Glance(name, variable.kind, role, variable.role is not None, distinct, gone, once)
+    return Glance(
+        name, proposal.kind, proposal.role, data.schema[name].role is not None, distinct, gone, once, proposal.why,
+        proposal.formula, proposal.safe_harbor,
+    )  # fmt: skip
 
 
-def _proposed(data: Microdata, name: str, distinct: int) -> str:
-    kind, rows = data.schema[name].kind, len(data)
-    for role, pattern in NAME_TELLS:
-        fits = kind == "numeric" if role == "weight" else distinct > min(10, rows / 2)
-        if fits and re.search(pattern, name.lower()):
-            return role
-    if kind != "numeric" and distinct > max(rows / 2, KEY_LEVELS):
-        return "identifier"
-    if kind != "numeric" and distinct <= KEY_LEVELS:
-        return "key"
-    return "numeric" if kind == "numeric" else "other"
+def _released(glances: Sequence[Glance]) -> tuple[str, ...]:
+    """Names of the columns that a release would carry as they are: household and stratum are numbered anew."""
+    apart = (*NEVER_RELEASED, "household", "stratum")
+    return tuple(glance.name for glance in glances if glance.role not in apart)
+
+
+def _alone(data: Microdata, glances: Sequence[Glance]) -> dict[str, tuple[int, int]]:
+    """Records that are alone by what a snooper knows: the keys; the keys and the numbers; every released column."""
+    released = _released(glances)
+    keys = tuple(g.name for g in glances if g.role == "key")
+    amounts = ("numeric", "sensitive", "other")
+    numbers = tuple(g.name for g in glances if g.role == "key" or (g.role in amounts and g.kind == "numeric"))
+    known = {"the keys": keys, "keys and numbers": numbers, "all released columns": released}
+    return {words: (len(names), alone_on([data.codes(name) for name in names])) for words, names in known.items()}
 
 
 def class_sizes(data: Microdata) -> list[tuple[str, int]]:
@@ -154,24 +213,26 @@ def class_sizes(data: Microdata) -> list[tuple[str, int]]:
     return list(zip([*words, f"{lows[-1]} or more"], bins.astype(int).tolist(), strict=True))
 
 
-def telling_sets(data: Microdata, most: int = 8) -> list[tuple[tuple[str, ...], int]]:
-    """The sets of one to three keys that leave the most records alone, with that number; counts only."""
-    sets = [(names, int((data.view(cells, names).count == 1).sum())) for names in _key_sets(data.keys)]
-    telling = [(names, alone) for names, alone in sets if alone]
-    return sorted(telling, key=lambda told: (-told[1], len(told[0]), told[0]))[:most]
+def telling_sets(data: Microdata, names: Sequence[str], most: int = 3) -> Telling:
+    """Of all sets of one, two and three of the columns, those that leave most records alone; counts only.
 
-
-def _key_sets(keys: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    sets = (names for size in (1, 2, 3) for names in combinations(keys, min(size, len(keys))))
-    yield from list(dict.fromkeys(names for names in sets if names))[:MOST_SETS]
+    Where the sets are too many for the records, only the columns with most values are looked at, and said so.
+    """
+    ranked = sorted(names, key=lambda name: -data.level_count(name))
+    width = len(ranked)
+    while width > 3 and (width**3 / 6 + width**2 / 2) * (SET_COST + len(data)) > MOST_WORK:
+        width -= 1
+    chosen = [name for name in names if name in set(ranked[:width])]
+    told = most_telling([data.codes(name) for name in chosen], most) if chosen else []
+    sets = tuple((tuple(chosen[place] for place in places), alone) for places, alone in told if alone)
+    return Telling(sets, len(chosen), len(names))
 
 
 def source_of(path: str, roles: Mapping[str, str], kinds: Mapping[str, str]) -> Source:
     """Where a file lies and what a person stated of each column: a role, or "numeric"; and kinds other than inferred."""
-    argument = {"key": "keys", "identifier": "identifiers"}
     named: dict[str, list[str]] = {}
     for name, role in roles.items():
-        named.setdefault(argument.get(role, role), []).append(name)
+        named.setdefault(ARGUMENT.get(role, role), []).append(name)
     for name, kind in kinds.items():
         named.setdefault(kind, []).append(name)
     known = {*STATED, "nominal", "ordinal"}
@@ -182,4 +243,5 @@ def source_of(path: str, roles: Mapping[str, str], kinds: Mapping[str, str]) -> 
     return Source(path, **stated)
 
 
-STATED = ("keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum", "other")
+ARGUMENT = {"key": "keys", "identifier": "identifiers"}  # of `read`, where it is not the role's own name
+STATED = (*(ARGUMENT.get(role, role) for role in ROLES), "numeric")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,7 +19,8 @@ FEWEST = 30  # records below which nothing can be said
 
 
 def align(original: Microdata, masked: Readable, *, by: str | None = None, paired: bool = True) -> Microdata:
-    """A masked file as changes of the original: columns matched by name, rows by order or by the id column `by`.
+    """A masked file as changes of the original: columns matched by name, rows by order or by the id column `by`. What means
+    "missing" in the original does so here.
 
     Not paired: the rows are nobody's, as of a synthetic file, whatever their number. Rows that are taken to be in the order
     of the original, and agree with it no more than by chance, get the warning `OtherOrder`.
@@ -28,6 +30,8 @@ def align(original: Microdata, masked: Readable, *, by: str | None = None, paire
     kinds = {v.name: v.kind for v in original.schema.variables}
     if not isinstance(masked, Microdata):
         raw = read(masked)
+        codes = _codes(original, raw.names)
+        raw = read(masked, missing=codes) if codes else raw
         masked = read(raw, kinds={name: kind for name, kind in kinds.items() if name in raw.names})
     columns = {name: masked.column(name) for name in original.names if name in masked.names and name != by}
     if not columns:
@@ -53,6 +57,12 @@ def align(original: Microdata, masked: Readable, *, by: str | None = None, paire
             stacklevel=3,
         )
     return aligned
+
+
+def _codes(original: Microdata, names: Sequence[str]) -> dict[str, list[float | str]]:
+    """The original's codes for missing values, which mean the same in a masked file."""
+    coded = [v for v in original.schema.variables if v.missing and v.name in names]
+    return {v.name: [code for code in v.missing if not isinstance(code, tuple)] for v in coded}
 
 
 def _of_nobody(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Microdata:

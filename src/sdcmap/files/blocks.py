@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
-from sdcmap.data.schema import Schema, Variable
+from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
 from sdcmap.errors import PlanError, SchemaError, SdcmapError
 from sdcmap.files import formats
 from sdcmap.files.formats import format_of
@@ -66,6 +66,10 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
         raise SchemaError(f"{path.name}: only a {able} file is read in blocks; convert it first.")
     if not path.is_file():
         raise SchemaError(f"there is no file {path}.")
+    if source.missing:
+        raise SchemaError(
+            f"{path.name}: codes for missing values are not read in blocks; make them null in the file first."
+        )
     try:
         scan = form.scan(path)
         types = dict(scan.collect_schema())
@@ -73,7 +77,9 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
         check_room(memory, rows, 1)
         wanted = plan_columns(source, list(types), rows)
         file = _File(scan, rows, max(1 << 16, (memory - BASE) // 512))
-        columns = [file.column(fact, types[fact.name], kind) for fact, kind in wanted if fact.role != "identifier"]
+        columns = [
+            file.column(fact, types[fact.name], kind) for fact, kind in wanted if fact.role not in NEVER_RELEASED
+        ]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         schema = Schema(tuple(coded.variable for coded in columns), form.released, source.census)
         levels = {coded.variable.name: coded.levels for coded in columns}

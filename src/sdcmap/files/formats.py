@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from sdcmap.errors import SchemaError
 from sdcmap.files import plain
+from sdcmap.files.plain import Asked
 
 if TYPE_CHECKING:  # the table is read where numpy and polars are not needed yet
     import polars as pl
 
     from sdcmap.data.microdata import Microdata
     from sdcmap.data.schema import Variable
+    from sdcmap.files.missing_codes import Codes
 
     Raw = tuple[pl.DataFrame, Mapping[str, Variable]]  # a file's frame, and what it says of its variables
     Types = Mapping[str, pl.DataType]
@@ -28,16 +30,18 @@ class Format:
     name: str  # as a schema has it; the ending of a file that we write
     words: str  # as people call it
     endings: tuple[str, ...]  # of file names, lower case, with their dot
-    read: Callable[[Path, tuple[str, ...]], Raw]  # path, and the texts that mean "missing" where a format has none
+    read: Callable[[Path, Asked], Raw]  # path, and what was asked for: the dialect of a text file, codes for "missing"
     write: Callable[[Microdata, Path], object] | None = None
     released_as: str = ""  # the format of a release where this one cannot be written
-    read_typed: Callable[[Path, Types], pl.DataFrame] | None = None  # where the file does not tell its types
+    read_typed: Callable[[Path, Types, Codes], pl.DataFrame] | None = None  # where the file does not tell its types
+    dialects: bool = False  # how it is written differs, and is sensed
     labels: bool = False  # it carries labels and user-missing codes
     packed: bool = False  # few bytes may stand for many: it is weighed before it is decoded
     cells: Callable[[Path], int] | None = None  # rows times columns, by the header (0: it does not say)
     scan: Callable[[Path], pl.LazyFrame] | None = None  # where it can be read block by block
     beside: tuple[str, ...] = ()  # endings of files that are written beside it
     hint: str = ""  # what such a file must be, for one that cannot be read
+    written: str = ""  # how a file that we write is written, for its reader
     code: tuple[str, str] = ("import sdcmap", 'data = sdcmap.read("{file}").frame()')  # how a data user reads it
 
     @property
@@ -46,7 +50,13 @@ class Format:
         return self.released_as or self.name
 
 
-def _read_stat(form: str, path: Path, missing: tuple[str, ...]) -> Raw:
+def _read_r(path: Path, asked: Asked) -> Raw:
+    from sdcmap.files.r_files import read_r
+
+    return read_r(path)
+
+
+def _read_stat(form: str, path: Path, asked: Asked) -> Raw:
     from sdcmap.files.stat import read_apart
 
     return read_apart(path, form)
@@ -64,11 +74,19 @@ def _stat_cells(form: str, path: Path) -> int:
     return stat_cells(path, form)
 
 
+def no_header(path: Path) -> int:
+    """A file whose header tells no size: it is weighed when it is decoded."""
+    return 0
+
+
 POLARS, PYREADSTAT = "import polars as pl", "import pyreadstat"
 FORMATS = (
     Format(
-        "csv", "CSV", (".csv",), plain.read_csv, plain.write_csv, read_typed=plain.read_typed_csv,
-        hint="A CSV file is UTF-8, with a header and as many fields in each row.",
+        "csv", "CSV", (".csv", ".tsv", ".txt"), plain.read_csv, plain.write_csv, read_typed=plain.read_typed_csv,
+        dialects=True,
+        hint="A text file has a header and as many fields in each row: state its separator, quoting or encoding.",
+        written="data.csv is UTF-8 with commas between fields and decimal points, texts in double quotes where they need "
+        "them, and dates such as 2020-02-29. An empty field is missing; the codebook names the codes for other reasons.",
         code=(POLARS, 'data = pl.read_csv("{file}", infer_schema_length=None)'),
     ),
     Format(
@@ -93,6 +111,10 @@ FORMATS = (
         "xpt", "SAS", (".xpt", ".xport"), partial(_read_stat, "xpt"), partial(_write_stat, "xpt"), labels=True,
         packed=True, cells=partial(_stat_cells, "xpt"), beside=(".sas",),
         code=(PYREADSTAT, 'data, facts = pyreadstat.read_xport("{file}", output_format="polars")'),
+    ),
+    Format(
+        "rds", "R", (".rds", ".rdata", ".rda"), _read_r, released_as="csv", packed=True, cells=no_header,
+        hint="It holds one data frame.",
     ),
 )  # fmt: skip
 

@@ -2,45 +2,123 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sdcmap.errors import SchemaError
+from sdcmap.files.dialect import OURS, SENSED, Dialect, opened, records, sensed
 
 if TYPE_CHECKING:
     import polars as pl
 
     from sdcmap.data.microdata import Microdata
     from sdcmap.data.schema import Variable
+    from sdcmap.files.missing_codes import Codes
+
+NUMBER = re.compile(r"\s*[+-]?\d[\d.,' ]*\s*")
 
 
-def read_csv(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, Variable]]:
-    """A CSV file; a column with codes such as 007 stays text, so that it is written back as it was."""
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for when a file is read: its dialect, and the codes that mean "missing"."""
+
+    dialect: Dialect = SENSED
+    missing: Codes = ()
+
+
+def read_csv(path: Path, asked: Asked) -> tuple[pl.DataFrame, dict[str, Variable]]:
+    """A text file, its dialect sensed where it is not stated; codes such as 007 stay text, dates are dates."""
+    from sdcmap.files.missing_codes import of_column
+    from sdcmap.files.text_types import typed
+
+    dialect = sensed(path, asked.dialect)
+    text = _texts(path, dialect)
+    return text.select(typed(column, dialect, of_column(asked.missing, column.name)) for column in text), {}
+
+
+def read_typed_csv(path: Path, types: Mapping[str, pl.DataType], missing: Codes) -> pl.DataFrame:
+    """A file that we wrote, in the types that its codebook states."""
     import polars as pl
 
-    header = pl.read_csv(path, has_header=False, n_rows=1, infer_schema=False).row(0)
+    from sdcmap.files.missing_codes import of_column
+    from sdcmap.files.text_types import with_codes
+
+    columns = []
+    for text in _texts(path, OURS):
+        codes = of_column(missing, text.name)
+        coded = text.is_in([code.code for code in codes])
+        dtype = types.get(text.name, pl.String)
+        rest = text.set(coded, None)
+        values = rest == "true" if dtype == pl.Boolean else rest.cast(dtype)
+        held = text if dtype == pl.String else with_codes(values, text, coded, codes) if coded.any() else values
+        columns.append(held)
+    return pl.DataFrame(columns)
+
+
+def _texts(path: Path, dialect: Dialect) -> pl.DataFrame:
+    """Every field as the text it is; SchemaError where the header or a row's length is wrong."""
+    import polars as pl
+
+    source = path if dialect.encoding == "utf-8" else path.read_bytes().decode(dialect.encoding).encode()
+    with opened(path, dialect) as lines:
+        header = next(records(lines, dialect), [])
     twice = [str(place) for place, name in enumerate(header, 1) if header.count(name) > 1]
     if twice:  # the first line of a file without a header is data, so names are not quoted
         raise SchemaError(f"{path.name} has two columns of one name: columns {', '.join(twice)}.")
-    padded = pl.scan_csv(path, infer_schema=False).select(pl.all().str.contains(r"^[+-]?0\d").any()).collect()
-    texts = {name: pl.String for name, is_padded in zip(padded.columns, padded.row(0), strict=True) if is_padded}
-    frame = pl.read_csv(path, infer_schema_length=None, null_values=list(missing) or None, schema_overrides=texts)
-    return frame, {}
+    try:
+        frame = pl.read_csv(source, separator=dialect.sep, quote_char=dialect.quote_char, infer_schema=False)
+    except pl.exceptions.ComputeError:
+        _record_lengths(path, dialect)
+        raise
+    if len(header) > 1 and frame.height and frame[:, -1].null_count():  # a row that is too short ends with nothing
+        frame = frame.filter(_record_lengths(path, dialect, frame.height) > 0)
+    _check_header(path, frame)
+    return frame
 
 
-def read_typed_csv(path: Path, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """A CSV file in the types that its codebook states."""
+def _record_lengths(path: Path, dialect: Dialect, rows: int | None = None) -> pl.Series:
+    """The number of fields of each record after the header; SchemaError where they differ. An empty line has none."""
     import polars as pl
 
-    return pl.read_csv(path, schema_overrides=types)
+    with opened(path, dialect) as text:
+        width, *lengths = (len(record) for record in records(text, dialect))
+    lines = pl.Series(lengths, dtype=pl.Int64)
+    ragged = (lines != width) & (lines > 0)
+    if ragged.any():
+        raise SchemaError(
+            f"{path.name} has {width} columns by its header, and {int(ragged.sum())} rows with more or fewer fields, first "
+            f"row {(ragged.arg_max() or 0) + 1} after the header: state the separator and the quoting, or repair it."
+        ) from None
+    if rows is not None and rows != len(lines):
+        raise SchemaError(f"{path.name}: it cannot be told where its records end; state its quoting.")
+    return lines
+
+
+def _check_header(path: Path, frame: pl.DataFrame) -> None:
+    """SchemaError where most names are numbers, or occur as values below themselves: the file has no header."""
+    year = re.compile(r"(19|20)\d\d")
+    doubtful = [
+        name for name in frame.columns
+        if (NUMBER.fullmatch(name) and not year.fullmatch(name)) or bool((frame[name].head(5000) == name).any())
+    ]  # fmt: skip
+    if frame.height and len(doubtful) * 2 > len(frame.columns):
+        raise SchemaError(
+            f"{path.name} seems to have no header: {len(doubtful)} of {len(frame.columns)} fields of its first line are "
+            "numbers or values of their own column. Add a line with the names of the columns."
+        )
 
 
 def write_csv(data: Microdata, path: Path) -> None:
-    data.frame().write_csv(path)
+    """Commas, decimal points, UTF-8, dates as 2020-02-29; an empty field is missing, a code for it stays that code."""
+    from sdcmap.files.stat import coded_frame
+
+    coded_frame(data, "csv").write_csv(path)
 
 
-def read_parquet(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, Variable]]:
+def read_parquet(path: Path, asked: Asked) -> tuple[pl.DataFrame, dict[str, Variable]]:
     """A Parquet file; it says itself what is missing."""
     import polars as pl
 
@@ -48,7 +126,9 @@ def read_parquet(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, di
 
 
 def write_parquet(data: Microdata, path: Path) -> None:
-    data.frame().write_parquet(path)
+    from sdcmap.files.stat import coded_frame
+
+    coded_frame(data, "parquet").write_parquet(path)
 
 
 def scan_parquet(path: Path) -> pl.LazyFrame:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,10 @@ from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.readable import Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
 from sdcmap.errors import MissingExtra, PlanError, SchemaError, did_you_mean
-from sdcmap.files.formats import format_of
+from sdcmap.files.dialect import Dialect, sensed, stated_fields
+from sdcmap.files.formats import format_of, is_data_file
+from sdcmap.files.missing_codes import Stated, check_columns, codes_of, of_column, with_codes
+from sdcmap.files.plain import Asked
 from sdcmap.files.stat import coded_frame, split_missing
 from sdcmap.kernels.arrays import Array
 
@@ -37,15 +41,45 @@ class Source(Value):
     household: tuple[str, ...] = ()
     stratum: tuple[str, ...] = ()
     other: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    replicate: tuple[str, ...] = ()
+    psu: tuple[str, ...] = ()
+    wave: tuple[str, ...] = ()
+    case: tuple[str, ...] = ()
+    proposed: tuple[str, ...] = ()  # columns whose role nobody has confirmed yet: `look` wrote it
     nominal: tuple[str, ...] = ()
     ordinal: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    sep: str = ""
+    decimal: str = ""
+    thousands: str = ""
+    quote: str = ""
+    encoding: str = ""
     census: bool = False
+
+    def problems(self) -> Iterator[str]:
+        try:
+            _ = self.dialect
+        except PlanError as error:
+            yield from (f": {problem}" for problem in error.problems)
 
     def read(self, folder: Path = Path()) -> Microdata:
         """Read the file; a relative path is looked up below `folder`."""
-        roles = {name: getattr(self, name) for name in (*_ROLE_OF, "numeric", "missing")}
-        return read(folder / self.path, **roles, kinds=self.kinds, census=self.census)
+        stated = {name: getattr(self, name) for name in (*_ROLE_OF, "numeric", "missing")}
+        return read(folder / self.path, **stated, **stated_fields(self.dialect), kinds=self.kinds, census=self.census)
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the text file is written, as far as it is stated."""
+        return Dialect(**{f.name: getattr(self, f.name) for f in fields(Dialect)})
+
+    def sensed(self, folder: Path = Path()) -> Source:
+        """The same with the dialect of the file stated, where it is a text file."""
+        path = folder / self.path
+        if not (is_data_file(path) and format_of(path).dialects and path.is_file()):
+            return self
+        found: dict[str, Any] = {**stated_fields(sensed(path, self.dialect))}
+        return replace(self, **found)
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -55,31 +89,40 @@ class Source(Value):
 
 _ROLE_OF = {
     "keys": "key", "sensitive": "sensitive", "identifiers": "identifier", "weight": "weight", "household": "household",
-    "stratum": "stratum", "other": "other",
+    "stratum": "stratum", "other": "other", "drop": "drop", "replicate": "replicate", "psu": "psu", "wave": "wave",
+    "case": "case",
 }  # fmt: skip
+_ONE = ("weight", "household", "stratum", "psu", "wave", "case")  # roles of a single column
 
 
 def read(
     source: Readable, *, keys: Names = (), numeric: Names = (), sensitive: Names = (), identifiers: Names = (),
     weight: Names | None = None, household: Names | None = None, stratum: Names | None = None, other: Names = (),
-    kinds: Mapping[str, str] | None = None, missing: Names = (), census: bool = False,
+    drop: Names = (), replicate: Names = (), psu: Names = (), wave: Names = (), case: Names = (),
+    kinds: Mapping[str, str] | None = None, missing: Stated = (),
+    sep: str = "", decimal: str = "", thousands: str = "", quote: str = "", encoding: str = "", census: bool = False,
 ) -> Microdata:  # fmt: skip
-    """Microdata from a file (CSV, Parquet, SPSS, Stata, SAS) or from any Arrow-capable frame.
+    """Microdata from a file (CSV and other text, Parquet, SPSS, Stata, SAS, R) or from any Arrow-capable frame.
 
     Parameters
     ----------
     source : a path, or a polars, pyarrow or pandas frame.
     keys : variables a snooper may know. sensitive : what he would like to learn. identifiers : names and numbers of
         persons, dropped from every release. weight, household, stratum : the survey's own columns. other : columns
-        looked at and found to have no role. Each takes a name, a list of names, or "all" (every column not yet named).
+        looked at and found to have no role. drop : columns that no release carries. replicate, psu, wave, case :
+        replicate weights, sampling unit, wave and person of a panel; nothing serves them yet, so a release refuses them.
+        Each takes a name, a list of names, or "all" (every column not yet named).
     numeric : columns that are amounts; they count as looked at.
     kinds : {"column": "numeric" | "ordinal" | "nominal"} where the inferred kind is wrong. Text is nominal, a date
         ordinal, a number numeric; a whole-number key with at most 50 distinct values is ordinal.
-    missing : texts of a CSV file that mean "missing", besides the empty field.
+    missing : codes that mean "missing": {"income": [-8], "*": ["N"]} ("*": every column), with words where they have some,
+        {"income": {-8: "not applicable"}}; or texts, "N" and "income=-8 (not applicable)".
+    sep, decimal, thousands, quote, encoding : how a text file is written, where it is not as sensed (see `Dialect`).
     census : everybody of the population is in the file, so that being in it is no secret: membership is not measured.
 
     Missing values stay missing: NaN in a numeric column, a last category of their own in the others (NaN means missing
-    everywhere). User-missing codes of SPSS, Stata and SAS are missing too, and are written back as the codes they were.
+    everywhere). Codes for missing values, stated or of SPSS, Stata and SAS, are missing too, and are written back as the
+    codes they were. The texts of a CSV file are numbers, dates or truth values where all of a column are.
 
     >>> import polars as pl
     >>> read(pl.DataFrame({"age": [31, 44], "sex": ["f", "m"]}), keys=["age", "sex"])
@@ -87,9 +130,17 @@ def read(
     """
     stated = {
         "keys": keys, "sensitive": sensitive, "identifiers": identifiers, "weight": weight or (),
-        "household": household or (), "stratum": stratum or (), "other": other,
+        "household": household or (), "stratum": stratum or (), "other": other, "drop": drop, "replicate": replicate,
+        "psu": psu, "wave": wave, "case": case,
     }  # fmt: skip
-    frame, facts, form = _frame_of(source, _names(missing))
+    asked = Asked(Dialect(sep, decimal, thousands, quote, encoding), codes_of(missing))
+    frame, facts, form = _frame_of(source, asked)
+    check_columns(asked.missing, frame.columns)
+    if asked.missing:
+        facts = {
+            name: with_codes(facts.get(name, Variable(name, "")), frame[name].dtype, of_column(asked.missing, name))
+            for name in frame.columns
+        }
     wanted = _wanted(frame.columns, frame.height, stated, numeric, kinds or {}, facts)
     variables, columns = [], {}
     for fact, kind in wanted:
@@ -201,7 +252,7 @@ def _roles(columns: Sequence[str], stated: Mapping[str, Names], numeric: Names) 
     amounts = set() if numeric == "all" else set(_names(numeric))
     for argument, names in stated.items():
         listed = () if argument in every else _names(names)
-        if argument in ("weight", "household", "stratum") and (len(listed) > 1 or argument in every):
+        if argument in _ONE and (len(listed) > 1 or argument in every):
             problems.append(f"{argument} takes one column.")
         for name in listed:
             if name in roles and roles[name] != _ROLE_OF[argument]:
@@ -221,12 +272,12 @@ def _roles(columns: Sequence[str], stated: Mapping[str, Names], numeric: Names) 
     return roles, amounts
 
 
-def _frame_of(source: Readable, missing: tuple[str, ...]) -> tuple[pl.DataFrame, Mapping[str, Variable], str]:
+def _frame_of(source: Readable, asked: Asked) -> tuple[pl.DataFrame, Mapping[str, Variable], str]:
     """The raw frame, what the file says of its variables, and the format a release is written in."""
     if isinstance(source, Microdata):
         return coded_frame(source), {v.name: v for v in source.schema.variables}, source.schema.format
     if isinstance(source, str | Path):
-        return _frame_of_file(Path(source), missing)
+        return _frame_of_file(Path(source), asked)
     try:
         frame = source if isinstance(source, pl.DataFrame) else pl.DataFrame(source)
     except ImportError as error:
@@ -237,7 +288,7 @@ def _frame_of(source: Readable, missing: tuple[str, ...]) -> tuple[pl.DataFrame,
     return frame, {}, "parquet"
 
 
-def _frame_of_file(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, Mapping[str, Variable], str]:
+def _frame_of_file(path: Path, asked: Asked) -> tuple[pl.DataFrame, Mapping[str, Variable], str]:
     if path.is_dir():
         raise SchemaError(f"{path} is a folder, and a file is needed.")
     form = format_of(path)
@@ -246,8 +297,8 @@ def _frame_of_file(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, 
     if path.stat().st_size == 0:
         raise SchemaError(f"{path.name} is empty (0 bytes).")
     try:
-        return *form.read(path, missing), form.released
-    except SchemaError:
+        return *form.read(path, asked), form.released
+    except (SchemaError, MissingExtra):
         raise
     except (Exception, pl.exceptions.PanicException) as error:  # its message may quote the file: only its type is told
         hint = f" {form.hint}" if form.hint else ""

@@ -1,4 +1,4 @@
-"""The working copy that workers map into memory: codes and numbers as they are, identifiers left out.
+"""The working copy that workers map into memory: codes and numbers as they are, identifiers and dropped columns left out.
 
 `data.bin` holds the columns one after the other, uncompressed; `schema.arrow` the levels, and where each column lies. It
 ends with its SHA-256, looked at before anything else: a damaged Arrow file can end the process that reads it.
@@ -36,7 +36,7 @@ class Part(NamedTuple):
 
 def write_copy(data: Microdata, folder: Path) -> Path:
     """Write the working copy into `folder`, readable by its owner alone."""
-    columns = {name: data.column(name) for name in data.names if name not in data.identifiers}
+    columns = {name: data.column(name) for name in data.names if name not in data.unreleased}
     schema = Schema(tuple(data.schema[name] for name in columns), data.schema.format, data.schema.census)
     levels = {name: column.levels for name, column in columns.items()}
     return write_parts(folder, schema, len(data), levels, (_parts(column) for column in columns.values()))

@@ -15,6 +15,7 @@ from sdcmap.core.roles import Roles
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.schema import NEVER_RELEASED
 from sdcmap.errors import Infeasible, SchemaError
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise import spreads
@@ -125,7 +126,7 @@ class SwapReidentified(Method):
             raise Infeasible(
                 "there is no original to link with: SwapReidentified is a later step of a Chain, after noise."
             )
-        if {v.name for v in data.schema.variables if v.role != "identifier"} <= set(self.on):
+        if {v.name for v in data.schema.variables if v.role not in NEVER_RELEASED} <= set(self.on):
             raise Infeasible("every variable would be exchanged: whole records change places, and nobody is protected.")
         reidentified = np.flatnonzero(own_is_nearest(data.base.matrix(self.on), data.matrix(self.on)))
         group = data.view(cells, self.within).code if self.within else np.zeros(len(data), dtype=np.int64)

@@ -41,12 +41,12 @@ def upload(request: Request, file: UploadFile) -> Response:
 
 @router.post("/looks", response_model=None)
 def look(request: Request, stated: Stated) -> Response:
-    """Kinds, roles (stated, else proposed), uniques, missing values, class sizes, telling key sets, a preview."""
+    """Kinds, roles (stated, else proposed), uniques, missing values, class sizes, telling sets of columns, a preview."""
     return Answer(glance(request, stated))
 
 
 def glance(request: Request, stated: Stated) -> dict[str, Any]:
-    from sdcmap.explore.looking import class_sizes, source_of, telling_sets
+    from sdcmap.explore.looking import class_sizes, source_of
     from sdcmap.explore.looking import look as look_at
 
     views = request.app.state.views
@@ -59,9 +59,10 @@ def glance(request: Request, stated: Stated) -> dict[str, Any]:
         "columns": frame.columns,
         "rows": [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()],
     }
-    return asdict(seen) | {
+    facts = {name: fact for name, fact in asdict(seen).items() if name not in ("source", "kinds")}
+    return facts | {
         "file": stated.file,
         "class_sizes": class_sizes(keyed),
-        "telling": [{"keys": list(names), "alone": count} for names, count in telling_sets(keyed)],
+        "telling": [{"keys": list(names), "alone": count} for names, count in seen.telling.sets],
         "preview": preview,
     }

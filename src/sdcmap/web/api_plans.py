@@ -64,8 +64,8 @@ def begin(request: Request, new: NewStudy) -> Response:
     if path.exists() or room.place_of(new.name).exists():
         raise Busy("there is a study of that name already.")
     source = source_of(new.file, new.roles, new.kinds)
-    plan = look(views.data(source)).plan(source.path)
-    plan = replace(plan, data=replace(plan.data, nominal=source.nominal, ordinal=source.ordinal))  # type: ignore[type-var]
+    seen = look(views.data(source))
+    plan = replace(seen, source=source.sensed(room.folder)).plan(source.path)
     _write(path, plan.toml())
     return Answer({"name": new.name, "toml": plan.toml()}, 201)
 

@@ -30,6 +30,7 @@ class Order(Asked):
     profile: Literal["public-use", "scientific-use"] = "public-use"
     max_risk: float | None = None
     again: bool = False
+    confirm_roles: bool = False
     override: dict[str, str] = Field(default_factory=dict)
 
 
@@ -45,7 +46,7 @@ def _bundle(request: Request, name: str, order: Order) -> tuple[Any, Any]:
     opened = views.study(name)
     made = sm.release(
         data, plan, choice, profile=order.profile, max_risk=order.max_risk, again=order.again, override=order.override,
-        ledger=request.app.state.room.ledger, study=opened,
+        ledger=request.app.state.room.ledger, study=opened, confirm_roles=order.confirm_roles,
     )  # fmt: skip
     return made, opened
 

@@ -17,30 +17,48 @@ Code = float | str
 
 def split_missing(raw: pl.Series, fact: Variable) -> tuple[pl.Series, Array, tuple[Code, ...]]:
     """User-missing values become null; `reasons` says which code each was, counting from 1 into the codes met."""
+    if fact.missing and isinstance(raw.dtype, pl.Enum):
+        clean, reasons, codes = split_missing(raw.cast(pl.String), fact)
+        return clean.cast(pl.Enum([word for word in raw.dtype.categories if word not in codes])), reasons, codes
     if not fact.missing or not (raw.dtype.is_numeric() or raw.dtype in (pl.String, pl.Object)):
         return raw, np.zeros(len(raw), dtype=np.uint8), ()
-    if raw.dtype == pl.Object:  # Stata and SAS: numbers mixed with the letters of special missings
-        cells = raw.to_list()
-        coded = pl.Series([cell if isinstance(cell, str) else None for cell in cells], dtype=pl.String)
-        rest = [None if isinstance(cell, str) else cell for cell in cells]
-        whole = not any(isinstance(cell, float) for cell in rest)
-        clean = pl.Series(raw.name, rest, dtype=pl.Int64 if whole else pl.Float64)
-    else:  # SPSS: codes and ranges among the valid values
-        hit = pl.repeat(False, len(raw), eager=True)
+    clean, words = _apart(raw) if raw.dtype == pl.Object else (raw, None)
+    hit = pl.repeat(False, len(raw), eager=True)
+    if clean.dtype.is_numeric() or clean.dtype == pl.String:  # codes and ranges among the valid values
         for code in fact.missing:
             low, high = code if isinstance(code, tuple) else (code, code)
-            if isinstance(low, str) == (raw.dtype == pl.String):
-                hit |= raw.is_between(low, high).fill_null(False)
-        coded, clean = raw.set(~hit, None), raw.set(hit, None)
-    met = coded.drop_nulls().unique().sort()
-    places = coded.replace_strict(met, np.arange(1, len(met) + 1), return_dtype=pl.UInt32).fill_null(0)
-    return clean, places.to_numpy().astype(smallest_unsigned(1 + len(met))), tuple(met.to_list())
+            if isinstance(low, str) == (clean.dtype == pl.String):
+                hit |= clean.is_between(low, high).fill_null(False)
+    coded, clean = clean.set(~hit, None), clean.set(hit, None)
+    places = np.zeros(len(raw), dtype=np.int64)
+    found: list[Code] = []
+    for part in (coded, words):
+        if part is not None and part.count():
+            met = part.drop_nulls().unique().sort()
+            known = np.arange(len(found) + 1, len(found) + len(met) + 1)
+            places += part.replace_strict(met, known, return_dtype=pl.Int64, default=None).fill_null(0).to_numpy()
+            found += met.to_list()
+    return clean, places.astype(smallest_unsigned(1 + len(found))), tuple(found)
+
+
+def _apart(raw: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Objects, such as Stata's numbers with letters for special missings: the values, and the words among them."""
+    cells = raw.to_list()
+    words = pl.Series([cell if isinstance(cell, str) else None for cell in cells], dtype=pl.String)
+    rest = [None if isinstance(cell, str) else cell for cell in cells]
+    if all(cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool)) for cell in rest):
+        whole = not any(isinstance(cell, float) for cell in rest)
+        return pl.Series(raw.name, rest, dtype=pl.Int64 if whole else pl.Float64), words
+    return pl.Series(raw.name, rest), words
 
 
 def code_in(form: str, dtype: pl.DataType, code: Code) -> Code | None:
-    """A user-missing code as the format writes it: SPSS numbers and texts, Stata a to z, SAS A to Z and _."""
-    if form == "sav":
-        return code if (dtype == pl.String if isinstance(code, str) else dtype.is_numeric()) else None
+    """A user-missing code as the format writes it: CSV any, Parquet and SPSS numbers among numbers and texts among texts,
+    Stata a to z, SAS A to Z and _."""
+    if form == "csv":
+        return code
+    if form not in ("dta", "xpt"):
+        return code if (dtype in (pl.String, pl.Enum) if isinstance(code, str) else dtype.is_numeric()) else None
     if not isinstance(code, str) or not dtype.is_numeric() or (form == "dta" and code == "_"):
         return None
     return code.lower() if form == "dta" else code.upper()
@@ -58,10 +76,13 @@ def reason_numbers(variable: Variable, column: Column) -> Array:
 
 
 def put_back(values: pl.Series, reasons: Array, codes: Sequence[Code | None]) -> pl.Series:
-    """User-missing codes in their rows again (None: stays null); letters among numbers make an Object column."""
+    """User-missing codes in their rows again (None: stays null); texts among other values make an Object column."""
     if not reasons.any():
         return values
-    if any(isinstance(code, str) for code in codes) and values.dtype.is_numeric():
+    if isinstance(values.dtype, pl.Enum):
+        wider = [*values.dtype.categories, *(code for code in codes if isinstance(code, str))]
+        return put_back(values.cast(pl.String), reasons, codes).cast(pl.Enum(wider))
+    if any(isinstance(code, str) for code in codes) and values.dtype != pl.String:
         cells = values.to_list()
         for row in np.flatnonzero(reasons):
             cells[row] = codes[reasons[row] - 1]
@@ -70,15 +91,26 @@ def put_back(values: pl.Series, reasons: Array, codes: Sequence[Code | None]) ->
     return pl.select(pl.coalesce(values, back)).to_series().alias(values.name)
 
 
-def coded_frame(data: Microdata) -> pl.DataFrame:
-    """The file as a frame with its user-missing codes in it, as `read_statfile` gives it."""
+def coded_frame(data: Microdata, form: str = "") -> pl.DataFrame:
+    """The file as a frame with its user-missing codes in it, as a format holds them (default: as its reader gives it)."""
     columns = []
     for variable in data.schema.variables:
         column = data.column(variable.name)
         values = series(column, variable)
-        codes = [code_in(data.schema.format, values.dtype, code) for code in variable.reasons]
-        columns.append(put_back(values, reason_numbers(variable, column), codes))
+        if variable.reasons and values.dtype == pl.Categorical:
+            values = values.cast(pl.String)
+        codes = [code_in(form or data.schema.format, values.dtype, code) for code in variable.reasons]
+        reasons = reason_numbers(variable, column)
+        if form == "csv" and reasons.any():
+            values, codes = values.cast(pl.String), [_written(code) for code in codes]
+        columns.append(put_back(values, reasons, codes))
     return pl.DataFrame(columns)
+
+
+def _written(code: Code | None) -> str | None:
+    """A code as a text file holds it: a whole number without a point."""
+    whole = isinstance(code, float) and code.is_integer()
+    return None if code is None else str(int(code)) if whole else str(code)
 
 
 def rebuilt(variable: Variable, column: Column) -> tuple[Variable, Column]:

@@ -27,7 +27,7 @@ function order() {
   const reasons = Object.fromEntries(Object.entries(state.override).filter(([, reason]) => reason.trim()));
   return {
     rule: state.rule, candidate: byId("candidate").value.trim(), profile: byId("profile").value,
-    max_risk: limit === "" ? null : Number(limit), again: byId("again").checked, override: reasons,
+    max_risk: limit === "" ? null : Number(limit), again: byId("again").checked, confirm_roles: byId("confirm-roles").checked, override: reasons,
   };
 }
 

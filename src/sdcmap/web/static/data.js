@@ -1,6 +1,6 @@
 import { base, byId, complain, el, fill, get, later, post, study, svg, whole } from "./api.js";
 
-const ROLES = { key: "key", sensitive: "sensitive", numeric: "numeric amount", identifier: "identifier", weight: "weight", household: "household", stratum: "stratum", other: "other" };
+const ROLES = { key: "key", sensitive: "sensitive", numeric: "numeric amount", identifier: "identifier", weight: "weight", household: "household", stratum: "stratum", other: "other", drop: "drop", replicate: "replicate weight", psu: "sampling unit", wave: "wave", case: "case of a panel" };
 const KINDS = { "": "as inferred", nominal: "nominal", ordinal: "ordinal" };
 const stated = { file: document.body.dataset.file, roles: {}, kinds: {} };
 const seen = {};
@@ -48,7 +48,7 @@ function facts(look) {
   const most = Math.max(...look.class_sizes.map(([, count]) => count), 1);
   fill(byId("sizes"), ["class size", ["records", "n"], ""], look.class_sizes.map(([words, count]) => [words, whole(count), share(count, most)]), "State keys to see this.");
   const top = Math.max(...look.telling.map((set) => set.alone), 1);
-  fill(byId("telling"), ["keys", ["alone", "n"], ""], look.telling.map((set) => [set.keys.join(", "), whole(set.alone), share(set.alone, top)]), "No set of up to three keys leaves a record alone.");
+  fill(byId("telling"), ["columns", ["alone", "n"], ""], look.telling.map((set) => [set.keys.join(", "), whole(set.alone), share(set.alone, top)]), "No set of up to three columns leaves a record alone.");
   fill(byId("preview"), look.preview.columns, look.preview.rows);
 }
 
@@ -86,7 +86,7 @@ async function begin() {
     if (!data) return complain(new Error("this study's plan names no file."));
     stated.file = data.path;
     const role = { keys: "key", identifiers: "identifier" };
-    for (const part of ["keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum", "other"])
+    for (const part of ["keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum", "other", "drop", "replicate", "psu", "wave", "case"])
       for (const name of data[part] || []) stated.roles[name] ||= role[part] || part;
     for (const kind of ["nominal", "ordinal"]) for (const name of data[kind] || []) stated.kinds[name] = kind;
   }

@@ -1,0 +1,179 @@
+"""Columns that are a formula of others, within rounding: sums, differences, products, ratios, and powers of these.
+
+A formula is tried on a few records first, and what holds there is looked at in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, permutations
+
+import numpy as np
+
+from sdcmap.kernels.arrays import Array
+
+FIRST = 64  # records that a formula is tried on
+FEWEST = 10  # complete records below which nothing is said
+MOST_COLUMNS = 40  # of which formulas are tried
+HOLDS = 0.999  # share of the complete records in which a formula holds
+TRIVIAL = 0.5  # share of records in which a formula of two columns may agree with one of them alone
+CATEGORIES = 20  # a column with at most so many values is no amount that others make up
+SUMMANDS = 12  # most columns of one sum
+PAIRS: Mapping[
+    str, tuple[bool, Callable[[Array, Array], Array]]
+] = {  # in words: whether order matters, and the formula
+    "{a} + {b}": (False, lambda a, b: a + b),
+    "{a} - {b}": (True, lambda a, b: a - b),
+    "{a} * {b}": (False, lambda a, b: a * b),
+    "{a} / {b}": (True, lambda a, b: a / b),
+    "{a} / {b}**2": (True, lambda a, b: a / b**2),
+    "{a} * {b}**2": (True, lambda a, b: a * b**2),
+}
+SCALES = (
+    1.0,
+    100.0,
+    0.01,
+    10_000.0,
+    0.0001,
+    1000.0,
+    0.001,
+    12.0,
+    1 / 12,
+)  # units: percent, centimetres, thousands, months
+
+
+def formulas(columns: Mapping[str, Array]) -> dict[str, str]:
+    """{column: its formula} for the columns that others give within their rounding; the last of a circle is derived.
+
+    A column may stand in the formulas of others only while it is not derived itself, so that every name in a formula is
+    a column that is left. Missing values (NaN) are left out. At most MOST_COLUMNS columns are looked at.
+
+    >>> a, b = np.arange(1.0, 40.0), np.arange(39.0, 0.0, -1.0) ** 2
+    >>> formulas({"a": a, "b": b, "both": a + b, "share": np.round(a / b, 2)})
+    {'both': 'a + b', 'share': 'a / b'}
+    """
+    found: dict[str, str] = {}
+    names = [name for name in columns if _varies(columns[name])][:MOST_COLUMNS]
+    amounts = [name for name in names if len(np.unique(columns[name][:2000])) > CATEGORIES]
+    for target in reversed(amounts):  # a total mostly follows its parts
+        others = {name: columns[name] for name in names if name != target and name not in found}
+        formula = _formula(columns[target], others)
+        if formula and not any(target in _names_in(other, names) for other in found.values()):
+            found[target] = formula
+    return {name: found[name] for name in columns if name in found}
+
+
+def rounding(values: Array) -> float:
+    """Half a unit of the last decimal that the values have (at most six decimals)."""
+    known = values[np.isfinite(values)][:2000]
+    for places in range(7):
+        if np.allclose(known, np.round(known, places), rtol=1e-12, atol=1e-9):
+            return float(0.5 * 10.0**-places)
+    return 0.5e-7
+
+
+def _varies(values: Array) -> bool:
+    known = values[np.isfinite(values)]
+    return len(known) >= FEWEST and bool((known != known[0]).any())
+
+
+def _names_in(formula: str, names: Sequence[str]) -> set[str]:
+    return {name for name in names if name in formula.replace("(", " ").replace(")", " ").split()}
+
+
+def _formula(target: Array, others: Mapping[str, Array]) -> str:
+    """The first formula of the others that gives the target; empty where none does."""
+    tolerance = rounding(target) * 1.001
+    for words, value, parts in _candidates(target, others, tolerance):
+        if _holds(target, value(*(others[name] for name in parts)), [others[name] for name in parts], tolerance):
+            return words
+    return ""
+
+
+def _holds(target: Array, value: Array, parts: Sequence[Array], tolerance: float) -> bool:
+    """Whether the formula gives the target in nearly all complete records, and no part of it alone does so too."""
+    known = np.isfinite(target) & np.isfinite(value)
+    if known.sum() < FEWEST:
+        return False
+    slack = tolerance + 1e-9 * np.abs(target[known])
+    if (np.abs(target[known] - value[known]) <= slack).mean() < HOLDS:
+        return False
+    alone = max(float((np.abs(target[known] - part[known]) <= slack).mean()) for part in parts)
+    return len(parts) == 1 or alone < TRIVIAL
+
+
+Candidate = tuple[str, Callable[..., Array], tuple[str, ...]]
+
+
+def _candidates(target: Array, others: Mapping[str, Array], tolerance: float) -> Iterator[Candidate]:
+    """Formulas that hold on a few complete records: of one column, of two, and the sum of several."""
+    rows = _few(target, list(others.values()))
+    y, few = target[rows], {name: values[rows] for name, values in others.items()}
+    slack = tolerance + 1e-9 * np.abs(y)
+
+    def gives(value: Array) -> bool:
+        known = np.isfinite(value) & np.isfinite(y)
+        return known.sum() >= FEWEST and bool((np.abs(value - y)[known] <= slack[known]).all())
+
+    one = int(np.argmax(np.abs(y[:FEWEST]))) if len(y) else 0  # the record by which most formulas are ruled out
+    with np.errstate(all="ignore"):
+        for name, x in few.items():
+            for scale in SCALES[1:]:
+                if gives(scale * x):
+                    yield f"{_number(scale)} * {name}", lambda a, s=scale: s * a, (name,)
+            if gives(x**2):
+                yield f"{name}**2", lambda a: a**2, (name,)
+        for words, (ordered, function) in PAIRS.items():
+            for a, b in permutations(few, 2) if ordered else combinations(few, 2):
+                scale = _scale(float(y[one]), float(function(few[a][one], few[b][one])), float(slack[one]))
+                if scale and (scale == 1 or "/" in words or "*" in words) and gives(scale * function(few[a], few[b])):
+                    front = "" if scale == 1 else f"{_number(scale)} * "
+                    yield front + words.format(a=a, b=b), _scaled(function, scale), (a, b)
+        yield from _sums(y, few, gives)
+
+
+def _scale(wanted: float, value: float, slack: float) -> float:
+    """The scale by which a value would be the wanted one; 0 where none is, 1 where the value says nothing."""
+    if not np.isfinite(value):
+        return 1.0
+    return next((scale for scale in SCALES if abs(scale * value - wanted) <= slack), 0.0)
+
+
+def _scaled(function: Callable[[Array, Array], Array], scale: float) -> Callable[..., Array]:
+    def value(a: Array, b: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return scale * function(a, b)
+
+    return value
+
+
+def _sums(y: Array, few: Mapping[str, Array], gives: Callable[[Array], bool]) -> Iterator[Candidate]:
+    """The sum or difference of several columns, by least squares: coefficients that are all 1, -1 or 0."""
+    names = list(few)
+    x = np.column_stack([few[name] for name in names]) if names else np.empty((len(y), 0))
+    whole = np.isfinite(x).all(axis=1) & np.isfinite(y)
+    if whole.sum() <= len(names) + 1 or not names:
+        return
+    scale = np.abs(x[whole]).max(axis=0)
+    scale[scale == 0] = 1.0
+    coefficients = np.linalg.lstsq(x[whole] / scale, y[whole], rcond=None)[0] / scale
+    signs = np.rint(coefficients)
+    parts = tuple(name for name, sign in zip(names, signs, strict=True) if sign)
+    if not 2 < len(parts) <= SUMMANDS or (np.abs(signs) > 1).any() or not gives(x @ signs):
+        return
+    kept = signs[signs != 0]
+    words = " ".join(f"{'+' if sign > 0 else '-'} {name}" for name, sign in zip(parts, kept, strict=True))
+    yield words.removeprefix("+ "), lambda *given: np.column_stack(given) @ kept, parts
+
+
+def _few(target: Array, others: Sequence[Array]) -> Array:
+    """A few records spread over the file, those first in which most columns have a value other than 0."""
+    step = max(1, len(target) // (8 * FIRST))
+    rows = np.arange(0, len(target), step)[: 8 * FIRST]
+    telling = np.isfinite(target[rows]) * 1.0 + sum(np.isfinite(x[rows]) & (x[rows] != 0) for x in others)
+    best = rows[np.argsort(-telling, kind="stable")[:FIRST]]
+    return best[np.isfinite(target[best])]
+
+
+def _number(scale: float) -> str:
+    return "1/12" if abs(scale - 1 / 12) < 1e-12 else f"{scale:g}"

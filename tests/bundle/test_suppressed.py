@@ -1,0 +1,94 @@
+"""Not applicable, missing and suppressed are three things in a release, each with its own code in file and codebook."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from notes import run_example
+
+import sdcmap as sm
+from samples import chosen, plan_of
+from sdcmap.bundle import release
+
+pytestmark = pytest.mark.usefixtures("read_here")
+MEASURES: dict[str, Any] = {"measures": [sm.SmallCells(on=["age", "region"]), sm.Hellinger(on=["age", "region"])]}
+
+
+def survey(rows: int = 300) -> pl.DataFrame:
+    """Age is plainly missing in every 20th row and not applicable (-8) in every 30th."""
+    rng = np.random.default_rng(8)
+    age = pl.Series(rng.integers(18, 60, rows)).set(pl.Series(np.arange(rows) % 20 == 0), None)
+    age = age.set(pl.Series(np.arange(rows) % 30 == 1), -8)
+    return pl.DataFrame({"age": age, "region": rng.choice(["A", "B", "C", "rare"], rows, p=[0.5, 0.3, 0.19, 0.01])})
+
+
+def told(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    return {entry["name"]: entry.get("missing", []) for entry in json.loads((folder / "codebook.json").read_text())}
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "sav", "dta", "xpt"])
+def test_three_kinds_of_nothing(tmp_path: Path, form: str) -> None:
+    letters = form in ("dta", "xpt")
+    frame = survey()
+    data = sm.read(frame, keys=["age", "region"], missing={"age": {-8: "not applicable"}})
+    path = tmp_path / f"survey.{form}"
+    if form in ("csv", "parquet"):
+        sm.write(data, path)
+        data = sm.read(path, keys=["age", "region"], missing={"age": {-8: "not applicable"}})
+    else:
+        data = dataclasses.replace(data, schema=dataclasses.replace(data.schema, format=form))
+    plan = plan_of(sm.Suppress(k=8, importance=["region"]), **MEASURES)
+    blanked = sm.mask(data, plan.expanded[1], seed=1)
+    count = int((blanked.missing("age") & ~data.missing("age")).sum())
+    assert count > 1
+    folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
+    codes = {entry["label"]: entry["code"] for entry in told(folder)["age"]}
+    assert codes["missing"] is None and codes["suppressed"] in ("s", "S", -97)
+    stated = {"age": [-8, -97]} if form in ("csv", "parquet") else {}
+    again = sm.read(folder / f"data.{form}", kinds={"age": "numeric"}, missing=stated)
+    reasons, met = again.column("age").reasons, again.schema["age"].reasons
+    assert reasons is not None
+    found = {str(code).lower(): int((reasons == place).sum()) for place, code in enumerate(met, 1)}
+    assert found["s" if letters else "-97" if form in ("csv", "parquet") else "-97.0"] == count
+    assert found["a" if letters else "-8" if form in ("csv", "parquet") else "-8.0"] == 10
+    assert codes["not applicable"] in (-8, "a", "A")
+    assert again.missing("age").sum() == count + 15 + 10
+
+
+def test_a_code_in_use_is_not_taken(tmp_path: Path) -> None:
+    frame = survey().with_columns(age=pl.col("age").replace(18, -97))
+    data = sm.read(frame, keys=["age", "region"])
+    plan = plan_of(sm.Suppress(k=8, importance=["region"]), **MEASURES)
+    folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
+    assert {"code": -98, "label": "suppressed"} in told(folder)["age"]
+    assert "| -98 | suppressed | missing |" in (folder / "codebook.md").read_text()
+
+
+def test_a_swap_suppresses_nothing(tmp_path: Path) -> None:
+    data = sm.read(survey(), keys=["age", "region"])
+    plan = plan_of(sm.Swap(on=["age"], rate=0.2), **MEASURES)
+    folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
+    assert [entry["label"] for entry in told(folder)["age"]] == ["missing"]
+
+
+def test_the_note_tells_its_reader_the_codes(tmp_path: Path) -> None:
+    """The example runs, and corrections do not take a code for an amount."""
+    rng = np.random.default_rng(4)
+    wage = np.where(np.arange(400) % 10 == 0, -8.0, rng.lognormal(8, 0.3, 400).round(2))
+    frame = pl.DataFrame({"sex": rng.choice(["f", "m"], 400), "wage": wage})
+    frame.write_csv(tmp_path / "x.csv")
+    data = sm.read(tmp_path / "x.csv", keys="sex", numeric="wage", missing={"wage": [-8]})
+    plan = plan_of(sm.Noise(on=["wage"], variance=0.1), measures=[sm.SmallCells(on=["sex"]), sm.IL1s(on=["wage"])])
+    folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
+    assert (pl.read_csv(folder / "data.csv")["wage"] == -8).sum() == 40
+    known = wage[wage > 0].mean()
+    assert abs(run_example(folder) / known - 1) < 0.1
+    table = sm.correct(folder / "data.csv", folder / "note.json").table
+    (mean,) = table.filter(pl.col("statistic") == "mean")["corrected"].to_list()
+    assert abs(mean / known - 1) < 0.1

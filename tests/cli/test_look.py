@@ -1,0 +1,54 @@
+"""`sdcmap look` on a file as agencies have them: what it prints, and a plan that reads the same ever after."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import sdcmap as sm
+from commands import sdcmap
+
+ROWS = [
+    f"{i};{20 + i % 60};M\u00fcnster {i % 7};{'-8' if i % 9 == 0 else 'k.A.' if i % 11 == 0 else f'1.{100 + i}' + ',50'};"
+    f"{i % 28 + 1:02}.0{i % 9 + 1}.2001;{1 + i % 5},25"
+    for i in range(300)
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "umfrage.csv"
+    path.write_bytes("\r\n".join(["lfd_nr;alter;ort:[b]:;lohn;geboren;pond", *ROWS, ""]).encode("cp1252"))
+    return path
+
+
+def test_what_is_printed(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    shown = sdcmap("look", file, "--missing", "lohn=-8 (entf\u00e4llt)", "-o", tmp_path / "plan.toml").stdout
+    assert "umfrage.csv is written with semicolons, decimal commas, thousands by dots, Latin-1." in shown
+    assert "ort:[b]:" in shown and "identifier?" in shown and "weight?" in shown
+    assert '--missing "lohn=k.A."' in shown and "all released columns" in shown and "exact, over all sets" in shown
+    text = (tmp_path / "plan.toml").read_text()
+    assert 'missing = ["lohn=k.A."]' in text.partition("replicates")[0]
+    source = sm.Plan.from_toml(text).data
+    assert source is not None and (source.sep, source.encoding) == (";", "latin-1")
+    assert set(source.proposed) == {"lfd_nr", "alter", "ort:[b]:", "lohn", "geboren", "pond"}
+    facts = json.loads(sdcmap("look", file, "--missing", "lohn=-8,k.A.", "--json").stdout)
+    assert {v["name"]: v["kind"] for v in facts["variables"]}["lohn"] == "numeric"
+    assert facts["alone"]["all released columns"][1] == facts["rows"] == 300
+
+
+def test_files_that_cannot_be_looked_at(tmp_path: Path) -> None:
+    cases = {
+        "1;2\n3;4\n": "seems to have no header",
+        "a;b\n1;2\n3\n": "rows with more or fewer fields",
+        "a;a\n1;2\n": "two columns of one name",
+    }
+    for text, message in cases.items():
+        (tmp_path / "x.csv").write_text(text)
+        assert message in sdcmap("look", tmp_path / "x.csv", code=2).stderr
+    (tmp_path / "x.csv").write_text("a:b\n1:2\n")
+    assert "It reads as one column" in sdcmap("look", tmp_path / "x.csv").stdout
+    assert "sep must be one of" in sdcmap("look", tmp_path / "x.csv", "--sep", "x", code=2).stderr

@@ -1,0 +1,39 @@
+"""Columns that others give within rounding: which formula, and when none is told."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sdcmap.kernels.statistics.formulas import formulas, rounding
+
+RNG = np.random.default_rng(2)
+N = 400
+KG, CM = RNG.normal(75, 12, N).round(1), RNG.normal(172, 9, N).round()
+WAGE, RENT = RNG.lognormal(7, 1, N).round(2), RNG.lognormal(5, 1, N).round(2)
+OTHER = np.where(RNG.random(N) < 0.2, np.nan, RNG.lognormal(4, 1, N).round(2))
+
+
+def test_each_kind_of_formula() -> None:
+    people = RNG.integers(1, 6, N).astype(float)
+    columns = {
+        "kg": KG, "cm": CM, "wage": WAGE, "rent": RENT, "other": OTHER, "people": people,
+        "bmi": (KG / (CM / 100) ** 2).round(1), "total": (WAGE + RENT + OTHER).round(2), "net": (WAGE - RENT).round(2),
+        "share": (100 * RENT / WAGE).round(1), "each": (WAGE / people).round(2), "year": (12 * RENT).round(2),
+        "square": CM**2, "area": (KG * CM).round(),
+    }  # fmt: skip
+    assert formulas(columns) == {
+        "bmi": "10000 * kg / cm**2", "total": "wage + rent + other", "net": "wage - rent", "share": "100 * rent / wage",
+        "each": "wage / people", "year": "12 * rent", "square": "cm**2", "area": "kg * cm",
+    }  # fmt: skip
+
+
+def test_what_only_resembles_is_not_told() -> None:
+    noise = RNG.normal(0, 5, N)
+    assert formulas({"wage": WAGE, "rent": RENT, "near": (WAGE + RENT + noise).round(2)}) == {}
+    mostly_zero = np.where(RNG.random(N) < 0.02, RENT, 0.0)
+    assert formulas({"wage": WAGE, "gift": mostly_zero, "copy": (WAGE + mostly_zero).round(2)}) == {}
+    assert formulas({"nothing": np.full(N, np.nan), "same": np.ones(N), "wage": WAGE}) == {}
+
+
+def test_rounding_is_half_a_unit_of_the_last_decimal() -> None:
+    assert [rounding(x) for x in (CM, KG, WAGE)] == [0.5, 0.05, 0.005]
