@@ -22,6 +22,8 @@ from sdcmap.risk._attack import Attack
 from sdcmap.risk._beliefs import Beliefs, conjugate_beliefs, linked_beliefs, prior_of, released_rows
 from sdcmap.risk.worst_linkage import SAMPLE, WorstLinkage
 
+LINKING = 2.0  # what finding the best attack and making its links costs, to finding it
+
 
 @dataclass(frozen=True)
 class IntruderKnowledge(Measure):
@@ -90,6 +92,10 @@ class IntruderKnowledge(Measure):
 
     def cost_ratio(self, few: int, rows: int) -> float:
         return self.attack.cost_ratio(few, rows) if self.scenario == "links" else super().cost_ratio(few, rows)
+
+    def seconds(self, data: Microdata) -> float | None:
+        siege = self.attack.seconds(data) if self.scenario == "links" else None
+        return None if siege is None else LINKING * siege
 
     def problems(self) -> Iterator[str]:
         if self.divergence == "kl" and (self.scale != "raw" or not self.measured):

@@ -40,6 +40,7 @@ ANY = "any (upper bound)"
 PAIRS = 4_000_000_000  # up to so many pairs every released record is a target
 SAMPLE = 2_500  # targets beyond: a standard error of .01 at most
 LEVEL = 0.95  # of the interval, for all attacks together
+BEGIN, EACH, PAIR, LINKED_PAIR = 0.1, 6e-6, 4e-9, 7e-9  # seconds: in all; of a value; of two, and where all are targets
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,11 @@ class WorstLinkage(Attack):
 
     def cost_ratio(self, few: int, rows: int) -> float:
         return self._wanted(rows, rows) * rows / max(1, self._wanted(few, few) * few)
+
+    def seconds(self, data: Microdata) -> float | None:
+        rows, targets = len(data), self._wanted(len(data), len(data))
+        pair = PAIR if targets < rows else LINKED_PAIR
+        return BEGIN + len(self.variables(data)) * rows * (EACH + pair * targets)
 
     def fresh(self) -> Measure:
         return replace(self, draw=self.draw + 1)
