@@ -19,8 +19,10 @@ from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import decode, parse
 from sdcmap.data.microdata import Microdata
+from sdcmap.errors import Undefined
 from sdcmap.kernels.statistics.beliefs import normal_divergence, normal_posterior, posterior_moments
 from sdcmap.risk._beliefs import released_beliefs
+from sdcmap.risk._courses import links_of_cheapest, links_to
 from sdcmap.testing import check_measure
 from sdcmap.theory.decision import Discrete, KullbackLeibler, NoiseScenario, Normal, global_risk, global_utility
 from sdcmap.theory.decision import normal_posterior as in_theory
@@ -214,6 +216,68 @@ def test_an_archive_of_strangers_and_of_few_people(data: Microdata, tmp_path: Pa
     attack = sm.risk.NearestRecord("standardised", archive=str(tmp_path / "archive.csv"), row="row")
     each = sm.risk.DiscreditHarm(on="c", attack=attack).records(data, masked(data, sm.Identity()))
     assert (each[3:] == -1).all() and (each[:3] != -1).all()
+
+
+# ---- a draw of the records ------------------------------------------------------------------------------------
+def mixed_pair(n: int = 400) -> tuple[Microdata, Method]:
+    """Records of which many tie, and a chain that leaves links in doubt."""
+    draw = np.random.default_rng(2)
+    frame = pl.DataFrame(
+        {"sex": draw.choice(["f", "m"], n), "age": draw.integers(1, 40, n), "wage": draw.normal(size=n)}
+    )
+    data = sm.read(frame, keys=["sex"], numeric=["age", "wage"])
+    return data, sm.Chain([sm.PRAM(on="sex"), sm.Noise(on=("age", "wage"), variance=0.02)])
+
+
+def test_links_to_some_records_are_those_among_all_links() -> None:
+    data, method = mixed_pair()
+    pair = sm.WorstLinkage().pair(data, masked(data, method), ("sex", "age", "wage"))
+    for attack in (sm.risk.NearestRecord("gower"), sm.risk.Calibrated(method), sm.risk.Linkage("d")):
+        courses = attack.courses(pair)
+        every = links_of_cheapest(pair, courses)
+        wanted = np.arange(0, 400, 3)
+        some, whole = links_to(pair, courses, wanted), links_to(pair, courses, np.arange(400))
+        heads = np.unique(pair.known_group[wanted])
+        place = np.empty(400, dtype=np.int64)
+        place[pair.known_rows] = pair.known_group
+        assert (some.partner == np.where(np.isin(place[every.partner], heads), every.partner, -1)).all()
+        assert (some.partner >= 0).any() and (some.partner < 0).any()
+        assert (whole.partner == every.partner).all()
+        assert whole.probability == pytest.approx(every.probability)
+
+
+def test_a_draw_of_records_has_the_mean_of_all() -> None:
+    """The mean over 30 draws of 100 of 400 records is that of a draw of all but one, within 4 standard errors; the stated
+    standard error is the spread of the draws within a factor of 1.5."""
+    data, method = mixed_pair()
+    release = masked(data, method)
+
+    def drawn(targets: int, draw: int) -> Estimate:
+        attack = sm.WorstLinkage(targets=targets, draw=draw)
+        return sm.risk.IntruderKnowledge(on="wage", attack=attack).score(data, release, RNG)
+
+    some, nearly_all = [drawn(100, draw) for draw in range(30)], drawn(399, 0)
+    values = np.array([one.value for one in some])
+    spread = float(values.std(ddof=1))
+    assert abs(values.mean() - nearly_all.value) < 4 * spread / np.sqrt(30) + 0.02
+    errors = [one.se for one in some if one.se is not None]
+    assert len(errors) == 30 and 2 / 3 < np.mean(errors) / spread < 1.5
+    assert some[0].parts["targets"] == 100
+
+
+def test_named_targets_are_looked_at_whatever_is_drawn() -> None:
+    data, method = mixed_pair()
+    attack = sm.WorstLinkage(targets=20)
+    worst = sm.risk.IntruderKnowledge(on="wage", attack=attack, targets=("maximum", 0.5), over="worst")
+    found = worst.score(data, masked(data, method), RNG)
+    assert found.se is None and "targets" not in found.parts
+    with pytest.raises(Undefined, match="of 400 targets only some could be looked at"):
+        sm.risk.IntruderKnowledge(on="wage", attack=attack, over="worst").score(data, masked(data, method), RNG)
+    each = sm.risk.DiscreditHarm(on="wage", attack=attack).records(data, masked(data, method))
+    assert np.isfinite(each).sum() == 20
+    assert worst.fresh() == sm.risk.IntruderKnowledge(
+        on="wage", attack=sm.WorstLinkage(targets=20, draw=1), targets=("maximum", 0.5), over="worst"
+    )
 
 
 # ---- targets, harm, missing values ----------------------------------------------------------------------------

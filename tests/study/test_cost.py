@@ -58,10 +58,45 @@ def test_costs_grow_as_the_class_states(part: Measure | Method, few: int, rows: 
     assert part.cost_ratio(few, rows) == pytest.approx(ratio)
 
 
+@dataclass(frozen=True)
+class Stated(Counted):
+    """A measure that states what it costs, and must not be run."""
+
+    def seconds(self, data: Microdata) -> float | None:
+        return len(data) / 100
+
+
+def test_what_states_its_seconds_is_not_run() -> None:
+    SEEN.clear()
+    plan = sm.Plan([sm.Noise("x", 0.1)], [Stated(), sm.IL1s()], replicates=2, seed=1)
+    assert cost_guess(amounts(50_000), plan) == pytest.approx(plan.count * 500, rel=0.1)
+    assert not SEEN
+
+
+def test_the_dear_measures_state_seconds_that_grow_with_what_they_look_at() -> None:
+    """Twice the records: four times the pairs of all, twice those of drawn targets, twice the rows of a logit; a second
+    order adds terms; attacks that are timed state none."""
+    small, large = amounts(20_000), amounts(40_000)
+
+    def ratio(measure: Measure) -> float:
+        before, after = measure.seconds(small), measure.seconds(large)
+        assert before is not None and after is not None
+        return after / before
+
+    assert 3.5 < ratio(sm.WorstLinkage()) < 4 and 1.6 < ratio(sm.WorstLinkage(targets=100)) < 2
+    assert ratio(sm.risk.IntruderKnowledge("x")) == pytest.approx(ratio(sm.WorstLinkage()))
+    assert ratio(sm.utility.Propensity()) == pytest.approx(2, rel=0.01)
+    first, second = (sm.utility.Propensity(order=order).seconds(small) for order in (1, 2))
+    assert first is not None and second is not None and first < second < 1
+    for measure in (sm.risk.NearestRecord(), sm.utility.Propensity(model="trees"), sm.IL1s()):
+        assert measure.seconds(small) is None
+    assert sm.risk.IntruderKnowledge("x", scenario="noise").seconds(small) is None
+
+
 def test_the_guess_counts_every_candidate_and_measure(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that moves by one second a look: a method or measure takes 1 s on the few, so a guess can be told by hand."""
     seconds = iter(range(10_000))
-    monkeypatch.setattr(cost.time, "perf_counter", lambda: float(next(seconds)))
+    monkeypatch.setattr(cost.time, "process_time", lambda: float(next(seconds)))
     plan = sm.Plan([sm.Noise("x", 0.1)], [sm.IL1s(), sm.utility.IL2()], replicates=3, seed=1)
     assert cost_guess(amounts(10 * ROWS), plan, limit=1e9) == pytest.approx(plan.count * (10 + 2 * 10))
 

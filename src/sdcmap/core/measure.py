@@ -60,6 +60,11 @@ class Measure(Value):
         """How many times as much it costs on `rows` records as on a few."""
         return float((rows / few) ** self.growth) if few else 1.0
 
+    def seconds(self, data: Microdata) -> float | None:
+        """About how long one core needs for a file like this, by a formula, where a run on few records would be dear or
+        would say little; None: time it on few."""
+        return None
+
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         """The measure's value for this masked file."""
         raise TypeError(f"{type(self).__name__} has no score.")

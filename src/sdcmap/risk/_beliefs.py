@@ -29,12 +29,14 @@ REACH = 8.0  # standard deviations of the prior beyond which nothing is believed
 
 @dataclass(frozen=True)
 class Beliefs:
-    """Mean and variance of the belief about each record, the link weight that it rests on, and the prior."""
+    """Mean and variance of the belief about each record, the link weight that it rests on, and the prior; where only some
+    records were linked, which."""
 
     mean: Array
     variance: Array
     weight: Array
     prior: tuple[float, float]
+    among: Array | None = None
 
     @classmethod
     def before(cls, n: int, prior: tuple[float, float]) -> Beliefs:

@@ -113,6 +113,28 @@ def links_of_cheapest(pair: Pair, courses: Sequence[Course]) -> LinkTable:
     return link_nearest(pair, lambda first, keep: block_links(lambda rows: block(rows, first), m, len(first), keep))
 
 
+def links_to(pair: Pair, courses: Sequence[Course], wanted: Array) -> LinkTable:
+    """The links of `links_of_cheapest` to the known records at these places, and no others; calibrated among themselves.
+
+    A released record is linked to one of them where the cheapest of them is outrun by nobody: for most that is soon known.
+    """
+    groups = np.unique(pair.known_group[wanted])
+    heads = np.unique(pair.known_group, return_index=True)[1][groups]
+    block, reach = _block(pair, courses), np.zeros(len(pair.released), dtype=np.bool_)
+    for course in courses:
+        among = [cost._replace(known=cost.known[heads]) for cost in course.costs]
+        guess = np.full(len(pair.released), -1)
+        guess[course.places] = heads[cheapest(among, course.places, 1, mean=course.mean).index[:, 0]]
+        reach[course.places] = ~outrun(course.costs, guess, course.places, mean=course.mean)[0]
+    rows = np.flatnonzero(reach)
+    return link_nearest(
+        pair,
+        lambda first, keep: block_links(lambda part: block(rows[part], first), len(rows), len(first), keep),
+        rows,
+        groups,
+    )
+
+
 def links_one_to_one(pair: Pair, courses: Sequence[Course]) -> LinkTable:
     """Each known record takes one released record at most, and the costs in sum are the least.
 

@@ -201,21 +201,27 @@ def true_pairs(pair: Pair, a: Array, b: Array) -> Array:
     return np.where(met[place] == a * span + b, count[place], 0)
 
 
-def link_nearest(pair: Pair, nearest: Callable[[Array, int], Links]) -> LinkTable:
+def link_nearest(
+    pair: Pair, nearest: Callable[[Array, int], Links], places: Array | None = None, groups: Array | None = None
+) -> LinkTable:
     """Each released record is linked to its best known record; of t that tie, the true one is taken with probability 1/t.
 
-    nearest(places, k): the k best of the known records at these places for each released one.
+    nearest(first, k): the k best of the known records at these places for each released one, or for each of those at
+    `places`, which alone are linked then; and where `groups` of known records are given, to these alone.
     """
     first = np.unique(pair.known_group, return_index=True)[1]  # equal records are one candidate with their number
     links = nearest(first, KEEP)
+    places = np.arange(len(pair.released)) if places is None else places
     best = links.score[:, :1]
     tied = (links.index >= 0) & (links.score >= best - 1e-9 * np.abs(best) - 1e-12)
     ties = np.where(tied, pair.known_size[links.index], 0).sum(axis=1)
-    own = np.where(pair.truth >= 0, pair.known_group[pair.truth], -1)
+    own = np.where(pair.truth >= 0, pair.known_group[pair.truth], -1)[places]
     true = (tied & (links.index == own[:, np.newaxis])).any(axis=1) / ties
     other = links.score[:, 1] if links.score.shape[1] > 1 else best[:, 0]
     margin = np.where(ties > 1, 0.0, best[:, 0] - np.where(np.isfinite(other), other, best[:, 0]))
-    return link_table(pair, np.arange(len(ties)), first[links.index[:, 0]], best[:, 0], margin, true, {})
+    kept = slice(None) if groups is None else np.isin(links.index[:, 0], groups)
+    known = first[links.index[:, 0]]
+    return link_table(pair, places[kept], known[kept], best[kept, 0], margin[kept], true[kept], {})
 
 
 def link_table(

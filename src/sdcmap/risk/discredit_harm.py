@@ -39,7 +39,8 @@ class DiscreditHarm(IntruderKnowledge):
     Formula: RDH = -U(posterior)/U(prior), with quadratic loss the variance of the mixture of what his links say and of the
     prior, as in `IntruderKnowledge`; noise: l2/(s2 + l2).
     Missing: a target whose value is missing is none; a missing released value leaves the prior. Weights and households
-    are not used: every target counts once. `parts`: "linked", the mean weight of the links.
+    are not used: every target counts once. `parts`: "linked", the mean weight of the links. Large files: a draw of the
+    records, as in `IntruderKnowledge`.
     Releasing nothing leaves the prior: -1, over the harm weight.
     Reference: Trottini (2001), def. 1; Duncan, Lambert (1986).
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
@@ -19,7 +20,9 @@ from sdcmap.kernels.quantiles import place_of
 from sdcmap.kernels.statistics.beliefs import normal_divergence
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._beliefs import Beliefs, conjugate_beliefs, linked_beliefs, prior_of, released_rows
-from sdcmap.risk.worst_linkage import WorstLinkage
+from sdcmap.risk.worst_linkage import SAMPLE, WorstLinkage
+
+LINKING = 2.0  # what finding the best attack and making its links costs, to finding it
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,10 @@ class IntruderKnowledge(Measure):
     `inclusion`. E(x | y_j) is of the prior N(mean, variance) of the file and of the method's likelihood; y_j itself for a
     variable that is not masked, or whose method states no likelihood. Noise: E(x | y) in closed form. Replicates are
     averaged. `parts`: "linked", the mean weight of the links.
+    Large files: where the attack draws its targets (`WorstLinkage` without an archive: beyond 4 thousand million pairs of
+    records, or as its `targets` says), as many records are drawn and the value is the mean over them, with a standard error
+    and "targets" in `parts`; of named `targets` all are looked at, up to 2,500. Links are then to the nearest, none
+    one-to-one, and calibrated on the links to these records.
     Missing: a target whose value is missing is none; a missing released value leaves the prior. Weights and households
     are not used: every target counts once. An expectation: picking a draw by it would tell where the truth is not.
     Releasing nothing leaves the prior: -[(x - mean)^2 + v]/U(prior).
@@ -64,7 +71,7 @@ class IntruderKnowledge(Measure):
     "IntruderKnowledge(on='wage', targets='maximum')"
     """
 
-    revision: ClassVar[int] = 4  # 4: WorstLinkage's nearest records; 3: the calibrated attack; 2: ties by value
+    revision: ClassVar[int] = 5  # 5: a draw of the records of large files; 4: nearest records; 3: the calibrated attack
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "prior uncertainty"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
@@ -86,6 +93,10 @@ class IntruderKnowledge(Measure):
     def cost_ratio(self, few: int, rows: int) -> float:
         return self.attack.cost_ratio(few, rows) if self.scenario == "links" else super().cost_ratio(few, rows)
 
+    def seconds(self, data: Microdata) -> float | None:
+        siege = self.attack.seconds(data) if self.scenario == "links" else None
+        return None if siege is None else LINKING * siege
+
     def problems(self) -> Iterator[str]:
         if self.divergence == "kl" and (self.scale != "raw" or not self.measured):
             yield '.divergence "kl" needs .scale "raw", for nats are no share of a variance, and .measured above 0.'
@@ -105,6 +116,10 @@ class IntruderKnowledge(Measure):
             else:
                 yield from self._attack(data).misfits(data)
 
+    def fresh(self) -> Measure:
+        attack = self.attack.fresh()
+        return replace(self, attack=attack if isinstance(attack, Attack) else self.attack)
+
     def knowing(self, method: Method) -> Measure:
         attack = self.attack.knowing(method)
         return replace(self, method=method, attack=attack if isinstance(attack, Attack) else self.attack)
@@ -112,16 +127,28 @@ class IntruderKnowledge(Measure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.checked(original)
         beliefs = self.beliefs(original, masked)
-        chosen = self._targets(original)
+        every = chosen = self._targets(original)
+        if beliefs.among is not None:
+            chosen = np.intersect1d(every, beliefs.among)
+        if len(chosen) == 0 or (len(chosen) < len(every) and self.over == "worst"):
+            raise Undefined(f"of {len(every):,} targets only some could be looked at: name fewer in `targets`.")
         each = self._each(original, beliefs)[chosen]
         if not np.isfinite(each).all():
             raise Undefined("the intruder is certain of a target, and the divergence of a certainty is infinite.")
-        return Estimate(self._combined(each), None, {"linked": float(beliefs.weight[chosen].mean())})
+        parts = {"linked": float(beliefs.weight[chosen].mean())}
+        if len(chosen) == len(every):
+            return Estimate(self._combined(each), None, parts)
+        left = 1 - len(chosen) / len(every)  # of the targets, those that were not looked at
+        se = math.sqrt(left * float(each.var()) / len(each))
+        return Estimate(self._combined(each), se, parts | {"targets": float(len(chosen))})
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The risk of each released record's owner; NaN where its value is missing."""
+        """The risk of each released record's owner; NaN where its value is missing, or he was not looked at."""
         self.checked(original)
-        each = self._each(original, self.beliefs(original, masked))
+        beliefs = self.beliefs(original, masked)
+        each = self._each(original, beliefs)
+        if beliefs.among is not None:
+            each[np.setdiff1d(np.arange(len(each)), beliefs.among)] = np.nan
         released_rows(original, masked)
         return each if masked.origin is None else each[masked.origin]
 
@@ -134,16 +161,22 @@ class IntruderKnowledge(Measure):
 
     def beliefs(self, original: Microdata, masked: Microdata) -> Beliefs:
         """What he believes of each original record; computed once for each masked file."""
-        key = "beliefs", self.on, self.scenario, self.attack, self.method
+        key = "beliefs", self.on, self.scenario, self.attack, self.method, self.targets
         return masked.remember(key, lambda: self._beliefs(original, masked))
 
     def _beliefs(self, original: Microdata, masked: Microdata) -> Beliefs:
         if self.scenario == "noise":
             return conjugate_beliefs(original, masked, self.on, self.method)
         attack = self._attack(original)
-        pair, table = attack.linked(original, masked)
         _, person = attack._snooper(original)
-        return linked_beliefs(original, masked, self.on, self.method, pair, table, person, attack.inclusion)
+        among = None
+        if isinstance(attack, WorstLinkage) and attack.draws_targets(len(original), len(masked)) and not attack.archive:
+            named = self._targets(original)[:SAMPLE] if self.targets else np.empty(0, dtype=np.int64)
+            pair, table, among = attack.linked_to_some(original, masked, named)
+        else:
+            pair, table = attack.linked(original, masked)
+        beliefs = linked_beliefs(original, masked, self.on, self.method, pair, table, person, attack.inclusion)
+        return replace(beliefs, among=among)
 
     def _attack(self, data: Microdata) -> Attack:
         return replace(self.attack, on=self._knows(data))

@@ -22,7 +22,17 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.costs import Cost
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._attack import Attack
-from sdcmap.risk._courses import NOBODY, Course, Hits, Lead, certain_fields, hits, links_of_cheapest, links_one_to_one
+from sdcmap.risk._courses import (
+    NOBODY,
+    Course,
+    Hits,
+    Lead,
+    certain_fields,
+    hits,
+    links_of_cheapest,
+    links_one_to_one,
+    links_to,
+)
 from sdcmap.risk._linking import DENSE_PAIRS, ROUNDING, LinkTable, Pair
 from sdcmap.risk.calibrated import Calibrated
 from sdcmap.risk.informed import Informed
@@ -39,6 +49,7 @@ ATTACKS: dict[str, Attack] = {
 PAIRS = 4_000_000_000  # up to so many pairs every released record is a target
 SAMPLE = 2_500  # targets beyond: a standard error of .01 at most
 LEVEL = 0.95  # of the interval, for all attacks together
+BEGIN, EACH, PAIR, LINKED_PAIR = 0.1, 3e-6, 1e-9, 3e-9  # seconds: in all; of a value; of two, and where all are targets
 
 
 @dataclass(frozen=True)
@@ -100,6 +111,11 @@ class WorstLinkage(Attack):
     def cost_ratio(self, few: int, rows: int) -> float:
         return self._wanted(rows, rows) * rows / max(1, self._wanted(few, few) * few)
 
+    def seconds(self, data: Microdata) -> float | None:
+        rows, targets = len(data), self._wanted(len(data), len(data))
+        pair = PAIR if targets < rows else LINKED_PAIR
+        return BEGIN + len(self.variables(data)) * rows * (EACH + pair * targets)
+
     def fresh(self) -> Measure:
         return replace(self, draw=self.draw + 1)
 
@@ -128,9 +144,21 @@ class WorstLinkage(Attack):
     def linked(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
         """The links of the attack that works best; of equals (to rounding), the first."""
         siege = self._siege(original, masked, every=True)
-        rates = {name: rate for name, rate in siege.rates.items() if name not in siege.revealed}
-        worst = max(rates.values())
-        return siege.pair, siege.table(next(name for name, rate in rates.items() if rate >= worst - ROUNDING))
+        return siege.pair, siege.table(siege.best)
+
+    def linked_to_some(self, original: Microdata, masked: Microdata, named: Array) -> tuple[Pair, LinkTable, Array]:
+        """As `linked`, but only the links to as many known records as there are targets, drawn at random, and to the
+        `named` rows of the snooper's file; and the rows of these."""
+        siege = self._siege(original, masked)
+        pair = siege.pair
+        rng = Stream.of_seed(0, "persons", str(self.draw)).rng()
+        drawn = rng.choice(len(pair.known), min(len(siege.targets), len(pair.known)), replace=False)
+        wanted = np.union1d(drawn, np.flatnonzero(np.isin(pair.known_rows, named)))
+        return pair, links_to(pair, siege.courses[siege.best], wanted), pair.known_rows[wanted]
+
+    def draws_targets(self, known: int, released: int) -> bool:
+        """Whether only some records of files of these sizes are targets."""
+        return self._wanted(known, released) < released
 
     def rates(self, original: Microdata, masked: Microdata) -> dict[str, float]:
         """The share of records that each attack finds, all of them run to their end."""
@@ -220,6 +248,13 @@ class Siege:
     def rates(self) -> dict[str, float]:
         """The share found; its sum is exact, so no order of rows makes one attack better than its equal."""
         return {name: math.fsum(share) / len(share) for name, share in self.found.items()}
+
+    @property
+    def best(self) -> str:
+        """The attack on persons that works best; of equals (to rounding), the first."""
+        rates = {name: rate for name, rate in self.rates.items() if name not in self.revealed}
+        worst = max(rates.values())
+        return next(name for name, rate in rates.items() if rate >= worst - ROUNDING)
 
     @property
     def linked(self) -> float:

@@ -19,16 +19,23 @@ from sdcmap.kernels.statistics.propensity import (
     drawn_null,
     inverse_and_rank,
     logit_pmse,
+    mean_squared,
     paired_null,
     tree_pmse,
-    two_way_terms,
 )
-from sdcmap.kernels.statistics.regression import Design
+from sdcmap.kernels.statistics.ridge_logit import ridge_logit
 from sdcmap.kernels.statistics.trees import bin_edges, binned
+from sdcmap.kernels.statistics.two_way import TwoWay, count_terms
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers, numbers_of
 
-MOST_TERMS = 1000  # of a logit
+MANY_TERMS = 1_000  # of the original, beyond which slopes have a ridge
+RIDGE = 1.0  # records
+MOST_TERMS = 6_000  # that occur
+MOST_POSSIBLE = 1 << 25
+PRODUCT, LOOK, FACTOR = 1.8e-9, 6e-9, 3e-11  # seconds: of two terms of a row; of one; of a cubed number of terms
+NEWTON, PASSES = 8, 60  # informations of a fit without a ridge; gradients of one with
+TOO_LARGE = "a logit of these variables cannot be fitted: their numbers are too large."
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ class Propensity(WeightedMeasure):
     order : of a logit: 1, each variable alone; 2, also the products of two variables and the squares of numbers. With 1 a
         variable that was shuffled whole goes unseen.
     leaf : of a tree: fewest records of a leaf, at least 1; by default 20, or a thousandth of the records if that is more.
-    resamples : of a tree: how many draws its null is the mean of, at least 0.
+    resamples : of a tree, and of a logit with many terms: how many draws its null is the mean of, at least 0.
 
     Formula: pMSE = 1/N sum (p_i - c)^2 over the N records of both files, p_i the model's probability that record i is a
     released one, c the share of released records. At most c(1 - c) <= 1/4, when every record is told for certain.
@@ -53,8 +60,13 @@ class Propensity(WeightedMeasure):
     the original's, the labels "original" and "released" are swapped at random within pairs (for a logit its mean in
     closed form, to first order). The usual null, (k - 1)(1 - c)^2 c/N for k terms, is for records drawn anew: it is used
     for synthetic files alone, which also have the "ratio" pMSE/null, and times 1 - n'/n for a sample of n' of n records.
+    Many terms: slopes of dummies and of numbers in standard deviations have a ridge, r/2 times their squares is taken from
+    the log-likelihood; r = 1e-6, or r = 1 where the original has more than 1,000 terms, the same for every release of it
+    ("ridge" in `parts`). The null is then that of the ridge: p - c = c(1 - c) X (c(1 - c) X'X + r)^-1 X'(y - c), one Newton
+    step, for `resamples` draws of y - c with the covariance above; k is in effect the trace of the squared hat matrix.
+    Undefined where more than 6,000 terms occur.
     Missing is a category of its own, of a number too. Weights: used when `weighted`. Households are not used. New
-    categories tell records apart; undefined where numbers were recoded into categories. Slopes have a ridge of 1e-6.
+    categories tell records apart; undefined where numbers were recoded into categories.
     Reference: Woo, Reiter, Oganian, Karr (2009); Snoke, Raab, Nowok, Dibben, Slavkovic (2018), section 3.
 
     Examples
@@ -63,6 +75,7 @@ class Propensity(WeightedMeasure):
     "Propensity(on=['age', 'sex'], order=1)"
     """
 
+    revision: ClassVar[int] = 2  # 2: a value where there are many terms
     unit: ClassVar[str] = "mean squared propensity error"
     paired: ClassVar[bool] = False
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 0.25)
@@ -80,59 +93,108 @@ class Propensity(WeightedMeasure):
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or keys_and_numbers(data)
 
+    def seconds(self, data: Microdata) -> float | None:
+        if self.model == "trees":
+            return None
+        levels = [column.levels for column in map(data.column, self.variables(data))]
+        sizes = [len(own) for own in levels if own is not None]
+        amounts = len(levels) - len(sizes)
+        terms = count_terms([*(size - 1 for size in sizes), *[1] * amounts], amounts, self.order)
+        rows = 2.0 * len(data) if amounts else min(2.0 * len(data), float(np.prod(sizes, dtype=float)))
+        met = 1 + len(levels) if self.order == 1 else (len(levels) + 1) * (len(levels) + 2) / 2  # terms of a row
+        if terms <= MANY_TERMS:
+            return NEWTON * (rows * met**2 * PRODUCT + terms**3 * FACTOR)
+        met, terms = met / 2, min(terms, MOST_TERMS)  # half of the categories are the commonest
+        return rows * met * (met * PRODUCT + PASSES * LOOK) + terms**3 * FACTOR * 2
+
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
         same_rows = masked.base is original and masked.origin is None and masked.paired
         if same_rows and masked.changes.keys().isdisjoint(self.with_weight(masked, *names)):
             return Estimate(0.0, None, {"null": 0.0})
-        value, null = (
-            self._by_trees(original, masked, names, rng)
-            if self.model == "trees"
-            else self._by_logit(original, masked, names)
-        )
-        parts = {} if null is None else {"null": null}
-        if null and not masked.paired:
-            parts["ratio"] = value / null
+        seen = [_Seen.of(original, masked, name) for name in names]
+        by = self._by_trees if self.model == "trees" else self._by_logit
+        value, parts = by(original, masked, seen, rng)
+        if parts.get("null") and not masked.paired:
+            parts["ratio"] = value / parts["null"]
         return Estimate(value, None, parts)
 
     # ---- logit ------------------------------------------------------------------------------------------------
-    def _by_logit(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> tuple[float, float]:
-        seen = [_Seen.of(original, masked, name) for name in names]
-        widths, numeric = [variable.width for variable in seen], [variable.number is not None for variable in seen]
-        terms = two_way_terms(widths, numeric, self.order)
-        if len(terms) > MOST_TERMS:
-            raise Undefined(
-                f"a logit of these variables has {len(terms):,} terms, more than {MOST_TERMS:,}: name fewer variables, "
-                "recode them, set order = 1 or model = 'trees'."
-            )
+    def _by_logit(
+        self, original: Microdata, masked: Microdata, seen: list[_Seen], rng: Generator
+    ) -> tuple[float, dict[str, float]]:
+        amounts = sum(variable.number is not None for variable in seen)
         weights = np.concatenate([own / own.mean() for own in map(self.weights_of, (original, masked))])
         n, total = len(original), len(original) + len(masked)
         unit = first = np.arange(total)  # the unit of each record, and a record of each unit
-        if not any(numeric):
+        if not amounts:
             unit, count = compress([variable.codes for variable in seen])
             first = np.empty(len(count), dtype=np.int64)
             first[unit[::-1]] = np.arange(total - 1, -1, -1)
-        columns = tuple(column for variable in seen for column in variable.columns(first))
-        units = len(first)
-        design = Design(columns, terms, units)
-        held = [np.bincount(unit[part], weights[part], minlength=units) for part in (slice(n), slice(n, None))]
+        many = count_terms([variable.width_in(n) for variable in seen], amounts, self.order) > MANY_TERMS
+        design = self._design(seen, first, by_count=many)
+        held = [np.bincount(unit[part], weights[part], minlength=len(first)) for part in (slice(n), slice(n, None))]
+        rows = np.arange(n) if masked.origin is None else masked.origin
+        drawn = _drawn(original, masked)
+        moved = (
+            None if drawn else _distinct_pairs(unit[:n][rows], unit[n:], weights[:n][rows] * weights[n:], len(first))
+        )
+        effect = float((weights[n:] ** 2).mean()) * _left(original, masked)  # of unequal weights, and of a sample
+        if many:
+            return self._penalised(design, held, moved, effect, rng)
         value = logit_pmse(design, held[1], held[0])
         if value is None:
-            raise Undefined("a logit of these variables cannot be fitted: their numbers are too large.")
+            raise Undefined(TOO_LARGE)
         inverse, rank = inverse_and_rank(design, held[0] + held[1])
-        if _drawn(original, masked):
-            effect = float((weights[n:] ** 2).mean())  # of unequal weights
-            return value, effect * drawn_null(rank, len(masked), n, _left(original, masked))
-        rows = np.arange(n) if masked.origin is None else masked.origin
-        old, new, share = _distinct_pairs(unit[:n][rows], unit[n:], weights[:n][rows] * weights[n:], units)
-        before, after = (Design(tuple(c[at] for c in columns), terms, len(at)) for at in (old, new))
-        return value, paired_null(before, after, inverse, np.sqrt(share), float(total))
+        if moved is None:
+            return value, {"null": effect * drawn_null(rank, len(masked), n)}
+        old, new, share = moved
+        return value, {"null": paired_null(design.take(old), design.take(new), inverse, share, float(total))}
+
+    def _penalised(
+        self, design: TwoWay, held: list[Array], moved: tuple[Array, Array, Array] | None, effect: float, rng: Generator
+    ) -> tuple[float, dict[str, float]]:
+        """pMSE of a logit with many terms, and its null, the mean of some draws to first order."""
+        size, units, draws = held[0] + held[1], len(held[0]), self.resamples
+        fit = ridge_logit(design, held[1], held[0], RIDGE)
+        if fit is None:
+            raise Undefined(TOO_LARGE)
+        value = mean_squared(fit.p, held[1], held[0])
+        if draws == 0:
+            return value, {"ridge": RIDGE}
+        if moved is None:
+            spread, intercept = fit.share * (1 - fit.share) ** 2 * effect, 1.0
+            residuals = np.sqrt(spread * size)[:, np.newaxis] * _signs(rng, units, draws)
+        else:
+            old, new, share = moved
+            spread, intercept = 0.25, 0.0
+            swapped = np.sqrt(spread * share)[:, np.newaxis] * _signs(rng, len(share), draws)
+            residuals = np.column_stack(
+                [np.bincount(new, own, units) - np.bincount(old, own, units) for own in swapped.T]
+            )
+        squares = size @ fit.first_step(design, residuals) ** 2
+        return value, {"null": (float(squares.mean()) - intercept * spread) / float(size.sum()), "ridge": RIDGE}
+
+    def _design(self, seen: list[_Seen], rows: Array, *, by_count: bool) -> TwoWay:
+        """The terms of these rows; Undefined where there are too many."""
+        codes = [column for variable in seen for column in variable.categories(rows, by_count=by_count)]
+        numbers = [np.nan_to_num(variable.number[rows]) for variable in seen if variable.number is not None]
+        widths = [*(int(column.max(initial=0)) for column in codes), *[1] * len(numbers)]
+        terms = count_terms(widths, len(numbers), self.order)
+        if terms <= MOST_POSSIBLE:
+            design = TwoWay.of(_table(codes, len(rows)), _table(numbers, len(rows)), self.order)
+            terms = design.width
+        if terms > MOST_TERMS:
+            raise Undefined(
+                f"a logit of these variables has {terms:,} terms, more than {MOST_TERMS:,}: name fewer variables, "
+                "recode them, set order = 1 or model = 'trees'."
+            )
+        return design
 
     # ---- trees ------------------------------------------------------------------------------------------------
     def _by_trees(
-        self, original: Microdata, masked: Microdata, names: tuple[str, ...], rng: Generator
-    ) -> tuple[float, float | None]:
-        seen = [_Seen.of(original, masked, name) for name in names]
+        self, original: Microdata, masked: Microdata, seen: list[_Seen], rng: Generator
+    ) -> tuple[float, dict[str, float]]:
         made = [variable.bins(len(original)) for variable in seen]
         bins = np.column_stack([own for own, _ in made])
         sizes, ordered = np.array([size for _, size in made]), np.array([variable.ordered for variable in seen])
@@ -144,9 +206,9 @@ class Propensity(WeightedMeasure):
 
         value = pmse(np.arange(n + m), labels)
         if self.resamples == 0:
-            return value, None
+            return value, {}
         draw = _drawn_again(original, masked, labels, rng)
-        return value, float(np.mean([pmse(*draw()) for _ in range(self.resamples)]))
+        return value, {"null": float(np.mean([pmse(*draw()) for _ in range(self.resamples)]))}
 
 
 def _drawn(original: Microdata, masked: Microdata) -> bool:
@@ -178,6 +240,14 @@ def _drawn_again(
     return drawn if _drawn(original, masked) else swapped
 
 
+def _table(columns: list[Array], rows: int) -> Array:
+    return np.column_stack(columns) if columns else np.empty((rows, 0))
+
+
+def _signs(rng: Generator, rows: int, draws: int) -> Array:
+    return 2.0 * rng.integers(2, size=(rows, draws)) - 1.0
+
+
 def _distinct_pairs(old: Array, new: Array, weights: Array, units: int) -> tuple[Array, Array, Array]:
     """The pairs of units, before and after, that differ, each once, with the sum of its weights."""
     moved = old != new
@@ -191,7 +261,6 @@ class _Seen(NamedTuple):
 
     codes: Array
     number: Array | None
-    levels: Array  # the codes that occur
     ordered: bool
 
     @classmethod
@@ -202,20 +271,22 @@ class _Seen(NamedTuple):
             spread = known.std() if len(known) else 0.0
             middle = known.mean() if len(known) else 0.0
             both = (np.concatenate([before, numbers_of(masked, name)]) - middle) / (spread or 1.0)
-            return cls(np.isnan(both), both, np.unique(np.isnan(both)), True)
+            return cls(np.isnan(both), both, True)
         codes = common_codes(original, masked, name)
         first, second = original.column(name).levels, masked.column(name).levels
         same = first is not None and second is not None and first.equals(second)
-        return cls(codes, None, np.unique(codes), same and original.schema[name].kind == "ordinal")
+        return cls(codes, None, same and original.schema[name].kind == "ordinal")
 
-    @property
-    def width(self) -> int:
-        """How many columns it has: a dummy of every category but one, or the number and whether it is missing."""
-        return len(self.levels) - (self.number is None)
+    def width_in(self, n: int) -> int:
+        """How many columns the original's records have, the first n: a dummy of every category but one, or the number
+        and whether it is missing."""
+        return len(np.unique(self.codes[:n])) - (self.number is None)
 
-    def columns(self, rows: Array) -> list[Array]:
-        indicators = [self.codes[rows] == level for level in self.levels[1:]]
-        return indicators if self.number is None else [np.nan_to_num(self.number[rows]), *indicators]
+    def categories(self, rows: Array, *, by_count: bool) -> list[Array]:
+        """Its categories from 0, the commonest first or as they come; of a number, whether it is missing, if some are."""
+        levels, code, count = np.unique(self.codes, return_inverse=True, return_counts=True)
+        place = np.argsort(np.argsort(-count, kind="stable")) if by_count else np.arange(len(levels))
+        return [place[code.ravel()[rows]]] if self.number is None or len(levels) > 1 else []
 
     def bins(self, n: int) -> tuple[Array, int]:
         """Its bins for a tree, those of a number by the original, and how many there are."""

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
+from scipy.linalg import lapack
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.statistics.regression import Design, logit, products
+from sdcmap.kernels.statistics.regression import Regressors, logit
 from sdcmap.kernels.statistics.trees import grow, leaves_of
+from sdcmap.kernels.statistics.two_way import TwoWay, squared_differences
 
-
-def two_way_terms(widths: list[int], squared: list[bool], order: int) -> tuple[tuple[int, ...], ...]:
-    """The terms of variables that have so many columns each: the intercept, every column, and with order 2 the squares of
-    the first columns of the variables to be `squared` and the products of the columns of two variables."""
-    place = np.cumsum([0, *widths]).tolist()
-    terms: list[tuple[int, ...]] = [(), *((at,) for at in range(place[-1]))]
-    if order == 2:
-        terms += [(first, first) for first, wanted in zip(place, squared, strict=False) if wanted]
-        for a, b in combinations(range(len(widths)), 2):
-            terms += [(i, j) for i in range(place[a], place[a + 1]) for j in range(place[b], place[b + 1])]
-    return tuple(terms)
+ALIASED = 1e-9  # a term is a sum of others where they leave no more of its squares
 
 
 def mean_squared(p: Array, released: Array, original: Array) -> float:
@@ -31,46 +21,40 @@ def mean_squared(p: Array, released: Array, original: Array) -> float:
     return float(size @ (p - share) ** 2 / total)
 
 
-def logit_pmse(design: Design, released: Array, original: Array) -> float | None:
+def logit_pmse(design: Regressors, released: Array, original: Array) -> float | None:
     """pMSE of a logistic regression; None where that cannot be fitted."""
     fitted = logit(design, released, original)
     return None if fitted is None else mean_squared(fitted[1], released, original)
 
 
-def inverse_and_rank(design: Design, size: Array) -> tuple[Array, int]:
-    """A generalised inverse of X'X over all records, and its rank."""
-    k = len(design.terms)
-    gram = np.zeros((k, k))
-    for at, x in design.blocks():
-        gram += products(x, size[at])
+def inverse_and_rank(design: Regressors, size: Array) -> tuple[Array, int]:
+    """A generalised inverse of X'X over all records, that of terms which are no sums of others, and its rank."""
+    gram = 4 * design.likelihood(size, np.zeros_like(size), np.zeros(design.width))[2]
     scale = np.sqrt(np.diag(gram))
     scale[scale == 0] = 1.0
-    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
-    kept = values > 1e-9 * max(values[-1], 1.0)
-    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T / np.outer(scale, scale)
-    return inverse, int(kept.sum())
+    factor, order, rank, _ = lapack.dpstrf(gram / np.outer(scale, scale), tol=ALIASED, lower=1)
+    kept = order[:rank] - 1
+    own = lapack.dpotri(factor[:rank, :rank], lower=1)[0]
+    inverse = np.zeros_like(gram)
+    inverse[np.ix_(kept, kept)] = np.tril(own) + np.tril(own, -1).T
+    return inverse / np.outer(scale, scale), int(rank)
 
 
-def paired_null(before: Design, after: Design, inverse: Array, weights: Array, total: float) -> float:
+def paired_null(before: TwoWay, after: TwoWay, inverse: Array, weights: Array, total: float) -> float:
     """The mean of pMSE over all ways to swap the labels "original" and "released" within pairs of records, for a logit
-    to first order: tr((X'X)^-1 sum w^2 d d')/(4 N), d the difference between the two rows of a pair.
+    to first order: tr((X'X)^-1 sum w d d')/(4 N), d the difference between the two rows of a pair.
 
     One Newton step from equal probabilities gives p - 1/2 = X (X'X)^-1 X'(y - 1/2); swapping labels gives
-    X'(y - 1/2) = 1/2 sum s w d with independent signs s, whose covariance is 1/4 sum w^2 d d'.
+    X'(y - 1/2) = 1/2 sum s d with independent signs s, whose covariance is 1/4 sum d d'.
     """
-    spread = np.zeros_like(inverse)
-    for (at, x), (_, z) in zip(before.blocks(), after.blocks(), strict=True):
-        d = (z - x) * weights[at, np.newaxis]
-        spread += d.T @ d
-    return float(np.sum(inverse * spread) / (4 * total))
+    return squared_differences(before, after, inverse, weights) / (4 * total)
 
 
-def drawn_null(rank: int, released: float, original: float, left: float) -> float:
-    """The mean of pMSE for records drawn from the original: (k - 1)(1 - c)^2 c/N, Snoke et al. (2018), eq. 5; times
-    `left`, the share of the original not in a sample without replacement (1 for draws with replacement)."""
+def drawn_null(rank: int, released: float, original: float) -> float:
+    """The mean of pMSE for records drawn from the original: (k - 1)(1 - c)^2 c/N, Snoke et al. (2018), eq. 5."""
     total = released + original
     share = released / total
-    return (rank - 1) * (1 - share) ** 2 * share / total * left
+    return (rank - 1) * (1 - share) ** 2 * share / total
 
 
 def tree_pmse(bins: Array, sizes: Array, ordered: Array, released: Array, leaf: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,6 +13,19 @@ BLOCK = 1 << 14  # rows of the design at once
 RIDGE = 1e-6  # records; it keeps the slopes of a logit finite where a term tells the two groups apart for certain
 MOST_STEPS = 60
 ROUNDING = 1e-12  # a sum of terms that cancel to this share of them is 0
+
+
+class Regressors(Protocol):
+    """What a logit is fitted to: so many rows and terms, the first of which is the intercept."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def width(self) -> int: ...
+
+    def likelihood(self, ones: Array, zeros: Array, slopes: Array) -> tuple[float, Array, Array, Array]:
+        """The log-likelihood, its gradient, the information, and the probabilities."""
 
 
 class Design(NamedTuple):
@@ -36,6 +49,23 @@ class Design(NamedTuple):
             for factor in term[1:]:
                 row *= base[factor]
         return x.T
+
+    @property
+    def width(self) -> int:
+        return len(self.terms)
+
+    def likelihood(self, ones: Array, zeros: Array, slopes: Array) -> tuple[float, Array, Array, Array]:
+        """The log-likelihood of a logit, its gradient, the information, and the probabilities."""
+        value, gradient, information = 0.0, np.zeros(self.width), np.zeros((self.width, self.width))
+        p = np.empty(self.rows)
+        for at, x in self.blocks():
+            eta = x @ slopes
+            size = ones[at] + zeros[at]
+            p[at] = chance = 0.5 * (1 + np.tanh(0.5 * eta))
+            value += float(ones[at] @ eta - size @ np.logaddexp(0.0, eta))
+            gradient += x.T @ (ones[at] - size * chance)
+            information += products(x, size * chance * (1 - chance))
+        return value, gradient, information, p
 
 
 class Fit(NamedTuple):
@@ -99,7 +129,7 @@ def inverse_of(gram: Array) -> Array | None:
     return inverse
 
 
-def logit(design: Design, ones: Array, zeros: Array, ridge: float = RIDGE) -> tuple[Fit, Array] | None:
+def logit(design: Regressors, ones: Array, zeros: Array, ridge: float = RIDGE) -> tuple[Fit, Array] | None:
     """Logistic regression of units that hold `ones` records of one group and `zeros` of the other, by Newton's method
     (iteratively reweighted least squares), and the probability of the first group in each unit.
 
@@ -112,8 +142,8 @@ def logit(design: Design, ones: Array, zeros: Array, ridge: float = RIDGE) -> tu
         return None
 
 
-def _logit(design: Design, ones: Array, zeros: Array, ridge: float) -> tuple[Fit, Array] | None:
-    k = len(design.terms)
+def _logit(design: Regressors, ones: Array, zeros: Array, ridge: float) -> tuple[Fit, Array] | None:
+    k = design.width
     penalty = np.full(k, ridge)
     penalty[0] = 0.0
     total, first = float(ones.sum() + zeros.sum()), float(ones.sum())
@@ -139,20 +169,11 @@ def _logit(design: Design, ones: Array, zeros: Array, ridge: float) -> tuple[Fit
 
 
 def _likelihood(
-    design: Design, ones: Array, zeros: Array, slopes: Array, penalty: Array
+    design: Regressors, ones: Array, zeros: Array, slopes: Array, penalty: Array
 ) -> tuple[float, Array, Array, Array]:
     """The penalised log-likelihood, its gradient, the information, and the probabilities."""
-    k = len(slopes)
-    value = -0.5 * float(penalty @ slopes**2)
-    gradient, information = -penalty * slopes, np.diag(penalty)
-    p = np.empty(design.rows)
-    for at, x in design.blocks():
-        eta = x @ slopes
-        size = ones[at] + zeros[at]
-        p[at] = chance = 0.5 * (1 + np.tanh(0.5 * eta))
-        value += float(ones[at] @ eta - size @ np.logaddexp(0.0, eta))
-        gradient += x.T @ (ones[at] - size * chance)
-        information += products(x, size * chance * (1 - chance))
+    value, gradient, information, p = design.likelihood(ones, zeros, slopes)
+    information[np.diag_indices_from(information)] += penalty
     if information[0, 0] <= 0:
         information[0, 0] = 1e-12
-    return value, gradient, information.reshape(k, k), p
+    return value - 0.5 * float(penalty @ slopes**2), gradient - penalty * slopes, information, p
