@@ -15,7 +15,6 @@ from typing import Any
 import httpx
 import polars as pl
 import pytest
-from webroom import KEYS, ROLES, decided, endless_plan, people, plan_of, served, swept
 
 import sdcmap as sm
 from sdcmap.explore.looking import class_sizes, source_of, telling_sets
@@ -23,6 +22,7 @@ from sdcmap.methods import METHODS
 from sdcmap.web import pages
 from sdcmap.web.room import Room
 from waiting import until
+from webroom import KEYS, ROLES, decided, endless_plan, people, plan_of, served, swept
 
 
 @pytest.fixture(scope="module")

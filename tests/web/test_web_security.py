@@ -19,7 +19,6 @@ from typing import Any
 import httpx
 import polars as pl
 import pytest
-from webroom import HEAD, TOKEN, Server, endless_plan, people, served, swept
 
 import sdcmap as sm
 from sdcmap.errors import SchemaError
@@ -29,6 +28,7 @@ from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
 from sizes import GUARD
 from waiting import until
+from webroom import HEAD, TOKEN, Server, endless_plan, people, served, swept
 
 SMALL = 1 << 20
 NOISE = random.Random(1).randbytes(400)

@@ -6,12 +6,12 @@ in a process of its own with limited memory, so that a file whose header lies en
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 from sdcmap.errors import SchemaError, SdcmapError
+from sdcmap.files.apart import environment, python
 from sdcmap.files.formats import format_of
 from sdcmap.files.reading import read
 
@@ -25,10 +25,10 @@ def check_decoded(path: Path, limit: int) -> None:
     if not format_of(path).packed:
         return
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "NUMBA")} | {"POLARS_MAX_THREADS": "1"}
-    command = [sys.executable, "-m", "sdcmap.files.weighing", str(path), str(limit)]
+    command = python("sdcmap.files.weighing:main", path.absolute(), limit)
     try:
         done = subprocess.run(
-            command, env=os.environ | threads, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE
+            command, env=environment(**threads), stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE
         )
     except subprocess.TimeoutExpired:
         raise SchemaError(f"{path.name} takes more than {PATIENCE} seconds to read.") from None
@@ -74,5 +74,6 @@ def _limit(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
-if __name__ == "__main__":
-    sys.exit(_main(Path(sys.argv[1]), int(sys.argv[2])))
+def main() -> int:
+    """The process of its own: path and limit are its arguments."""
+    return _main(Path(sys.argv[1]), int(sys.argv[2]))

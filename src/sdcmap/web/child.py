@@ -20,7 +20,7 @@ def _end_with_server() -> None:
         _thread.interrupt_main()
 
 
-def main(plan: Path, study: Path, workers: int) -> int:
+def sweep(plan: Path, study: Path, workers: int) -> int:
     """Sweep `plan` into `study`, which lies in the served folder."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a server in the background of a shell ignores it
     threading.Thread(target=_end_with_server, daemon=True).start()
@@ -48,5 +48,6 @@ def main(plan: Path, study: Path, workers: int) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])))
+def main() -> int:
+    """The process of its own: plan, study and number of workers are its arguments."""
+    return sweep(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

@@ -15,6 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sdcmap.errors import SdcmapError
+from sdcmap.files.apart import import_nothing_from
 from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
 
@@ -43,6 +44,7 @@ def serve(
 ) -> None:
     """Serve until stopped; the first line printed is the address with its token."""
     os.umask(0o077)  # uploads, plans and studies are private
+    import_nothing_from(room.folder)
     os.chdir(room.folder)
     listening = _listen(host, port)
     port = listening.getsockname()[1]

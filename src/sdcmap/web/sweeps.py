@@ -7,7 +7,6 @@ as `sdcmap sweep` in a terminal, is seen by its lock.
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import asdict, dataclass, field
@@ -15,6 +14,7 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
+from sdcmap.files.apart import environment, python
 from sdcmap.web.room import Absent, Busy, Room
 
 Wish = Literal["running", "paused", "cancelled"]
@@ -60,11 +60,11 @@ class Sweeps:
 
     def _start(self, name: str) -> None:
         plan, study = self.room.plan(name), self.room.place_of(name)
-        command = [sys.executable, "-m", "sdcmap.web.child", str(plan), str(study), str(self.workers)]
+        command = python("sdcmap.web.child:main", plan, study, self.workers)
         with self.room.kept(f"{name}.errors").open("wb") as errors:
             process = subprocess.Popen(
                 command, cwd=self.room.folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors,
-                start_new_session=True,
+                start_new_session=True, env=environment(),
             )  # fmt: skip
         self._running[name] = Running(process, time.monotonic())
 
