@@ -58,8 +58,16 @@ class Hierarchy:
     def read(cls, path: str) -> Hierarchy:
         """A hierarchy from a CSV file without a header; fields parted by semicolon (as ARX writes them), tab or comma."""
         try:
-            text = Path(path).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError):
+            return cls.parse(Path(path).read_bytes(), path)
+        except OSError:
+            raise SchemaError(f"{path} cannot be read as a hierarchy: a UTF-8 CSV file without a header.") from None
+
+    @classmethod
+    def parse(cls, content: bytes, path: str) -> Hierarchy:
+        """The hierarchy that such a file holds."""
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
             raise SchemaError(f"{path} cannot be read as a hierarchy: a UTF-8 CSV file without a header.") from None
         first = text.partition("\n")[0]
         parted = next((mark for mark in (";", "\t", ",") if mark in first), ";")

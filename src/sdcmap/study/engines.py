@@ -21,6 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from sdcmap.core.named_files import in_this_room, present_room
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError, did_you_mean
@@ -76,9 +77,9 @@ def crew(
     engine: str, workers: int, executor: Executor | None, data: Microdata, copy: Path | None, memory: int = 0
 ) -> Iterator[tuple[Callable[[], Executor], Run]]:
     """How to make (again) the executor of an engine, and what its workers do with a chunk of jobs."""
-    run: Run = partial(under_this_limit(run_here), data)
+    run: Run = partial(in_this_room(under_this_limit(run_here)), data)
     if copy is not None:
-        run = partial(run_at, str(copy), data.digest, memory)
+        run = partial(run_at, str(copy), data.digest, memory, present_room())
     client = None if executor is None else client_behind(executor)
     with client_of(engine, workers) if executor is None and engine.startswith("dask") else nullcontext(client) as dask:
         if dask is not None and copy is not None:

@@ -45,7 +45,6 @@ def serve(
     """Serve until stopped; the first line printed is the address with its token."""
     os.umask(0o077)  # uploads, plans and studies are private
     import_nothing_from(room.folder)
-    os.chdir(room.folder)
     listening = _listen(host, port)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(24)

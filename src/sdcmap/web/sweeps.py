@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
+from sdcmap.core.named_files import files_below, in_this_room
 from sdcmap.files.apart import environment, python
 from sdcmap.web.room import Absent, Busy, Room
 
@@ -63,7 +64,7 @@ class Sweeps:
         command = python("sdcmap.web.child:main", plan, study, self.workers)
         with self.room.kept(f"{name}.errors").open("wb") as errors:
             process = subprocess.Popen(
-                command, cwd=self.room.folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors,
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors,
                 start_new_session=True, env=environment(),
             )  # fmt: skip
         self._running[name] = Running(process, time.monotonic())
@@ -145,10 +146,15 @@ class Sweeps:
     # ---- from one server to the next --------------------------------------------------------------------------
     def open(self) -> None:
         """Go on with every sweep that was wanted when the last server ended."""
+        with files_below(self.room.folder):
+            self._open()
+
+    def _open(self) -> None:
         wanted = [study for study in self.room.studies() if self._wish(str(study["name"])) == "running"]
         names = [str(study["name"]) for study in wanted]
         if names:
-            threading.Thread(target=self._resume, args=(names,), daemon=True).start()
+            resume = in_this_room(self._resume)
+            threading.Thread(target=resume, args=(names,), daemon=True).start()
 
     def _resume(self, names: list[str]) -> None:
         for name in names:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sdcmap.core.named_files import files_below
 from sdcmap.errors import PlanError
 from sdcmap.web.answers import Answer
 from sdcmap.web.room import Room
@@ -75,7 +76,7 @@ class Views:
 
     # ---- plans and data ---------------------------------------------------------------------------------------
     def plan(self, text: str) -> Plan:
-        """The plan in a TOML text; one that names files outside the room, or is endless, is refused unread."""
+        """The plan in a TOML text; one that is endless is refused unread, and files outside the room are not there."""
         from sdcmap.core.grid import members_of
         from sdcmap.study.plan import Plan
 
@@ -92,18 +93,8 @@ class Views:
         replicates = table.get("replicates", 1)
         if isinstance(replicates, int) and count * replicates > MOST_CANDIDATES:
             raise PlanError(f"a plan of the workbench has at most {MOST_CANDIDATES:,} candidates; this one has more.")
-        self._confine([table.get("methods"), table.get("measures")])
-        return Plan.from_toml(text)
-
-    def _confine(self, part: Any) -> None:
-        if isinstance(part, dict | list):
-            for inner in part.values() if isinstance(part, dict) else part:
-                self._confine(inner)
-        elif isinstance(part, str) and "\0" not in part and len(part) < 4096:
-            path = (self.room.folder / part).resolve()
-            outside = path != self.room.folder and self.room.folder not in path.parents
-            if outside and path.exists():
-                raise PlanError("a plan of the workbench names files below the served folder only.")
+        with files_below(self.room.folder):
+            return Plan.from_toml(text)
 
     def data(self, source: Source) -> Microdata:
         """The file that a plan names, below the room, with its roles."""
