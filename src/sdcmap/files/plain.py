@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sdcmap.errors import SchemaError
+from sdcmap.errors import MOST_PROBLEMS, SchemaError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -15,12 +16,25 @@ if TYPE_CHECKING:
     from sdcmap.data.schema import Variable
 
 
+MOST_COLUMNS = 10_000
+
+
+def check_width(name: str, columns: int) -> None:
+    """SchemaError for a file of more columns than anything here is made for."""
+    if columns > MOST_COLUMNS:
+        raise SchemaError(
+            f"{name} has {columns:,} columns, and at most {MOST_COLUMNS:,} are read: select those needed."
+        )
+
+
 def read_csv(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, Variable]]:
     """A CSV file; a column with codes such as 007 stays text, so that it is written back as it was."""
     import polars as pl
 
     header = pl.read_csv(path, has_header=False, n_rows=1, infer_schema=False).row(0)
-    twice = [str(place) for place, name in enumerate(header, 1) if header.count(name) > 1]
+    check_width(path.name, len(header))
+    times = Counter(header)
+    twice = [str(place) for place, name in enumerate(header, 1) if times[name] > 1][:MOST_PROBLEMS]
     if twice:  # the first line of a file without a header is data, so names are not quoted
         raise SchemaError(f"{path.name} has two columns of one name: columns {', '.join(twice)}.")
     padded = pl.scan_csv(path, infer_schema=False).select(pl.all().str.contains(r"^[+-]?0\d").any()).collect()

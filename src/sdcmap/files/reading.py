@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ from sdcmap.core.value import Value
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.readable import Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
-from sdcmap.errors import MissingExtra, PlanError, SchemaError, did_you_mean
+from sdcmap.errors import MOST_PROBLEMS, MissingExtra, PlanError, SchemaError, did_you_mean, shortened
 from sdcmap.files.formats import format_of
+from sdcmap.files.plain import check_width
 from sdcmap.files.stat import coded_frame, split_missing
 from sdcmap.kernels.arrays import Array
 
@@ -112,6 +114,7 @@ def _wanted(
     columns: Sequence[str], rows: int, stated: Mapping[str, Names], numeric: Names, kinds: Mapping[str, str],
     facts: Mapping[str, Variable],
 ) -> list[tuple[Variable, str | None]]:  # fmt: skip
+    check_width("the file", len(columns))
     roles, amounts = _roles(columns, stated, numeric)
     if rows == 0:
         raise SchemaError("the data have no rows.")
@@ -204,8 +207,11 @@ def _roles(columns: Sequence[str], stated: Mapping[str, Names], numeric: Names) 
             if name in roles and roles[name] != _ROLE_OF[argument]:
                 problems.append(f"column {name!r} has two roles, {roles[name]} and {_ROLE_OF[argument]}.")
             roles[name] = _ROLE_OF[argument]
-    unknown = [name for name in (*roles, *sorted(amounts)) if name not in columns]
-    problems += [f"no column {name!r}.{did_you_mean(name, columns)}" for name in dict.fromkeys(unknown)]
+    there = set(columns)
+    unknown = dict.fromkeys(name for name in (*roles, *sorted(amounts)) if name not in there)
+    problems += [
+        f"no column {shortened(name)}.{did_you_mean(name, columns)}" for name in islice(unknown, MOST_PROBLEMS)
+    ]
     if len(every) > 1:
         problems.append(f"only one of {' and '.join(every)} can be 'all'.")
     if problems:

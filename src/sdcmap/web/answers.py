@@ -7,13 +7,15 @@ import math
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
+from pydantic import AfterValidator
 from starlette.exceptions import HTTPException
 
+from sdcmap.core.limits import check_table
 from sdcmap.errors import (
     Infeasible,
     MissingExtra,
@@ -34,6 +36,17 @@ STATUS: tuple[tuple[type[SdcmapError], int], ...] = (
 WORDS = {401: "this needs the address with its token that `sdcmap serve` printed.", 404: "there is nothing here.",
          405: "this address does not take that verb.", 400: "the request cannot be read.",
          413: "that is more than may be sent."}  # fmt: skip
+
+
+def _modest(table: dict[str, Any]) -> dict[str, Any]:
+    try:
+        check_table(table)
+    except PlanError as error:
+        raise ValueError(str(error)) from None
+    return table
+
+
+Table = Annotated[dict[str, Any], AfterValidator(_modest)]  # one that comes in, neither too deep nor endless
 
 
 class Answer(Response):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 
@@ -10,7 +9,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, StringConstraints
 
-from sdcmap.web.answers import Answer
+from sdcmap.core.limits import read_table
+from sdcmap.errors import PlanError
+from sdcmap.web.answers import Answer, Table
 from sdcmap.web.api_files import Roles, Stated
 from sdcmap.web.room import Busy
 
@@ -31,7 +32,7 @@ class Draft(BaseModel):
     `study` is the study that the plan is for."""
 
     toml: Toml | None = None
-    table: dict[str, Any] | None = None
+    table: Table | None = None
     cost: bool = False
     study: Annotated[str, StringConstraints(max_length=100)] = ""
 
@@ -99,7 +100,7 @@ def check(request: Request, draft: Draft) -> Response:
 def checked(request: Request, draft: Draft) -> dict[str, Any]:
     import tomli_w
 
-    from sdcmap.errors import PlanError, SdcmapError
+    from sdcmap.errors import SdcmapError
     from sdcmap.study.cost import cost_guess
 
     answer: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "measures": [], "axes": None}
@@ -124,8 +125,8 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
 def _table(text: str) -> dict[str, Any] | None:
     """The table that a TOML text stands for, dates and endless numbers as words; None where it is no TOML."""
     try:
-        return _worded(tomllib.loads(text))  # type: ignore[no-any-return]
-    except tomllib.TOMLDecodeError:
+        return _worded(read_table(text))  # type: ignore[no-any-return]
+    except PlanError:
         return None
 
 
