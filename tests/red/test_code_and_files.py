@@ -145,8 +145,8 @@ def test_a_plan_of_the_workbench_names_no_file_outside_the_room(room: Path) -> N
 
 
 def test_a_sweep_of_the_workbench_reads_files_of_its_room_and_runs_none(room: Path) -> None:
-    """The owner's own files are found in the room, wherever the server stands, by the sweep's process too; and the attacker's
-    module that lies in the served folder (item 1) is not imported."""
+    """The owner's own files are found in the room, wherever the server stands, by the sweep's process too; and the
+    attacker's module that lies in the served folder (item 1) is not imported."""
     mark = trapped(room)
     with served(Room(room)) as client:
         chain = {"type": "Chain", "methods": ["Recode(on='Sex', hierarchy='sexes.csv')"]}

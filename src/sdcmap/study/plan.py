@@ -137,7 +137,7 @@ class Plan:
             if not isinstance(measure, Measure):
                 yield f"Plan.measures holds a {type(measure).__name__}, which is no measure."
         if not isinstance(self.replicates, int) or not 1 <= self.replicates <= MOST_REPLICATES:
-            yield f"Plan.replicates must be a whole number in [1, {MOST_REPLICATES}]."
+            yield f"Plan.replicates must be in [1, {MOST_REPLICATES}]. Got {self.replicates!r:.20}."
         if not isinstance(self.seed, int) or self.seed < 0:
             yield "Plan.seed must be a whole number of at least 0."
         names = [m.text for m in measures if isinstance(m, Measure)]
