@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import gc
+import gzip
 import hashlib
 import re
 import subprocess
 import sys
 import tomllib
+import weakref
+import zlib
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import tomli_w
+from fastapi import Request
 
 import sdcmap as sm
+from commands import sdcmap
 from sdcmap.core import value
+from sdcmap.files import formats, reading
+from sdcmap.files.weighing import check_decoded
+from sdcmap.web.answers import of_error
 from sdcmap.web.room import Room
 from waiting import until
 from webroom import people as people_file
@@ -279,3 +291,59 @@ def test_hints_are_not_looked_for_without_end() -> None:
     assert sm.errors.did_you_mean("colum5", names) == " Did you mean 'column5'?"
     assert names.asked <= 1_001
     assert sm.errors.did_you_mean("x" * 1_000_000, ["x" * 999_999]) == ""
+
+
+# ---- 4: gzip content named .csv -------------------------------------------------------------------------------
+PACKERS = {"gzip": gzip.compress, "zlib": zlib.compress}
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_packed_text_is_weighed_whatever_its_name_says(tmp_path: Path, packer: str) -> None:
+    """8 MB of gzip named people.csv became 4.5 GB in the server: only .parquet, .sav, ... were weighed."""
+    path = tmp_path / "people.csv"
+    path.write_bytes(PACKERS[packer](b"a\n" + b"1\n" * 10_000_000))
+    with pytest.raises(sm.errors.SchemaError, match="larger than 15 MB when it is decoded"):
+        check_decoded(path, 15 << 20)
+    path.write_bytes(PACKERS[packer](b"a\n1\n2\n"))
+    check_decoded(path, 15 << 20)
+
+
+def test_an_error_holds_no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """After a file that could not be read the server kept its gigabytes: the error still held what had been read."""
+
+    class Large:
+        """What a reader had in its hands."""
+
+    held: list[weakref.ref[Large]] = []
+
+    def reader(path: Path, missing: tuple[str, ...]) -> Any:
+        table = Large()
+        held.append(weakref.ref(table))
+        raise ValueError(table)
+
+    (tmp_path / "people.csv").write_text("a\n1\n")
+    monkeypatch.setattr(reading, "format_of", lambda path: replace(formats.format_of(path), read=reader))
+    gc.disable()
+    try:
+        with pytest.raises(sm.errors.SchemaError) as kept:
+            sm.read(tmp_path / "people.csv")
+        assert kept.value is not None and held[0]() is None
+        try:
+            reader(tmp_path, ())
+        except ValueError as fault:
+            fault.args = ()
+            of_error(Request({"type": "http", "path": "/api", "headers": [], "server": ("x", 1)}), fault)
+            assert held[1]() is None
+    finally:
+        gc.enable()
+
+
+# ---- 5: a column that the format cannot hold ------------------------------------------------------------------
+def test_a_duration_has_no_place_in_a_csv_file(tmp_path: Path) -> None:
+    """`sdcmap mask` on a file with a Duration column ended with a fault of ours, exit code 1."""
+    spans = [timedelta(days=day % 7, seconds=day) for day in range(60)]
+    pl.DataFrame({"stay": spans, "a": ["x", "y"] * 30}).write_parquet(tmp_path / "stays.parquet")
+    out = tmp_path / "stays.study.csv"
+    said = sdcmap("mask", tmp_path / "stays.parquet", "--method", "Swap(on='a', rate=0.1)", "-o", out, code=2)
+    assert "column 'stay' is Duration, which a .csv file cannot hold" in said.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["stays.parquet"]

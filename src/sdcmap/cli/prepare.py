@@ -27,6 +27,7 @@ def look(
     """
     from dataclasses import asdict
 
+    from sdcmap.data.whole import write_whole
     from sdcmap.explore.looking import look as look_at
 
     data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
@@ -50,7 +51,7 @@ def look(
         print("A role with ? is proposed: state it. `alone` counts records whose value no other record has.")
     if out is not None:
         plan = seen.plan(file.resolve())
-        out.write_text(_PLAN_HEADER + plan.toml(), encoding="utf-8")
+        write_whole(out, _PLAN_HEADER + plan.toml())
         note(f"{out} holds a starting plan. State every role, add a rule, then: sdcmap check {out}")
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from sdcmap.data.whole import write_whole
 from sdcmap.errors import SchemaError
 from sdcmap.kernels.masking.breaks import interval_labels, interval_of, whole_steps
 
@@ -75,8 +77,9 @@ class Hierarchy:
 
     def write(self, path: str) -> None:
         """The same file again, parted by semicolons."""
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, delimiter=";").writerows(self.rows)
+        text = StringIO(newline="")
+        csv.writer(text, delimiter=";").writerows(self.rows)
+        write_whole(Path(path), text.getvalue(), private=False)
 
     @classmethod
     def prefixes(cls, values: Iterable[str], *, hidden: str = ANYTHING) -> Hierarchy:

@@ -51,7 +51,13 @@ def read_typed_csv(path: Path, types: Mapping[str, pl.DataType]) -> pl.DataFrame
 
 
 def write_csv(data: Microdata, path: Path) -> None:
-    data.frame().write_csv(path)
+    import polars as pl
+
+    frame = data.frame()
+    for name, dtype in frame.schema.items():
+        if dtype == pl.Duration:
+            raise SchemaError(f"column {name!r} is Duration, which a .csv file cannot hold; write a .parquet file.")
+    frame.write_csv(path)
 
 
 def read_parquet(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, Variable]]:

@@ -254,7 +254,8 @@ def _frame_of_file(path: Path, missing: tuple[str, ...]) -> tuple[pl.DataFrame, 
         raise
     except (Exception, pl.exceptions.PanicException) as error:  # its message may quote the file: only its type is told
         hint = f" {form.hint}" if form.hint else ""
-        raise SchemaError(f"{path.name} cannot be read as {form.name} ({type(error).__name__}).{hint}") from None
+        problem = f"{path.name} cannot be read as {form.name} ({type(error).__name__}).{hint}"
+    raise SchemaError(problem) from None  # out here it does not hold the other error, and with it what was read
 
 
 def _names(names: Names) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from filelock import FileLock, Timeout
 from sdcmap import __version__
 from sdcmap.core.measure import Measure
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.whole import PART, write_whole
 from sdcmap.errors import SdcmapError, StudyChanged, StudyDamaged, StudyMismatch
-from sdcmap.files.whole import write_whole
 from sdcmap.files.working_copy import open_copy, write_copy
 from sdcmap.files.writing import write
 from sdcmap.study.database import Database, columns_of, connect
@@ -29,14 +29,7 @@ from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 
 DATABASE = "scores.sqlite"
-BEGUN = {
-    "incoming",
-    "lock",
-    "manifest.json.part",
-    DATABASE,
-    f"{DATABASE}-wal",
-    f"{DATABASE}-shm",
-}  # before a manifest is
+BEGUN = {"incoming", "lock", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"}  # before a manifest is
 TYPES = {"text": pl.String, "real": pl.Float64, "integer": pl.Int64}
 
 
@@ -130,7 +123,7 @@ class Study:
             return
         path = Path(path)
         _make_folder(path)
-        with locked(path), _continued(path, data, plan) or _created(path, data, plan) as study:
+        with locked(path), _cleaned(path, data, plan) as study:
             study.fix_rule(plan)
             plan.write(path / "plan.toml")
             _take_copy(path, data)
@@ -274,13 +267,21 @@ def locked(path: Path) -> Iterator[None]:
 
 def _make_folder(path: Path) -> None:
     """An empty private folder for a new study, or the folder of an old one."""
-    if not (path / "manifest.json").exists() and path.exists() and any(f.name not in BEGUN for f in path.iterdir()):
+    others = (f for f in path.iterdir() if f.name not in BEGUN and not f.name.startswith(PART)) if path.exists() else ()
+    if not (path / "manifest.json").exists() and any(others):
         raise StudyDamaged(f"{path} is not empty and no study: name another folder.")
     try:
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(0o700)
     except OSError as error:
         raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
+
+
+def _cleaned(path: Path, data: Microdata, plan: Plan) -> Study:
+    """The study, continued or new, without what a killed writer left."""
+    for left in path.glob(f"{PART}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    return _continued(path, data, plan) or _created(path, data, plan)
 
 
 def _created(path: Path, data: Microdata, plan: Plan) -> Study:

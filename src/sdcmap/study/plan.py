@@ -21,9 +21,9 @@ from sdcmap.core.rule import Choice, Rule
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Value, decode
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.whole import write_whole
 from sdcmap.errors import MOST_PROBLEMS, PlanError, SdcmapError, did_you_mean, shortened
 from sdcmap.files.reading import Source
-from sdcmap.files.whole import write_whole
 from sdcmap.methods import Identity
 
 MOST_REPLICATES = 1_000_000

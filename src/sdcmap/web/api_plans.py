@@ -67,7 +67,7 @@ def begin(request: Request, new: NewStudy) -> Response:
     source = source_of(new.file, new.roles, new.kinds)
     plan = look(views.data(source)).plan(source.path)
     plan = replace(plan, data=replace(plan.data, nominal=source.nominal, ordinal=source.ordinal))  # type: ignore[type-var]
-    _write(path, plan.toml())
+    plan.write(path)
     return Answer({"name": new.name, "toml": plan.toml()}, 201)
 
 
@@ -87,7 +87,7 @@ def write_plan(request: Request, name: str, text: Text) -> Response:
     plan = views.plan(text.toml)
     if sweeps.status(name)["state"].startswith("running"):
         raise Busy("a sweep of this study is running: pause it, then change the plan.")
-    _write(room.new_plan(name), plan.toml())
+    plan.write(room.new_plan(name))
     return Answer({"name": name, "toml": plan.toml(), "candidates": plan.count})
 
 
@@ -136,9 +136,3 @@ def _worded(part: Any) -> Any:
     if isinstance(part, list):
         return [_worded(value) for value in part]
     return part if isinstance(part, bool | int | float | str) else str(part)
-
-
-def _write(path: Any, text: str) -> None:
-    part = path.with_name(f".part-{path.name}")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)

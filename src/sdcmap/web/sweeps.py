@@ -47,6 +47,8 @@ class Sweeps:
     # ---- what a person wants ----------------------------------------------------------------------------------
     def want(self, name: str, wish: Wish) -> None:
         """Start or go on (`running`), or stop (`paused`, `cancelled`); what is scored is kept in every case."""
+        from sdcmap.data.whole import write_whole
+
         self.room.plan(name)
         with self._lock:
             if wish == "running":
@@ -57,7 +59,7 @@ class Sweeps:
                 self._start(name)
             else:
                 self._stop(name)
-            self.room.kept(f"{name}.wish").write_text(wish)
+            write_whole(self.room.kept(f"{name}.wish"), wish)
 
     def _start(self, name: str) -> None:
         plan, study = self.room.plan(name), self.room.place_of(name)
