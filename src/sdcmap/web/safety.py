@@ -66,7 +66,10 @@ class Safety:
                 return
             problem = self._problem(request)
             if problem:
-                await said(request, *problem)(scope, receive, answer)
+                refusal = said(request, *problem)
+                if problem[0] == 401:  # a guest without the token does not stay
+                    refusal.headers["connection"] = "close"
+                await refusal(scope, receive, answer)
                 return
             with files_below(self.room.folder):
                 await self.app(scope, self._counted(request, receive), answer)
