@@ -5,8 +5,12 @@ from __future__ import annotations
 import random
 import resource
 import signal
+import sqlite3
 import stat
+import subprocess
+import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,7 +26,7 @@ def data() -> sm.Microdata:
 
 @pytest.fixture
 def study(tmp_path: Path, data: sm.Microdata) -> Path:
-    sm.sweep(data, plan_of(sm.Swap(on="region", rate=0.2)), tmp_path / "study", workers=1)
+    sm.sweep(data, plan_of(sm.Swap(on="region", rate=0.2), rule=sm.Threshold(risk=1.0)), tmp_path / "study", workers=1)
     return tmp_path / "study"
 
 
@@ -135,3 +139,25 @@ def test_a_study_of_a_newer_version_is_not_continued_without_a_word(study: Path,
         plan = opened.plan
     with pytest.warns(sm.errors.StudyChanged, match="99.0.0, which is newer than this"):
         sm.sweep(data, plan, study, workers=1)
+
+
+# ---- 11: told to go -------------------------------------------------------------------------------------------
+TOLD_TO_GO = """
+import os, signal, sys
+from sdcmap.bundle import releasing
+from sdcmap.cli import main
+releasing.put_in_place = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+main()
+"""
+
+
+def test_a_release_that_is_told_to_go_leaves_neither_data_nor_an_entry(study: Path, tmp_path: Path) -> None:
+    """SIGTERM left the bundle in a `.part-*` folder (7 of 7) and an entry in the ledger for a release that never was."""
+    with sm.Study.open(study) as opened:
+        name = next(made.id for made in opened.plan.candidates if made.method.random)
+    words = ["release", study, name, "-o", tmp_path / "public", "--ledger", tmp_path / "ledger"]
+    done = subprocess.run([sys.executable, "-c", TOLD_TO_GO, *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == 143, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger", "study"]
+    with closing(sqlite3.connect(tmp_path / "ledger" / "ledger.sqlite")) as ledger:
+        assert ledger.execute("select count(*) from release").fetchone() == (0,)
