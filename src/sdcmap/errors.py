@@ -17,6 +17,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from itertools import islice
+
+MOST_PROBLEMS = 100  # that are told at once
+MOST_NAMES, LONGEST_NAME = 1_000, 100  # among which the one that was meant is looked for
+
+
+def shortened(text: str) -> str:
+    """A text that somebody wrote, quoted, at a length that can be read."""
+    return repr(text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}...")
 
 
 class StudyChanged(UserWarning):
@@ -39,7 +48,9 @@ class PlanError(SdcmapError):
     """One or more problems of a plan or of a parameter, all at once in `problems`."""
 
     def __init__(self, problems: str | Sequence[str]) -> None:
-        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+        listed = (problems,) if isinstance(problems, str) else tuple(problems)
+        more = len(listed) - MOST_PROBLEMS
+        self.problems = (*listed[:MOST_PROBLEMS], f"And {more:,} more problems.") if more > 0 else listed
         super().__init__("\n".join(self.problems))
 
     def __reduce__(self) -> tuple[type[PlanError], tuple[tuple[str, ...]]]:
@@ -83,7 +94,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("agee", ["age", "sex"])
     " Did you mean 'age'?"
     """
-    names = list(known)
+    names = list(islice(known, MOST_NAMES))
+    if len(name) > LONGEST_NAME:
+        return ""
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if not near:
         near = [known_name for known_name in names if known_name.lower() == name.lower()]

@@ -48,7 +48,7 @@ def tour(folder: Path, rows: int = 20_000) -> Iterator[str]:
     rule = Threshold(risk=limit)
     swaps = grid(Swap, on=subsets(people.keys, 1, 2), rate=[0.02, 0.05, 0.1, 0.2])
     plan = Plan(swaps, [small, Hellinger(), Hellinger(weighted=True)], replicates=10, rule=rule, data=source)
-    (folder / "plan.toml").write_text(plan.toml(), encoding="utf-8")
+    plan.write(folder / "plan.toml")
     yield f"{folder / 'plan.toml'}: {plan.count:,} candidates of {rows:,} persons"
     scores = sweep(people, plan, folder / "study")
     yield f"{folder / 'study'}: every candidate made and scored"

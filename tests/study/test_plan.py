@@ -126,7 +126,7 @@ def test_a_plan_with_twelve_mistakes_reports_them_all() -> None:
         sm.Plan.from_toml(TWELVE)
     expected = [
         "a plan has no part 'replicate'. Did you mean 'replicates'?",
-        "Plan.replicates must be in [1, inf). Got 0.",
+        "Plan.replicates must be in [1, 1000000]. Got 0.",
         "there is no rule 'Treshold'. Did you mean 'Threshold'?",
         "Source has no parameter 'key'. Did you mean 'keys'?",
         "there is no method 'Swapp'. Did you mean 'Swap'?",

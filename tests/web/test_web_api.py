@@ -15,7 +15,6 @@ from typing import Any
 import httpx
 import polars as pl
 import pytest
-from webroom import KEYS, ROLES, decided, endless_plan, people, plan_of, served, swept
 
 import sdcmap as sm
 from sdcmap.explore.looking import class_sizes, look, source_of
@@ -23,6 +22,7 @@ from sdcmap.methods import METHODS
 from sdcmap.web import pages
 from sdcmap.web.room import Room
 from waiting import until
+from webroom import KEYS, ROLES, decided, endless_plan, people, plan_of, served, swept
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +191,7 @@ def test_a_plan_goes_both_ways_and_has_all_problems_at_once(client: httpx.Client
 def test_an_endless_plan_is_refused_unread(client: httpx.Client) -> None:
     names = ", ".join(f'"v{i}"' for i in range(60))
     wide = f'[[methods]]\ntype = "Swap"\ngrid.on = {{subsets = [{names}], sizes = [20]}}\n'
-    assert "at most 1,000,000" in ok(client.post("/api/plans", json={"toml": wide}))["problems"][0]
+    assert "at most 20,000 methods" in ok(client.post("/api/plans", json={"toml": wide}))["problems"][0]
 
 
 # ---- sweeps ---------------------------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from webroom import Server, decided, endless_plan, people, plan_of, swept
 
 import sdcmap as sm
 from sdcmap.core.value import decode
 from sdcmap.kernels.decision.global_criterion import regions
 from sdcmap.study.sweeping import standing
+from webroom import Server, decided, endless_plan, people, plan_of, swept
 
 pytestmark = pytest.mark.slow
 PAGES = ("/", "/data?file=people.csv", "/studies/cps/data", "/studies/cps/plan", "/studies/cps/sweep", "/studies/cps/map",

@@ -9,10 +9,10 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
-from webroom import HEAD, TOKEN, served, swept
 
 from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
+from webroom import HEAD, TOKEN, served, swept
 
 schema = schemathesis.openapi.from_dict(make_app(Room(Path("/nowhere")), TOKEN).openapi())
 SLOW_OR_LASTING = (

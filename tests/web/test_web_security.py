@@ -19,7 +19,6 @@ from typing import Any
 import httpx
 import polars as pl
 import pytest
-from webroom import HEAD, TOKEN, Server, endless_plan, people, served, swept
 
 import sdcmap as sm
 from sdcmap.errors import SchemaError
@@ -29,6 +28,7 @@ from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
 from sizes import GUARD
 from waiting import until
+from webroom import HEAD, TOKEN, Server, endless_plan, people, served, swept
 
 SMALL = 1 << 20
 NOISE = random.Random(1).randbytes(400)
@@ -223,7 +223,7 @@ def test_a_plan_names_files_of_the_room_only(client: httpx.Client, folder: Path,
     text = (folder / "cps.toml").read_text()
     table = tomllib.loads(text)
     table["measures"].append({"type": "ExternalLink", "archive": path})
-    assert "below the served folder" in client.post("/api/plans", json={"table": table}).json()["problems"][0]
+    assert "there is no file" in client.post("/api/plans", json={"table": table}).json()["problems"][0]
     moved = text.replace('"people.csv"', f'"{path}"')
     assert "of that name here" in client.post("/api/plans", json={"toml": moved}).json()["problems"][0]
 

@@ -1,15 +1,18 @@
 """The command line: one command a verb, thin callers of the package.
 
-Exit codes: 0 done; 1 a fault of sdcmap; 2 bad input, said in one sentence; 3 nothing may be released; 130 Ctrl-C.
+Exit codes: 0 done; 1 a fault of sdcmap; 2 bad input, in one sentence; 3 nothing may be released; 130 Ctrl-C; 143 SIGTERM.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -36,7 +39,18 @@ def main() -> None:
         warnings.simplefilter("always", StudyChanged)
         warnings.simplefilter("always", OtherOrder)
         warnings.showwarning = lambda message, *_, **__: note(str(message))
-        _run()
+        with _told_to_go():
+            _run()
+
+
+@contextmanager
+def _told_to_go() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does, so that its temporary folders go with it."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run() -> None:

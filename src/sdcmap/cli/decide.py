@@ -31,9 +31,11 @@ def draw_map(
 
     Example: sdcmap map cps-study --risk SmallCells --utility Hellinger -o map.html
     """
+    from sdcmap.data.whole import write_whole
+
     ru, plan, _ = _map_of(study, risk, utility)
     if out.suffix == ".csv":
-        (ru.means if by == "mean" else ru.points).write_csv(out)
+        write_whole(out, (ru.means if by == "mean" else ru.points).write_csv())
     else:
         ru.draw(mark=ru.choose(plan.rule) if plan.rule else None, by=by or None, facet=facet or None).save(out)
     print(out)

@@ -50,6 +50,7 @@ def look(
     from dataclasses import asdict
 
     import sdcmap as sm
+    from sdcmap.data.whole import write_whole
     from sdcmap.explore.looking import look as look_at
 
     stated = roles(
@@ -70,7 +71,7 @@ def look(
         show(file.name, seen)
     if out is not None:
         plan = seen.plan(file.resolve())
-        out.write_text(_header(seen) + plan.toml(), encoding="utf-8")
+        write_whole(out, _header(seen) + plan.toml())
         note(f"{out} holds a starting plan. Look at every proposed role, add a rule, then: sdcmap check {out}")
 
 

@@ -95,18 +95,19 @@ def _write_linked(data: Microdata, plan: Plan, ru: RUMap, rule: Unsafe, folder: 
 def _show(table: RecordTable, out: Path, unsafe: Path | None, figure: str, external: bool, as_json: bool) -> None:
     import polars as pl
 
+    from sdcmap.data.whole import write_whole
     from sdcmap.errors import PlanError
 
     if external and (figure != "plot" or out.suffix == ".csv" or unsafe is not None or as_json):
         raise PlanError("outside there is the binned plot alone: no table, list, zoom or density.")
     if out.suffix == ".csv":
-        table.frame().write_csv(out)
+        write_whole(out, table.frame().write_csv())
     elif figure == "plot":
         table.draw(audience="external" if external else "internal").save(out)
     else:
         (table.draw_zoom() if figure == "zoom" else table.draw_densities()).save(out)
     if unsafe is not None:
-        pl.DataFrame({"row": table.unsafe}).write_csv(unsafe)
+        write_whole(unsafe, pl.DataFrame({"row": table.unsafe}).write_csv())
         note(f"{unsafe}: {len(table.unsafe):,} rows of the masked file, counted from 0. Not to leave the room.")
     if as_json:
         print_json({"out": str(out), "rule": table.rule.text, **table.summary()})

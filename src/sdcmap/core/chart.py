@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from sdcmap.data.whole import write_whole
 from sdcmap.errors import MissingExtra, SdcmapError
 
 if TYPE_CHECKING:
@@ -71,11 +72,7 @@ class Chart:
         if form not in (".html", ".svg", ".png"):
             raise SdcmapError(f"{path.name}: a chart's file ends in .html, .svg or .png.")
         made = self.png(scale=scale) if form == ".png" else (self.svg() if form == ".svg" else self.html()).encode()
-        try:
-            path.write_bytes(made)
-        except OSError as error:
-            raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
-        return path
+        return write_whole(path, made)
 
     def svg(self) -> str:
         """The chart as SVG."""

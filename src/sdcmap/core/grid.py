@@ -14,6 +14,16 @@ from sdcmap.errors import PlanError, did_you_mean
 MOST = 1_000_000  # members of one grid
 
 
+def combinations(n: int, size: int) -> int:
+    """How many subsets of this size n names have, or some number above MOST where there are more."""
+    count = 1
+    for step in range(min(size, n - size)):
+        count = count * (n - step) // (step + 1)
+        if count > MOST:
+            break
+    return count if size <= n else 0
+
+
 @dataclass(frozen=True)
 class Subsets:
     """All subsets of `names` with the given sizes, as one axis of a grid."""
@@ -23,7 +33,7 @@ class Subsets:
 
     @property
     def count(self) -> int:
-        return sum(math.comb(len(self.names), size) for size in self.sizes)
+        return sum(combinations(len(self.names), size) for size in self.sizes)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         return (subset for size in self.sizes for subset in itertools.combinations(self.names, size))
@@ -35,8 +45,9 @@ def subsets(names: Sequence[str], *sizes: int) -> Subsets:
     >>> list(subsets(["a", "b"], 1, 2))
     [('a',), ('b',), ('a', 'b')]
     """
-    if not sizes or min(sizes) < 1 or max(sizes) > len(names):
-        raise PlanError(f"subsets: sizes must be in [1, {len(names)}]. Got {', '.join(map(str, sizes)) or 'none'}.")
+    if not sizes or min(sizes) < 1 or max(sizes) > len(names) or len(set(sizes)) < len(sizes):
+        given = ", ".join(map(str, sizes[:10])) or "none"
+        raise PlanError(f"subsets: sizes must be in [1, {len(names)}], each once. Got {given}.")
     return Subsets(tuple(names), tuple(sizes))
 
 
@@ -87,7 +98,7 @@ def grid(of: type[V], **parameters: object) -> Grid[V]:
             axes[name] = given if isinstance(given, Subsets) else tuple(given)
     members = math.prod(axis.count if isinstance(axis, Subsets) else len(axis) for axis in axes.values())
     if members > MOST:
-        raise PlanError(f"a grid holds at most {MOST:,} members, and this one of {of.__name__} has {members:,}.")
+        raise PlanError(f"a grid holds at most {MOST:,} members, and this one of {of.__name__} has more.")
     fixed = {name: parameters[name] for name in known if name in parameters and name not in axes}
     return Grid(of, tuple(fixed.items()), tuple(axes.items()))
 
@@ -103,9 +114,10 @@ def members_of(spec: Mapping[str, Any]) -> int:
     for axis in axes:
         if isinstance(axis, Mapping):
             names, sizes = axis.get("subsets", ()), axis.get("sizes", ())
-            count *= sum(math.comb(len(names), size) for size in sizes if isinstance(size, int) and size >= 0)
+            count *= sum(combinations(len(names), size) for size in sizes if isinstance(size, int) and size >= 0)
         else:
             count *= len(axis) if isinstance(axis, Sequence) else 1
+        count = min(count, MOST + 1)
     return count
 
 

@@ -1,26 +1,74 @@
-"""Files that a value names by path: no field holds data, and the digest in the spec says which content was meant."""
+"""Files that a value names by path: no field holds data, and the digest in the spec says which content was meant.
+
+Every such path is looked up here, whoever reads the plan: a script, a command, the workbench or a worker. In a room
+(`files_below`) relative paths start at the room, and what lies outside it, or is hidden in it, is as if it were not there.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from sdcmap.errors import PlanError, SchemaError
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 SHOWN = 16  # hexadecimal digits of the SHA-256 that a value holds
+_ROOM: ContextVar[Path | None] = ContextVar("sdcmap room", default=None)
 
 
-def file_digest(path: str) -> str:
-    """The first digits of the SHA-256 of a file."""
-    with Path(path).open("rb") as file:
+@contextmanager
+def files_below(room: Path | None) -> Iterator[None]:
+    """In this block, and in this thread alone, values name files of this folder only; None: any file."""
+    before = _ROOM.set(None if room is None else room.resolve())
+    try:
+        yield
+    finally:
+        _ROOM.reset(before)
+
+
+def present_room() -> Path | None:
+    """The folder that values may name files of at present, for workers to be told; None: any."""
+    return _ROOM.get()
+
+
+def in_this_room(task: Callable[Given, Result]) -> Callable[Given, Result]:
+    """`task` in the room that holds here, whichever thread of this process runs it."""
+    room = present_room()
+
+    def run(*given: Given.args, **named: Given.kwargs) -> Result:
+        with files_below(room):
+            return task(*given, **named)
+
+    return run
+
+
+def _found(path: str) -> Path:
+    """Where a file that a value names lies; FileNotFoundError where there is none, or none that may be named."""
+    room = _ROOM.get()
+    place = Path(path) if room is None else (room / path).resolve()
+    allowed = room is None or (
+        room in place.parents and not any(part.startswith(".") for part in place.relative_to(room).parts)
+    )
+    if "\0" in path or not allowed or not place.is_file():
+        raise FileNotFoundError
+    return place
+
+
+def _digest(place: Path) -> str:
+    with place.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:SHOWN]
 
 
 def digest_of(path: str, field: str) -> str:
     """The digest of a file that a value is made with, or PlanError."""
     try:
-        return file_digest(path)
-    except OSError:
+        return _digest(_found(path))
+    except (OSError, ValueError):
         raise PlanError(f"{field}: there is no file {path} to read.") from None
 
 
@@ -29,11 +77,18 @@ def is_digest(text: str) -> bool:
     return len(text) == SHOWN and not set(text) - set("0123456789abcdef")
 
 
-def check_digest(path: str, digest: str) -> None:
-    """SchemaError unless the file is there and has the content that was named."""
+def content_of(path: str, digest: str) -> bytes:
+    """What the file holds; SchemaError unless it is there and is the one that was named."""
+    return named_file(path, digest).read_bytes()
+
+
+def named_file(path: str, digest: str) -> Path:
+    """Where the file lies, to be opened; SchemaError unless it is there and has the content that was named."""
     try:
-        sha256 = file_digest(path)
-    except OSError:
+        place = _found(path)
+        sha256 = _digest(place)
+    except (OSError, ValueError):
         raise SchemaError(f"there is no file {path} to read.") from None
     if sha256 != digest:
         raise SchemaError(f"{path} is not the file that was named: its SHA-256 does not begin as stated.")
+    return place

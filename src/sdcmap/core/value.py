@@ -14,12 +14,14 @@ import numbers
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union
 
 from sdcmap.core.catalogue import named_class, names_of
-from sdcmap.errors import PlanError, did_you_mean
+from sdcmap.core.limits import BITS, LONGEST
+from sdcmap.errors import MOST_PROBLEMS, PlanError, did_you_mean, shortened
 
 V = TypeVar("V", bound="Value")
 Spec: TypeAlias = dict[str, Any]  # a value as TOML and JSON hold it: its type and its fields
@@ -152,9 +154,11 @@ def coerce(kind: object, value: object) -> object:
         return value
     truth = isinstance(value, bool)
     if kind is int and isinstance(value, numbers.Integral) and not truth:
+        if int(value).bit_length() > BITS:
+            raise ValueError(f"must be a whole number of at most {BITS} bits.")
         return int(value)
     if kind is float and isinstance(value, numbers.Real) and not truth:
-        if not math.isfinite(value):
+        if not _is_finite(value):
             raise ValueError("must be a finite number.")
         return float(value) + 0.0  # -0.0 and 0.0 have one spec
     if kind is str and isinstance(value, str):
@@ -168,6 +172,13 @@ def coerce(kind: object, value: object) -> object:
             return parse(value, kind)
     wanted: dict[object, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     raise ValueError(f"must be {wanted.get(kind, getattr(kind, '__name__', kind))}. Got a {type(value).__name__}.")
+
+
+def _is_finite(number: numbers.Real) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # whole, and larger than any float
+        return False
 
 
 def _coerce_any(kinds: Sequence[object], value: object) -> object:
@@ -209,7 +220,7 @@ def find(name: object, base: type[V]) -> type[V]:
     alone = name == base.__name__ and not base.__subclasses__()  # such as Source: it stands for itself
     named = base if alone else named_class(name)
     if named is None or not issubclass(named, base):
-        raise PlanError(f"there is no {base.__name__.lower()} {name!r}.{did_you_mean(name, names_of(base))}")
+        raise PlanError(f"there is no {base.__name__.lower()} {shortened(name)}.{did_you_mean(name, names_of(base))}")
     return named
 
 
@@ -226,26 +237,43 @@ def decode(spec: Mapping[str, object], base: type[V]) -> V:
     """The value that a spec stands for; every problem of the spec at once."""
     if not isinstance(spec, Mapping):
         raise PlanError(f"{_with_article(base)} is written as a table with a type, such as {_example(base)!r}.")
-    cls = find(spec.get("type"), base)
+    depth = _DEPTH.get()
+    if depth >= DEEPEST:
+        raise PlanError(f"values are nested at most {DEEPEST} levels deep.")
+    before = _DEPTH.set(depth + 1)
+    try:
+        return _decoded(spec, find(spec.get("type"), base))
+    finally:
+        _DEPTH.reset(before)
+
+
+DEEPEST = 16  # values in each other, such as chains of chains
+_DEPTH: ContextVar[int] = ContextVar("sdcmap depth of a value", default=0)
+
+
+def _decoded(spec: Mapping[str, object], cls: type[V]) -> V:
     given = {name: value for name, value in spec.items() if name not in ("type", "revision")}
     known = hints(cls)
+    unknown = [name for name in given if name not in known]
     problems = [
-        f"{cls.__name__} has no parameter {name!r}.{did_you_mean(name, known)}" for name in given if name not in known
+        f"{cls.__name__} has no parameter {shortened(name)}.{did_you_mean(name, known)}"
+        for name in unknown[:MOST_PROBLEMS]
     ]
+    coerced: dict[str, Any] = {}
     for f in fields(cls):
         if f.name not in given and f.default is MISSING and f.default_factory is MISSING:
             problems.append(f"{cls.__name__}.{f.name} must be given.")
     for name in given:
         if name in known:
             try:
-                coerce(known[name], given[name])
+                coerced[name] = coerce(known[name], given[name])
             except PlanError as nested:
                 problems += nested.problems
             except ValueError as problem:
                 problems.append(f"{cls.__name__}.{name} {problem}")
     if problems:
         raise PlanError(problems)
-    return cls(**given)
+    return cls(**coerced)
 
 
 def parse(text: str, base: type[V]) -> V:
@@ -255,11 +283,13 @@ def parse(text: str, base: type[V]) -> V:
     >>> parse("SmallCells(n=5)", Measure).n
     5
     """
+    if len(text) > LONGEST:
+        raise PlanError(f"{_with_article(base)} as a text has at most {LONGEST:,} characters.")
     try:
         return decode(_spec_of(ast.parse(text.strip(), mode="eval").body), base)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # the last: too many brackets
         example = f"{_example(base)} or {_example(base)}(name=value)"
-        raise PlanError(f"{text!r} cannot be read as {_with_article(base)}: write {example}.") from None
+        raise PlanError(f"{shortened(text)} cannot be read as {_with_article(base)}: write {example}.") from None
 
 
 def _spec_of(node: ast.expr) -> Any:

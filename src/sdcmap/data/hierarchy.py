@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from sdcmap.data.whole import write_whole
 from sdcmap.errors import SchemaError
 from sdcmap.kernels.masking.breaks import interval_labels, interval_of, whole_steps
 
@@ -58,8 +60,16 @@ class Hierarchy:
     def read(cls, path: str) -> Hierarchy:
         """A hierarchy from a CSV file without a header; fields parted by semicolon (as ARX writes them), tab or comma."""
         try:
-            text = Path(path).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError):
+            return cls.parse(Path(path).read_bytes(), path)
+        except OSError:
+            raise SchemaError(f"{path} cannot be read as a hierarchy: a UTF-8 CSV file without a header.") from None
+
+    @classmethod
+    def parse(cls, content: bytes, path: str) -> Hierarchy:
+        """The hierarchy that such a file holds."""
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
             raise SchemaError(f"{path} cannot be read as a hierarchy: a UTF-8 CSV file without a header.") from None
         first = text.partition("\n")[0]
         parted = next((mark for mark in (";", "\t", ",") if mark in first), ";")
@@ -67,8 +77,9 @@ class Hierarchy:
 
     def write(self, path: str) -> None:
         """The same file again, parted by semicolons."""
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, delimiter=";").writerows(self.rows)
+        text = StringIO(newline="")
+        csv.writer(text, delimiter=";").writerows(self.rows)
+        write_whole(Path(path), text.getvalue(), private=False)
 
     @classmethod
     def prefixes(cls, values: Iterable[str], *, hidden: str = ANYTHING) -> Hierarchy:

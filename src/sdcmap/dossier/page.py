@@ -9,10 +9,11 @@ from sdcmap.charts import draw_map
 from sdcmap.core.audience import Audience
 from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.whole import write_whole
 from sdcmap.dossier import facts, results
 from sdcmap.dossier.change import Table, changes
 from sdcmap.dossier.public_scores import public_scores
-from sdcmap.errors import PlanError, SdcmapError
+from sdcmap.errors import PlanError
 from sdcmap.map import RUMap
 from sdcmap.recordwise.neighbourhood import Unsafe
 from sdcmap.study.folder import Study
@@ -30,12 +31,7 @@ class Report:
 
     def save(self, path: str | Path = "report.html") -> Path:
         """Write the page; it needs no network and prints well."""
-        path = Path(path)
-        try:
-            path.write_text(self.html, encoding="utf-8")
-        except OSError as error:
-            raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
-        return path
+        return write_whole(Path(path), self.html, private=self.audience == "internal")
 
 
 def report(

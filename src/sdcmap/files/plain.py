@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sdcmap.errors import SchemaError
+from sdcmap.errors import MOST_PROBLEMS, SchemaError
 from sdcmap.files.dialect import OURS, SENSED, Dialect, opened, records, sensed
 
 if TYPE_CHECKING:
@@ -19,6 +20,17 @@ if TYPE_CHECKING:
     from sdcmap.files.missing_codes import Codes
 
 NUMBER = re.compile(r"\s*[+-]?\d[\d.,' ]*\s*")
+
+
+MOST_COLUMNS = 10_000
+
+
+def check_width(name: str, columns: int) -> None:
+    """SchemaError for a file of more columns than anything here is made for."""
+    if columns > MOST_COLUMNS:
+        raise SchemaError(
+            f"{name} has {columns:,} columns, and at most {MOST_COLUMNS:,} are read: select those needed."
+        )
 
 
 @dataclass(frozen=True)
@@ -65,7 +77,9 @@ def _texts(path: Path, dialect: Dialect) -> pl.DataFrame:
     source = path if dialect.encoding == "utf-8" else path.read_bytes().decode(dialect.encoding).encode()
     with opened(path, dialect) as lines:
         header = next(records(lines, dialect), [])
-    twice = [str(place) for place, name in enumerate(header, 1) if header.count(name) > 1]
+    check_width(path.name, len(header))
+    times = Counter(header)
+    twice = [str(place) for place, name in enumerate(header, 1) if times[name] > 1][:MOST_PROBLEMS]
     if twice:  # the first line of a file without a header is data, so names are not quoted
         raise SchemaError(f"{path.name} has two columns of one name: columns {', '.join(twice)}.")
     try:
@@ -113,9 +127,15 @@ def _check_header(path: Path, frame: pl.DataFrame) -> None:
 
 def write_csv(data: Microdata, path: Path) -> None:
     """Commas, decimal points, UTF-8, dates as 2020-02-29; an empty field is missing, a code for it stays that code."""
+    import polars as pl
+
     from sdcmap.files.stat import coded_frame
 
-    coded_frame(data, "csv").write_csv(path)
+    frame = coded_frame(data, "csv")
+    for name, dtype in frame.schema.items():
+        if dtype == pl.Duration:
+            raise SchemaError(f"column {name!r} is Duration, which a .csv file cannot hold; write a .parquet file.")
+    frame.write_csv(path)
 
 
 def read_parquet(path: Path, asked: Asked) -> tuple[pl.DataFrame, dict[str, Variable]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from sdcmap.core.value import Value
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.readable import Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
-from sdcmap.errors import MissingExtra, PlanError, SchemaError, did_you_mean
+from sdcmap.errors import MOST_PROBLEMS, MissingExtra, PlanError, SchemaError, did_you_mean, shortened
 from sdcmap.files.dialect import Dialect, sensed, stated_fields
 from sdcmap.files.formats import format_of, is_data_file
 from sdcmap.files.missing_codes import Stated, check_columns, codes_of, of_column, with_codes
-from sdcmap.files.plain import Asked
+from sdcmap.files.plain import Asked, check_width
 from sdcmap.files.stat import coded_frame, split_missing
 from sdcmap.kernels.arrays import Array
 
@@ -166,6 +167,7 @@ def _wanted(
     columns: Sequence[str], rows: int, stated: Mapping[str, Names], numeric: Names, kinds: Mapping[str, str],
     facts: Mapping[str, Variable],
 ) -> list[tuple[Variable, str | None]]:  # fmt: skip
+    check_width("the file", len(columns))
     roles, amounts = _roles(columns, stated, numeric)
     if rows == 0:
         raise SchemaError("the data have no rows.")
@@ -258,8 +260,11 @@ def _roles(columns: Sequence[str], stated: Mapping[str, Names], numeric: Names) 
             if name in roles and roles[name] != _ROLE_OF[argument]:
                 problems.append(f"column {name!r} has two roles, {roles[name]} and {_ROLE_OF[argument]}.")
             roles[name] = _ROLE_OF[argument]
-    unknown = [name for name in (*roles, *sorted(amounts)) if name not in columns]
-    problems += [f"no column {name!r}.{did_you_mean(name, columns)}" for name in dict.fromkeys(unknown)]
+    there = set(columns)
+    unknown = dict.fromkeys(name for name in (*roles, *sorted(amounts)) if name not in there)
+    problems += [
+        f"no column {shortened(name)}.{did_you_mean(name, columns)}" for name in islice(unknown, MOST_PROBLEMS)
+    ]
     if len(every) > 1:
         problems.append(f"only one of {' and '.join(every)} can be 'all'.")
     if problems:
@@ -302,7 +307,8 @@ def _frame_of_file(path: Path, asked: Asked) -> tuple[pl.DataFrame, Mapping[str,
         raise
     except (Exception, pl.exceptions.PanicException) as error:  # its message may quote the file: only its type is told
         hint = f" {form.hint}" if form.hint else ""
-        raise SchemaError(f"{path.name} cannot be read as {form.name} ({type(error).__name__}).{hint}") from None
+        problem = f"{path.name} cannot be read as {form.name} ({type(error).__name__}).{hint}"
+    raise SchemaError(problem) from None  # out here it does not hold the other error, and with it what was read
 
 
 def _names(names: Names) -> tuple[str, ...]:

@@ -6,29 +6,32 @@ in a process of its own with limited memory, so that a file whose header lies en
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 from sdcmap.errors import SchemaError, SdcmapError
+from sdcmap.files.apart import environment, python
 from sdcmap.files.formats import format_of
 from sdcmap.files.reading import read
 
 ROOM = 2 << 30  # bytes of address space that the interpreter and its libraries take
 PATIENCE = 300  # seconds
 TOO_LARGE, UNREADABLE = 3, 4
+BLOCK = 1 << 20
+PACKED = (b"\x1f\x8b", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
 
 
 def check_decoded(path: Path, limit: int) -> None:
-    """SchemaError where the decoded file needs more than `limit` bytes or cannot be read; text is as long as it is."""
-    if not format_of(path).packed:
+    """SchemaError where the decoded file needs more than `limit` bytes or cannot be read; plain text is what it is."""
+    if not format_of(path).packed and not is_packed(path):
         return
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "NUMBA")} | {"POLARS_MAX_THREADS": "1"}
-    command = [sys.executable, "-m", "sdcmap.files.weighing", str(path), str(limit)]
+    command = python("sdcmap.files.weighing:main", path.absolute(), limit)
     try:
         done = subprocess.run(
-            command, env=os.environ | threads, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE
+            command, env=environment(**threads), stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE
         )
     except subprocess.TimeoutExpired:
         raise SchemaError(f"{path.name} takes more than {PATIENCE} seconds to read.") from None
@@ -36,6 +39,27 @@ def check_decoded(path: Path, limit: int) -> None:
         raise SchemaError(done.stdout.decode().strip())
     if done.returncode:
         raise SchemaError(f"{path.name} is larger than {limit >> 20:,} MB when it is decoded.")
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a text file is packed (gzip, zlib, zstd, bzip2, xz), whatever its name says: readers unpack it unasked."""
+    with path.open("rb") as file:
+        return file.read(6).startswith(PACKED)
+
+
+def unpacked_size(path: Path, limit: int) -> int:
+    """How many bytes gzip or zlib content unpacks to, counted until they are more than `limit`; 0: it is neither."""
+    size = 0
+    with path.open("rb") as file:
+        unpacking = zlib.decompressobj(wbits=47)  # either
+        while size <= limit and (block := file.read(BLOCK)):
+            try:
+                while block and size <= limit and not unpacking.eof:
+                    size += len(unpacking.decompress(block, BLOCK))
+                    block = unpacking.unconsumed_tail
+            except zlib.error:
+                break
+    return size
 
 
 def cells_of(path: Path) -> int:
@@ -48,7 +72,7 @@ def _main(path: Path, limit: int) -> int:
     """Runs in the process of its own."""
     _limit(limit + ROOM)
     try:
-        if 8 * cells_of(path) > limit:
+        if 8 * cells_of(path) > limit or (is_packed(path) and unpacked_size(path, limit) > limit):
             return TOO_LARGE
         data = read(path)
         if 8 * len(data) * len(data.names) > limit:  # the header did not say
@@ -74,5 +98,6 @@ def _limit(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
-if __name__ == "__main__":
-    sys.exit(_main(Path(sys.argv[1]), int(sys.argv[2])))
+def main() -> int:
+    """The process of its own: path and limit are its arguments."""
+    return _main(Path(sys.argv[1]), int(sys.argv[2]))

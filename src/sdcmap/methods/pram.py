@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from sdcmap.core.method import Trials
-from sdcmap.core.named_files import SHOWN, check_digest, digest_of, is_digest
+from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.errors import SchemaError
@@ -34,13 +33,12 @@ def matrix_problems(matrix: Array) -> Iterator[str]:
             yield f"must have rows that sum to 1; row {bad[0] + 1} sums to {matrix[bad[0]].sum():g}."
 
 
-def read_matrix(path: str) -> tuple[list[str], Array]:
+def read_matrix(content: bytes, path: str) -> tuple[list[str], Array]:
     """The categories and the transition matrix of a CSV file: a header with the categories, and one row for each."""
     try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            header, *rows = [row for row in csv.reader(file) if row]
+        header, *rows = [row for row in csv.reader(content.decode("utf-8-sig").splitlines()) if row]
         matrix = np.array([[float(cell) for cell in row[1:]] for row in rows])
-    except (OSError, ValueError, UnicodeDecodeError):
+    except (ValueError, csv.Error):
         raise SchemaError(f"{path} cannot be read as a matrix: a header and rows of a category and numbers.") from None
     if [row[0] for row in rows] != header[1:]:
         raise SchemaError(f"{path} must name the same categories, in one order, in its header and its first column.")
@@ -115,15 +113,14 @@ class PRAM(TransitionMethod):
             if len(matrix) != len(categories):
                 raise SchemaError(f"the matrix has {len(matrix)} rows and {name!r} has {len(categories)} categories.")
         else:
-            check_digest(self.matrix, self.sha256)
-            matrix = _in_order(self.matrix, [str(category) for category in categories], name)
+            listed = read_matrix(content_of(self.matrix, self.sha256), self.matrix)
+            matrix = _in_order(*listed, self.matrix, [str(category) for category in categories], name)
         shares: Array = matrix / matrix.sum(axis=1, keepdims=True)
         return shares
 
 
-def _in_order(path: str, categories: list[str], name: str) -> Array:
+def _in_order(listed: list[str], matrix: Array, path: str, categories: list[str], name: str) -> Array:
     """The matrix of a file for these categories, in this order; none may lead to a category that is not among them."""
-    listed, matrix = read_matrix(path)
     lacking = [category for category in categories if category not in listed]
     if lacking:
         raise SchemaError(f"{path} lacks {len(lacking)} of the {len(categories)} categories of {name!r}.")

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
-from sdcmap.core.named_files import SHOWN, check_digest, digest_of, is_digest
+from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Positive, Range
 from sdcmap.data.amounts import amounts, holds_numbers
@@ -219,8 +219,8 @@ class Recode(Method):
             names = self.labels or tuple("|".join(group) for group in self.merge)
             into = {old: new for group, new in zip(self.merge, names, strict=True) for old in group}
             return [into.get(text, text) for text in texts]
-        check_digest(self.hierarchy, self.sha256)
-        group_of = Hierarchy.read(self.hierarchy).at(self.level)
+        content = content_of(self.hierarchy, self.sha256)
+        group_of = Hierarchy.parse(content, self.hierarchy).at(self.level)
         lacking = sum(text not in group_of for text in texts)
         if lacking:
             raise SchemaError(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from sdcmap.core.named_files import SHOWN, check_digest, digest_of, is_digest
+from sdcmap.core.named_files import SHOWN, digest_of, is_digest, named_file
 from sdcmap.data.microdata import Column, Microdata
 from sdcmap.errors import SchemaError
 from sdcmap.files.reading import read
@@ -25,8 +25,7 @@ def digest_problems(sha256: str) -> Iterator[str]:
 
 def open_archive(path: str, sha256: str) -> Microdata:
     """The archive as it is; SchemaError when it is not the file that was named."""
-    check_digest(path, sha256)
-    return read(path)
+    return read(named_file(path, sha256))
 
 
 def read_archive(path: str, sha256: str, data: Microdata, names: Sequence[str]) -> Microdata:

@@ -124,8 +124,8 @@ def links_to(pair: Pair, courses: Sequence[Course], wanted: Array) -> LinkTable:
     for course in courses:
         among = [cost._replace(known=cost.known[heads]) for cost in course.costs]
         guess = np.full(len(pair.released), -1)
-        guess[course.places] = heads[cheapest(among, course.places, 1, mean=course.mean).index[:, 0]]
-        reach[course.places] = ~outrun(course.costs, guess, course.places, mean=course.mean)[0]
+        guess[course.places] = heads[Search(among, mean=course.mean)(course.places, 1).index[:, 0]]
+        reach[course.places] = ~Race(course.costs, guess, mean=course.mean)(course.places)[0]
     rows = np.flatnonzero(reach)
     return link_nearest(
         pair,

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from sdcmap import __version__
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import MissingExtra, PlanError, SdcmapError, StudyDamaged
+from sdcmap.files.apart import safe_path
 from sdcmap.study.jobs import CandidateRow
 from sdcmap.study.worker import one_thread, opened, run_here
 
@@ -181,6 +182,7 @@ def client_of(engine: str, workers: int) -> Iterator[Any]:
             scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="sdcmap-"))
             quiet = {"distributed.worker.memory.spill": False, "distributed.worker.memory.target": False}
             stack.enter_context(dask.config.set(quiet))
+            stack.enter_context(safe_path())
             cluster = stack.enter_context(
                 LocalCluster(
                     n_workers=workers, threads_per_worker=1, host="127.0.0.1", security=Security.temporary(),

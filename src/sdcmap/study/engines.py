@@ -21,9 +21,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from sdcmap.core.named_files import in_this_room, present_room
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError, did_you_mean
+from sdcmap.files.apart import safe_path
 from sdcmap.kernels.room import under_this_limit
 from sdcmap.study.cluster import Cluster, client_behind, client_of
 from sdcmap.study.jobs import CandidateRow, Job, candidate_row
@@ -62,14 +64,22 @@ class Borrowed(Executor):
             raise SdcmapError("the executor given is broken; what was stored is kept.") from None
 
 
+class Workers(ProcessPoolExecutor):
+    """Worker processes that import nothing from the folder they stand in."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        with safe_path():  # a worker may be started here
+            return super().submit(fn, *args, **kwargs)
+
+
 @contextmanager
 def crew(
     engine: str, workers: int, executor: Executor | None, data: Microdata, copy: Path | None, memory: int = 0
 ) -> Iterator[tuple[Callable[[], Executor], Run]]:
     """How to make (again) the executor of an engine, and what its workers do with a chunk of jobs."""
-    run: Run = partial(under_this_limit(run_here), data)
+    run: Run = partial(in_this_room(under_this_limit(run_here)), data)
     if copy is not None:
-        run = partial(run_at, str(copy), data.digest, memory)
+        run = partial(run_at, str(copy), data.digest, memory, present_room())
     client = None if executor is None else client_behind(executor)
     with client_of(engine, workers) if executor is None and engine.startswith("dask") else nullcontext(client) as dask:
         if dask is not None and copy is not None:
@@ -97,7 +107,8 @@ def make_executor(engine: str, workers: int) -> Executor:
         os._exit(1)  # a worker is importing an unguarded script: the parent says so
     how = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     for _ in range(STARTS):
-        pool = ProcessPoolExecutor(workers, multiprocessing.get_context(how), initializer=_start_worker)
+        with safe_path():  # its locks have a process of their own
+            pool = Workers(workers, multiprocessing.get_context(how), initializer=_start_worker)
         try:
             pool.submit(os.getpid).result()
             return pool

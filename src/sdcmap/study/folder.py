@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import shutil
 import sqlite3
 import warnings
@@ -19,8 +21,8 @@ from filelock import FileLock, Timeout
 from sdcmap import __version__
 from sdcmap.core.measure import Measure
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.whole import PART, write_whole
 from sdcmap.errors import SdcmapError, StudyChanged, StudyDamaged, StudyMismatch
-from sdcmap.files.whole import write_whole
 from sdcmap.files.working_copy import open_copy, write_copy
 from sdcmap.files.writing import write
 from sdcmap.study.database import Database, columns_of, connect
@@ -32,10 +34,10 @@ DATABASE = "scores.sqlite"
 BEGUN = {
     "incoming",
     "lock",
-    "manifest.json.part",
     DATABASE,
     f"{DATABASE}-wal",
     f"{DATABASE}-shm",
+    f"{DATABASE}-journal",
 }  # before a manifest is
 TYPES = {"text": pl.String, "real": pl.Float64, "integer": pl.Int64}
 
@@ -59,6 +61,8 @@ class Manifest(TypedDict, total=False):
     first_score: str
     overrides: list[dict[str, str]]
     releases: list[dict[str, Any]]
+    plan: str  # SHA-256 of plan.toml as it was written
+    checksum: str  # of all the rest
 
 
 class Done(NamedTuple):
@@ -113,6 +117,8 @@ class Study:
                 [(e["check"],) for e in manifest.get("overrides", [])],
                 [(e["folder"],) for e in manifest.get("releases", [])],
             )
+            if manifest.pop("checksum", _checksum(manifest)) != _checksum(manifest):
+                raise ValueError
         except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
             raise StudyDamaged(f"{path / 'manifest.json'} cannot be read; the study needs it for its seed.") from None
         return manifest
@@ -130,8 +136,9 @@ class Study:
             return
         path = Path(path)
         _make_folder(path)
-        with locked(path), _continued(path, data, plan) or _created(path, data, plan) as study:
+        with locked(path), _cleaned(path, data, plan) as study:
             study.fix_rule(plan)
+            study.note(plan=plan.digest)
             plan.write(path / "plan.toml")
             _take_copy(path, data)
             yield study
@@ -147,7 +154,11 @@ class Study:
     @property
     def plan(self) -> Plan:
         """The plan as last swept, with the study's seed."""
-        return Plan.read(self._folder("plan") / "plan.toml", seed=self.seed)
+        path = self._folder("plan") / "plan.toml"
+        plan = Plan.read(path, seed=self.seed)
+        if plan.digest != self.manifest.get("plan", plan.digest):
+            raise StudyDamaged(f"{path} is not as the sweep wrote it: sweep again with the plan that is meant.")
+        return plan
 
     @property
     def data(self) -> Microdata:
@@ -205,7 +216,8 @@ class Study:
         """Keep facts in the manifest."""
         self.manifest.update(facts)
         if self.path is not None:
-            write_whole(self.path / "manifest.json", json.dumps(self.manifest, indent=1))
+            whole = {**self.manifest, "checksum": _checksum(self.manifest)}
+            write_whole(self.path / "manifest.json", json.dumps(whole, indent=1))
 
     def fix_rule(self, plan: Plan) -> None:
         """Remember when the present rule, its limits and its axes were fixed."""
@@ -256,6 +268,12 @@ class Study:
         return pl.DataFrame(self.database.verified(name), schema=schema, orient="row")
 
 
+def _checksum(manifest: Manifest) -> str:
+    """Tells a whole manifest from a damaged one."""
+    facts = {name: fact for name, fact in manifest.items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
 # ---- beginning and going on -----------------------------------------------------------------------------------
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
@@ -275,13 +293,21 @@ def locked(path: Path) -> Iterator[None]:
 
 def _make_folder(path: Path) -> None:
     """An empty private folder for a new study, or the folder of an old one."""
-    if not (path / "manifest.json").exists() and path.exists() and any(f.name not in BEGUN for f in path.iterdir()):
+    others = (f for f in path.iterdir() if f.name not in BEGUN and not f.name.startswith(PART)) if path.exists() else ()
+    if any(others) and not (path / "manifest.json").exists():  # in this order: another sweep may be the first just now
         raise StudyDamaged(f"{path} is not empty and no study: name another folder.")
     try:
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(0o700)
     except OSError as error:
         raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
+
+
+def _cleaned(path: Path, data: Microdata, plan: Plan) -> Study:
+    """The study, continued or new, without what a killed writer left."""
+    for left in path.glob(f"{PART}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    return _continued(path, data, plan) or _created(path, data, plan)
 
 
 def _created(path: Path, data: Microdata, plan: Plan) -> Study:
@@ -325,9 +351,15 @@ def _tell_what_changed(study: Study, plan: Plan, version: str) -> None:
     if outdated or version != __version__:
         kept = len(score.filter(_among("candidate", ids), _among("measure_id", [m.id for m in plan.measures])))
         again = f"; {outdated} computed again, since other code or another default made them" if outdated else ""
-        _tell(
-            f"{study.path} was last written by sdcmap {version}: {_counted(kept, 'number')} of this plan kept{again}."
-        )
+        newer = f", which is newer than this {__version__}" if _is_newer(version) else ""
+        numbers = _counted(kept, "number") or "no number"
+        _tell(f"{study.path} was last written by sdcmap {version}{newer}: {numbers} of this plan kept{again}.")
+
+
+def _is_newer(version: str) -> bool:
+    """Whether a version is above this one, by its numbers."""
+    theirs, ours = ([int(part) for part in re.findall(r"\d+", name)[:3]] for name in (version, __version__))
+    return theirs > ours
 
 
 def _outdated(plan: Plan, ids: Sequence[str], candidate: pl.DataFrame, score: pl.DataFrame) -> str:

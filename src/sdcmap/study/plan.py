@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import secrets
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,18 +14,20 @@ from typing import Any, Literal
 from numpy.random import Generator
 
 from sdcmap.core.grid import Grid, decode_grid
+from sdcmap.core.limits import read_table
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.rule import Choice, Limits, Rule, named_limits
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Value, decode
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError, SdcmapError, did_you_mean
+from sdcmap.data.whole import write_whole
+from sdcmap.errors import MOST_PROBLEMS, PlanError, SdcmapError, did_you_mean, shortened
 from sdcmap.files.reading import Source
-from sdcmap.files.whole import write_whole
 from sdcmap.methods import Identity
 from sdcmap.study.default_risk import NAMES, default_risk
 
+MOST_REPLICATES = 1_000_000
 _PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "data")
 
 
@@ -141,8 +142,8 @@ class Plan:
         for measure in measures:
             if not isinstance(measure, Measure):
                 yield f"Plan.measures holds a {type(measure).__name__}, which is no measure."
-        if not isinstance(self.replicates, int) or self.replicates < 1:
-            yield f"Plan.replicates must be in [1, inf). Got {self.replicates!r}."
+        if not isinstance(self.replicates, int) or not 1 <= self.replicates <= MOST_REPLICATES:
+            yield f"Plan.replicates must be in [1, {MOST_REPLICATES}]. Got {self.replicates!r:.20}."
         if not isinstance(self.seed, int) or self.seed < 0:
             yield "Plan.seed must be a whole number of at least 0."
         names = [m.text for m in measures if isinstance(m, Measure)]
@@ -293,11 +294,9 @@ class Plan:
     @staticmethod
     def from_toml(text: str, *, seed: int | None = None) -> Plan:
         """The plan in a TOML text; PlanError with every problem at once."""
-        try:
-            table = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise PlanError(f"the plan is not TOML: {error}.") from None
-        problems = [f"a plan has no part {name!r}.{did_you_mean(name, _PARTS)}" for name in table if name not in _PARTS]
+        table = read_table(text)
+        unknown = [name for name in table if name not in _PARTS][:MOST_PROBLEMS]
+        problems = [f"a plan has no part {shortened(name)}.{did_you_mean(name, _PARTS)}" for name in unknown]
         given: dict[str, Any] = {name: table[name] for name in table if name in _PARTS}
         for name, base in (("methods", Method), ("measures", Measure)):
             given[name] = _decoded_list(name, given.get(name, []), base, problems)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+from sdcmap.core.named_files import files_below
 from sdcmap.data.microdata import Microdata
 from sdcmap.files.working_copy import open_copy
 from sdcmap.kernels.room import room_limited
@@ -19,10 +20,13 @@ def run_here(data: Microdata, jobs: Sequence[Job]) -> list[CandidateRow]:
     return [run_job(data, job) for job in jobs]
 
 
-def run_at(path: str, digest: str, memory: int, jobs: Sequence[Job]) -> list[CandidateRow]:
-    """Run jobs on the working copy at `path`, opened once per worker, in so much memory (0: as much as there is)."""
+def run_at(path: str, digest: str, memory: int, room: Path | None, jobs: Sequence[Job]) -> list[CandidateRow]:
+    """Run jobs on the working copy at `path`, opened once per worker, in so much memory (0: as much as there is).
+
+    room: the folder below which methods and measures may name files; None: anywhere.
+    """
     one_thread()
-    with room_limited(memory, Path(path)):
+    with room_limited(memory, Path(path)), files_below(room):
         return run_here(opened(path, digest), jobs)
 
 

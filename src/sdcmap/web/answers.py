@@ -7,13 +7,15 @@ import math
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
+from pydantic import AfterValidator
 from starlette.exceptions import HTTPException
 
+from sdcmap.core.limits import check_table
 from sdcmap.errors import (
     Infeasible,
     MissingExtra,
@@ -36,6 +38,17 @@ WORDS = {401: "this needs the address with its token that `sdcmap serve` printed
          413: "that is more than may be sent."}  # fmt: skip
 
 
+def _modest(table: dict[str, Any]) -> dict[str, Any]:
+    try:
+        check_table(table)
+    except PlanError as error:
+        raise ValueError(str(error)) from None
+    return table
+
+
+Table = Annotated[dict[str, Any], AfterValidator(_modest)]  # one that comes in, neither too deep nor endless
+
+
 class Answer(Response):
     """JSON in which NaN and infinity are null."""
 
@@ -56,6 +69,8 @@ def plain(value: Any) -> Any:
 
 def of_error(request: Request, error: Exception) -> Response:
     """Our own errors with their sentence; any other by type and place, since its text may hold a data value."""
+    frame = traceback.extract_tb(error.__traceback__)[-1] if error.__traceback__ else None
+    traceback.clear_frames(error.__traceback__)  # they hold the data that were worked on
     if isinstance(error, SdcmapError):
         status = next(code for kind, code in STATUS if isinstance(error, kind))
         problems = getattr(error, "problems", None) or getattr(error, "checks", None) or (str(error),)
@@ -68,8 +83,8 @@ def of_error(request: Request, error: Exception) -> Response:
         return said(request, 422, "the request does not fit: " + " ".join(problems), problems)
     if isinstance(error, HTTPException):
         return said(request, error.status_code, WORDS.get(error.status_code, str(error.detail)))
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    sentence = f"sdcmap failed: {type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}."
+    place = f" in {Path(frame.filename).name}, line {frame.lineno}" if frame else ""
+    sentence = f"sdcmap failed: {type(error).__name__}{place}."
     print(sentence, file=sys.stderr, flush=True)
     return said(request, 500, sentence)
 

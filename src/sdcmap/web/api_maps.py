@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from sdcmap.web.answers import Answer
+from sdcmap.web.answers import Answer, Table
 from sdcmap.web.drawing import make_picture
 
 router = APIRouter(prefix="/api/studies/{name}", tags=["maps"])
@@ -24,7 +24,7 @@ MEDIA = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv; charset=u
 class Asked(BaseModel):
     """A rule as a table with its `type`, such as {"type": "Threshold", "risk": 0.01}, or None for the plan's; axes."""
 
-    rule: dict[str, Any] | None = None
+    rule: Table | None = None
     risk: list[str] = Field(default_factory=list)
     utility: str = ""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 
@@ -10,7 +9,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, StringConstraints
 
-from sdcmap.web.answers import Answer
+from sdcmap.core.limits import read_table
+from sdcmap.errors import PlanError
+from sdcmap.web.answers import Answer, Table
 from sdcmap.web.api_files import Roles, Stated
 from sdcmap.web.room import Busy
 
@@ -31,7 +32,7 @@ class Draft(BaseModel):
     `study` is the study that the plan is for."""
 
     toml: Toml | None = None
-    table: dict[str, Any] | None = None
+    table: Table | None = None
     cost: bool = False
     study: Annotated[str, StringConstraints(max_length=100)] = ""
 
@@ -66,7 +67,7 @@ def begin(request: Request, new: NewStudy) -> Response:
     source = source_of(new.file, new.roles, new.kinds)
     seen = look(views.data(source))
     plan = replace(seen, source=source.sensed(room.folder)).plan(source.path)
-    _write(path, plan.toml())
+    plan.write(path)
     return Answer({"name": new.name, "toml": plan.toml()}, 201)
 
 
@@ -86,7 +87,7 @@ def write_plan(request: Request, name: str, text: Text) -> Response:
     plan = views.plan(text.toml)
     if sweeps.status(name)["state"].startswith("running"):
         raise Busy("a sweep of this study is running: pause it, then change the plan.")
-    _write(room.new_plan(name), plan.toml())
+    plan.write(room.new_plan(name))
     return Answer({"name": name, "toml": plan.toml(), "candidates": plan.count})
 
 
@@ -99,7 +100,7 @@ def check(request: Request, draft: Draft) -> Response:
 def checked(request: Request, draft: Draft) -> dict[str, Any]:
     import tomli_w
 
-    from sdcmap.errors import PlanError, SdcmapError
+    from sdcmap.errors import SdcmapError
     from sdcmap.study.cost import cost_guess
     from sdcmap.study.remarks import remarks
 
@@ -128,8 +129,8 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
 def _table(text: str) -> dict[str, Any] | None:
     """The table that a TOML text stands for, dates and endless numbers as words; None where it is no TOML."""
     try:
-        return _worded(tomllib.loads(text))  # type: ignore[no-any-return]
-    except tomllib.TOMLDecodeError:
+        return _worded(read_table(text))  # type: ignore[no-any-return]
+    except PlanError:
         return None
 
 
@@ -139,9 +140,3 @@ def _worded(part: Any) -> Any:
     if isinstance(part, list):
         return [_worded(value) for value in part]
     return part if isinstance(part, bool | int | float | str) else str(part)
-
-
-def _write(path: Any, text: str) -> None:
-    part = path.with_name(f".part-{path.name}")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)

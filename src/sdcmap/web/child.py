@@ -20,11 +20,12 @@ def _end_with_server() -> None:
         _thread.interrupt_main()
 
 
-def main(plan: Path, study: Path, workers: int) -> int:
+def sweep(plan: Path, study: Path, workers: int) -> int:
     """Sweep `plan` into `study`, which lies in the served folder."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a server in the background of a shell ignores it
     threading.Thread(target=_end_with_server, daemon=True).start()
     import sdcmap as sm
+    from sdcmap.core.named_files import files_below
     from sdcmap.web.room import Room
     from sdcmap.web.views import Views
 
@@ -35,7 +36,8 @@ def main(plan: Path, study: Path, workers: int) -> int:
         views = Views(Room(study.parent))
         parsed = views.plan(plan.read_text(encoding="utf-8"))
         data = views.data_of(parsed, study.name)
-        sm.sweep(data, parsed, study, workers=workers or None, progress=quiet)
+        with files_below(study.parent):
+            sm.sweep(data, parsed, study, workers=workers or None, progress=quiet)
     except KeyboardInterrupt:
         return 130
     except sm.errors.SdcmapError as error:
@@ -48,5 +50,6 @@ def main(plan: Path, study: Path, workers: int) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])))
+def main() -> int:
+    """The process of its own: plan, study and number of workers are its arguments."""
+    return sweep(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

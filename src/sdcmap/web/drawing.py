@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sdcmap.core.named_files import files_below
 from sdcmap.errors import SdcmapError
 
 
@@ -64,7 +65,8 @@ def make_picture(folder: Path, name: str, form: str, risk: tuple[str, ...], util
     from sdcmap.web.room import Room
     from sdcmap.web.views import Views
 
-    ru, plan = Views(Room(folder)).map(name, risk, utility)
+    with files_below(folder):
+        ru, plan = Views(Room(folder)).map(name, risk, utility)
     chart = ru.draw(mark=ru.choose(plan.rule) if plan.rule is not None and not risk else None, by=by or None)
     made: bytes = chart.png() if form == "png" else chart.svg().encode()
     return made
@@ -75,8 +77,5 @@ def make_report(study: Path, audience: str) -> bytes:
     from sdcmap.dossier import report
     from sdcmap.study.folder import Study
 
-    opened = Study.open(study)
-    try:
+    with files_below(study.parent), Study.open(study) as opened:
         return report(opened, audience=audience).html.encode()
-    finally:
-        opened.connection.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -136,20 +137,20 @@ class Room:
         path = self._below(self.file_name(name))
         if path.exists():
             raise Busy("there is a file of that name already: rename yours, or use the one that is here.")
-        part = path.with_name(f".part-{os.getpid()}-{path.name}")
+        folder = self.folder / f".part-{secrets.token_hex(8)}"  # each upload has its own
         try:
-            self.copy(source, part)
+            folder.mkdir(mode=0o700)
+            part = self.copy(source, folder / path.name)
             if not part.stat().st_size:
                 raise SchemaError(f"{path.name} is empty (0 bytes).")
             check_decoded(part, self.decoded_limit)
-            path.open("xb").close()  # fails where another upload was faster
-            part.replace(path)
+            path.hardlink_to(part)  # whole and in one step; fails where another upload was faster
         except FileExistsError:
             raise Busy("there is a file of that name already.") from None
         except OSError as error:
             raise SdcmapError(f"the file cannot be kept ({error.strerror}).") from None
         finally:
-            part.unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
         return path
 
     def copy(self, source: BinaryIO, path: Path) -> Path:

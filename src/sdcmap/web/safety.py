@@ -12,6 +12,7 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sdcmap.core.named_files import files_below
 from sdcmap.web.answers import of_error, said
 from sdcmap.web.room import Room
 
@@ -65,9 +66,13 @@ class Safety:
                 return
             problem = self._problem(request)
             if problem:
-                await said(request, *problem)(scope, receive, answer)
+                refusal = said(request, *problem)
+                if problem[0] == 401:  # a guest without the token does not stay
+                    refusal.headers["connection"] = "close"
+                await refusal(scope, receive, answer)
                 return
-            await self.app(scope, self._counted(request, receive), answer)
+            with files_below(self.room.folder):
+                await self.app(scope, self._counted(request, receive), answer)
         except Exception as error:
             if not begun:
                 await of_error(request, error)(scope, receive, answer)

@@ -15,6 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sdcmap.errors import SdcmapError
+from sdcmap.files.apart import import_nothing_from
 from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
 
@@ -23,18 +24,42 @@ MOST_AT_ONCE = 200
 
 
 class Impatient(H11Protocol):
-    """HTTP for clients that ask in time: a connection whose first request does not come is closed."""
+    """HTTP for clients that ask in time: a connection whose next request has not come whole up to its body is closed."""
+
+    _waiting: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._waiting = asyncio.get_running_loop().call_later(HEADER_SECONDS, self._give_up)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def _is_idle(self) -> bool:
+        """Whether no request is being answered: its header has not come yet, or not whole."""
+        cycle = getattr(self, "cycle", None)
+        return cycle is None or cycle.response_complete
+
+    def _watch(self) -> None:
+        """A deadline for the header, counted from its first byte; more bytes do not move it."""
+        if not self._is_idle():
+            self._forget()
+        elif self._waiting is None:
+            self._waiting = asyncio.get_running_loop().call_later(HEADER_SECONDS, self._give_up)
+
+    def _forget(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
 
     def _give_up(self) -> None:
-        if getattr(self, "cycle", None) is None and not self.transport.is_closing():
+        self._waiting = None
+        if self._is_idle() and not self.transport.is_closing():
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._waiting.cancel()
+        self._forget()
         super().connection_lost(exc)
 
 
@@ -43,7 +68,7 @@ def serve(
 ) -> None:
     """Serve until stopped; the first line printed is the address with its token."""
     os.umask(0o077)  # uploads, plans and studies are private
-    os.chdir(room.folder)
+    import_nothing_from(room.folder)
     listening = _listen(host, port)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(24)

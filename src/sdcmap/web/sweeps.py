@@ -7,7 +7,6 @@ as `sdcmap sweep` in a terminal, is seen by its lock.
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import asdict, dataclass, field
@@ -15,6 +14,8 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
+from sdcmap.core.named_files import files_below, in_this_room
+from sdcmap.files.apart import environment, python
 from sdcmap.web.room import Absent, Busy, Room
 
 Wish = Literal["running", "paused", "cancelled"]
@@ -46,6 +47,8 @@ class Sweeps:
     # ---- what a person wants ----------------------------------------------------------------------------------
     def want(self, name: str, wish: Wish) -> None:
         """Start or go on (`running`), or stop (`paused`, `cancelled`); what is scored is kept in every case."""
+        from sdcmap.data.whole import write_whole
+
         self.room.plan(name)
         with self._lock:
             if wish == "running":
@@ -56,15 +59,15 @@ class Sweeps:
                 self._start(name)
             else:
                 self._stop(name)
-            self.room.kept(f"{name}.wish").write_text(wish)
+            write_whole(self.room.kept(f"{name}.wish"), wish)
 
     def _start(self, name: str) -> None:
         plan, study = self.room.plan(name), self.room.place_of(name)
-        command = [sys.executable, "-m", "sdcmap.web.child", str(plan), str(study), str(self.workers)]
+        command = python("sdcmap.web.child:main", plan, study, self.workers)
         with self.room.kept(f"{name}.errors").open("wb") as errors:
             process = subprocess.Popen(
-                command, cwd=self.room.folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors,
-                start_new_session=True,
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors,
+                start_new_session=True, env=environment(),
             )  # fmt: skip
         self._running[name] = Running(process, time.monotonic())
 
@@ -145,10 +148,15 @@ class Sweeps:
     # ---- from one server to the next --------------------------------------------------------------------------
     def open(self) -> None:
         """Go on with every sweep that was wanted when the last server ended."""
+        with files_below(self.room.folder):
+            self._open()
+
+    def _open(self) -> None:
         wanted = [study for study in self.room.studies() if self._wish(str(study["name"])) == "running"]
         names = [str(study["name"]) for study in wanted]
         if names:
-            threading.Thread(target=self._resume, args=(names,), daemon=True).start()
+            resume = in_this_room(self._resume)
+            threading.Thread(target=resume, args=(names,), daemon=True).start()
 
     def _resume(self, names: list[str]) -> None:
         for name in names:

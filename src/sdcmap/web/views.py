@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-import tomllib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sdcmap.core.limits import read_table
+from sdcmap.core.named_files import files_below
 from sdcmap.errors import PlanError
 from sdcmap.web.answers import Answer
 from sdcmap.web.room import Room
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 FRESH_SECONDS = 2.0  # a map that is this young is not made again
 KEPT = 6  # files and maps that are kept
+MOST_METHODS = 20_000  # reading a plan makes each of them once
 MOST_CANDIDATES = 1_000_000
 
 
@@ -75,35 +77,24 @@ class Views:
 
     # ---- plans and data ---------------------------------------------------------------------------------------
     def plan(self, text: str) -> Plan:
-        """The plan in a TOML text; one that names files outside the room, or is endless, is refused unread."""
+        """The plan in a TOML text; one that is endless is refused unread, and files outside the room are not there."""
         from sdcmap.core.grid import members_of
         from sdcmap.study.plan import Plan
 
-        try:
-            table = tomllib.loads(text)
-        except tomllib.TOMLDecodeError:
-            return Plan.from_toml(text)  # says what is wrong
+        table = read_table(text)
         methods = table.get("methods", [])
         count = (
             sum(members_of(method) for method in methods if isinstance(method, dict))
             if isinstance(methods, list)
             else 0
         )
+        if count > MOST_METHODS:
+            raise PlanError(f"a plan of the workbench has at most {MOST_METHODS:,} methods; this one has more.")
         replicates = table.get("replicates", 1)
         if isinstance(replicates, int) and count * replicates > MOST_CANDIDATES:
             raise PlanError(f"a plan of the workbench has at most {MOST_CANDIDATES:,} candidates; this one has more.")
-        self._confine([table.get("methods"), table.get("measures")])
-        return Plan.from_toml(text)
-
-    def _confine(self, part: Any) -> None:
-        if isinstance(part, dict | list):
-            for inner in part.values() if isinstance(part, dict) else part:
-                self._confine(inner)
-        elif isinstance(part, str) and "\0" not in part and len(part) < 4096:
-            path = (self.room.folder / part).resolve()
-            outside = path != self.room.folder and self.room.folder not in path.parents
-            if outside and path.exists():
-                raise PlanError("a plan of the workbench names files below the served folder only.")
+        with files_below(self.room.folder):
+            return Plan.from_toml(text)
 
     def data(self, source: Source) -> Microdata:
         """The file that a plan names, below the room, with its roles."""

@@ -19,19 +19,18 @@ import polars as pl
 
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
+from sdcmap.files.apart import environment, python
 from sdcmap.files.stat.statfile_reader import read_statfile
 
 SECONDS, SECONDS_PER_MB = 60, 20  # processor time for one file: generous, to end what would never end
-CHILD = "from sdcmap.files.stat.process_apart import answer; answer()"
 
 
 def read_apart(path: Path, form: str) -> tuple[pl.DataFrame, dict[str, Variable]]:
     """What `read_statfile` finds; SchemaError when it finds nothing, whatever the reason."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = python("sdcmap.files.stat.process_apart:answer", path.absolute(), form)
     with tempfile.TemporaryFile() as file:
-        command = [sys.executable, "-c", CHILD, str(path.absolute()), form]
         code = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL, env=environment
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL, env=environment()
         ).returncode
         file.seek(0)
         problem = pickle.load(file) if code == 0 else _sentence(path, form, f"the reader ended with code {code}")

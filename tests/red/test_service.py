@@ -1,0 +1,80 @@
+"""A red team and the service: many uploads at once, guests that stay, secrets in command lines and cookies."""
+
+from __future__ import annotations
+
+import io
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from sdcmap.web import server
+from sdcmap.web.room import Busy, Room
+from sizes import GUARD
+from webroom import TOKEN, served
+
+PEOPLE = b"a,b\n1,2\n"
+
+
+class Interrupted(io.BytesIO):
+    """A file that comes in while something else happens."""
+
+    def __init__(self, content: bytes, meanwhile: Callable[[], object]) -> None:
+        super().__init__(content)
+        self.meanwhile: Callable[[], object] | None = meanwhile
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return super().read(3)
+
+
+# ---- 8: uploads of one name -----------------------------------------------------------------------------------
+def test_of_two_uploads_of_one_name_the_first_to_be_whole_is_kept(tmp_path: Path) -> None:
+    """Of 12 uploads of one name at once two were lost and two left empty files: they shared the name of their parts, and
+    each took the other's away."""
+    room = Room(tmp_path.resolve())
+    second = Interrupted(PEOPLE, lambda: room.take("people.csv", io.BytesIO(PEOPLE * 2)))
+    with pytest.raises(Busy, match="already"):
+        room.take("people.csv", second)
+    assert (tmp_path / "people.csv").read_bytes() == PEOPLE * 2
+    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+
+
+def test_an_upload_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    """Nor does the name of a file stand for an empty one at any time."""
+    room = Room(tmp_path.resolve())
+    empty = Interrupted(b"", lambda: None)
+    with pytest.raises(Exception, match="is empty"):
+        room.take("people.csv", empty)
+    room.take(
+        "people.csv", Interrupted(PEOPLE, lambda: (tmp_path / "people.csv").exists() and pytest.fail("too early"))
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+
+
+# ---- 6: guests that stay --------------------------------------------------------------------------------------
+def connected(client: httpx.Client) -> socket.socket:
+    return socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=GUARD)
+
+
+def heard(guest: socket.socket) -> bytes:
+    """All that the server says until it hangs up."""
+    return b"".join(iter(lambda: guest.recv(1 << 16), b""))
+
+
+def test_a_guest_without_the_token_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """205 connections that got a 401 and sent one byte more stayed open, and the owner got a 503."""
+    monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
+    with served(Room(tmp_path.resolve())) as client:
+        with connected(client) as guest:
+            guest.sendall(b"GET /api/files HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert heard(guest).startswith(b"HTTP/1.1 401")
+        with connected(client) as owner:  # one who has it is not kept either, where his next request does not come
+            owner.sendall(f"GET /api/files HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\n\r\n".encode())
+            assert owner.recv(1 << 16).startswith(b"HTTP/1.1 200")
+            owner.sendall(b"G")
+            heard(owner)
