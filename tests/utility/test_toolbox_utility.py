@@ -661,3 +661,11 @@ def test_too_many_terms_are_refused_before_the_work(levels: int, words: str) -> 
     many = sm.read(frame, keys=["a", "b"])
     with pytest.raises(Undefined, match=words):
         sm.utility.Propensity().apply(many, shuffled(many, "a"), rng())
+
+
+@pytest.mark.parametrize("cells", [3, 600, 1783, 5001])
+def test_tables_that_share_no_cell_are_at_distance_one(cells: int) -> None:
+    """However many cells add up: rounding does not pass the largest distance there is."""
+    data = sm.read(pl.DataFrame({"k": [f"a{i}" for i in range(cells)]}), keys=["k"])
+    other = sm.read(pl.DataFrame({"k": [f"b{i}" for i in range(cells)]}), keys=["k"])
+    assert 1 - 1e-12 < sm.Hellinger().score(data, other, np.random.default_rng(1)).value <= 1
