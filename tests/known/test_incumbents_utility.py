@@ -98,4 +98,4 @@ def test_interval_overlap_of_the_formula() -> None:
 
 def test_null_of_synthetic_data() -> None:
     """Snoke et al. (2018), eq. 5: (k - 1)(1 - c)^2 c/N; with as many synthetic as original records, (k - 1)/(8 N)."""
-    assert drawn_null(11, 500, 500, 1.0) == pytest.approx(10 / 8 / 1000)
+    assert drawn_null(11, 500, 500) == pytest.approx(10 / 8 / 1000)

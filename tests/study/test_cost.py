@@ -83,7 +83,7 @@ def test_the_dear_measures_state_seconds_that_grow_with_what_they_look_at() -> N
         assert before is not None and after is not None
         return after / before
 
-    assert 3.5 < ratio(sm.WorstLinkage()) < 4 and 1.6 < ratio(sm.WorstLinkage(targets=100)) < 2
+    assert 3.5 < ratio(sm.WorstLinkage()) < 4 and 1.5 < ratio(sm.WorstLinkage(targets=100)) < 2
     assert ratio(sm.risk.IntruderKnowledge("x")) == pytest.approx(ratio(sm.WorstLinkage()))
     assert ratio(sm.utility.Propensity()) == pytest.approx(2, rel=0.01)
     first, second = (sm.utility.Propensity(order=order).seconds(small) for order in (1, 2))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TextIO
 
-from sdcmap.errors import PlanError, did_you_mean
+from sdcmap.errors import PlanError, SchemaError, did_you_mean
 
 NONE = "none"  # the word for no mark at all
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -24,6 +24,7 @@ QUOTES = {'"': "", "'": "quoted by apostrophes", NONE: "unquoted"}
 ENCODINGS = {"utf-8": "UTF-8", "latin-1": "Latin-1", "cp1252": "CP1252", "utf-16": "UTF-16"}
 SAMPLE = 1 << 16  # characters that are looked at, at the beginning and at three places further on
 BLOCK = 1 << 24  # bytes that are decoded at a time
+PACKED = (b"\x1f\x8b", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
 C1 = re.compile(rb"[\x80\x82-\x8c\x8e\x91-\x9c\x9e\x9f]")  # characters in CP1252, control codes in Latin-1
 UNDEFINED = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")  # in CP1252
 
@@ -87,6 +88,7 @@ def sensed(path: Path, stated: Dialect = SENSED) -> Dialect:
     """The dialect of a file: what is stated, and what its first characters and some further on tell of the rest."""
     if len(stated_fields(stated)) == len(fields(stated)):
         return stated
+    refuse_packed(path)
     encoding = stated.encoding or _encoding(path)
     samples = list(_samples(path, encoding))
     head = samples[0]
@@ -103,8 +105,16 @@ def stated_fields(dialect: Dialect) -> dict[str, str]:
     return {f.name: getattr(dialect, f.name) for f in fields(dialect) if getattr(dialect, f.name)}
 
 
+def refuse_packed(path: Path) -> None:
+    """SchemaError for content that is packed, whatever the name says: a few of its bytes may stand for many."""
+    with path.open("rb") as file:
+        if file.read(6).startswith(PACKED):
+            raise SchemaError(f"{path.name} is packed (gzip, zlib, zstd, bzip2 or xz) and no text: unpack it first.")
+
+
 def opened(path: Path, dialect: Dialect) -> TextIO:
     """The file as text, without a byte order mark."""
+    refuse_packed(path)
     return path.open(encoding="utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding, newline="")
 
 

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.files.apart import environment, python
+from sdcmap.files.dialect import refuse_packed
 from sdcmap.files.formats import format_of
 from sdcmap.files.reading import read
 
 ROOM = 2 << 30  # bytes of address space that the interpreter and its libraries take
 PATIENCE = 300  # seconds
 TOO_LARGE, UNREADABLE = 3, 4
-BLOCK = 1 << 20
-PACKED = (b"\x1f\x8b", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
 
 
 def check_decoded(path: Path, limit: int) -> None:
-    """SchemaError where the decoded file needs more than `limit` bytes or cannot be read; plain text is what it is."""
-    if not format_of(path).packed and not is_packed(path):
+    """SchemaError where the decoded file needs more than `limit` bytes or cannot be read; a text is what it is, but for
+    packed ones, which are refused."""
+    form = format_of(path)
+    if not form.packed:
+        if form.dialects:
+            refuse_packed(path)
         return
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "NUMBA")} | {"POLARS_MAX_THREADS": "1"}
     command = python("sdcmap.files.weighing:main", path.absolute(), limit)
@@ -41,27 +43,6 @@ def check_decoded(path: Path, limit: int) -> None:
         raise SchemaError(f"{path.name} is larger than {limit >> 20:,} MB when it is decoded.")
 
 
-def is_packed(path: Path) -> bool:
-    """Whether a text file is packed (gzip, zlib, zstd, bzip2, xz), whatever its name says: readers unpack it unasked."""
-    with path.open("rb") as file:
-        return file.read(6).startswith(PACKED)
-
-
-def unpacked_size(path: Path, limit: int) -> int:
-    """How many bytes gzip or zlib content unpacks to, counted until they are more than `limit`; 0: it is neither."""
-    size = 0
-    with path.open("rb") as file:
-        unpacking = zlib.decompressobj(wbits=47)  # either
-        while size <= limit and (block := file.read(BLOCK)):
-            try:
-                while block and size <= limit and not unpacking.eof:
-                    size += len(unpacking.decompress(block, BLOCK))
-                    block = unpacking.unconsumed_tail
-            except zlib.error:
-                break
-    return size
-
-
 def cells_of(path: Path) -> int:
     """Rows times columns, as the header states them (0: it does not)."""
     count = format_of(path).cells
@@ -72,7 +53,7 @@ def _main(path: Path, limit: int) -> int:
     """Runs in the process of its own."""
     _limit(limit + ROOM)
     try:
-        if 8 * cells_of(path) > limit or (is_packed(path) and unpacked_size(path, limit) > limit):
+        if 8 * cells_of(path) > limit:
             return TOO_LARGE
         data = read(path)
         if 8 * len(data) * len(data.names) > limit:  # the header did not say
