@@ -101,7 +101,7 @@ class Release:
         back = read_released(path, prepared)
         good = check_read_back(prepared, back)
         checks = [check_seed(self.plan), check_roles(data), check_identifiers(masked), good]
-        checks += [check_determines(data, prepared.masked)]
+        checks += [check_determines(data, masked, prepared.masked)]
         open_keys = [name for name in prepared.data.keys if name not in prepared.masked]
         checks += [check_weight(prepared.data, open_keys, self.profile), check_line(self.plan, self.lines)]
         known = history(ledger, data, self.plan, self.candidate)
