@@ -150,6 +150,7 @@ def numbers(kind: Any, limits: Range) -> st.SearchStrategy[Any]:
 
 
 ALTERNATIVES: dict[str, tuple[dict[str, Any], ...]] = {  # classes that need one of several fields
+    "Derive": ({"on": "wage", "formula": "rent * 2"}, {"on": "rent", "formula": "log(wage) / age"}),
     "IntervalOverlap": ({}, {"models": ["wage ~ rent + sex"]}, {"models": ["wage ~ age:rent"], "on": ["sex"]}),
     "IntervalWidth": ({}, {"models": ["rent ~ age"]}),
     "Recode": ({"bins": 3}, {"width": 2.5}, {"breaks": [0, 5]}, {"prefix": 1}, {"merge": [["0", "1"], ["2"]]}),

@@ -40,6 +40,7 @@ KEYS, NUMBERS = ("region", "sex", "age"), ("wage", "rent")
 
 FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the others have a value without
     "Chain": {"methods": [sm.Swap(on="sex", rate=0.2), sm.Noise(on="wage", variance=0.2)]},
+    "Derive": {"on": "rent", "formula": "wage / 3 + 1"},
     "HouseholdSwap": {"on": ["area"], "rate": 0.4, "partial": True},
     "Microaggregate": {"on": NUMBERS},
     "MixtureNoise": {"on": NUMBERS, "root": "cholesky"},  # eigenvectors have no sign of their own

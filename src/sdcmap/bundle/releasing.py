@@ -29,7 +29,7 @@ from sdcmap.bundle.determines import check_determines
 from sdcmap.bundle.earlier import check_earlier, check_joint, history
 from sdcmap.bundle.ledger import Ledger
 from sdcmap.bundle.note import Note, method_note, note_text
-from sdcmap.bundle.prepare import prepare, rounded
+from sdcmap.bundle.prepare import as_written, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.bundle.risk_line import Line, check_line, check_risks, expected, lines_of, scored
 from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place
@@ -91,7 +91,7 @@ class Release:
         """Write the bundle into `part`, read the data back, and check everything."""
         data, method = self.data, self.candidate.method
         stream = self.candidate.stream(self.plan.seed)
-        masked = rounded(data, method.apply(data, stream))
+        masked = as_written(data, method, method.apply(data, stream))
         prepared = prepare(data, method, masked, stream)
         path = part / f"data.{data.schema.format}"
         try:
@@ -128,7 +128,7 @@ class Release:
         for replicate in range(self.plan.replicates if method.random else 1):
             with suppress(Infeasible):
                 made = method.apply(self.data, Candidate(method, replicate).stream(self.plan.seed))
-                yield rounded(self.data, made)
+                yield as_written(self.data, method, made)
 
     def _explain(self, part: Path, entries: Sequence[Entry], note: Note) -> None:
         """Codebook, method note and checksums beside the data."""

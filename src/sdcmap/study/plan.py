@@ -24,9 +24,9 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError, did_you_mean
 from sdcmap.files.reading import Source
 from sdcmap.files.whole import write_whole
-from sdcmap.methods import Identity
+from sdcmap.methods import Chain, Derive, Identity
 
-_PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "data")
+_PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "derive", "data")
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ class Plan:
     limits : the largest tolerable value of each measure in `risk`, needed when these have different units.
     rule : how to choose; fix it, with its limits, before the first score.
     data : where the data lie and what their columns are, for plans kept in a file.
+    derive : columns that are computed from others, {"bmi": "weight / height**2"}: every candidate but `Identity()` ends
+        with these steps, in this order (see `Derive`).
     seed : the secret behind every random number, 256 random bits unless stated. It is in no repr, TOML, digest or
         comparison, and `release` refuses one below 128 bits. A study that was begun before keeps its own seed: the plan
         bound to it is `scores.plan`, or `Study.open(folder).plan`.
@@ -90,6 +92,7 @@ class Plan:
     limits: tuple[float, ...]
     rule: Rule | None
     data: Source | None
+    derive: tuple[Derive, ...]
     seed: int = field(repr=False, compare=False)
     seed_stated: bool = field(init=False, repr=False, compare=False)
 
@@ -104,6 +107,7 @@ class Plan:
         rule: Rule | None = None,
         data: Source | None = None,
         seed: int | None = None,
+        derive: Mapping[str, str] | Sequence[Derive] = (),
     ) -> None:
         measured: tuple[Measure, ...] = _listed(measures)
         known = [measure for measure in measured if isinstance(measure, Measure)]
@@ -117,6 +121,7 @@ class Plan:
             "limits": tuple(map(float, _listed(limits))),
             "rule": rule,
             "data": data,
+            "derive": _derived(derive),
             "seed": secrets.randbits(256) if seed is None else seed,
             "seed_stated": seed is not None,
         }
@@ -160,8 +165,15 @@ class Plan:
         methods: dict[str, Method] = {Identity().digest: Identity()}
         for entry in self.methods:
             for method in entry if isinstance(entry, Grid) else (entry,):
-                methods.setdefault(method.digest, method)
+                finished = self._finished(method)
+                methods.setdefault(finished.digest, finished)
         return tuple(methods.values())
+
+    def _finished(self, method: Method) -> Method:
+        """The method with the derived columns computed after it."""
+        if not self.derive or isinstance(method, Identity):
+            return method
+        return Chain((*(method.methods if isinstance(method, Chain) else (method,)), *self.derive))
 
     @property
     def candidates(self) -> Iterator[Candidate]:
@@ -215,6 +227,8 @@ class Plan:
         misfits: dict[str, None] = {}
         for part in parts:
             misfits |= dict.fromkeys(part.misfits(data))
+        for step in self.derive:
+            misfits |= dict.fromkeys([*step.misfits(data)] or step.doubts(data))
         if self.data is None and not data.keys and not data.numeric:
             misfits["the data have no keys and no numeric variables: state roles when reading them."] = None
         return list(misfits)
@@ -227,6 +241,8 @@ class Plan:
         table: dict[str, Any] = {"replicates": self.replicates, "risk": list(self.risk), "utility": self.utility}
         if self.limits:
             table["limits"] = list(self.limits)
+        if self.derive:
+            table["derive"] = {step.on: step.formula for step in self.derive}
         for name in ("rule", "data"):
             part: Value | None = getattr(self, name)
             if part is not None:
@@ -281,6 +297,24 @@ class Plan:
         if plan is None or problems:
             raise PlanError(problems)
         return plan
+
+
+def _derived(given: Mapping[str, str] | Sequence[Derive]) -> tuple[Derive, ...]:
+    """The steps that compute columns; every problem of theirs at once."""
+    if not isinstance(given, Mapping):
+        if isinstance(given, Sequence) and all(isinstance(step, Derive) for step in given):
+            return tuple(given)
+        raise PlanError('derive must be a table of formulas, such as {bmi = "weight / height**2"}.')
+    steps: list[Derive] = []
+    problems: list[str] = []
+    for name, formula in given.items():
+        try:
+            steps.append(Derive(name, formula))
+        except PlanError as error:
+            problems += [f"derive: {problem}" for problem in error.problems]
+    if problems:
+        raise PlanError(problems)
+    return tuple(steps)
 
 
 def _measure_named(name: str, measures: Sequence[Measure]) -> str:
