@@ -72,6 +72,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "LDiversity": {"secret": "sex", "on": ["region", "age"]},
     "Position": {"on": "wage", "target": "minimum"},
     "TCloseness": {"secret": "wage", "on": ["region", "sex"]},
+    "EditViolations": {"edits": ['sex = "f" -> wage < 40', "rent > 5 -> wage >= 12"]},
     "IntervalOverlap": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
     "IntervalWidth": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
     "MeanPrecision": {"on": "wage"},

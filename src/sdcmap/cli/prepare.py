@@ -28,6 +28,7 @@ def look(
     from dataclasses import asdict
 
     from sdcmap.explore.looking import look as look_at
+    from sdcmap.explore.proposed_edits import proposed_edits
 
     data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
                  household=household, stratum=stratum, other=other)  # fmt: skip
@@ -48,6 +49,9 @@ def look(
         small = ", ".join(f"{count:,} in cells of {words}" for words, count in seen.sizes.items())
         print(f"The keys make {seen.cells:,} combinations; records {small}." if seen.sizes else "No keys.")
         print("A role with ? is proposed: state it. `alone` counts records whose value no other record has.")
+        edits = proposed_edits(data)
+        if edits:
+            print("Rules that no record breaks (for EditViolations; judge each):", *edits, sep="\n  ")
     if out is not None:
         plan = seen.plan(file.resolve())
         out.write_text(_PLAN_HEADER + plan.toml(), encoding="utf-8")
