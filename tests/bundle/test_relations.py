@@ -182,3 +182,15 @@ def test_few_records_and_other_rows() -> None:
     columns["made"] = columns["wage"] ** 2
     sampled = sm.Chain([sm.methods.Sample(rate=0.7), sm.Noise(on="made")])
     assert told(columns, sampled)["made"].by == ("wage",)
+
+
+def test_one_relation_among_many_columns_some_of_them_hard() -> None:
+    """Forty columns are looked at together, those that tell most by themselves; empty, constant and endless ones too."""
+    rng = np.random.default_rng(6)
+    columns = people()
+    columns |= {f"other {place}": rng.normal(size=ROWS).round(3) for place in range(45)}
+    columns |= {"empty": np.full(ROWS, np.nan), "constant": np.ones(ROWS)}
+    columns["endless"] = np.where(rng.random(ROWS) < 0.01, 1e300, columns["rent"])
+    columns["made"] = columns["wage"] * columns["height"]
+    found = told(columns, sm.Noise(on="made", variance=0.2))
+    assert set(found) == {"made"} and set(found["made"].by) == {"wage", "height"} and found["made"].gives_back

@@ -77,9 +77,10 @@ def _exact_parts(target: Array, known: dict[str, Array]) -> list[str] | None:
 
 
 def _standardised(values: Array) -> Array:
-    centred: Array = values - values.mean(axis=0)
-    spread = np.sqrt((centred**2).mean(axis=0))
-    return centred / np.where(spread > 0, spread, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # too large to have a variance: the caller looks
+        centred: Array = values - values.mean(axis=0)
+        spread = np.sqrt((centred**2).mean(axis=0))
+        return centred / np.where(spread > 0, spread, 1.0)
 
 
 def _fixing_columns(data: Microdata, masked: Sequence[str], unmasked: Sequence[str]) -> Iterator[tuple[str, str]]:

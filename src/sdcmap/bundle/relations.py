@@ -4,7 +4,7 @@ A relation is learnt on half of the records (households stay whole) and judged o
 so combinations that are unique tell nothing. The learner knows the original: it stands for a snooper who knows how the
 columns hang together (bmi = weight / height^2, a tax table), not for one who must find it out. Beside each share stands
 the share that is told without these columns: by the masked column, or by the best single guess.
-Time does not grow with the records: at most 5,000 are learnt from and 5,000 judged.
+Time hardly grows with the records: at most 5,000 are learnt from and 5,000 judged, by at most 40 columns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sdcmap.bundle.tried_relations import FEW, Known, Trials
+from sdcmap.bundle.tried_relations import FEW, SCREENED, Known, Trials
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Column, Microdata
@@ -31,6 +31,7 @@ BEYOND = 0.8  # ... where so much is told of what the masked column and the best
 WORTH_TELLING = 0.1  # of what these leave open
 LUCK = 4.0  # standard errors that the best of some hundred trials stays under by chance
 LEARNT = JUDGED = 5000  # most records
+MOST_SOURCES = 40  # columns that are looked at together, the most telling by themselves where there are more
 CLASSES = 32  # of a number, where groups are made
 MOSTLY = 0.5  # a column of which so many values are as they were is looked at as a source
 ORDER = Stream.of_seed(0, "relations")  # which half a record is in; it decides nothing that is released
@@ -134,8 +135,10 @@ def _best_relation(pair: _Pair, name: str) -> Relation | None:
         return None
     rows = np.concatenate([taught, judged])
     target = _target(pair.data, name, pair.rows[taught], pair.rows[judged])
-    sources = [_known(pair.released, source, rows) for source in pair.sources if source != name]
-    sources = [source for source in sources if source.size > 1]
+    names = [source for source in pair.sources if source != name]
+    if len(names) > MOST_SOURCES:
+        names = _most_telling(pair, name, names, taught[:SCREENED], judged[:SCREENED])
+    sources = [column for source in names if (column := _known(pair.released, source, rows)).size > 1]
     tried = list(Trials(target, len(taught), sources).shares())
     if not tried:
         return None
@@ -143,6 +146,18 @@ def _best_relation(pair: _Pair, name: str) -> Relation | None:
     if compared and pair.released.paired:
         otherwise = max(otherwise, *_shares_by_itself(pair.released, name, rows, target))
     return _simplest([Relation(name, by, share, otherwise, len(judged)) for by, share in tried])
+
+
+def _most_telling(pair: _Pair, name: str, names: Sequence[str], taught: Array, judged: Array) -> list[str]:
+    """Of many columns, those that tell most in groups of their own, on some records, in the order of the file."""
+    target = _target(pair.data, name, pair.rows[taught], pair.rows[judged])
+    shares = []
+    for source in names:
+        own = _known(pair.released, source, np.concatenate([taught, judged]))
+        answers = told_in_groups(own.groups[: len(taught)], own.groups[len(taught) :], own.size, target)
+        shares.append(target.share(answers))
+    best = np.argsort(-np.array(shares), kind="stable")[:MOST_SOURCES]
+    return [names[place] for place in sorted(best.tolist())]
 
 
 def _simplest(found: Sequence[Relation]) -> Relation:

@@ -35,6 +35,7 @@ FEW_LEVELS = 12  # most categories of a column within which a relation is looked
 SCREENED = 500  # records on which formulas of two columns are compared by rank correlation
 BEST = 5  # formulas that are tried of all
 MOSTLY_KNOWN = 0.9  # share of finite values of a column that a weighted sum may have
+LARGEST = 1e100  # value of such a column
 USED = 0.02  # smallest coefficient, of the largest, of a column that belongs to a weighted sum
 
 Told = tuple[tuple[str, ...], float]  # columns, and the share that they tell
@@ -98,8 +99,10 @@ class Trials(NamedTuple):
         if self.target.tolerance is None:
             return
         y = scale(self.target.taught)
+        if not _has_variance(y):
+            return
         columns = {s.name: scale(s.numbers) for s in numeric if s.numbers is not None}
-        columns = {name: x for name, x in columns.items() if np.isfinite(x[: self.taught]).mean() > MOSTLY_KNOWN}
+        columns = {name: x for name, x in columns.items() if _has_variance(x[: self.taught])}
         weighted = self._fitted(columns, y)
         if weighted is not None:
             weights = np.abs(weighted[1])
@@ -177,6 +180,12 @@ def _joint(sources: Sequence[Known]) -> tuple[Array, int]:
     for source in sources[1:]:
         groups = groups * source.size + source.groups
     return groups, count
+
+
+def _has_variance(values: Floats) -> bool:
+    """Whether a column can be part of a weighted sum: mostly known, and not so large that its square is infinite."""
+    known = np.isfinite(values)
+    return bool(known.mean() > MOSTLY_KNOWN and np.abs(values[known]).max() < LARGEST)
 
 
 def _bins(source: Known) -> Array:
