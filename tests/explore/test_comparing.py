@@ -42,13 +42,17 @@ def tried(people: sm.Microdata, tmp_path_factory: pytest.TempPathFactory) -> tup
     return inside, trial_plan(inside, str(path), replicates=1)
 
 
+FINISHING = {"Derive"}  # steps that a plan states; alone they mask nothing, and say so
+TRIED = [cls for cls in METHODS if cls.__name__ not in FINISHING]
+
+
 def classes(found: TrialPlan) -> set[str]:
     return {type(method).__name__ for method in found.plan.expanded}
 
 
 def test_every_method_states_its_own_trials(people: sm.Microdata) -> None:
     """A new method without any is left out with a note; ours all have some, but for the one that every plan holds."""
-    for cls in METHODS:
+    for cls in TRIED:
         trials = cls.trials(Roles(people))
         assert bool(trials) != cls.in_every_plan
         steps = [step for method in trials.values() for step in getattr(method, "methods", (method,))]
@@ -58,12 +62,12 @@ def test_every_method_states_its_own_trials(people: sm.Microdata) -> None:
 def test_a_file_with_every_role_has_every_method(tried: tuple[sm.Microdata, TrialPlan]) -> None:
     data, found = tried
     steps = {type(s).__name__ for m in found.plan.expanded if isinstance(m, sm.Chain) for s in m.methods}
-    assert classes(found) | steps == {cls.__name__ for cls in METHODS}
-    assert found.left_out == {}
+    assert classes(found) | steps == {cls.__name__ for cls in TRIED}
+    assert set(found.left_out) == FINISHING
     assert found.plan.problems_with(data) == []
     assert len(set(found.names.values())) == len(found.names) == len(found.plan.expanded) - 1
     strengths = {name.split()[0] for name in found.names.values()}
-    assert {cls.__name__ for cls in METHODS} - {"Chain", "Identity"} <= strengths
+    assert {cls.__name__ for cls in TRIED} - {"Chain", "Identity"} <= strengths
 
 
 def test_every_candidate_is_on_the_map(tried: tuple[sm.Microdata, TrialPlan]) -> None:

@@ -150,6 +150,11 @@ def numbers(kind: Any, limits: Range) -> st.SearchStrategy[Any]:
 
 
 ALTERNATIVES: dict[str, tuple[dict[str, Any], ...]] = {  # classes that need one of several fields
+    "Derive": ({"on": "wage", "formula": "rent * 2"}, {"on": "rent", "formula": "log(wage) / age"}),
+    "EditViolations": (
+        {"edits": ["wage < 5 -> rent < 9"]},
+        {"edits": ["age != 1 -> wage > 3", "wage = 2 -> age >= 1"]},
+    ),
     "IntervalOverlap": ({}, {"models": ["wage ~ rent + sex"]}, {"models": ["wage ~ age:rent"], "on": ["sex"]}),
     "IntervalWidth": ({}, {"models": ["rent ~ age"]}),
     "Recode": ({"bins": 3}, {"width": 2.5}, {"breaks": [0, 5]}, {"prefix": 1}, {"merge": [["0", "1"], ["2"]]}),

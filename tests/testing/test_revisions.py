@@ -40,6 +40,7 @@ KEYS, NUMBERS = ("region", "sex", "age"), ("wage", "rent")
 
 FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the others have a value without
     "Chain": {"methods": [sm.Swap(on="sex", rate=0.2), sm.Noise(on="wage", variance=0.2)]},
+    "Derive": {"on": "rent", "formula": "wage / 3 + 1"},
     "HouseholdSwap": {"on": ["area"], "rate": 0.4, "partial": True},
     "Microaggregate": {"on": NUMBERS},
     "MixtureNoise": {"on": NUMBERS, "root": "cholesky"},  # eigenvectors have no sign of their own
@@ -71,6 +72,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "LDiversity": {"secret": "sex", "on": ["region", "age"]},
     "Position": {"on": "wage", "target": "minimum"},
     "TCloseness": {"secret": "wage", "on": ["region", "sex"]},
+    "EditViolations": {"edits": ['sex = "f" -> wage < 40', "rent > 5 -> wage >= 12"]},
     "IntervalOverlap": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
     "IntervalWidth": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
     "MeanPrecision": {"on": "wage"},

@@ -1,7 +1,8 @@
 """Released columns that give a masked one away, although it was masked.
 
-Two ways are looked for, both on the original: an exact linear relation (a total and its parts), and a column whose
-value fixes the masked one (age and age group, a household and its region). Time is linear in the records.
+Exact relations are looked for in the original, in files of any size: a linear one (a total and its parts), and a column
+whose value fixes the masked one (age and age group). Whatever else holds for nearly all records is learnt (`relations`).
+Time is linear in the records.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sdcmap.bundle.checks import Check
+from sdcmap.bundle.prepare import RENUMBERED_ROLES
+from sdcmap.bundle.relations import GIVES_BACK, numbers_of, relations
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 
@@ -19,32 +22,35 @@ USED = 1e-6  # smallest standardised coefficient of a column that is named as pa
 SURPRISING_PAIRS = 20.0  # pairs of records that would differ if the columns were independent
 
 
-def check_determines(data: Microdata, masked: Sequence[str]) -> Check:
-    """No unmasked released column, or linear combination of them, determines a masked one."""
-    open_names = [name for name in data.names if name not in masked and name not in data.unreleased]
-    relations = [*_linear_relations(data, masked, open_names), *_fixing_columns(data, masked, open_names)]
-    if not relations:
-        return Check("determines", True, "no unmasked column determines a masked one.")
-    told = "; ".join(f"{name!r} is masked, but unmasked {by} it" for name, by in relations)
-    return Check("determines", False, f"{told}: mask them too, or drop them from the data.")
+def check_determines(data: Microdata, released: Microdata, masked: Sequence[str]) -> Check:
+    """No released columns give a masked one back; what they tell of it short of that is said with its figure.
+
+    data : the original. released : the masked file in the order of its rows. masked : names of the masked columns.
+    """
+    ids = data.schema.of_role(*RENUMBERED_ROLES)
+    open_names = [name for name in data.names if name not in (*masked, *data.unreleased, *ids)]
+    exact = dict([*_fixing_columns(data, masked, open_names), *_linear_relations(data, masked, open_names)])
+    learnt = [relation for relation in relations(data, released, masked, ids) if relation.name not in exact]
+    told = "; ".join(str(relation) for relation in learnt if not relation.gives_back)
+    given = [f"{name!r} is masked, but unmasked {by} it" for name, by in exact.items()]
+    given += [str(relation) for relation in learnt if relation.gives_back]
+    if not given:
+        least = f" (told are: {told})" if told else ""
+        return Check(
+            "determines", True, f"no released columns give a masked one back for {GIVES_BACK:.0%} of it{least}."
+        )
+    advice = "mask these too, state how they are derived (`derive`), or drop them from the data"
+    return Check("determines", False, f"{'; '.join(given)}: {advice}.{f' Also: {told}.' if told else ''}")
 
 
 def _linear_relations(data: Microdata, masked: Sequence[str], unmasked: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Masked numbers that are exactly a + sum b_j x_j of unmasked ones."""
-    known = {name: numbers for name in unmasked if (numbers := _as_numbers(data, name)) is not None}
+    known = {name: numbers for name in unmasked if (numbers := numbers_of(data.column(name))) is not None}
     for name in masked:
-        target = _as_numbers(data, name)
+        target = numbers_of(data.column(name))
         parts = None if target is None or not known else _exact_parts(target, known)
         if parts:
             yield name, f"{' and '.join(map(repr, parts))} {'gives' if len(parts) == 1 else 'together give'}"
-
-
-def _as_numbers(data: Microdata, name: str) -> Array | None:
-    """The values of a numeric variable, or of categories that are numbers."""
-    column = data.column(name)
-    if column.levels is None:
-        return column.values
-    return column.levels.cast(float).to_numpy()[column.values] if column.levels.dtype.is_numeric() else None
 
 
 def _exact_parts(target: Array, known: dict[str, Array]) -> list[str] | None:
@@ -71,16 +77,24 @@ def _exact_parts(target: Array, known: dict[str, Array]) -> list[str] | None:
 
 
 def _standardised(values: Array) -> Array:
-    centred: Array = values - values.mean(axis=0)
-    spread = np.sqrt((centred**2).mean(axis=0))
-    return centred / np.where(spread > 0, spread, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # too large to have a variance: the caller looks
+        centred: Array = values - values.mean(axis=0)
+        spread = np.sqrt((centred**2).mean(axis=0))
+        return centred / np.where(spread > 0, spread, 1.0)
 
 
 def _fixing_columns(data: Microdata, masked: Sequence[str], unmasked: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Masked columns whose value is the same in all records that agree in one unmasked column."""
+    """Masked columns whose value is the same in all records that agree in one unmasked column.
+
+    One record a household is looked at: that its members share both columns does not make one fix the other.
+    """
+    one = np.ones(len(data), dtype=bool)
+    if data.household is not None:
+        one = np.zeros(len(data), dtype=bool)
+        one[np.unique(data.codes(data.household), return_index=True)[1]] = True
     for name in masked:
         for other in unmasked:
-            both = ~(data.missing(name) | data.missing(other))
+            both = one & ~(data.missing(name) | data.missing(other))
             if _fixes(data.codes(other)[both], data.codes(name)[both]):
                 yield name, f"{other!r} fixes"
 

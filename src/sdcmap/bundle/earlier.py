@@ -15,7 +15,7 @@ import numpy as np
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.ledger import Earlier, Ledger
 from sdcmap.bundle.note import Note
-from sdcmap.bundle.prepare import rounded
+from sdcmap.bundle.prepare import as_written
 from sdcmap.bundle.risk_line import Line, scored, verdict
 from sdcmap.bundle.sketch import fingerprints, overlaps
 from sdcmap.core.measure import Measure
@@ -94,7 +94,7 @@ def check_joint(
     known: History, data: Microdata, released: Microdata, plan: Plan, lines: Sequence[Line], stream: Stream, note: Note
 ) -> list[Check]:
     """All releases of these data together are under the line."""
-    made = [rounded(data, c.method.apply(data, c.stream(plan.seed))) for c in known.remade]
+    made = [as_written(data, c.method, c.method.apply(data, c.stream(plan.seed))) for c in known.remade]
     if not made:
         return []
     if any(file.origin is not None or not file.paired for file in (*made, released)):

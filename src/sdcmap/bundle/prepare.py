@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import numpy as np
 import polars as pl
@@ -22,6 +23,8 @@ from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
 from sdcmap.files.stat import rebuilt
 from sdcmap.kernels.arrays import Array
+from sdcmap.methods import Derive
+from sdcmap.study.jobs import UNUSED
 
 RENUMBERED_ROLES = ("household", "stratum")
 
@@ -51,6 +54,16 @@ def rounded(data: Microdata, masked: Microdata) -> Microdata:
         None,
         {n: like_the_original(masked.numbers(n), data.numbers(n), data.schema[n]) for n in numeric},
     )
+
+
+def as_written(data: Microdata, method: Method, masked: Microdata) -> Microdata:
+    """The masked file with its numbers as they will stand in the release: rounded, and what its last steps derive computed
+    from the rounded ones, so that a reader who computes it finds the same."""
+    whole = rounded(data, masked)
+    derived = tuple(takewhile(lambda step: isinstance(step, Derive), reversed(method.steps)))[::-1]
+    for step in derived:
+        whole = rounded(data, step.mask(whole, UNUSED))
+    return whole
 
 
 def prepare(data: Microdata, method: Method, masked: Microdata, stream: Stream) -> Prepared:

@@ -29,7 +29,7 @@ from sdcmap.bundle.determines import check_determines
 from sdcmap.bundle.earlier import check_earlier, check_joint, history
 from sdcmap.bundle.ledger import Ledger
 from sdcmap.bundle.note import Note, method_note, note_text
-from sdcmap.bundle.prepare import prepare, rounded
+from sdcmap.bundle.prepare import as_written, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.bundle.risk_line import Line, check_line, check_risks, expected, lines_of, scored
 from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place
@@ -92,7 +92,7 @@ class Release:
         """Write the bundle into `part`, read the data back, and check everything."""
         data, method = self.data, self.candidate.method
         stream = self.candidate.stream(self.plan.seed)
-        masked = rounded(data, method.apply(data, stream))
+        masked = as_written(data, method, method.apply(data, stream))
         prepared = prepare(data, method, masked, stream)
         path = part / f"data.{data.schema.format}"
         try:
@@ -107,7 +107,7 @@ class Release:
             check_identifiers(masked),
             good,
         ]
-        checks += [check_determines(data, prepared.masked)]
+        checks += [check_determines(data, masked, prepared.masked)]
         open_keys = [name for name in prepared.data.keys if name not in prepared.masked]
         checks += [check_weight(prepared.data, open_keys, self.profile), check_line(self.plan, self.lines)]
         known = history(ledger, data, self.plan, self.candidate)
@@ -139,7 +139,7 @@ class Release:
         for replicate in range(self.plan.replicates if method.random else 1):
             with suppress(Infeasible):
                 made = method.apply(self.data, Candidate(method, replicate).stream(self.plan.seed))
-                yield rounded(self.data, made)
+                yield as_written(self.data, method, made)
 
     def _explain(self, part: Path, entries: Sequence[Entry], note: Note) -> None:
         """Codebook, method note and checksums beside the data."""

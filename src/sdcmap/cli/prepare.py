@@ -38,6 +38,7 @@ def look(
     sep: Sep = "", decimal: Decimal = "", thousands: Thousands = "", quote: Quote = "", encoding: Encoding = "",
     missing: Missing = "",
     census: Annotated[bool, typer.Option("--census", help="Everybody of the population is in the file.")] = False,
+    edits: Annotated[bool, typer.Option("--edits", help="Propose edit rules; they show values of the file.")] = False,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write a plan to start from.")] = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -52,6 +53,7 @@ def look(
     import sdcmap as sm
     from sdcmap.data.whole import write_whole
     from sdcmap.explore.looking import look as look_at
+    from sdcmap.explore.proposed_edits import proposed_edits
 
     stated = roles(
         keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight, household=household,
@@ -69,6 +71,9 @@ def look(
         from sdcmap.cli.look_table import show
 
         show(file.name, seen)
+        if edits:
+            rules = proposed_edits(source.read() if not every else sm.read(file, **stated, census=census))
+            print("Rules that no record breaks (for EditViolations; judge each):", *(rules or ["none."]), sep="\n  ")
     if out is not None:
         plan = seen.plan(file.resolve())
         write_whole(out, _header(seen) + plan.toml())

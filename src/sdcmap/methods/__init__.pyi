@@ -3,6 +3,7 @@
 import sdcmap.core.method
 
 from .chain import Chain as Chain
+from .derive import Derive as Derive
 from .household_swap import HouseholdSwap as HouseholdSwap
 from .identity import Identity as Identity
 from .microaggregate import Microaggregate as Microaggregate

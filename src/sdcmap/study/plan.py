@@ -24,11 +24,11 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.data.whole import write_whole
 from sdcmap.errors import MOST_PROBLEMS, PlanError, SdcmapError, did_you_mean, shortened
 from sdcmap.files.reading import Source
-from sdcmap.methods import Identity
+from sdcmap.methods import Chain, Derive, Identity
 from sdcmap.study.default_risk import NAMES, default_risk
 
 MOST_REPLICATES = 1_000_000
-_PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "data")
+_PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "derive", "data")
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,8 @@ class Plan:
         axis is then the worst share of its limit.
     rule : how to choose; fix it, with its limits, before the first score.
     data : where the data lie and what their columns are, for plans kept in a file.
+    derive : columns that are computed from others, {"bmi": "weight / height**2"}: every candidate but `Identity()` ends
+        with these steps, in this order (see `Derive`).
     seed : the secret behind every random number, 256 random bits unless stated. It is in no repr, TOML, digest or
         comparison, and `release` refuses one below 128 bits. A study that was begun before keeps its own seed: the plan
         bound to it is `scores.plan`, or `Study.open(folder).plan`.
@@ -97,6 +99,7 @@ class Plan:
     limits: Limits = field(hash=False)
     rule: Rule | None
     data: Source | None
+    derive: tuple[Derive, ...]
     seed: int = field(repr=False, compare=False)
     seed_stated: bool = field(init=False, repr=False, compare=False)
 
@@ -111,6 +114,7 @@ class Plan:
         rule: Rule | None = None,
         data: Source | None = None,
         seed: int | None = None,
+        derive: Mapping[str, str] | Sequence[Derive] = (),
     ) -> None:
         measured: tuple[Measure, ...] = _listed(measures)
         known = [measure for measure in measured if isinstance(measure, Measure)]
@@ -124,6 +128,7 @@ class Plan:
             "limits": _limits_of(limits, known),
             "rule": rule,
             "data": data,
+            "derive": _derived(derive),
             "seed": secrets.randbits(256) if seed is None else seed,
             "seed_stated": seed is not None,
         }
@@ -178,8 +183,15 @@ class Plan:
         methods: dict[str, Method] = {Identity().digest: Identity()}
         for entry in self.methods:
             for method in entry if isinstance(entry, Grid) else (entry,):
-                methods.setdefault(method.digest, method)
+                finished = self._finished(method)
+                methods.setdefault(finished.digest, finished)
         return tuple(methods.values())
+
+    def _finished(self, method: Method) -> Method:
+        """The method with the derived columns computed after it."""
+        if not self.derive or isinstance(method, Identity):
+            return method
+        return Chain((*(method.methods if isinstance(method, Chain) else (method,)), *self.derive))
 
     @property
     def candidates(self) -> Iterator[Candidate]:
@@ -253,6 +265,8 @@ class Plan:
         misfits: dict[str, None] = {}
         for part in parts:
             misfits |= dict.fromkeys(part.misfits(data))
+        for step in self.derive:
+            misfits |= dict.fromkeys([*step.misfits(data)] or step.doubts(data))
         if self.data is None and not data.keys and not data.numeric:
             misfits["the data have no keys and no numeric variables: state roles when reading them."] = None
         return list(misfits)
@@ -265,6 +279,8 @@ class Plan:
         table: dict[str, Any] = {"replicates": self.replicates, "risk": list(self.risk), "utility": self.utility}
         if self.limits:
             table["limits"] = dict(self.limits) if isinstance(self.limits, Mapping) else list(self.limits)
+        if self.derive:
+            table["derive"] = {step.on: step.formula for step in self.derive}
         for name in ("rule", "data"):
             part: Value | None = getattr(self, name)
             if part is not None:
@@ -320,6 +336,24 @@ class Plan:
         if plan is None or problems:
             raise PlanError(problems)
         return plan
+
+
+def _derived(given: Mapping[str, str] | Sequence[Derive]) -> tuple[Derive, ...]:
+    """The steps that compute columns; every problem of theirs at once."""
+    if not isinstance(given, Mapping):
+        if isinstance(given, Sequence) and all(isinstance(step, Derive) for step in given):
+            return tuple(given)
+        raise PlanError('derive must be a table of formulas, such as {bmi = "weight / height**2"}.')
+    steps: list[Derive] = []
+    problems: list[str] = []
+    for name, formula in given.items():
+        try:
+            steps.append(Derive(name, formula))
+        except PlanError as error:
+            problems += [f"derive: {problem}" for problem in error.problems]
+    if problems:
+        raise PlanError(problems)
+    return tuple(steps)
 
 
 def _measure_named(name: str, measures: Sequence[Measure]) -> str:

@@ -5,6 +5,7 @@ import sdcmap.core.measure
 from .category_loss import CategoryLoss as CategoryLoss
 from .distribution_distance import KolmogorovSmirnov as KolmogorovSmirnov
 from .distribution_distance import Wasserstein as Wasserstein
+from .edit_violations import EditViolations as EditViolations
 from .information_loss import IL1 as IL1
 from .information_loss import IL2 as IL2
 from .information_loss import IL3 as IL3

@@ -1,0 +1,108 @@
+"""Edit rules: what must hold within a record, such as `age < 15 -> marital = "never"`."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sdcmap.data.amounts import amounts, holds_numbers
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError, did_you_mean
+from sdcmap.kernels.arrays import Array
+
+LONGEST = 300  # characters
+SHAPE = 'an edit rule reads age < 15 and sex = "f" -> marital = "never", with < <= > >= = !='
+
+_COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+_COMPARISON = re.compile(
+    r"""\s*(?:`(?P<quoted>[^`]+)`|(?P<name>\w+))\s*(?P<sign><=|>=|!=|=|<|>)\s*
+    (?:"(?P<text>[^"]*)"|(?P<number>[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d{1,3})?))\s*(?P<more>and\b|$)""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A column compared with a number, or (= and !=) with a text."""
+
+    name: str
+    sign: str
+    value: float | str
+
+    def met(self, data: Microdata) -> Array:
+        """Where it holds; not where the value is missing."""
+        if isinstance(self.value, float):
+            return np.asarray(_COMPARE[self.sign](amounts(data, self.name), self.value)) & ~data.missing(self.name)
+        column = data.column(self.name)
+        assert column.levels is not None
+        same = (column.levels.cast(pl.String) == self.value).fill_null(False).to_numpy()[column.values]
+        return (same if self.sign == "=" else ~same) & ~data.missing(self.name)
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        if self.name not in data.names:
+            yield f"no column {self.name!r}.{did_you_mean(self.name, data.names)}"
+        elif isinstance(self.value, float) and not holds_numbers(data.column(self.name)):
+            yield f"{self.name!r} holds no numbers."
+        elif isinstance(self.value, str) and data.column(self.name).levels is None:
+            yield f"{self.name!r} holds numbers, not texts."
+
+
+@dataclass(frozen=True)
+class EditRule:
+    """Where every comparison of `when` is met, every one of `then` must be.
+
+    >>> parse_edit('age < 15 -> marital = "never"').names
+    ('age', 'marital')
+    """
+
+    text: str
+    when: tuple[Comparison, ...]
+    then: tuple[Comparison, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(comparison.name for comparison in (*self.when, *self.then)))
+
+    def broken(self, data: Microdata) -> Array:
+        """The records that break it. A missing value neither calls for the rule nor breaks it."""
+        called = np.logical_and.reduce([comparison.met(data) for comparison in self.when])
+        wrong = np.logical_or.reduce([~c.met(data) & ~data.missing(c.name) for c in self.then])
+        return np.asarray(called & wrong)
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        """Every reason why the rule does not fit these data, a sentence each."""
+        for comparison in (*self.when, *self.then):
+            yield from (f"edit rule {self.text!r}: {problem}" for problem in comparison.misfits(data))
+
+
+@cache
+def parse_edit(text: str) -> EditRule:
+    """The rule that a text stands for; a name with other signs than letters and digits stands in `backticks`."""
+    when, arrow, then = text.partition("->")
+    sides = [_comparisons(side) for side in (when, then)] if arrow and len(text) <= LONGEST else [(), ()]
+    if not all(sides):
+        raise PlanError(f"{text[:LONGEST]!r} cannot be read: {SHAPE}.")
+    return EditRule(text, *sides)
+
+
+def _comparisons(text: str) -> tuple[Comparison, ...]:
+    """The comparisons of one side; none where it cannot be read."""
+    made: list[Comparison] = []
+    place, more = 0, True
+    while more:
+        read = _COMPARISON.match(text, place)
+        if read is None or (read["text"] is not None and read["sign"] not in ("=", "!=")):
+            return ()
+        value = read["text"] if read["text"] is not None else float(read["number"])
+        made.append(Comparison(read["quoted"] or read["name"], read["sign"], value))
+        place, more = read.end(), bool(read["more"])
+    return tuple(made)

@@ -1,0 +1,149 @@
+"""A column told from others: relations are learnt on some records and judged on others.
+
+Plain and quick learners: the values of records that lie nearest along one number, the commonest or middle value of the
+records in one group or in one leaf of a tree, and a line that a quarter of the records may miss. What they are taught is
+a number or a category's code, never missing; where there is nothing to go by they answer with the value of all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sdcmap.kernels.arrays import Array, Floats
+from sdcmap.kernels.statistics.trees import grow, leaves_of
+
+FEWEST = 3  # records of a group that tell something: fewer are unique combinations, and everything "depends" on these
+NEAREST = 5  # records along a number whose middle value smooths outliers away
+KEPT = 0.75  # of the records, those that a trimmed line is fitted to
+TRIMS = 10
+DENSE = 1 << 16  # cells that are counted in a table of all there may be
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be told: `taught` values of the records learnt from and `true` ones of those judged.
+
+    tolerance : numbers this near are told; None: categories, which must be equal.
+    """
+
+    taught: Floats
+    true: Floats
+    tolerance: float | None
+
+    def share(self, answers: Floats) -> float:
+        """The share of records that these answers tell."""
+        near = np.abs(answers - self.true) <= self.tolerance if self.tolerance is not None else answers == self.true
+        return float(near.mean())
+
+    @cached_property
+    def rising(self) -> Array:
+        """The taught values' rows, smallest first."""
+        return np.argsort(self.taught, kind="stable")
+
+    @cached_property
+    def centre(self) -> float:
+        """The answer where there is nothing to go by: the middle value, or the commonest category."""
+        return float(self.centres(np.zeros(len(self.taught), dtype=np.int64), 1)[0][0])
+
+    def centres(self, group: Array, count: int) -> tuple[Floats, Array]:
+        """The middle value (numbers) or the commonest (categories) of each group of taught records, and their number."""
+        sizes = np.bincount(group, minlength=count)
+        if self.tolerance is None:
+            return _commonest(group, self.taught, count), sizes
+        small = np.uint16 if count <= 1 << 16 else np.int64  # numpy sorts 16 bits by radix
+        order = self.rising[np.argsort(group[self.rising].astype(small), kind="stable")]
+        middles = np.minimum(np.cumsum(sizes) - sizes + np.maximum(sizes - 1, 0) // 2, len(order) - 1)
+        return self.taught[order[middles]], sizes
+
+    def only(self, rows: Array) -> Target:
+        """The same with some of the taught records alone."""
+        return self if rows.all() else Target(self.taught[rows], self.true, self.tolerance)
+
+    def share_by_chance(self) -> float:
+        """The share that the best single answer tells, the same for every record, in hindsight."""
+        y = np.sort(self.true)
+        reach = np.searchsorted(y, y + 2 * (self.tolerance or 0.0), side="right") - np.arange(len(y))
+        return float(reach.max() / len(y))
+
+
+def told_along(known: Floats, asked: Floats, target: Target) -> Floats:
+    """Answers read off the records nearest in one number: between the middle values of five (numbers), or the category
+    of the nearest unless its two neighbours agree on another."""
+    there = np.isfinite(known)
+    rest = target.only(~there).centre if (~there).sum() >= FEWEST else target.centre
+    if not there.any():
+        return np.full(len(asked), rest)
+    places, group = np.unique(known[there], return_inverse=True)
+    centres, sizes = target.only(there).centres(group, len(places))
+    read = _between if target.tolerance is not None else _nearest
+    return np.where(np.isfinite(asked), read(places, centres, sizes, np.where(np.isfinite(asked), asked, 0.0)), rest)
+
+
+def _between(places: Floats, centres: Floats, sizes: Array, asked: Floats) -> Floats:
+    padded = np.pad(centres, NEAREST // 2, mode="edge")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, NEAREST)
+    smooth = np.partition(windows, NEAREST // 2, axis=1)[:, NEAREST // 2]
+    return np.interp(asked, places, np.where(sizes < FEWEST, smooth, centres))
+
+
+def _nearest(places: Floats, centres: Floats, sizes: Array, asked: Floats) -> Floats:
+    before, after = np.r_[centres[0], centres[:-1]], np.r_[centres[1:], centres[-1]]
+    own = np.where((sizes < FEWEST) & (before == after), before, centres)
+    answers: Floats = own[np.searchsorted((places[:-1] + places[1:]) / 2, asked)]
+    return answers
+
+
+def told_in_groups(known: Array, asked: Array, count: int, target: Target) -> Floats:
+    """Answers read off the group 0, 1, ... `count` - 1 that a record is in, where at least three were met in it."""
+    centres, sizes = target.centres(known, count)
+    answers: Floats = np.where(sizes >= FEWEST, centres, target.centre)[asked]
+    return answers
+
+
+def _commonest(group: Array, codes: Floats, count: int) -> Floats:
+    span = int(codes.max()) + 1
+    cells = group.astype(np.int64) * span + codes.astype(np.int64)
+    if count * span <= DENSE:
+        table = np.bincount(cells, minlength=count * span).reshape(count, span)
+        return np.asarray(table.argmax(axis=1), dtype=np.float64)
+    met, times = np.unique(cells, return_counts=True)
+    order = np.lexsort((times, met // span))  # the commonest of a group comes last
+    commonest = np.zeros(count)
+    commonest[met[order] // span] = met[order] % span
+    return commonest
+
+
+def trimmed_slopes(x: Floats, y: Floats) -> Floats:
+    """Least trimmed squares (Rousseeuw 1984): the line through three quarters of the records, the worst left out in turn.
+
+    Columns of x and y are centred and scaled by the caller.
+    """
+    slopes: Floats = np.linalg.lstsq(x, y, rcond=None)[0].astype(np.float64)
+    for _ in range(TRIMS):
+        misses = np.abs(y - x @ slopes)
+        kept = misses <= np.quantile(misses, KEPT)
+        slopes = np.linalg.lstsq(x[kept], y[kept], rcond=None)[0].astype(np.float64)
+    return slopes
+
+
+def rank_agreement(columns: Floats, y: Floats) -> Floats:
+    """Spearman's correlation of each column with y, without its sign; values that are not finite count as the median."""
+    ranks = np.argsort(np.argsort(columns, axis=0, kind="stable"), axis=0).astype(float)
+    ranks = np.where(np.isfinite(columns), ranks - ranks.mean(axis=0), 0.0)
+    own = np.argsort(np.argsort(y, kind="stable")) - (len(y) - 1) / 2
+    scale = np.linalg.norm(ranks, axis=0) * np.linalg.norm(own)
+    agreement: Floats = np.abs(ranks.T @ own) / np.where(scale > 0, scale, 1.0)
+    return agreement
+
+
+def told_by_tree(known: Array, asked: Array, sizes: Array, ordered: Array, target: Target) -> tuple[Floats, Array]:
+    """Answers read off the leaves of a tree over binned columns, and how many records each column's questions sorted."""
+    classes = 0 if target.tolerance is not None else int(target.taught.max()) + 1
+    tree = grow(known, sizes, ordered, target.taught, classes, FEWEST)
+    centres, _ = target.centres(leaves_of(tree, known), len(tree.variable))
+    asks = tree.variable >= 0
+    sorted_by = np.bincount(tree.variable[asks], weights=tree.size[asks], minlength=known.shape[1])
+    return centres[leaves_of(tree, asked)], sorted_by

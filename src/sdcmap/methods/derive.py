@@ -1,0 +1,127 @@
+"""A column computed anew from others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.core.arithmetic import Arithmetic, parse_arithmetic
+from sdcmap.core.likelihood import Field
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles
+from sdcmap.data.amounts import amounts, holds_numbers
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError, did_you_mean
+from sdcmap.kernels.arrays import Array, Floats
+from sdcmap.kernels.masking.granularity import granularity
+
+AGREES = 0.5  # share of the records for which a formula must give the file's own value
+
+
+@dataclass(frozen=True)
+class Derive(Method):
+    """Compute one column from others, after these were masked: a body mass index, a total, a rate.
+
+    A column that is left as it was gives back what it was computed from (weight = bmi height^2); one that is masked apart
+    no longer fits. A plan states its derived columns once, `derive = {bmi = "weight / height**2"}`, and every candidate
+    ends with these steps.
+
+    Parameters
+    ----------
+    on : the column that is computed; numeric.
+    formula : columns, numbers, + - * / ** and sqrt, log, exp, abs, round, min, max; a column whose name has other signs
+        stands in `backticks`. At most 300 signs.
+
+    Records of which an earlier step may have changed a column of the formula, or the column itself, are computed; of a
+    file that no step has changed, all. The value is missing where a column of the formula is, or where the formula has
+    none (a masked 0 below the line). A release computes once more, from the rounded numbers that it writes.
+    Likelihood: none of its own, since it tells nothing that the columns of the formula do not.
+    Weights and households are not used.
+
+    Examples
+    --------
+    >>> Derive("bmi", "weight / height**2").masked_names
+    ('bmi',)
+    """
+
+    missing: ClassVar[str] = "added"
+    random: ClassVar[bool] = False
+    kept: ClassVar[str] = "the relation between the column and those it is computed from"
+    distorted: ClassVar[str] = "the column, as far as those are"
+
+    on: str
+    formula: str
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        return {cls.__name__: "it computes the columns that a plan states, and masks nothing by itself."}
+
+    def problems(self) -> Iterator[str]:
+        try:
+            if self.on in self.arithmetic.names:
+                yield f".formula must not hold {self.on!r}, which it computes."
+        except PlanError as error:
+            yield from (f".formula: {problem}" for problem in error.problems)
+        if not self.on:
+            yield ".on must name a variable."
+        if self.within:
+            yield ".within is of no use: a formula is the same in every stratum."
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        return parse_arithmetic(self.formula)
+
+    @property
+    def masked_names(self) -> tuple[str, ...]:
+        return (self.on,)
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        for name in self.arithmetic.names:
+            if name not in data.names:
+                yield f"{self.text}: no column {name!r}.{did_you_mean(name, data.names)}"
+            elif not _is_number(data, name):
+                yield f"{self.text}: {name!r} holds no numbers, or none after the steps before."
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        rows = None if data.base is None else data.changed_rows((*self.arithmetic.names, self.on))
+        if rows is not None and not len(rows):
+            return data.change(None, {})
+        values = self._values(data)
+        return data.change(rows, {self.on: values if rows is None else values[rows]})
+
+    def _values(self, data: Microdata) -> Floats:
+        return self.arithmetic.values({name: amounts(data, name) for name in self.arithmetic.names})
+
+    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+        return ()
+
+    def doubts(self, data: Microdata) -> Iterator[str]:
+        """Why the formula is not that of this column in these data, a sentence each; for data that it fits."""
+        values, own = self._values(data), data.numbers(self.on)
+        whole = ~np.isnan(np.column_stack([amounts(data, name) for name in self.arithmetic.names])).any(axis=1)
+        failed = int((whole & np.isnan(values)).sum())
+        if failed:
+            yield f"{self.text} has no value for {failed} of {int(whole.sum())} records with all columns of the formula."
+        agreement = _agreement(values, own, data.schema[self.on].storage)
+        if agreement < AGREES:
+            yield f"{self.text} gives the file's own value for {agreement:.0%} of the records: it is another relation."
+
+
+def _is_number(data: Microdata, name: str) -> bool:
+    column = data.column(name)
+    return data.schema[name].kind == "numeric" or (column.levels is not None and holds_numbers(column))
+
+
+def _agreement(values: Floats, own: Array, storage: str) -> float:
+    """The share of the records with both values for which these are within half a unit of rounding, or a percent."""
+    both = ~(np.isnan(values) | np.isnan(own))
+    if not both.any():
+        return 1.0
+    k = granularity(own[both], storage)
+    near = np.maximum(0.01 * np.abs(own[both]), 0.0 if k is None else 0.5001 * 10.0**k)
+    return float((np.abs(values[both] - own[both]) <= near).mean())

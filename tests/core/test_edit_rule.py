@@ -1,0 +1,62 @@
+"""Edit rules: what they say of a record, and what is no rule."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from sdcmap.core.edit_rule import parse_edit
+from sdcmap.errors import PlanError
+
+FRAME = pl.DataFrame(
+    {
+        "age": [10, 14, 15, 40, None, 9],
+        "marital": ["never", "married", "married", "never", "married", None],
+        "net pay": [0.0, 5.0, -1.0, 2.0, 3.0, 0.0],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ('age < 15 -> marital = "never"', [1]),  # missing neither calls for the rule nor breaks it
+        ('age<=15->marital!="married"', [1, 2]),
+        ('marital = "never" and age > 20 -> `net pay` = 0', [3]),
+        ("age >= 0 -> `net pay` >= 0 and `net pay` < 4.5", [1, 2]),
+        ('age = 10 -> marital = "and -> never"', [0]),
+        ("age > -1e2 -> age < 1e3", []),
+    ],
+)
+def test_who_breaks_a_rule(text: str, broken: list[int]) -> None:
+    data = sm.read(FRAME, keys="marital", numeric=["age", "net pay"])
+    rule = parse_edit(text)
+    assert list(rule.misfits(data)) == []
+    assert rule.broken(data).nonzero()[0].tolist() == broken
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "age < 15", "age < 15 ->", "-> age < 15", "age < b -> age = 1", 'age < "a" -> age = 1', "age << 1 -> age = 1",
+     "age = 1 and -> age = 2", "age = 1 or age = 2 -> age = 3", "age = 1 -> age = 2 and", "x" * 400 + " = 1 -> age = 1"],
+)  # fmt: skip
+def test_what_is_no_rule(text: str) -> None:
+    with pytest.raises(PlanError, match="an edit rule reads"):
+        parse_edit(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("aage = 1 -> age = 1", "no column 'aage'. Did you mean 'age'?"),
+        ("marital = 1 -> age = 1", "'marital' holds no numbers."),
+        ('age = 1 -> age = "one"', "'age' holds numbers, not texts."),
+    ],
+)
+def test_a_rule_that_does_not_fit(text: str, words: str) -> None:
+    data = sm.read(FRAME, keys="marital", numeric=["age", "net pay"])
+    (problem,) = parse_edit(text).misfits(data)
+    assert words in problem
+    plan = sm.Plan(sm.Noise(on="age"), sm.utility.EditViolations(text))
+    assert problem in plan.problems_with(data)

@@ -1,0 +1,122 @@
+"""Columns that are computed after masking: by a plan, in a sweep, in a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from samples import SEED
+from sdcmap.bundle import release
+from sdcmap.methods import Derive, Sample
+from sdcmap.study.plan import Candidate
+
+BMI = {"bmi": "weight / (height / 100)**2"}
+
+
+def bodies(rows: int = 400) -> pl.DataFrame:
+    rng = np.random.default_rng(1)
+    height = rng.normal(170, 9, rows).round(0)
+    weight = (0.6 * height - 25 + rng.normal(0, 12, rows)).round(1)
+    sex = rng.choice(["f", "m"], rows)
+    return pl.DataFrame(
+        {"sex": sex, "height": height, "weight": weight, "bmi": (weight / (height / 100) ** 2).round(1)}
+    )
+
+
+def read(frame: pl.DataFrame) -> sm.Microdata:
+    return sm.read(frame, keys="sex", numeric=["height", "weight", "bmi"], other=["height", "weight", "bmi"])
+
+
+def plan_of(**parts: Any) -> sm.Plan:
+    measures = [sm.SmallCells(), sm.IL1s()]
+    return sm.Plan(sm.Noise(on="weight", variance=0.2), measures, rule=sm.Threshold(risk=0.9), seed=SEED, **parts)
+
+
+def test_the_released_index_is_that_of_the_released_weight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Left as it is, the index gives the weight back; derived, it is what a reader computes from the released numbers."""
+    monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "ledger"))
+    data = read(bodies())
+    plain, derived = plan_of(), plan_of(derive=BMI)
+    with pytest.raises(sm.errors.Refused, match="'bmi'.* of the changed values of 'weight'"):
+        release(data, plain, Candidate(plain.expanded[1])).write(tmp_path / "plain")
+    folder = release(data, derived, Candidate(derived.expanded[1])).write(tmp_path / "derived")
+    out = pl.read_parquet(folder / "data.parquet")
+    index = out["weight"] / (out["height"] / 100) ** 2
+    assert (out["bmi"] - index).abs().max() <= 0.0501  # type: ignore[operator]
+    assert not set(out["weight"]) <= set(data["weight"]), "the weight was masked"
+
+
+def test_a_plan_keeps_its_derived_columns(tmp_path: Path) -> None:
+    """TOML, sweep, reopened study and a candidate made again: the same methods, and the same numbers."""
+    data = read(bodies())
+    plan = plan_of(derive=BMI)
+    again = sm.Plan.from_toml(plan.toml(), seed=SEED)
+    assert again == plan and again.digest == plan.digest and hash(again) == hash(plan)
+    scores = sm.sweep(data, plan, study=tmp_path / "study", workers=1)
+    assert [c.id for c in again.candidates] == [c.id for c in plan.candidates]
+    assert set(scores.candidate["id"]) == {c.id for c in plan.candidates}
+    with sm.Study.open(tmp_path / "study") as study:
+        made = study.plan.make(data, Candidate(plan.expanded[1]))
+    assert made["bmi"] == pytest.approx(made["weight"] / (data["height"] / 100) ** 2)
+    assert plan.expanded[0] == sm.Identity(), "the file as it is stays as it is"
+
+
+def test_only_what_changed_is_computed() -> None:
+    data = read(bodies().with_columns(bmi=pl.when(pl.int_range(400) < 9).then(99.0).otherwise("bmi")))
+    assert Derive("bmi", BMI["bmi"]).apply(data, Candidate(sm.Identity()).stream(1))["bmi"][:9].max() < 99
+    other = sm.Chain([sm.Swap(on=["sex"], rate=0.1), Derive("bmi", BMI["bmi"])])
+    assert (sm.mask(data, other, seed=1)["bmi"] == data["bmi"]).all(), "no column of the formula was touched"
+    few = sm.mask(data, sm.Chain([sm.Noise(on="weight"), Derive("bmi", BMI["bmi"])]), seed=1)
+    assert few["bmi"] == pytest.approx(few["weight"] / (data["height"] / 100) ** 2)
+    sampled = sm.mask(data, sm.Chain([Sample(rate=0.5), Derive("bmi", BMI["bmi"])]), seed=1)
+    assert len(sampled) == 200 and sampled["bmi"].max() < 99
+
+
+def test_no_value_where_the_formula_has_none() -> None:
+    frame = pl.DataFrame({"a": [1.0, 2.0, None, 4.0], "b": [1.0, 0.0, 1.0, 2.0], "c": [1.0, 5.0, 1.0, 2.0]})
+    data = sm.read(frame, numeric="all")
+    step = Derive("c", "a / b")
+    assert step.apply(data, Candidate(step).stream(1))["c"] == pytest.approx([1, np.nan, np.nan, 2], nan_ok=True)
+    plan = sm.Plan(sm.Noise(on="b"), sm.IL1s(on="b"), derive={"c": "a / b"})
+    (problem,) = plan.problems_with(data)
+    assert problem.startswith("Derive(on='c', formula='a / b') has no value for 1 of 3 records")
+
+
+@pytest.mark.parametrize(
+    ("derive", "words"),
+    [
+        ({"bmi": "weigth / height"}, "no column 'weigth'. Did you mean 'weight'?"),
+        ({"bmy": "weight / height"}, "Derive: no column 'bmy'. Did you mean 'bmi'?"),
+        ({"sex": "weight / height"}, "Derive masks numeric variables; 'sex' is nominal"),
+        ({"bmi": "weight / sex"}, "'sex' holds no numbers"),
+        ({"bmi": "weight / height"}, "gives the file's own value for 0% of the records"),
+    ],
+)
+def test_a_formula_that_does_not_fit_the_data(derive: dict[str, str], words: str) -> None:
+    assert any(words in problem for problem in plan_of(derive=derive).problems_with(read(bodies())))
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('derive = {bmi = "weight /"}', "derive: Derive.formula: 'weight /' cannot be read"),
+        ('derive = {bmi = "bmi * 2"}', "must not hold 'bmi'"),
+        ("derive = {bmi = 3}", "Derive.formula"),
+        ('derive = "bmi"', "derive must be a table of formulas"),
+    ],
+)
+def test_what_a_plan_refuses(line: str, words: str) -> None:
+    with pytest.raises(sm.errors.PlanError, match=r"derive") as problem:
+        sm.Plan.from_toml(f'{line}\n[[measures]]\ntype = "IL1s"\n')
+    assert words in str(problem.value)
+
+
+def test_a_recoded_column_is_no_number_any_more() -> None:
+    data = read(bodies())
+    plan = sm.Plan(sm.Recode(on=["weight"], width=10), sm.SmallCells(), derive=BMI)
+    assert any("none after the steps before" in problem for problem in plan.problems_with(data))

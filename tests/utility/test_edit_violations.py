@@ -1,0 +1,66 @@
+"""Edit rules that masking breaks, and those that a file proposes."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from sdcmap.core.edit_rule import parse_edit
+from sdcmap.explore.proposed_edits import proposed_edits
+
+RULE = 'age < 18 -> marital = "never"'
+
+
+def family(rows: int = 2000) -> sm.Microdata:
+    """Nobody under 18 is married; whoever is pregnant is a woman; the region has nothing to do with it."""
+    rng = np.random.default_rng(1)
+    age, sex = rng.integers(0, 90, rows), rng.choice(["f", "m"], rows)
+    frame = pl.DataFrame(
+        {
+            "age": age,
+            "sex": sex,
+            "marital": np.where(age < 18, "never", rng.choice(["never", "married", "widowed"], rows)),
+            "pregnant": np.where((sex == "f") & (rng.random(rows) < 0.1), "yes", "no"),
+            "region": rng.choice(["N", "S", "E", "W"], rows),
+        }
+    )
+    return sm.read(frame, keys=["sex", "marital", "pregnant", "region"], numeric="age")
+
+
+def test_married_children_are_counted() -> None:
+    data = family()
+    masked = sm.mask(data, sm.Swap(on=["marital"], rate=0.2), seed=1)
+    measure = sm.utility.EditViolations([RULE, 'sex = "m" -> pregnant = "no"'])
+    estimate = measure.apply(data, masked, np.random.default_rng(0))
+    children = (masked["age"] < 18) & (masked["marital"] != "never")
+    assert estimate.value == pytest.approx(children.mean()) and estimate.value > 0.02
+    assert estimate.parts["marked"] == estimate.value, "nobody broke these rules before: all are marked as masked"
+    assert not (children & (masked["marital"] == data["marital"])).any()
+
+
+def test_what_was_broken_before_is_not_laid_to_masking() -> None:
+    data = family()
+    measure = sm.utility.EditViolations('age > 50 -> region = "N"')
+    estimate = measure.apply(data, data.change(None, {}), np.random.default_rng(0))
+    assert estimate.value == 0 and estimate.parts["original"] > 0.3 and estimate.parts["marked"] == 0
+
+
+def test_a_recoded_column_has_no_rule_any_more() -> None:
+    data = family()
+    masked = sm.mask(data, sm.Recode(on=["age"], width=10), seed=1)
+    with pytest.raises(sm.errors.Undefined, match="in the released file, edit rule .* holds no numbers"):
+        sm.utility.EditViolations(RULE).apply(data, masked, np.random.default_rng(0))
+
+
+def test_the_rules_that_a_file_proposes() -> None:
+    """Those it was made with, and no other; each is broken by nobody."""
+    data = family()
+    rules = proposed_edits(data)
+    assert set(rules) == {RULE, 'sex = "m" -> pregnant = "no"', 'pregnant = "yes" -> sex = "f"'}
+    assert not any(parse_edit(rule).broken(data).any() for rule in rules)
+
+
+def test_few_records_propose_nothing() -> None:
+    assert proposed_edits(family(100)) == []
