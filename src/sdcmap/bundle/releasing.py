@@ -28,7 +28,7 @@ from sdcmap.bundle.codebook import Entry, codebook, codebook_text
 from sdcmap.bundle.determines import check_determines
 from sdcmap.bundle.earlier import check_earlier, check_joint, history
 from sdcmap.bundle.ledger import Ledger
-from sdcmap.bundle.note import Note, method_note, note_text
+from sdcmap.bundle.note import Note, method_note, note_text, public_note
 from sdcmap.bundle.prepare import prepare, rounded
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.bundle.risk_line import Line, check_line, check_risks, expected, lines_of, scored
@@ -121,7 +121,7 @@ class Release:
         expectations = [m for m in self.plan.measures if m.axis == "risk" and m.expectation]
         losses = list(zip(utilities, scored(utilities, data, released, fresh), strict=True))
         note = method_note(method, prepared, self.profile, self.searched, losses)
-        self._explain(part, codebook(prepared), note)
+        self._explain(part, codebook(prepared), public_note(note))
         checks += check_risks(self.lines, risks, scored(risks, data, released, fresh, note))
         checks += check_risks(self.lines, expectations, expected(expectations, data, self._draws()), "over draws")
         if self.again and not known.foreign:
