@@ -22,7 +22,7 @@ import sdcmap as sm
 from sdcmap.explore.looking import source_of
 from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
-from sdcmap.web.server import Impatient
+from sdcmap.web.server import settings
 from sizes import GUARD
 
 TOKEN = "t" * 32
@@ -93,10 +93,7 @@ def swept(folder: Path, name: str = "cps", **how: Any) -> sm.Plan:
 def served(room: Room, **client: Any) -> Iterator[httpx.Client]:
     """The application over `room` behind a real socket, in a thread of this process, and a client that has the token."""
     app = make_app(room, TOKEN, workers=1)
-    config = uvicorn.Config(
-        app, port=0, http=Impatient, ws="none", log_level="critical", server_header=False, timeout_graceful_shutdown=2
-    )
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(settings(app))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

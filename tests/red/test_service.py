@@ -5,15 +5,16 @@ from __future__ import annotations
 import io
 import socket
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
-from sdcmap.web import server
+from sdcmap.web import safety, server
 from sdcmap.web.room import Busy, Room
 from sizes import GUARD
-from webroom import TOKEN, served
+from webroom import HEAD, TOKEN, served
 
 PEOPLE = b"a,b\n1,2\n"
 
@@ -78,3 +79,43 @@ def test_a_guest_without_the_token_does_not_stay(tmp_path: Path, monkeypatch: py
             assert owner.recv(1 << 16).startswith(b"HTTP/1.1 200")
             owner.sendall(b"G")
             heard(owner)
+
+
+def crowd(client: httpx.Client, words: bytes, count: int = server.MOST_AT_ONCE + 5) -> list[socket.socket]:
+    """So many guests who say this and wait."""
+    guests = [connected(client) for _ in range(count)]
+    for guest in guests:
+        with suppress(OSError):  # the first may have been sent away
+            guest.sendall(words)
+    return guests
+
+
+@pytest.mark.parametrize("words", [b"", b"G", b"POST /api/files HTTP/1.1\r\nhost: x\r\n"])
+def test_a_crowd_of_guests_does_not_shut_the_owner_out(tmp_path: Path, words: bytes) -> None:
+    """205 connections that said nothing, or not all, took every place, and the owner got a 503: now guests go first."""
+    with served(Room(tmp_path.resolve())) as client, ExitStack() as stack:
+        assert client.get("/api/files").status_code == 200
+        for guest in crowd(client, words):
+            stack.enter_context(guest)
+        assert client.get("/api/files").status_code == 200  # by the connection that he has, and by a new one
+        assert httpx.get(client.base_url.join("/api/files"), headers=HEAD, timeout=GUARD).status_code == 200
+
+
+def test_a_body_that_trickles_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte now and then was enough to stay: every byte bought half a minute more."""
+    clock = iter(range(0, 10_000, 20))  # a byte every twenty seconds
+    monkeypatch.setattr(safety, "now", lambda: float(next(clock)), raising=False)
+    with served(Room(tmp_path.resolve())) as client, connected(client) as owner:
+        head = f"POST /api/plans HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 20\r\n"
+        owner.sendall(f"{head}content-type: application/json\r\n\r\n".encode())
+        answer = b""
+        owner.settimeout(0.2)
+        for _ in range(20):
+            owner.sendall(b" ")
+            with suppress(TimeoutError):
+                answer += owner.recv(1 << 16)
+            if answer:
+                break
+        owner.settimeout(GUARD)
+        answer = answer or owner.recv(1 << 16)
+        assert answer.startswith(b"HTTP/1.1 408")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import time
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode
@@ -19,6 +20,9 @@ from sdcmap.web.room import Room
 SMALL_BODY = 1 << 20  # bytes of a request that carries no file
 FORM_ROOM = 64 << 10  # bytes around the file of an upload
 PATIENCE = 30.0  # seconds between two pieces of a request
+SLOWEST = 10_000  # bytes a second of a body, after the first seconds
+OWNER = "sdcmap.owner"  # in the scope of a request whose sender has the token: his connection is not one of a guest
+now = time.monotonic
 UPLOADS = ("/api/files", "/api/swaps")
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -71,6 +75,7 @@ class Safety:
                     refusal.headers["connection"] = "close"
                 await refusal(scope, receive, answer)
                 return
+            scope[OWNER] = True
             with files_below(self.room.folder):
                 await self.app(scope, self._counted(request, receive), answer)
         except Exception as error:
@@ -128,13 +133,15 @@ class Safety:
         limit = self._limit(request)
         size = 0
         whole = False
+        begun = now()
 
         async def counted() -> Message:
             nonlocal size, whole
             if whole:  # the body is here: what is waited for now is the client's going away
                 return await receive()
+            left = PATIENCE + size / SLOWEST - (now() - begun)
             try:
-                message = await asyncio.wait_for(receive(), PATIENCE)
+                message = await asyncio.wait_for(receive(), max(0.0, min(PATIENCE, left)))
             except TimeoutError:
                 raise HTTPException(408, "the request came too slowly.") from None
             size += len(message.get("body", b""))
