@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,6 +36,7 @@ from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, PlanError, Refused, SdcmapError, StudyMismatch
 from sdcmap.files.writing import write as write_file
+from sdcmap.kernels.private_folder import private_folder
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Candidate, Plan
 
@@ -63,8 +63,8 @@ class Release:
     def check(self) -> list[Check]:
         """Every check, on the files as written to a private temporary folder and read back. Nothing stays there."""
         try:
-            with tempfile.TemporaryDirectory(prefix="sdcmap-release-") as folder:
-                checks = self._make(Path(folder), Ledger.seen(self.ledger))
+            with private_folder() as folder:
+                checks = self._make(folder, Ledger.seen(self.ledger))
         except OSError as error:
             raise SdcmapError(f"the temporary folder cannot be written ({error.strerror}).") from None
         return overridden(checks, self.override)[0]
@@ -83,7 +83,7 @@ class Release:
             failed = [str(check) for check in checks if not check.passed]
             if failed:
                 raise Refused(failed)
-            with ledger.entered(self.data, self.plan, self.candidate, self.profile, folder):
+            with ledger.entered(self.data, self.plan, self.candidate, self.profile, folder, part):
                 put_in_place(part, folder, listed_names(self.data.schema.format))
         self._tell_study(folder, overrides)
         return folder

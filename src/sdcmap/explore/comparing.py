@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from sdcmap.explore.trial_plan import trial_plan
 from sdcmap.files.reading import Source, read
 from sdcmap.files.writing import write
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.private_folder import private_folder
 from sdcmap.map import RUMap
 from sdcmap.study.plan import Plan
 from sdcmap.study.progress import Progress
@@ -142,7 +142,7 @@ def compare(
 def _place(folder: str | Path | None) -> AbstractContextManager[str | Path]:
     """The folder to work in: the one that was named, or one that is gone afterwards."""
     if folder is None:
-        return tempfile.TemporaryDirectory(prefix="sdcmap-")
+        return private_folder()
     Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     return nullcontext(folder)
 

@@ -7,7 +7,6 @@ The paper's matched tax file is not public, so its cells stand beside ours for t
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.files.reading import read
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.private_folder import private_folder
 from sdcmap.map import overall_score
 from sdcmap.methods import Chain, Noise, SwapReidentified
 from sdcmap.papers.reference import Document, Result, reference_file
@@ -215,8 +215,8 @@ def unusual_records(units: Microdata, seed: int, workers: int | None) -> list[di
     """
     combination = units.frame().with_row_index("row").with_columns(count=pl.len().over(CATEGORIES))
     targets = combination.sort("count", "row").head(max(1, round(UNUSUAL * len(units))))
-    with tempfile.TemporaryDirectory(prefix="sdcmap-") as folder:
-        path = Path(folder) / "targets.parquet"
+    with private_folder() as folder:
+        path = folder / "targets.parquet"
         targets.select(*EIGHT, "row").write_parquet(path)
         attacks: dict[str, Attack] = {
             "informed": Informed(archive=str(path), row="row", on=EIGHT),

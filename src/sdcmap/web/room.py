@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import BinaryIO
 
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.files.formats import endings, is_data_file
+from sdcmap.kernels.private_folder import private_folder
 
 NAME = re.compile(r"\w[\w .()+-]{0,99}")
 KEPT = ".sdcmap"  # the server's own notes: which sweeps were wanted
@@ -137,20 +137,17 @@ class Room:
         path = self._below(self.file_name(name))
         if path.exists():
             raise Busy("there is a file of that name already: rename yours, or use the one that is here.")
-        folder = self.folder / f".part-{secrets.token_hex(8)}"  # each upload has its own
         try:
-            folder.mkdir(mode=0o700)
-            part = self.copy(source, folder / path.name)
-            if not part.stat().st_size:
-                raise SchemaError(f"{path.name} is empty (0 bytes).")
-            check_decoded(part, self.decoded_limit)
-            path.hardlink_to(part)  # whole and in one step; fails where another upload was faster
+            with private_folder(self.folder) as folder:  # each upload has its own
+                part = self.copy(source, folder / path.name)
+                if not part.stat().st_size:
+                    raise SchemaError(f"{path.name} is empty (0 bytes).")
+                check_decoded(part, self.decoded_limit)
+                path.hardlink_to(part)  # whole and in one step; fails where another upload was faster
         except FileExistsError:
             raise Busy("there is a file of that name already.") from None
         except OSError as error:
             raise SdcmapError(f"the file cannot be kept ({error.strerror}).") from None
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         return path
 
     def copy(self, source: BinaryIO, path: Path) -> Path:

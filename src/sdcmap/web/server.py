@@ -1,24 +1,28 @@
-"""`sdcmap serve`: an address with its token, printed first; loopback unless told otherwise."""
+"""`sdcmap serve`: an address for one browser, printed first, and the token for programs; loopback unless told otherwise."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import socket
 import threading
 import webbrowser
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from sdcmap.data.whole import write_whole
 from sdcmap.errors import SdcmapError
 from sdcmap.files.apart import import_nothing_from
 from sdcmap.web.app import make_app
+from sdcmap.web.entrance import Entrance
+from sdcmap.web.pages import render
 from sdcmap.web.room import Room
 from sdcmap.web.safety import OWNER
 
@@ -26,6 +30,7 @@ HEADER_SECONDS = 15.0  # in which a client must have asked something
 KEEP_ALIVE_SECONDS = 20  # after an answer, until the next request begins
 MOST_AT_ONCE = 200  # connections; more than are accepted in one round, so that who asks at once is heard
 BACKLOG = 128
+OPEN_SECONDS = 0.5  # until the server listens
 
 
 class Impatient(H11Protocol):
@@ -104,18 +109,44 @@ class Impatient(H11Protocol):
 def serve(
     room: Room, *, host: str = "127.0.0.1", port: int = 0, page: str = "/", workers: int = 0, open_browser: bool = False
 ) -> None:
-    """Serve until stopped; the first line printed is the address with its token."""
+    """Serve until stopped. The first line printed is the address for one browser, the second the token for programs; when
+    the address was used, one for the next browser is printed."""
     os.umask(0o077)  # uploads, plans and studies are private
     import_nothing_from(room.folder)
     listening = _listen(host, port)
     port = listening.getsockname()[1]
-    token = secrets.token_urlsafe(24)
-    app = make_app(room, token, workers=workers, cookie=f"sdcmap-{port}")
+    entrance = Entrance(port=port)
     shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{port}{page}?token={token}"
-    print(address, flush=True)
-    if open_browser:
-        threading.Timer(0.5, webbrowser.open, (address,)).start()
+    door = room.kept(f"open-{port}.html") if open_browser else None
+
+    def address() -> str:
+        return f"http://{shown}:{port}{entrance.place}{page}?token={entrance.once}"
+
+    def used() -> None:
+        if door is not None:
+            door.unlink(missing_ok=True)
+        with suppress(OSError):  # nobody reads what is printed
+            print(f"for another browser: {address()}", flush=True)
+
+    entrance.used = used
+    app = make_app(room, entrance, workers=workers)
+    print(address(), f"token for programs: {entrance.token}", sep="\n", flush=True)
+    with nullcontext() if door is None else _browser(door, address()):
+        _run(app, listening)
+
+
+@contextmanager
+def _browser(door: Path, address: str) -> Iterator[None]:
+    """Open the address in a browser by a private file: what a command line says, every user of the machine can read."""
+    write_whole(door, render("enter.html", place=address))
+    threading.Timer(OPEN_SECONDS, webbrowser.open, (door.as_uri(),)).start()
+    try:
+        yield
+    finally:
+        door.unlink(missing_ok=True)
+
+
+def _run(app: FastAPI, listening: socket.socket) -> None:
     with suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
         uvicorn.Server(settings(app)).run(sockets=[listening])
 
