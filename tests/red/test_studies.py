@@ -21,8 +21,8 @@ import pytest
 import sdcmap as sm
 from samples import KEYS, people, plan_of
 from sdcmap.bundle import Release, releasing
+from sdcmap.data.private_folder import private_folder
 from sdcmap.data.whole import write_whole
-from sdcmap.kernels.private_folder import private_folder
 
 
 @pytest.fixture
@@ -282,7 +282,7 @@ def test_a_program_that_is_told_to_go_takes_its_folders_with_it(tmp_path: Path) 
     """SIGTERM ended a script that uses the package, and a sweep of the workbench, on the spot."""
     code = f"""
 import os, pathlib, signal
-from sdcmap.kernels.private_folder import private_folder
+from sdcmap.data.private_folder import private_folder
 with private_folder(pathlib.Path({str(tmp_path)!r})) as folder:
     (folder / "data").write_text("x")
     os.kill(os.getpid(), signal.SIGTERM)

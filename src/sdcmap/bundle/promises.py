@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from sdcmap.kernels.private_folder import PROMISED
+from sdcmap.data.private_folder import PROMISED
 
 TABLE = "create table if not exists promise (entry integer, part text)"
 

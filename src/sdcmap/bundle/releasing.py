@@ -34,9 +34,9 @@ from sdcmap.bundle.risk_line import Line, check_line, check_risks, expected, lin
 from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place
 from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import Infeasible, PlanError, Refused, SdcmapError, StudyMismatch
 from sdcmap.files.writing import write as write_file
-from sdcmap.kernels.private_folder import private_folder
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Candidate, Plan
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SdcmapError
 from sdcmap.files.formats import format_named
-from sdcmap.kernels.private_folder import private_folder
 
 BESIDE_DATA = ("codebook.json", "codebook.md", "note.json", "note.md", "SHA256SUMS")
 WINDOWS = os.name == "nt"

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+import tempfile
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -17,7 +19,6 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 from sdcmap.cli.app import app, note
-from sdcmap.kernels.private_folder import ended_by_sigterm, remove_left
 
 _ORDER = [
     "look", "check", "sweep", "score", "mask", "map", "choose", "records", "release", "report", "correct", "compare",
@@ -39,9 +40,27 @@ def main() -> None:
         warnings.simplefilter("always", StudyChanged)
         warnings.simplefilter("always", OtherOrder)
         warnings.showwarning = lambda message, *_, **__: note(str(message))
-        with ended_by_sigterm():
-            remove_left()
+        with _told_to_go():
+            _clean_up()
             _run()
+
+
+@contextmanager
+def _told_to_go() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does, so that its temporary folders go with it."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _clean_up() -> None:
+    """Remove what a command that was killed left in the temporary folder."""
+    if any(Path(tempfile.gettempdir()).glob("sdcmap-*")):
+        from sdcmap.data.private_folder import remove_left
+
+        remove_left()
 
 
 def _run() -> None:

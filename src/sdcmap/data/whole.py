@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SdcmapError
-from sdcmap.kernels.private_folder import private_folder
 
 
 @contextmanager

@@ -32,7 +32,7 @@ class Names:
         if isinstance(words, Mapping):
             return {self(name): self(part) for name, part in words.items()}  # type: ignore[return-value]
         if isinstance(words, list | tuple):
-            return type(words)(map(self, words))  # type: ignore[return-value]
+            return type(words)(map(self, words))
         return words
 
     def _text(self, words: str) -> str:

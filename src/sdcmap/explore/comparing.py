@@ -16,13 +16,13 @@ from sdcmap.core.chart import Chart
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.explore.looking import look, opened
 from sdcmap.explore.trial_plan import trial_plan
 from sdcmap.files.reading import Source, read
 from sdcmap.files.writing import write
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.private_folder import private_folder
 from sdcmap.map import RUMap
 from sdcmap.study.plan import Plan
 from sdcmap.study.progress import Progress

@@ -21,10 +21,10 @@ import numpy as np
 import polars as pl
 
 from sdcmap.data.microdata import Column, Microdata
+from sdcmap.data.private_folder import private_folder
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import SdcmapError, StudyDamaged
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.private_folder import private_folder
 
 ALIGN = 64  # bytes: where a column may begin
 OPEN_FILES = Path("/proc/self/fd")  # where Linux shows the open files of a process

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 from sdcmap import __version__
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import MissingExtra, PlanError, SdcmapError, StudyDamaged
 from sdcmap.files.apart import safe_path
-from sdcmap.kernels.private_folder import private_folder
 from sdcmap.study.jobs import CandidateRow
 from sdcmap.study.worker import one_thread, opened, run_here
 

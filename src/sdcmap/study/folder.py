@@ -21,11 +21,11 @@ from filelock import FileLock, Timeout
 from sdcmap import __version__
 from sdcmap.core.measure import Measure
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.private_folder import PART, remove_left
 from sdcmap.data.whole import write_whole
 from sdcmap.errors import SdcmapError, StudyChanged, StudyDamaged, StudyMismatch
 from sdcmap.files.working_copy import open_copy, write_copy
 from sdcmap.files.writing import write
-from sdcmap.kernels.private_folder import PART, remove_left
 from sdcmap.study.database import Database, columns_of, connect
 from sdcmap.study.jobs import CandidateRow, OutsideFile
 from sdcmap.study.plan import Plan

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Form, Query, Request, UploadFile
 from fastapi.responses import Response
 from pydantic import Field
 
-from sdcmap.kernels.private_folder import private_folder
+from sdcmap.data.private_folder import private_folder
 from sdcmap.web.answers import Answer
 from sdcmap.web.api_maps import Asked, chosen
 from sdcmap.web.drawing import make_report

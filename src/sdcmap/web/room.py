@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.files.formats import endings, is_data_file
-from sdcmap.kernels.private_folder import private_folder
 
 NAME = re.compile(r"\w[\w .()+-]{0,99}")
 KEPT = ".sdcmap"  # the server's own notes: which sweeps were wanted

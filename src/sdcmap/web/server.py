@@ -56,7 +56,8 @@ class Impatient(H11Protocol):
 
     def _make_room(self) -> None:
         """Send one away where there are too many: of the address with most guests, the one who has been there longest."""
-        others = [other for other in self.connections if other is not self and not other.transport.is_closing()]
+        others = [other for other in self.connections if isinstance(other, Impatient) and other is not self]
+        others = [other for other in others if not other.transport.is_closing()]
         if len(others) < MOST_AT_ONCE:
             return
         guests = [other for other in others if other.is_guest]

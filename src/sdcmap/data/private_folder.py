@@ -17,10 +17,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
+from filelock import BaseFileLock, FileLock, Timeout
 
 TEMPORARY, PART = "sdcmap-", ".part-"  # how names begin in the system's temporary folder, and elsewhere
 LOCK, KEPT, PROMISED = "lock", "kept", "promised"  # PROMISED: a ledger will ask whether KEPT got its name
@@ -36,7 +34,7 @@ def private_folder(home: Path | None = None) -> Iterator[Path]:
     remove_left(home)
     folder, lock = _born(*_place(home))
     try:
-        with ended_by_sigterm():
+        with _ended_by_sigterm():
             yield folder / KEPT
     finally:
         shutil.rmtree(folder / KEPT, ignore_errors=True)
@@ -55,7 +53,7 @@ def remove_left(home: Path | None = None) -> None:
 
 
 @contextmanager
-def ended_by_sigterm() -> Iterator[None]:
+def _ended_by_sigterm() -> Iterator[None]:
     """In this block SIGTERM ends the process as an exception does, not on the spot: what is put aside goes."""
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
@@ -74,8 +72,6 @@ def _place(home: Path | None) -> tuple[Path, str]:
 
 def _born(place: Path, begin: str) -> tuple[Path, BaseFileLock]:
     """A new folder and the lock that says that its process lives."""
-    from filelock import FileLock, Timeout
-
     while True:
         folder = place / f"{begin}{secrets.token_hex(8)}"
         folder.mkdir(mode=0o700)
@@ -89,8 +85,6 @@ def _born(place: Path, begin: str) -> tuple[Path, BaseFileLock]:
 
 
 def _remove_dead(folder: Path) -> None:
-    from filelock import FileLock, Timeout
-
     facts = folder.lstat()
     ours = not hasattr(os, "geteuid") or (facts.st_uid == os.geteuid() and not stat.S_IMODE(facts.st_mode) & 0o077)
     if not ours or not (folder / LOCK).is_file():  # nobody else can have put a lock into it
