@@ -14,7 +14,6 @@ from fastapi import APIRouter, Form, Query, Request, UploadFile
 from fastapi.responses import Response
 from pydantic import Field
 
-from sdcmap.data.private_folder import private_folder
 from sdcmap.web.answers import Answer
 from sdcmap.web.api_maps import Asked, chosen
 from sdcmap.web.drawing import make_report
@@ -121,6 +120,7 @@ def swap(
     The file in the answer is for study (`*.study.*`, base64); nothing is kept on the server.
     """
     import sdcmap as sm
+    from sdcmap.data.private_folder import private_folder
     from sdcmap.files.weighing import check_decoded
     from sdcmap.study.jobs import score_row
     from sdcmap.study.plan import Candidate

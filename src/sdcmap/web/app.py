@@ -36,7 +36,7 @@ def make_app(room: Room, entrance: Entrance | None = None, *, workers: int = 0) 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
         sweeps.open()
-        warm = threading.Timer(WARM_SECONDS, _warm, (drawing,))
+        warm = threading.Timer(WARM_SECONDS, _warm, (drawing, room))
         warm.daemon = True
         warm.start()
         yield
@@ -64,12 +64,14 @@ def make_app(room: Room, entrance: Entrance | None = None, *, workers: int = 0) 
     return app
 
 
-def _warm(drawing: Drawing) -> None:
-    """Load what the next pages need, so that the first click on them does not wait for it."""
+def _warm(drawing: Drawing, room: Room) -> None:
+    """Load what the next pages need, so that the first click on them does not wait for it, and clean up after a kill."""
     import sdcmap.dossier.results
     import sdcmap.explore.looking
     import sdcmap.study.sweeping  # noqa: F401
+    from sdcmap.data.private_folder import remove_left
 
+    remove_left(room.folder)
     with suppress(Exception):  # the first page with a chart will say what is wrong
         drawing.vega()
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.files.formats import endings, is_data_file
 
@@ -132,6 +131,7 @@ class Room:
     # ---- what comes in ----------------------------------------------------------------------------------------
     def take(self, name: str, source: BinaryIO) -> Path:
         """Keep an upload under its name, whole or not at all, after a look at what it decodes to."""
+        from sdcmap.data.private_folder import private_folder
         from sdcmap.files.weighing import check_decoded
 
         path = self._below(self.file_name(name))

@@ -17,7 +17,6 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from sdcmap.data.whole import write_whole
 from sdcmap.errors import SdcmapError
 from sdcmap.files.apart import import_nothing_from
 from sdcmap.web.app import make_app
@@ -139,6 +138,8 @@ def serve(
 @contextmanager
 def _browser(door: Path, address: str) -> Iterator[None]:
     """Open the address in a browser by a private file: what a command line says, every user of the machine can read."""
+    from sdcmap.data.whole import write_whole
+
     write_whole(door, render("enter.html", place=address))
     threading.Timer(OPEN_SECONDS, webbrowser.open, (door.as_uri(),)).start()
     try:
