@@ -57,7 +57,7 @@ def _told_to_go() -> Iterator[None]:
 
 def _clean_up() -> None:
     """Remove what a command that was killed left in the temporary folder."""
-    if any(Path(tempfile.gettempdir()).glob("sdcmap-*")):
+    if any(Path(tempfile.gettempdir()).glob("sdcmap-*/lock")):
         from sdcmap.data.private_folder import remove_left
 
         remove_left()
