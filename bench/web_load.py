@@ -63,7 +63,8 @@ def main() -> int:
         assert server.stdout is not None
         address = server.stdout.readline().strip()
         printed = time.perf_counter() - started
-        base, head = address.partition("/?")[0], {"authorization": f"Bearer {address.partition('token=')[2]}"}
+        base, token = address.partition("/?")[0], server.stdout.readline().split()[-1]
+        head = {"authorization": f"Bearer {token}"}
         try:
             httpx.get(f"{base}/", headers=head, timeout=60).raise_for_status()
             print(f"first page {time.perf_counter() - started - printed:.2f} s after the address, "

@@ -21,8 +21,9 @@ import uvicorn
 import sdcmap as sm
 from sdcmap.explore.looking import source_of
 from sdcmap.web.app import make_app
+from sdcmap.web.entrance import Entrance
 from sdcmap.web.room import Room
-from sdcmap.web.server import Impatient
+from sdcmap.web.server import settings
 from sizes import GUARD
 
 TOKEN = "t" * 32
@@ -90,13 +91,10 @@ def swept(folder: Path, name: str = "cps", **how: Any) -> sm.Plan:
 
 
 @contextmanager
-def served(room: Room, **client: Any) -> Iterator[httpx.Client]:
+def served(room: Room, entrance: Entrance | None = None, **client: Any) -> Iterator[httpx.Client]:
     """The application over `room` behind a real socket, in a thread of this process, and a client that has the token."""
-    app = make_app(room, TOKEN, workers=1)
-    config = uvicorn.Config(
-        app, port=0, http=Impatient, ws="none", log_level="critical", server_header=False, timeout_graceful_shutdown=2
-    )
-    server = uvicorn.Server(config)
+    app = make_app(room, entrance or Entrance(TOKEN), workers=1)
+    server = uvicorn.Server(settings(app))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -120,6 +118,7 @@ class Server:
     folder: Path
     process: subprocess.Popen[str]
     address: str
+    token: str
 
     @staticmethod
     def start(folder: Path, *options: object, port: int = 0) -> Server:
@@ -131,15 +130,22 @@ class Server:
         assert process.stdout is not None
         ready, _, _ = select.select([process.stdout], [], [], GUARD)
         assert ready, "the server printed nothing"
-        return Server(folder, process, process.stdout.readline().strip())
+        address, token = process.stdout.readline().strip(), process.stdout.readline().strip()
+        return Server(folder, process, address, token.removeprefix("token for programs: "))
 
     @property
     def base(self) -> str:
-        return "/".join(self.address.split("/")[:3])
+        """What stands before every path of a browser."""
+        return "/".join(self.address.split("/")[:4])
 
     @property
-    def token(self) -> str:
-        return self.address.partition("token=")[2]
+    def port(self) -> int:
+        return int(self.address.split("/")[2].rpartition(":")[2])
+
+    def came_in(self) -> None:
+        """A browser has used the address: the next one has another."""
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip().removeprefix("for another browser: ")
 
     @property
     def head(self) -> dict[str, str]:

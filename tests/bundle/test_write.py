@@ -238,7 +238,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_killed_write_leaves_no_half_release(tmp_path: Path) -> None:
-    """Killed just before the last step: the folder is not there, and the ledger errs on the safe side."""
+    """Killed just before the last step: there is no folder, and until the next release the ledger errs on the safe side."""
     done = run_script(tmp_path, "import os, signal; os.rename = lambda *a: os.kill(os.getpid(), signal.SIGKILL)")
     assert done.returncode == -signal.SIGKILL
     left = sorted(path.name for path in tmp_path.iterdir())

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import io
 import socket
+import stat
+import sys
+import threading
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from html import unescape
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 import httpx
 import pytest
 
-from sdcmap.web import server
+from sdcmap.web import safety, server
+from sdcmap.web.entrance import Entrance
 from sdcmap.web.room import Busy, Room
 from sizes import GUARD
-from webroom import TOKEN, served
+from waiting import until
+from webroom import HEAD, TOKEN, Server, served
 
 PEOPLE = b"a,b\n1,2\n"
 
@@ -78,3 +87,111 @@ def test_a_guest_without_the_token_does_not_stay(tmp_path: Path, monkeypatch: py
             assert owner.recv(1 << 16).startswith(b"HTTP/1.1 200")
             owner.sendall(b"G")
             heard(owner)
+
+
+def crowd(client: httpx.Client, words: bytes, count: int = server.MOST_AT_ONCE + 5) -> list[socket.socket]:
+    """So many guests who say this and wait."""
+    guests = [connected(client) for _ in range(count)]
+    for guest in guests:
+        with suppress(OSError):  # the first may have been sent away
+            guest.sendall(words)
+    return guests
+
+
+@pytest.mark.parametrize("words", [b"", b"G", b"POST /api/files HTTP/1.1\r\nhost: x\r\n"])
+def test_a_crowd_of_guests_does_not_shut_the_owner_out(tmp_path: Path, words: bytes) -> None:
+    """205 connections that said nothing, or not all, took every place, and the owner got a 503: now guests go first."""
+    with served(Room(tmp_path.resolve())) as client, ExitStack() as stack:
+        assert client.get("/api/files").status_code == 200
+        for guest in crowd(client, words):
+            stack.enter_context(guest)
+        assert client.get("/api/files").status_code == 200  # by the connection that he has, and by a new one
+        assert httpx.get(client.base_url.join("/api/files"), headers=HEAD, timeout=GUARD).status_code == 200
+
+
+def test_a_body_that_trickles_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte now and then was enough to stay: every byte bought half a minute more."""
+    clock = iter(range(0, 10_000, 20))  # a byte every twenty seconds
+    monkeypatch.setattr(safety, "now", lambda: float(next(clock)), raising=False)
+    with served(Room(tmp_path.resolve())) as client, connected(client) as owner:
+        head = f"POST /api/plans HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 20\r\n"
+        owner.sendall(f"{head}content-type: application/json\r\n\r\n".encode())
+        answer = b""
+        owner.settimeout(0.2)
+        for _ in range(20):
+            owner.sendall(b" ")
+            with suppress(TimeoutError):
+                answer += owner.recv(1 << 16)
+            if answer:
+                break
+        owner.settimeout(GUARD)
+        answer = answer or owner.recv(1 << 16)
+        assert answer.startswith(b"HTTP/1.1 408")
+
+
+# ---- 7: secrets in command lines and cookies ------------------------------------------------------------------
+RECORD = """#!{python}
+import sys
+with open({file!r}, "w") as file:
+    file.write("\\n".join(sys.argv[1:]) + "\\n")
+"""
+
+
+def test_no_command_line_holds_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `--open` the browser was started with the token as its argument, which every user of a machine can read."""
+    told, browser, folder = tmp_path / "told", tmp_path / "browser", tmp_path / "served"
+    folder.mkdir()
+    browser.write_text(RECORD.format(python=sys.executable, file=str(told)))
+    browser.chmod(0o700)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    running = Server.start(folder, "--open")
+    try:
+        [argument] = until(lambda: told.exists() and told.read_text().endswith("\n") and told.read_text().split())
+        secret = running.address.partition("token=")[2]
+        assert secret not in argument and argument.startswith("file://")
+        door = Path(unquote(argument.removeprefix("file://")))
+        assert unescape(door.read_text()).count(running.address) == 2
+        assert (stat.S_IMODE(door.stat().st_mode), stat.S_IMODE(door.parent.stat().st_mode)) == (0o600, 0o700)
+        with httpx.Client(timeout=GUARD) as visitor:
+            assert visitor.get(running.address).status_code == 200
+            assert visitor.get(f"{running.base}/").status_code == 200
+            assert not door.exists()
+    finally:
+        running.end()
+
+
+def test_a_token_that_was_used_opens_nothing(tmp_path: Path) -> None:
+    """An address in a history, or one that somebody else has seen, let in whoever had it."""
+    entrance = Entrance(TOKEN)
+    with served(Room(tmp_path.resolve()), entrance, headers={}) as client:
+        address = client.base_url.join(f"{entrance.place}/?token={entrance.once}")
+        assert httpx.get(address, timeout=GUARD).status_code == 200
+        assert httpx.get(address, timeout=GUARD).status_code == 401
+        fresh = client.base_url.join(f"{entrance.place}/?token={entrance.once}")
+        assert httpx.get(fresh, timeout=GUARD).status_code == 200
+
+
+def test_the_cookie_goes_to_no_other_server(tmp_path: Path) -> None:
+    """Browsers send a cookie to every port of a machine: another server on 127.0.0.1 got the token with it."""
+    heard: list[str] = []
+
+    class Neighbour(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.append(self.headers.get("cookie", ""))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Silence."""
+
+    entrance = Entrance(TOKEN)
+    with (
+        served(Room(tmp_path.resolve()), entrance, headers={}) as client,
+        HTTPServer(("127.0.0.1", 0), Neighbour) as other,
+    ):
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        assert client.get(f"{entrance.place}/?token={entrance.once}").status_code == 200
+        assert client.get(f"{entrance.place}/api/files").status_code == 200  # by the cookie
+        client.get(f"http://127.0.0.1:{other.server_port}/")
+        other.shutdown()
+    assert heard == [""]

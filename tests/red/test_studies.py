@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import resource
 import signal
@@ -9,14 +10,19 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import sdcmap as sm
 from samples import KEYS, people, plan_of
+from sdcmap.bundle import Release, releasing
+from sdcmap.data.private_folder import private_folder
+from sdcmap.data.whole import write_whole
 
 
 @pytest.fixture
@@ -161,3 +167,125 @@ def test_a_release_that_is_told_to_go_leaves_neither_data_nor_an_entry(study: Pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger", "study"]
     with closing(sqlite3.connect(tmp_path / "ledger" / "ledger.sqlite")) as ledger:
         assert ledger.execute("select count(*) from release").fetchone() == (0,)
+
+
+KILLED = """
+import os, signal, sys
+import sdcmap as sm
+from sdcmap.bundle import releasing
+from sdcmap.study import sweeping
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+where, folder = sys.argv[1:]
+study = sm.Study.open(folder + "/study")
+data, plan = study.data, study.plan
+chosen = next(made for made in plan.candidates if made.method.random)
+release = sm.release(data, plan, chosen, ledger=folder + "/ledger")
+if where == "sweep":
+    sweeping.crew = die
+    plan = sm.Plan(sm.Swap(on="sex", rate=0.1), plan.measures, replicates=3)
+    sm.sweep(data, plan, engine="processes", workers=1)
+elif where == "check":
+    releasing.read_released = die
+    release.check()
+else:
+    releasing.put_in_place = die
+    release.write(folder + "/public")
+"""
+
+
+def killed(where: str, tmp_path: Path) -> None:
+    """A process of its own, killed in the middle of this; its temporary folder is tmp_path/tmp."""
+    (tmp_path / "tmp").mkdir(exist_ok=True)
+    command = [sys.executable, "-c", KILLED, where, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, env=os.environ | {"TMPDIR": str(tmp_path / "tmp")})
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def readable(folder: Path) -> list[str]:
+    """Files below a folder that hold something."""
+    return [path.name for path in folder.rglob("*") if path.exists() and path.is_file() and path.stat().st_size]
+
+
+def another(study: Path, tmp_path: Path) -> Release:
+    """The release of another draw."""
+    with sm.Study.open(study) as opened:
+        plan, data = opened.plan, opened.data
+    chosen = [made for made in plan.candidates if made.method.random][1]
+    return sm.release(data, plan, chosen, ledger=tmp_path / "ledger")
+
+
+def entries(tmp_path: Path) -> int:
+    with closing(sqlite3.connect(tmp_path / "ledger" / "ledger.sqlite")) as ledger:
+        return int(ledger.execute("select count(*) from release").fetchone()[0])
+
+
+def test_the_next_release_takes_back_the_entry_of_one_that_was_killed(study: Path, tmp_path: Path) -> None:
+    """A kill left the bundle, and an entry for a release that never was: the next one was refused as a second."""
+    killed("release", tmp_path)
+    assert entries(tmp_path) == 1 and len(list(tmp_path.glob(".part-*"))) == 1
+    write_whole(
+        tmp_path / "other.txt", ""
+    )  # any other run in that folder takes the data away, and the ledger still knows
+    assert list(tmp_path.glob(".part-*/kept/*")) == []
+    another(study, tmp_path).write(tmp_path / "public")
+    assert entries(tmp_path) == 1 and list(tmp_path.glob(".part-*")) == []
+
+
+def test_an_interrupt_after_the_last_step_leaves_the_entry(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The release was out and the ledger had forgotten it."""
+    place = releasing.put_in_place
+
+    def interrupted(*given: Any) -> None:
+        place(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(releasing, "put_in_place", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        another(study, tmp_path).write(tmp_path / "public")
+    assert (tmp_path / "public" / "data.parquet").exists() and entries(tmp_path) == 1
+
+
+def test_what_a_killed_check_leaves_goes_with_the_next_run(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checked file stayed in the temporary folder for good."""
+    killed("check", tmp_path)
+    assert readable(tmp_path / "tmp")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    another(study, tmp_path).check()
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_killed_sweep_leaves_no_working_copy(study: Path, tmp_path: Path) -> None:
+    """`data.bin`, the original, stayed in the temporary folder; where the system allows, it has no name any more."""
+    killed("sweep", tmp_path)
+    left = readable(tmp_path / "tmp")
+    assert left == [] or sys.platform != "linux", left
+
+
+def test_a_living_runs_folder_is_not_touched(tmp_path: Path) -> None:
+    with private_folder(tmp_path) as mine, private_folder(tmp_path) as other:
+        assert mine.is_dir() and other.is_dir() and mine != other
+        stranger = tmp_path / ".part-of-somebody"
+        stranger.mkdir()
+        with private_folder(tmp_path):
+            assert mine.is_dir() and other.is_dir() and stranger.is_dir()
+    assert list(tmp_path.iterdir()) == [stranger]
+
+
+def test_a_program_that_is_told_to_go_takes_its_folders_with_it(tmp_path: Path) -> None:
+    """SIGTERM ended a script that uses the package, and a sweep of the workbench, on the spot."""
+    code = f"""
+import os, pathlib, signal
+from sdcmap.data.private_folder import private_folder
+with private_folder(pathlib.Path({str(tmp_path)!r})) as folder:
+    (folder / "data").write_text("x")
+    os.kill(os.getpid(), signal.SIGTERM)
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 143
+    assert list(tmp_path.iterdir()) == []

@@ -18,6 +18,7 @@ import sdcmap as sm
 from sdcmap.core.value import decode
 from sdcmap.kernels.decision.global_criterion import regions
 from sdcmap.study.sweeping import standing
+from sdcmap.web.pages import render
 from webroom import Server, decided, endless_plan, people, plan_of, swept
 
 pytestmark = pytest.mark.slow
@@ -93,6 +94,8 @@ class Visitor:
         self.page.on("request", lambda asked: asked.url.startswith(server.base) or asked.url.startswith(("data:", "blob:"))
                      or self.wrong.append(f"asked {asked.url}"))  # fmt: skip
         self.page.goto(server.address)
+        self.page.wait_for_url(lambda url: "token" not in url)
+        server.came_in()
 
     def __enter__(self) -> Visitor:
         return self
@@ -184,6 +187,25 @@ def test_from_an_upload_to_a_downloaded_release(browser: Browser, tmp_path: Path
         server.end()
 
 
+def test_a_file_that_leads_in_does_so_once(browser: Browser, server: Server, tmp_path: Path) -> None:
+    """What `--open` opens: a page of a file, from which no redirect would carry a strict cookie."""
+    door = tmp_path / "open.html"
+    door.write_text(render("enter.html", place=server.address))
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(door.as_uri())
+    page.wait_for_url(f"{server.base}/")
+    server.came_in()
+    expect(page.get_by_role("link", name="cps")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("link", name="cps")).to_be_visible()
+    context.close()
+    stranger = browser.new_context().new_page()
+    stranger.goto(door.as_uri())
+    expect(stranger.locator("body")).to_contain_text("each opens one browser, once")
+    stranger.context.close()
+
+
 def test_a_value_made_of_parts_is_written_in_its_form(browser: Browser, server: Server) -> None:
     with Visitor(browser, server) as visitor:
         page = visitor.page
@@ -249,7 +271,6 @@ def test_a_sweep_goes_on_after_a_restart_of_the_server(browser: Browser, tmp_pat
     people(tmp_path)
     (tmp_path / "long.toml").write_text(endless_plan(tmp_path).toml())
     first = Server.start(tmp_path)
-    port = int(first.base.rpartition(":")[2])
     try:
         with Visitor(browser, first) as visitor:
             page = visitor.page
@@ -260,7 +281,7 @@ def test_a_sweep_goes_on_after_a_restart_of_the_server(browser: Browser, tmp_pat
         first.end()
     stood = standing(tmp_path / "long")
     assert 0 < stood.done < stood.total
-    second = Server.start(tmp_path, port=port)
+    second = Server.start(tmp_path, port=first.port)
     try:
         with Visitor(browser, second) as visitor:
             page = visitor.page

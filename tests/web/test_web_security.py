@@ -25,6 +25,7 @@ from sdcmap.errors import SchemaError
 from sdcmap.files.weighing import cells_of, check_decoded
 from sdcmap.web import safety, server
 from sdcmap.web.app import make_app
+from sdcmap.web.entrance import Entrance
 from sdcmap.web.room import Room
 from sizes import GUARD
 from waiting import until
@@ -61,7 +62,7 @@ def addresses() -> list[tuple[str, str]]:
         "{file}": "api.js",
     }
     found = []
-    for route in make_app(Room(Path("/nowhere")), TOKEN).openapi()["paths"]:
+    for route in make_app(Room(Path("/nowhere"))).openapi()["paths"]:
         path = route
         for name, value in filled.items():
             path = path.replace(name, value)
@@ -92,23 +93,34 @@ def test_without_the_token_every_request_gets_401(client: httpx.Client) -> None:
         assert stranger.get("/", headers={"accept": "text/html"}).text.count(TOKEN) == 0
 
 
-def test_the_token_goes_into_a_strict_cookie_and_out_of_the_address(client: httpx.Client) -> None:
-    with httpx.Client(base_url=client.base_url, timeout=GUARD) as visitor:
-        first = visitor.get(f"/studies/cps/map?by=mean&token={TOKEN}")
-        assert (first.status_code, first.headers["location"]) == (303, "/studies/cps/map?by=mean")
-        cookie = first.headers["set-cookie"].split("; ")
-        assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(cookie)
-        assert visitor.get("/studies/cps/map").status_code == 200
-        outside = visitor.get(f"//elsewhere.example/x?token={TOKEN}")
-        assert outside.headers["location"].startswith("/") and not outside.headers["location"].startswith("//")
+def entered(client: httpx.Client, entrance: Entrance, page: str = "/") -> httpx.Response:
+    """The first answer to a browser."""
+    return client.get(f"{entrance.place}{page}", params={"token": entrance.once})
 
 
-def test_writes_come_from_this_sites_own_pages(client: httpx.Client) -> None:
-    own = f"http://{client.base_url.netloc.decode()}"
-    cookie = {"cookie": f"sdcmap={TOKEN}"}
-    body: dict[str, Any] = {"json": {"toml": ""}}
-    with httpx.Client(base_url=client.base_url, timeout=GUARD) as browser:
-        assert browser.post("/api/plans", headers=cookie | {"origin": own}, **body).status_code == 200
+def test_the_token_becomes_a_strict_cookie_and_goes_out_of_the_address(folder: Path) -> None:
+    entrance = Entrance(TOKEN, port=7)
+    with served(Room(folder), entrance, headers={}) as visitor:
+        address = f"{entrance.place}/studies/cps/map?by=mean&token={entrance.once}"
+        first = visitor.get(address)
+        name, *facts = first.headers["set-cookie"].split("; ")
+        assert name.startswith("sdcmap-7=") and TOKEN not in name
+        assert {"HttpOnly", "SameSite=Strict", f"Path={entrance.place}"} == set(facts)
+        assert f'content="0; url={entrance.place}/studies/cps/map?by=mean"' in first.text
+        assert visitor.get(f"{entrance.place}/studies/cps/map").status_code == 200
+        again = visitor.get(address)  # a browser that goes back
+        assert again.status_code == 200 and "set-cookie" not in again.headers
+        assert visitor.get("/studies/cps/map").status_code == 401  # elsewhere the session is none
+        assert visitor.get(f"//elsewhere.example/x?token={entrance.once}").status_code == 401
+
+
+def test_writes_come_from_this_sites_own_pages(folder: Path) -> None:
+    entrance, body = Entrance(TOKEN), {"toml": ""}
+    with served(Room(folder), entrance, headers={}) as browser:
+        own = f"http://{browser.base_url.netloc.decode()}"
+        assert entered(browser, entrance).status_code == 200
+        plans = f"{entrance.place}/api/plans"
+        assert browser.post(plans, headers={"origin": own}, json=body).status_code == 200
         for origin in (
             "http://evil.example",
             "null",
@@ -116,10 +128,10 @@ def test_writes_come_from_this_sites_own_pages(client: httpx.Client) -> None:
             own.replace("http://", "http://x@"),
             "http://[",
         ):
-            assert browser.post("/api/plans", headers=cookie | {"origin": origin}, **body).status_code == 403
-            assert browser.post("/api/plans", headers=HEAD | {"origin": origin}, **body).status_code == 403
-        assert browser.post("/api/plans", headers=cookie, **body).status_code == 403
-        assert browser.post("/api/plans", headers=HEAD, **body).status_code == 200
+            assert browser.post(plans, headers={"origin": origin}, json=body).status_code == 403
+            assert browser.post("/api/plans", headers=HEAD | {"origin": origin}, json=body).status_code == 403
+        assert browser.post(plans, json=body).status_code == 403
+        assert browser.post("/api/plans", headers=HEAD, json=body).status_code == 200
 
 
 def test_every_answer_has_strict_headers(client: httpx.Client) -> None:
@@ -300,7 +312,7 @@ def test_a_request_that_comes_too_slowly_is_cut_off(folder: Path, monkeypatch: p
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(make_app(Room(folder), TOKEN)(scope, never, send))  # type: ignore[arg-type]
+    asyncio.run(make_app(Room(folder), Entrance(TOKEN))(scope, never, send))  # type: ignore[arg-type]
     assert sent[0]["status"] == 408
 
 
@@ -338,6 +350,7 @@ def test_the_process_prints_its_address_first_and_no_value_or_seed_ever(tmp_path
     running = Server.start(tmp_path)
     try:
         assert running.address.startswith("http://127.0.0.1:") and len(running.token) >= 32
+        assert running.token not in running.address
         with httpx.Client(base_url=running.base, headers=running.head, timeout=GUARD) as client:
             value = str(pl.read_csv(tmp_path / "people.csv")["total"][7])
             assert client.get("/").status_code == 200

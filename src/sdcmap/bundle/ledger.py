@@ -21,6 +21,7 @@ from typing import TextIO, TypeAlias
 import numpy as np
 from filelock import FileLock
 
+from sdcmap.bundle import promises
 from sdcmap.bundle.sketch import Sketch, fingerprints, sketch_of, telling_names
 from sdcmap.core.value import Spec
 from sdcmap.data.microdata import Microdata
@@ -83,6 +84,8 @@ class Ledger:
                 ledger = Ledger(home, key)
                 with ledger._connected() as connection:
                     connection.execute(TABLE)
+                    connection.execute(promises.TABLE)
+                    promises.settle(connection)
                 yield ledger
         except OSError as error:
             raise SdcmapError(f"the ledger {home} cannot be written ({error.strerror}).") from None
@@ -103,11 +106,11 @@ class Ledger:
             raise SdcmapError(f"the ledger {self.folder} is damaged: restore it from a backup.") from None
 
     @contextmanager
-    def entered(self, data: Microdata, plan: Plan, candidate: Candidate, profile: str, folder: Path) -> Iterator[None]:
-        """The release is in the ledger before its folder is in place; should that fail, it is taken out again.
-
-        A process killed in between leaves an entry for a release that never was: the ledger errs on the safe side.
-        """
+    def entered(
+        self, data: Microdata, plan: Plan, candidate: Candidate, profile: str, folder: Path, part: Path
+    ) -> Iterator[None]:
+        """The release that lies in `part` is in the ledger before it becomes `folder`; should that fail, it is taken out
+        again, now or by the next release after a kill (see `promises`)."""
         names = telling_names(data)
         sketch = sketch_of(fingerprints(data, names, self.key), self.key)
         row = (
@@ -118,13 +121,12 @@ class Ledger:
         )  # fmt: skip
         with self._connected() as connection:
             entry = connection.execute(f"insert into release values ({','.join('?' * len(row))})", row).lastrowid
+            promises.promise(connection, entry or 0, part)
             connection.commit()
             try:
                 yield
-            except BaseException:
-                connection.execute("delete from release where rowid = ?", (entry,))
-                connection.commit()
-                raise
+            finally:
+                promises.settle(connection)
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:

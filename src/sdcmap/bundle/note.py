@@ -1,6 +1,7 @@
 """The method note: what was done to the file, what it is good for and what not. Prose and JSON from one dictionary.
 
-It never holds the seed, the origin, the candidate's id, a digest of the original, or a value of the original.
+It never holds the seed, the origin, the candidate's id, a digest of the original, a value of the original, or a file's
+path.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from sdcmap.bundle.checks import Profile
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.value import Spec
+from sdcmap.core.outside import Outside
+from sdcmap.core.value import Spec, parse
 from sdcmap.corrections import correct
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SdcmapError
@@ -106,6 +108,20 @@ def method_note(
         "written": format_named(prepared.data.schema.format).written,
         "missing_codes": [str(code) for code in codes_of(codes_in(prepared.data))],
     }
+
+
+def public_note(note: Note) -> Note:
+    """The note as it is written: a file that a method names, such as a hierarchy, goes by its role."""
+    outside = Outside()
+    spec = outside.spec(note["method"])
+    losses: list[Amount] = [
+        {**loss, "measure": _without_files(loss["measure"], outside)} for loss in note["distorted_by"]
+    ]
+    return {**note, "method": spec, "method_text": outside.text(spec), "distorted_by": losses}
+
+
+def _without_files(measure: str, outside: Outside) -> str:
+    return outside.text(parse(measure, Measure)) if "sha256=" in measure else measure
 
 
 def _amount(measure: Measure, score: ScoreRow) -> Amount:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,13 +27,14 @@ from sdcmap.bundle.codebook import Entry, codebook, codebook_text
 from sdcmap.bundle.determines import check_determines
 from sdcmap.bundle.earlier import check_earlier, check_joint, history
 from sdcmap.bundle.ledger import Ledger
-from sdcmap.bundle.note import Note, method_note, note_text
+from sdcmap.bundle.note import Note, method_note, note_text, public_note
 from sdcmap.bundle.prepare import as_written, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.bundle.risk_line import Line, check_line, check_risks, expected, lines_of, scored
 from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place
 from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import Infeasible, PlanError, Refused, SdcmapError, StudyMismatch
 from sdcmap.files.writing import write as write_file
 from sdcmap.study.folder import Study
@@ -63,8 +63,8 @@ class Release:
     def check(self) -> list[Check]:
         """Every check, on the files as written to a private temporary folder and read back. Nothing stays there."""
         try:
-            with tempfile.TemporaryDirectory(prefix="sdcmap-release-") as folder:
-                checks = self._make(Path(folder), Ledger.seen(self.ledger))
+            with private_folder() as folder:
+                checks = self._make(folder, Ledger.seen(self.ledger))
         except OSError as error:
             raise SdcmapError(f"the temporary folder cannot be written ({error.strerror}).") from None
         return overridden(checks, self.override)[0]
@@ -83,7 +83,7 @@ class Release:
             failed = [str(check) for check in checks if not check.passed]
             if failed:
                 raise Refused(failed)
-            with ledger.entered(self.data, self.plan, self.candidate, self.profile, folder):
+            with ledger.entered(self.data, self.plan, self.candidate, self.profile, folder, part):
                 put_in_place(part, folder, listed_names(self.data.schema.format))
         self._tell_study(folder, overrides)
         return folder
@@ -121,7 +121,7 @@ class Release:
         expectations = [m for m in self.plan.measures if m.axis == "risk" and m.expectation]
         losses = list(zip(utilities, scored(utilities, data, released, fresh), strict=True))
         note = method_note(method, prepared, self.profile, self.searched, losses)
-        self._explain(part, codebook(prepared), note)
+        self._explain(part, codebook(prepared), public_note(note))
         checks += check_risks(self.lines, risks, scored(risks, data, released, fresh, note))
         checks += check_risks(self.lines, expectations, expected(expectations, data, self._draws()), "over draws")
         if self.again and not known.foreign:

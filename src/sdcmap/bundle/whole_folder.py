@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SdcmapError
 from sdcmap.files.formats import format_named
 
@@ -38,15 +37,12 @@ def problem_with(folder: Path) -> str | None:
 
 @contextmanager
 def part_folder(folder: Path) -> Iterator[Path]:
-    """A private sibling `.part-...` to write in; gone when the block fails or ends without `put_in_place`."""
-    part = folder.with_name(f".part-{secrets.token_hex(8)}")
+    """A private folder beside it to write in; gone when the block fails or ends without `put_in_place`."""
     try:
-        part.mkdir(mode=0o700)
-        yield part
+        with private_folder(folder.parent) as part:
+            yield part
     except OSError as error:
         raise SdcmapError(f"{folder} cannot be written ({error.strerror or type(error).__name__}).") from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def put_in_place(part: Path, folder: Path, names: set[str]) -> None:

@@ -9,6 +9,7 @@ import errno
 import os
 import signal
 import sys
+import tempfile
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -40,6 +41,7 @@ def main() -> None:
         warnings.simplefilter("always", OtherOrder)
         warnings.showwarning = lambda message, *_, **__: note(str(message))
         with _told_to_go():
+            _clean_up()
             _run()
 
 
@@ -51,6 +53,14 @@ def _told_to_go() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _clean_up() -> None:
+    """Remove what a command that was killed left in the temporary folder."""
+    if any(Path(tempfile.gettempdir()).glob("sdcmap-*/lock")):
+        from sdcmap.data.private_folder import remove_left
+
+        remove_left()
 
 
 def _run() -> None:

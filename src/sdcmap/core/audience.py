@@ -1,7 +1,7 @@
 """Who reads the report, and how precisely it speaks to them.
 
 An external reader gets scores and counts to two significant digits, pooled over the releases of a method, and no count
-of 1 to 9 records, neither written as such nor hidden in a share.
+of 1 to 9 records: neither written as such, nor hidden in a share, nor as the difference of two shares.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from sdcmap.errors import PlanError
 
 SMALL = 10  # a cell or subpopulation below this is not shown outside
-RECORD_SHARE = "share of records"  # the unit of measures whose value times the rows is a count
+RECORD_SHARES = ("share of records", "share of values")  # units of measures whose value times the rows is a count
+RECORDS = "records"  # the unit of measures whose value is a count
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,13 @@ class Audience:
         return "–" if value is None else significant(value, self.digits)
 
     def score(self, value: float | None, unit: str) -> str:
-        """A score in its unit; outside, a share that stands for 1 to 9 records is not told."""
-        if value is not None and unit == RECORD_SHARE and self.hides(value * self.rows):
-            return self._veiled(value * self.rows)
-        return self.number(value)
+        """A score in its unit; outside, a share that stands for 1 to 9 records is not told, nor such a difference."""
+        if value is None or not self.external:
+            return self.number(value)
+        records = value * self.rows if unit in RECORD_SHARES else value if unit == RECORDS else 0
+        if self.hides(records):
+            return self._veiled(records)
+        return self.number(coarse(value, unit, self.rows))
 
     def hides(self, records: float) -> bool:
         """Whether so many records, or all the others, are too few to be told."""
@@ -50,18 +54,44 @@ class Audience:
 
     def count(self, records: int) -> str:
         """A number of records."""
-        if self.hides(records):
-            return self._veiled(records)
-        return significant(records, 2) if self.external else f"{records:,}"
+        return self.score(records, RECORDS) if self.external else f"{records:,}"
 
     def percent(self, records: int) -> str:
         """A number of records as a percentage of all."""
         if self.hides(records):
             return self._veiled(records)
-        return f"{significant(100 * records / max(self.rows, 1), 2 if self.external else 3)} %"
+        if self.external:
+            return f"{significant(100 * coarse_share(records / max(self.rows, 1), self.rows), 2)} %"
+        return f"{significant(100 * records / max(self.rows, 1), 3)} %"
 
     def _veiled(self, records: float) -> str:
         return f"under {SMALL} records" if records < SMALL else f"all but under {SMALL} records"
+
+
+def coarse(value: float, unit: str, rows: int) -> float:
+    """A score to be told outside: shares and counts of records in steps of 10 records or more, others as they are."""
+    if unit in RECORD_SHARES:
+        return coarse_share(value, rows)
+    return rows * coarse_share(value / rows, rows) if unit == RECORDS and value <= rows else value
+
+
+def coarse_share(share: float, rows: int) -> float:
+    """The nearest of the shares that may be told of so many records: all multiples of one step.
+
+    The step is the smallest 1, 2 or 5 times a power of ten that is 10 records or more, so that two shares differ by
+    nothing or by 10 records at least; large shares keep two digits. Only nobody is 0, and only everybody is 1.
+
+    >>> coarse_share(14 / 600, 600), coarse_share(16 / 600, 600), coarse_share(1 / 600, 600), coarse_share(0.4567, 48842)
+    (0.02, 0.02, 0.02, 0.46)
+    """
+    if not 0 < share < 1:
+        return share
+    least = min(1.0, SMALL / rows)
+    decade = 10.0 ** math.floor(math.log10(least))
+    step = next(times * decade for times in (1, 2, 5, 10) if times * decade >= least * (1 - 1e-9))
+    step = max(step, 10.0 ** (math.floor(math.log10(share)) - 1))
+    told = min(max(round(share / step), 1), max(round(1 / step) - 1, 1)) * step
+    return float(f"{told:.9g}")
 
 
 def significant(value: float, digits: int) -> str:

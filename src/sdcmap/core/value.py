@@ -97,7 +97,7 @@ class Value:
     @cached_property
     def text(self) -> str:
         """The value as a person writes it, such as `Swap(on='Age', rate=0.05)`; `parse` reads it back."""
-        return _text(self.spec())
+        return text_of(self.spec())
 
     def __str__(self) -> str:
         return self.text
@@ -302,10 +302,11 @@ def _spec_of(node: ast.expr) -> Any:
     return ast.literal_eval(node)
 
 
-def _text(spec: object) -> str:
+def text_of(spec: object) -> str:
+    """A specification as a person writes it."""
     if isinstance(spec, dict):
-        given = ", ".join(f"{name}={_text(value)}" for name, value in spec.items() if name != "type")
+        given = ", ".join(f"{name}={text_of(value)}" for name, value in spec.items() if name != "type")
         return f"{spec['type']}({given})" if given else str(spec["type"])
     if isinstance(spec, list):
-        return _text(spec[0]) if len(spec) == 1 and isinstance(spec[0], str) else f"[{', '.join(map(_text, spec))}]"
+        return text_of(spec[0]) if len(spec) == 1 and isinstance(spec[0], str) else f"[{', '.join(map(text_of, spec))}]"
     return repr(spec)

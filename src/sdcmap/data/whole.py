@@ -5,15 +5,12 @@ What shows data is private: its owner alone may read it (mode 0600).
 
 from __future__ import annotations
 
-import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SdcmapError
-
-PART = ".part-"  # how the names of folders begin in which files are written
 
 
 @contextmanager
@@ -23,16 +20,12 @@ def aside(path: Path, *, private: bool = True) -> Iterator[Path]:
     if path.exists() and not path.is_file():  # such as /dev/stdout
         yield path
         return
-    folder = path.with_name(f"{PART}{secrets.token_hex(8)}")
-    folder.mkdir(mode=0o700)
-    try:
+    with private_folder(path.parent) as folder:
         yield folder / path.name
         for file in folder.iterdir():
             if private:
                 file.chmod(0o600)
             file.replace(path.with_name(file.name))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = True) -> Path:

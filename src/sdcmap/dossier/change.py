@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sdcmap.core.audience import SMALL, Audience, significant
+from sdcmap.core.audience import RECORD_SHARES, SMALL, Audience, significant
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 
@@ -57,6 +57,8 @@ def _amounts(original: Microdata, masked: Microdata, name: str, to: Audience) ->
     if not to.external:
         quartiles = {"lower quartile": 0.25, "median": 0.5, "upper quartile": 0.75}
         told |= {word: partial(np.quantile, q=q) for word, q in quartiles.items()}
+    if to.external and any(np.isin(values, (0.0, 1.0)).all() for values in pair):  # the mean is a share
+        return Table(name, head, (("mean", *(to.score(float(values.mean()), RECORD_SHARES[0]) for values in pair)),))
     rows = tuple((word, *(to.number(float(of(values))) for values in pair)) for word, of in told.items())
     return Table(name, head, rows)
 

@@ -15,9 +15,11 @@ from sdcmap.core.audience import Audience
 from sdcmap.core.grid import Grid
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
+from sdcmap.core.outside import Outside
 from sdcmap.core.rule import named_limits, scales_of
+from sdcmap.core.value import parse
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import StudyDamaged
+from sdcmap.errors import SdcmapError, StudyDamaged
 from sdcmap.explore.looking import look
 from sdcmap.study.default_risk import not_measured
 from sdcmap.study.folder import Study
@@ -96,18 +98,11 @@ def data_facts(data: Microdata, to: Audience) -> DataFacts:
 
 
 def _rare(sizes: dict[str, int], to: Audience) -> list[tuple[str, str, str]]:
-    """Records in small combinations; outside, a line that adds 1 to 9 records to the one before is not told."""
-    rows, told = [], 0
-    for name, records in sizes.items():
-        if told and to.hides(records - told):
-            rows.append((name, "–", "–"))
-            continue
-        told = records
-        rows.append((name, to.count(records), to.percent(records)))
-    return rows
+    """Records in small combinations."""
+    return [(name, to.count(records), to.percent(records)) for name, records in sizes.items()]
 
 
-def plan_facts(plan: Plan, data: Microdata) -> PlanFacts:
+def plan_facts(plan: Plan, data: Microdata, outside: Outside | None = None) -> PlanFacts:
     """Methods, measures, axes, limits and rule, as written."""
     measures: list[MeasureFacts] = [
         {"name": m.text, "axis": m.axis, "unit": m.unit, "better": m.direction, "words": how_to_read(m)}
@@ -117,7 +112,7 @@ def plan_facts(plan: Plan, data: Microdata) -> PlanFacts:
     by_name = named_limits(plan.limits) or dict(zip(plan.risk, scales_of(plan.risk, plan.limits), strict=False))
     limits = [f"{name}: {limit:g}" for name, limit in by_name.items()]
     return {
-        "methods": [_method_text(entry) for entry in plan.methods],
+        "methods": [_method_text(entry, outside) for entry in plan.methods],
         "candidates": f"{plan.count:,}",
         "replicates": plan.replicates,
         "measures": measures,
@@ -134,11 +129,11 @@ def how_to_read(measure: Measure) -> str:
     return " ".join(words.split())
 
 
-def _method_text(entry: Method | Grid[Method]) -> str:
-    """A method as a person writes it; a grid with its axes."""
+def _method_text(entry: Method | Grid[Method], outside: Outside | None) -> str:
+    """A method as a person writes it; a grid with its axes. Outside, files go by their role."""
     if isinstance(entry, Method):
-        return entry.text
-    spec = entry.spec()
+        return entry.text if outside is None else outside.text(entry)
+    spec = entry.spec() if outside is None else outside.spec(entry.spec())
     folded = spec.pop("grid")
     fixed = [f"{name} = {value}" for name, value in spec.items() if name != "type"]
     axes = [f"{name} in {_axis_text(axis)}" for name, axis in folded.items()]
@@ -169,21 +164,32 @@ def _by_reason(table: pl.DataFrame, name: str) -> ByReason:
     return [(str(what), int(count), str(reason)) for what, count, reason in grouped.sort(name).iter_rows()]
 
 
-def history(study: Study, to: Audience) -> HistoryFacts:
+def history(study: Study, to: Audience, outside: Outside | None = None) -> HistoryFacts:
     """When the rule was fixed, what was overridden, what was released; times and reasons are told inside alone."""
     try:
-        return _history(study, to)
+        return _history(study, to, outside)
     except (TypeError, KeyError, IndexError, AttributeError):
         raise StudyDamaged("manifest.json does not hold what a study writes there; restore it from a backup.") from None
 
 
-def _history(study: Study, to: Audience) -> HistoryFacts:
+def _told(method: str, outside: Outside | None) -> str:
+    """The text of a method that was released once."""
+    try:
+        return method if outside is None else outside.text(parse(method, Method))
+    except SdcmapError:  # of another version, or a plug-in that is not here
+        return method.partition("(")[0]
+
+
+def _history(study: Study, to: Audience, outside: Outside | None) -> HistoryFacts:
     manifest = study.manifest
     overrides, releases = manifest.get("overrides", []), manifest.get("releases", [])
     facts: HistoryFacts = {
         "fixed_first": study.rule_was_fixed_first,
         "overrides": [{"check": entry.get("check", "")} for entry in overrides],
-        "releases": [{"method": entry.get("method", ""), "when": _day(entry.get("when", ""))} for entry in releases],
+        "releases": [
+            {"method": _told(entry.get("method", ""), outside), "when": _day(entry.get("when", ""))}
+            for entry in releases
+        ],
         "times": [],
     }
     if to.external:

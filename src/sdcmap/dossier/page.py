@@ -12,6 +12,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.data.whole import write_whole
 from sdcmap.dossier import facts, results
 from sdcmap.dossier.change import Table, changes
+from sdcmap.dossier.public_names import Names, public_names
 from sdcmap.dossier.public_scores import public_scores
 from sdcmap.errors import PlanError
 from sdcmap.map import RUMap
@@ -48,7 +49,8 @@ def report(
     study : a study or its folder.
     choice : what was chosen; by default what the plan's rule chooses, and nothing where the plan has no rule.
     audience : "internal" for the board; "external" for anybody: scores of methods to two significant digits, no single
-        release, no count of 1 to 9 records, no quantile of the data, no reason why a candidate was infeasible.
+        release, no count of 1 to 9 records, no quantile of the data, no path or
+        digest of a file, no reason why a candidate was infeasible.
     records : a rule of safety; the confidentiality plot of the chosen release is added (outside, its binned counts alone).
 
     The seed, the data's digest and the origin of records are in neither.
@@ -64,16 +66,19 @@ def report(
         choice = ru.choose(plan.rule)
     made_here = choice is not None and choice.candidate is not None and scores.kinds.get(choice.method) != "file"
     ours = choice if made_here else None
-    shown, marked = ru, choice
+    shown, marked, told, outside = ru, choice, Names(), None
     if to.external:
-        shown = RUMap(public_scores(scores, len(data)), plan.risk, plan.utility, plan.limits)
+        told = public_names(plan, scores)
+        outside = told.outside
+        scores, choice = told.scores(scores), None if choice is None else told.choice(choice)
+        axes = told((plan.risk, plan.utility, plan.limits))
+        ru, shown = RUMap(scores, *axes), RUMap(public_scores(scores, len(data)), *axes)
         marked = None if choice is None else results.public_choice(choice, shown)
     page: dict[str, object] = {
         "audience": audience,
         "external": to.external,
         "data": facts.data_facts(data, to),
-        "plan": facts.plan_facts(plan, data),
-        "maps": _maps(shown, marked, to),
+        "plan": facts.plan_facts(plan, data, outside),
         "frontier": results.frontier_table(ru, shown, to),
         "releases": results.release_frontier(ru, to),
         "choice": None if marked is None or choice is None else results.choice_facts(marked, choice.rule.text, to),
@@ -81,12 +86,12 @@ def report(
         "untried": results.untried(scores, choice, to),
         "utilities": results.score_table(scores, choice, "utility", to),
         "changes": _changes(data, plan, ours, to),
-        "records": _records(data, plan, ours, to, records),
         "missing": facts.missing_candidates(scores, to),
-        "history": facts.history(study, to),
+        "history": facts.history(study, to, outside),
         "versions": facts.versions(),
     }
-    return Report(_rendered(page), audience)
+    pictures = {"maps": _maps(shown, marked, to), "records": _records(data, plan, ours, to, records)}
+    return Report(_rendered(told(page) | pictures), audience)
 
 
 def _maps(shown: RUMap, marked: Choice | None, to: Audience) -> list[str]:

@@ -6,7 +6,7 @@ import math
 
 import polars as pl
 
-from sdcmap.core.audience import RECORD_SHARE, SMALL
+from sdcmap.core.audience import coarse
 from sdcmap.study.scores import Scores
 
 PUBLIC = ("id", "kind", "method", "replicate", "status", "reason")  # columns of candidates that leave
@@ -15,8 +15,8 @@ PUBLIC = ("id", "kind", "method", "replicate", "status", "reason")  # columns of
 def public_scores(scores: Scores, rows: int) -> Scores:
     """The scores that may leave: one row a method, pooled, to two significant digits; ids and parts are left out.
 
-    A share that stands for 1 to 9 records, or for all but so few, is set to that of 10. What is made of these scores
-    can tell no more than they do.
+    Shares of records are rounded so that no two of them differ by 1 to 9 records (`coarse`). What is made of these
+    scores can tell no more than they do.
     """
     units = dict(scores.measure.select("name", "unit").iter_rows())
     pooled = {name: scores.pooled(name) for name in units}
@@ -53,8 +53,4 @@ def public_scores(scores: Scores, rows: int) -> Scores:
 
 
 def _told(value: float, unit: str, rows: int) -> float:
-    if unit == RECORD_SHARE and 0 < value * rows < SMALL:
-        value = SMALL / rows
-    if unit == RECORD_SHARE and 0 < (1 - value) * rows < SMALL:
-        value = max(0.0, 1 - SMALL / rows)
-    return float(f"{value:.2g}")
+    return float(f"{coarse(value, unit, rows):.2g}")

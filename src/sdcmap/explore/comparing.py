@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from sdcmap.core.chart import Chart
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.explore.looking import look, opened
 from sdcmap.explore.trial_plan import trial_plan
@@ -142,7 +142,7 @@ def compare(
 def _place(folder: str | Path | None) -> AbstractContextManager[str | Path]:
     """The folder to work in: the one that was named, or one that is gone afterwards."""
     if folder is None:
-        return tempfile.TemporaryDirectory(prefix="sdcmap-")
+        return private_folder()
     Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     return nullcontext(folder)
 

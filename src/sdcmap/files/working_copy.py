@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
@@ -19,11 +21,13 @@ import numpy as np
 import polars as pl
 
 from sdcmap.data.microdata import Column, Microdata
+from sdcmap.data.private_folder import private_folder
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import SdcmapError, StudyDamaged
 from sdcmap.kernels.arrays import Array
 
 ALIGN = 64  # bytes: where a column may begin
+OPEN_FILES = Path("/proc/self/fd")  # where Linux shows the open files of a process
 
 
 class Part(NamedTuple):
@@ -40,6 +44,19 @@ def write_copy(data: Microdata, folder: Path) -> Path:
     schema = Schema(tuple(data.schema[name] for name in columns), data.schema.format, data.schema.census)
     levels = {name: column.levels for name, column in columns.items()}
     return write_parts(folder, schema, len(data), levels, (_parts(column) for column in columns.values()))
+
+
+@contextmanager
+def passing_copy(data: Microdata) -> Iterator[Path]:
+    """A working copy for as long as the block lasts. On Linux its files lose their names as soon as they are written, and
+    the folder holds links to the open files of this process: whatever ends it, they go with it."""
+    with private_folder() as folder, ExitStack() as stack:
+        write_copy(data, folder)
+        for path in folder.iterdir() if OPEN_FILES.is_dir() else ():
+            file = stack.enter_context(path.open("rb"))
+            path.unlink()
+            path.symlink_to(f"/proc/{os.getpid()}/fd/{file.fileno()}")
+        yield folder
 
 
 def _parts(column: Column) -> list[Part]:

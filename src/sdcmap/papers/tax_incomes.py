@@ -7,7 +7,6 @@ The paper's matched tax file is not public, so its cells stand beside ours for t
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from sdcmap.charts.curves import draw_curves
 from sdcmap.core.chart import Chart
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.private_folder import private_folder
 from sdcmap.files.reading import read
 from sdcmap.kernels.arrays import Array
 from sdcmap.map import overall_score
@@ -215,8 +215,8 @@ def unusual_records(units: Microdata, seed: int, workers: int | None) -> list[di
     """
     combination = units.frame().with_row_index("row").with_columns(count=pl.len().over(CATEGORIES))
     targets = combination.sort("count", "row").head(max(1, round(UNUSUAL * len(units))))
-    with tempfile.TemporaryDirectory(prefix="sdcmap-") as folder:
-        path = Path(folder) / "targets.parquet"
+    with private_folder() as folder:
+        path = folder / "targets.parquet"
         targets.select(*EIGHT, "row").write_parquet(path)
         attacks: dict[str, Attack] = {
             "informed": Informed(archive=str(path), row="row", on=EIGHT),

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ipaddress
 import pickle
 import secrets
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 
 from sdcmap import __version__
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import MissingExtra, PlanError, SdcmapError, StudyDamaged
 from sdcmap.files.apart import safe_path
 from sdcmap.study.jobs import CandidateRow
@@ -179,7 +179,7 @@ def client_of(engine: str, workers: int) -> Iterator[Any]:
         raise MissingExtra("a Dask cluster needs: pip install 'sdcmap[dask]'") from None
     with ExitStack() as stack:
         if engine == "dask":
-            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="sdcmap-"))
+            scratch = stack.enter_context(private_folder())
             quiet = {"distributed.worker.memory.spill": False, "distributed.worker.memory.target": False}
             stack.enter_context(dask.config.set(quiet))
             stack.enter_context(safe_path())

@@ -21,7 +21,8 @@ from filelock import FileLock, Timeout
 from sdcmap import __version__
 from sdcmap.core.measure import Measure
 from sdcmap.data.microdata import Microdata
-from sdcmap.data.whole import PART, write_whole
+from sdcmap.data.private_folder import PART, remove_left
+from sdcmap.data.whole import write_whole
 from sdcmap.errors import SdcmapError, StudyChanged, StudyDamaged, StudyMismatch
 from sdcmap.files.working_copy import open_copy, write_copy
 from sdcmap.files.writing import write
@@ -305,8 +306,7 @@ def _make_folder(path: Path) -> None:
 
 def _cleaned(path: Path, data: Microdata, plan: Plan) -> Study:
     """The study, continued or new, without what a killed writer left."""
-    for left in path.glob(f"{PART}*"):
-        shutil.rmtree(left, ignore_errors=True)
+    remove_left(path)
     return _continued(path, data, plan) or _created(path, data, plan)
 
 

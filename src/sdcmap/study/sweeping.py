@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from sdcmap.core.measure import Measure
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
 from sdcmap.files.blocks import check_room
-from sdcmap.files.working_copy import write_copy
+from sdcmap.files.working_copy import passing_copy
 from sdcmap.kernels.machine import cores
 from sdcmap.kernels.room import room_limited
 from sdcmap.study.engines import CHUNK_SECONDS, check_engine, crew, run_all
@@ -90,17 +90,22 @@ def sweep(
             finished += len(batch)
             report(finished, plan.count)
         if finished < plan.count:
-            with tempfile.TemporaryDirectory(prefix="sdcmap-") as folder:
-                copy = None
-                if executor is not None or engine not in ("serial", "threads"):
-                    copy = kept.path.resolve() if kept.path else write_copy(data, Path(folder))
-                with crew(engine, workers, executor, data, copy, memory // crowd) as (make, run):
-                    for batch in run_all(todo, run, make, workers):
-                        kept.add(batch)
-                        finished += len(batch)
-                        report(finished, plan.count)
+            here = executor is None and engine in ("serial", "threads")
+            with (
+                nullcontext() if here else _copy(kept.path, data) as copy,
+                crew(engine, workers, executor, data, copy, memory // crowd) as (make, run),
+            ):
+                for batch in run_all(todo, run, make, workers):
+                    kept.add(batch)
+                    finished += len(batch)
+                    report(finished, plan.count)
         report(plan.count, plan.count)
         return kept.scores(plan)
+
+
+def _copy(study: Path | None, data: Microdata) -> AbstractContextManager[Path]:
+    """Where workers find the data: the copy of the study, or one that is gone afterwards."""
+    return nullcontext(study.resolve()) if study else passing_copy(data)
 
 
 def _lacking(done: Mapping[str, Done], plan: Plan) -> Iterator[tuple[Candidate, tuple[Measure, ...]]]:

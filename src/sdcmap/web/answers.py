@@ -33,8 +33,8 @@ STATUS: tuple[tuple[type[SdcmapError], int], ...] = (
     (Absent, 404), (TooLarge, 413), (Refused, 409), (Busy, 409), (StudyMismatch, 409), (StudyDamaged, 409),
     (PlanError, 422), (SchemaError, 422), (Infeasible, 422), (Undefined, 422), (MissingExtra, 501), (SdcmapError, 409),
 )  # fmt: skip
-WORDS = {401: "this needs the address with its token that `sdcmap serve` printed.", 404: "there is nothing here.",
-         405: "this address does not take that verb.", 400: "the request cannot be read.",
+WORDS = {401: "this needs the last address that `sdcmap serve` printed: each opens one browser, once.",
+         404: "there is nothing here.", 405: "this address does not take that verb.", 400: "the request cannot be read.",
          413: "that is more than may be sent."}  # fmt: skip
 
 
@@ -89,11 +89,18 @@ def of_error(request: Request, error: Exception) -> Response:
     return said(request, 500, sentence)
 
 
+def asked_path(request: Request) -> str:
+    """The path that is asked for, without what stands before all paths of a browser."""
+    return str(request.scope["path"]).removeprefix(request.scope.get("root_path", ""))
+
+
 def said(request: Request, status: int, sentence: str, problems: list[str] | None = None) -> Response:
     """One sentence, as JSON for programs and as a page for people."""
-    wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api")
+    wants_page = "text/html" in request.headers.get("accept", "") and not asked_path(request).startswith("/api")
     if not wants_page:
         return Answer({"error": sentence, "problems": problems or [sentence]}, status)
     from sdcmap.web.pages import render
 
-    return HTMLResponse(render("error.html", status=status, sentence=sentence), status)
+    return HTMLResponse(
+        render("error.html", status=status, sentence=sentence, root=request.scope.get("root_path", "")), status
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import secrets
-import tempfile
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
@@ -121,14 +120,15 @@ def swap(
     The file in the answer is for study (`*.study.*`, base64); nothing is kept on the server.
     """
     import sdcmap as sm
+    from sdcmap.data.private_folder import private_folder
     from sdcmap.files.weighing import check_decoded
     from sdcmap.study.jobs import score_row
     from sdcmap.study.plan import Candidate
 
     room = request.app.state.room
     last = room.file_name(file.filename or "")
-    with tempfile.TemporaryDirectory(prefix="sdcmap-swap-") as folder:
-        path = room.copy(file.file, Path(folder) / last)
+    with private_folder() as folder:
+        path = room.copy(file.file, folder / last)
         check_decoded(path, room.decoded_limit)
         data = sm.read(path, keys="all" if keys == "all" else _names(keys))
         method = sm.Swap(on=_names(on), rate=rate, same=_names(same), differ=_names(differ))
@@ -137,7 +137,7 @@ def swap(
         if problems:
             raise sm.errors.PlanError(problems)
         masked = sm.mask(data, method, seed=secrets.randbits(256))
-        out = Path(folder) / f"{path.stem}.study.{data.schema.format}"
+        out = folder / f"{path.stem}.study.{data.schema.format}"
         sm.write(masked, out)
         stream = Candidate(method).stream(0)  # these measures draw nothing
         before, after, loss = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -18,23 +17,26 @@ from sdcmap.errors import SdcmapError
 from sdcmap.web import api_files, api_maps, api_plans, api_releases, api_sweeps, pages
 from sdcmap.web.answers import of_error
 from sdcmap.web.drawing import Drawing
+from sdcmap.web.entrance import Entrance
 from sdcmap.web.room import Room
 from sdcmap.web.safety import Safety
 from sdcmap.web.sweeps import Sweeps
 from sdcmap.web.views import Views
 
 WARM_SECONDS = 1.5  # after the start, when the first page is there
-BEARER = {"token": {"type": "http", "scheme": "bearer", "description": "The token that `sdcmap serve` printed."}}
+BEARER = {
+    "token": {"type": "http", "scheme": "bearer", "description": "The token for programs that `sdcmap serve` printed."}
+}
 
 
-def make_app(room: Room, token: str = "", *, workers: int = 0, cookie: str = "sdcmap") -> FastAPI:
-    """The workbench and the service over one folder; every request needs the token."""
+def make_app(room: Room, entrance: Entrance | None = None, *, workers: int = 0) -> FastAPI:
+    """The workbench and the service over one folder; every request needs a token or a session."""
     sweeps, drawing = Sweeps(room, workers), Drawing()
 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
         sweeps.open()
-        warm = threading.Timer(WARM_SECONDS, _warm, (drawing,))
+        warm = threading.Timer(WARM_SECONDS, _warm, (drawing, room))
         warm.daemon = True
         warm.start()
         yield
@@ -45,13 +47,13 @@ def make_app(room: Room, token: str = "", *, workers: int = 0, cookie: str = "sd
     app = FastAPI(
         title="sdcmap", version=sdcmap.__version__, lifespan=living, docs_url=None, redoc_url=None,
         openapi_url="/api/openapi.json", swagger_ui_oauth2_redirect_url=None,
+        root_path_in_servers=False,
         description="Choose what to release: the verbs of sdcmap as a web service.",
     )  # fmt: skip
     app.state.room, app.state.sweeps, app.state.views, app.state.drawing = room, sweeps, Views(room), drawing
-    app.state.token = token or secrets.token_urlsafe(24)
     for part in (api_files, api_plans, api_sweeps, api_maps, api_releases, pages):
         app.include_router(part.router)
-    app.add_middleware(Safety, room=room, token=app.state.token, cookie=cookie)
+    app.add_middleware(Safety, room=room, entrance=entrance or Entrance())
 
     async def answer(request: Request, error: Exception) -> Response:
         return of_error(request, error)
@@ -62,12 +64,14 @@ def make_app(room: Room, token: str = "", *, workers: int = 0, cookie: str = "sd
     return app
 
 
-def _warm(drawing: Drawing) -> None:
-    """Load what the next pages need, so that the first click on them does not wait for it."""
+def _warm(drawing: Drawing, room: Room) -> None:
+    """Load what the next pages need, so that the first click on them does not wait for it, and clean up after a kill."""
     import sdcmap.dossier.results
     import sdcmap.explore.looking
     import sdcmap.study.sweeping  # noqa: F401
+    from sdcmap.data.private_folder import remove_left
 
+    remove_left(room.folder)
     with suppress(Exception):  # the first page with a chart will say what is wrong
         drawing.vega()
 

@@ -22,7 +22,8 @@ def _end_with_server() -> None:
 
 def sweep(plan: Path, study: Path, workers: int) -> int:
     """Sweep `plan` into `study`, which lies in the served folder."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a server in the background of a shell ignores it
+    for told in (signal.SIGINT, signal.SIGTERM):  # a server in the background of a shell ignores the first
+        signal.signal(told, signal.default_int_handler)
     threading.Thread(target=_end_with_server, daemon=True).start()
     import sdcmap as sm
     from sdcmap.core.named_files import files_below

@@ -80,18 +80,23 @@ def render(template: str, page: Page | None = None, **facts: Any) -> str:
     return made.render(pages=PAGES, page=page, version=sdcmap.__version__, **facts)
 
 
+def _root(request: Request) -> str:
+    """What stands before every path of this browser."""
+    return str(request.scope["root_path"])
+
+
 @router.get("/", response_class=HTMLResponse)
 def home(request: Request) -> str:
     room = request.app.state.room
-    return render(START.template, START, studies=room.studies(), files=room.files(), limit=room.upload_limit,
-                  endings=endings(), formats=words())  # fmt: skip
+    return render(START.template, START, root=_root(request), studies=room.studies(), files=room.files(),
+                  limit=room.upload_limit, endings=endings(), formats=words())  # fmt: skip
 
 
 @router.get("/data", response_class=HTMLResponse)
 def data(request: Request, file: str) -> str:
     request.app.state.room.file(file)
     page = page_named("data")
-    return render(page.template, page, file=file, study="")
+    return render(page.template, page, file=file, study="", root=_root(request))
 
 
 @router.get("/studies/{name}", response_class=HTMLResponse)
@@ -99,7 +104,7 @@ def data(request: Request, file: str) -> str:
 def study_page(request: Request, name: str, step: str = FIRST) -> str:
     request.app.state.room.plan(name)
     page = page_named(step)
-    return render(page.template, page, study=name, file="")
+    return render(page.template, page, study=name, file="", root=_root(request))
 
 
 @router.get("/static/vega.js")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -132,25 +131,23 @@ class Room:
     # ---- what comes in ----------------------------------------------------------------------------------------
     def take(self, name: str, source: BinaryIO) -> Path:
         """Keep an upload under its name, whole or not at all, after a look at what it decodes to."""
+        from sdcmap.data.private_folder import private_folder
         from sdcmap.files.weighing import check_decoded
 
         path = self._below(self.file_name(name))
         if path.exists():
             raise Busy("there is a file of that name already: rename yours, or use the one that is here.")
-        folder = self.folder / f".part-{secrets.token_hex(8)}"  # each upload has its own
         try:
-            folder.mkdir(mode=0o700)
-            part = self.copy(source, folder / path.name)
-            if not part.stat().st_size:
-                raise SchemaError(f"{path.name} is empty (0 bytes).")
-            check_decoded(part, self.decoded_limit)
-            path.hardlink_to(part)  # whole and in one step; fails where another upload was faster
+            with private_folder(self.folder) as folder:  # each upload has its own
+                part = self.copy(source, folder / path.name)
+                if not part.stat().st_size:
+                    raise SchemaError(f"{path.name} is empty (0 bytes).")
+                check_decoded(part, self.decoded_limit)
+                path.hardlink_to(part)  # whole and in one step; fails where another upload was faster
         except FileExistsError:
             raise Busy("there is a file of that name already.") from None
         except OSError as error:
             raise SdcmapError(f"the file cannot be kept ({error.strerror}).") from None
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         return path
 
     def copy(self, source: BinaryIO, path: Path) -> Path:

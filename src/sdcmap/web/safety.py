@@ -1,24 +1,30 @@
-"""Who may ask what: a token for every request, the origin of writes, sizes, patience, and the headers of each answer."""
+"""Who may ask what: a token or a session for every request, the origin of writes, sizes, patience, headers of answers."""
 
 from __future__ import annotations
 
 import asyncio
-import hmac
+import time
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import Request
+from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sdcmap.core.named_files import files_below
-from sdcmap.web.answers import of_error, said
+from sdcmap.web.answers import WORDS, asked_path, of_error, said
+from sdcmap.web.entrance import Entrance
+from sdcmap.web.pages import render
 from sdcmap.web.room import Room
 
 SMALL_BODY = 1 << 20  # bytes of a request that carries no file
 FORM_ROOM = 64 << 10  # bytes around the file of an upload
 PATIENCE = 30.0  # seconds between two pieces of a request
+SLOWEST = 10_000  # bytes a second of a body, after the first seconds
+OWNER = "sdcmap.owner"  # in the scope of a request whose sender has the token: his connection is not one of a guest
+now = time.monotonic
 UPLOADS = ("/api/files", "/api/swaps")
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -38,8 +44,7 @@ class Safety:
 
     app: ASGIApp
     room: Room
-    token: str
-    cookie: str = "sdcmap"
+    entrance: Entrance
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -48,6 +53,8 @@ class Safety:
         if scope["type"] != "http":  # no web sockets here
             await send({"type": "websocket.close", "code": 1008})
             return
+        if self.entrance.is_inside(scope["path"]):
+            scope["root_path"] = self.entrance.place
         request = Request(scope)
         begun = False
 
@@ -61,8 +68,9 @@ class Safety:
             await send(message)
 
         try:
-            if self._is_first_use(request):
-                await self._welcome(request, answer)
+            welcome = self._welcome(request)
+            if welcome is not None:
+                await welcome(scope, receive, answer)
                 return
             problem = self._problem(request)
             if problem:
@@ -71,6 +79,7 @@ class Safety:
                     refusal.headers["connection"] = "close"
                 await refusal(scope, receive, answer)
                 return
+            scope[OWNER] = True
             with files_below(self.room.folder):
                 await self.app(scope, self._counted(request, receive), answer)
         except Exception as error:
@@ -78,29 +87,35 @@ class Safety:
                 await of_error(request, error)(scope, receive, answer)
 
     # ---- who --------------------------------------------------------------------------------------------------
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), self.token.encode())
+    def _session(self, request: Request) -> str:
+        """The session that a browser shows, below its path alone; empty where it is none of ours."""
+        given = _cookie(request, self.entrance.cookie) if request.scope["root_path"] else ""
+        return given if self.entrance.is_session(given) else ""
 
-    def _is_first_use(self, request: Request) -> bool:
-        """A page asked for with the token in its address."""
+    def _welcome(self, request: Request) -> HTMLResponse | None:
+        """The token of a browser that comes in becomes a session, and goes out of the address; None for all others.
+
+        The page leads on by itself: a redirect that began elsewhere, such as in a file, would leave the cookie behind.
+        """
         given = request.query_params.get("token")
-        return request.method == "GET" and given is not None and self._is_token(given)
-
-    async def _welcome(self, request: Request, send: Send) -> None:
-        """The token goes into a cookie, and out of the address."""
+        if request.method != "GET" or given is None or not request.scope["root_path"]:
+            return None
+        known = self._session(request)
+        session = known or self.entrance.exchange(given)
+        if session is None:
+            return None
         rest = urlencode([(k, v) for k, v in parse_qsl(request.url.query) if k != "token"])
-        path = "/" + request.url.path.lstrip("/\\")
-        place = path + (f"?{rest}" if rest else "")
-        cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
-        headers = [(b"location", place.encode("ascii", "ignore")), (b"set-cookie", cookie.encode())]
-        await send({"type": "http.response.start", "status": 303, "headers": headers})
-        await send({"type": "http.response.body", "body": b""})
+        place = quote(request.scope["path"]) + (f"?{rest}" if rest else "")
+        page = HTMLResponse(render("enter.html", place=place))
+        if not known:
+            page.headers["set-cookie"] = self.entrance.crumb(session)
+        return page
 
     def _problem(self, request: Request) -> tuple[int, str] | None:
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        by_header = scheme.lower() == "bearer" and self._is_token(bearer.strip())
-        if not by_header and not self._is_token(_cookie(request, self.cookie)):
-            return 401, "this needs the address with its token that `sdcmap serve` printed."
+        by_header = scheme.lower() == "bearer" and self.entrance.is_token(bearer.strip())
+        if not by_header and not self._session(request):
+            return 401, WORDS[401]
         if request.method not in ("GET", "HEAD", "OPTIONS"):
             origin = request.headers.get("origin")
             own = origin is not None and origin.partition("://")[2] == request.headers.get("host")
@@ -110,7 +125,7 @@ class Safety:
 
     # ---- how much ---------------------------------------------------------------------------------------------
     def _limit(self, request: Request) -> int:
-        return self.room.upload_limit + FORM_ROOM if request.url.path in UPLOADS else SMALL_BODY
+        return self.room.upload_limit + FORM_ROOM if asked_path(request) in UPLOADS else SMALL_BODY
 
     def _problem_of_size(self, request: Request) -> tuple[int, str] | None:
         try:
@@ -128,13 +143,15 @@ class Safety:
         limit = self._limit(request)
         size = 0
         whole = False
+        begun = now()
 
         async def counted() -> Message:
             nonlocal size, whole
             if whole:  # the body is here: what is waited for now is the client's going away
                 return await receive()
+            left = PATIENCE + size / SLOWEST - (now() - begun)
             try:
-                message = await asyncio.wait_for(receive(), PATIENCE)
+                message = await asyncio.wait_for(receive(), max(0.0, min(PATIENCE, left)))
             except TimeoutError:
                 raise HTTPException(408, "the request came too slowly.") from None
             size += len(message.get("body", b""))

@@ -1,36 +1,79 @@
-"""`sdcmap serve`: an address with its token, printed first; loopback unless told otherwise."""
+"""`sdcmap serve`: an address for one browser, printed first, and the token for programs; loopback unless told otherwise."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import socket
 import threading
 import webbrowser
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sdcmap.errors import SdcmapError
 from sdcmap.files.apart import import_nothing_from
 from sdcmap.web.app import make_app
+from sdcmap.web.entrance import Entrance
+from sdcmap.web.pages import render
 from sdcmap.web.room import Room
+from sdcmap.web.safety import OWNER
 
 HEADER_SECONDS = 15.0  # in which a client must have asked something
-MOST_AT_ONCE = 200
+KEEP_ALIVE_SECONDS = 20  # after an answer, until the next request begins
+MOST_AT_ONCE = 200  # connections; more than are accepted in one round, so that who asks at once is heard
+BACKLOG = 128
+OPEN_SECONDS = 0.5  # until the server listens
 
 
 class Impatient(H11Protocol):
-    """HTTP for clients that ask in time: a connection whose next request has not come whole up to its body is closed."""
+    """HTTP for clients that ask in time: a connection whose next request has not come whole up to its body is closed.
+
+    Where all places are taken, a newcomer gets that of a guest, who has shown no token yet, and else one where nothing is
+    being answered. A crowd of guests cannot shut the owner out: they send each other away, and his request shows the token.
+    """
 
     _waiting: asyncio.TimerHandle | None = None
+    _began = 0.0
+    _is_guest = True
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self._began = self.loop.time()
+        self._make_room()
         self._watch()
+
+    def on_response_complete(self) -> None:
+        self._is_guest = self._is_guest and OWNER not in self.scope
+        super().on_response_complete()
+
+    def _make_room(self) -> None:
+        """Send one away where there are too many: of the address with most guests, the one who has been there longest."""
+        others = [other for other in self.connections if isinstance(other, Impatient) and other is not self]
+        others = [other for other in others if not other.transport.is_closing()]
+        if len(others) < MOST_AT_ONCE:
+            return
+        guests = [other for other in others if other.is_guest]
+        if guests:
+            crowds = Counter(other.address for other in guests)
+            guests = [other for other in guests if crowds[other.address] == max(crowds.values())]
+        free = guests or [other for other in others if other._is_idle()] or [self]
+        min(free, key=lambda other: other._began).transport.close()
+
+    @property
+    def address(self) -> str:
+        return self.client[0] if self.client else ""
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether nobody has shown the token by this connection, in a request that was answered or is being answered."""
+        return self._is_guest and (self.scope is None or OWNER not in self.scope)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -66,30 +109,62 @@ class Impatient(H11Protocol):
 def serve(
     room: Room, *, host: str = "127.0.0.1", port: int = 0, page: str = "/", workers: int = 0, open_browser: bool = False
 ) -> None:
-    """Serve until stopped; the first line printed is the address with its token."""
+    """Serve until stopped. The first line printed is the address for one browser, the second the token for programs; when
+    the address was used, one for the next browser is printed."""
     os.umask(0o077)  # uploads, plans and studies are private
     import_nothing_from(room.folder)
     listening = _listen(host, port)
     port = listening.getsockname()[1]
-    token = secrets.token_urlsafe(24)
-    app = make_app(room, token, workers=workers, cookie=f"sdcmap-{port}")
+    entrance = Entrance(port=port)
     shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{port}{page}?token={token}"
-    print(address, flush=True)
-    if open_browser:
-        threading.Timer(0.5, webbrowser.open, (address,)).start()
-    config = uvicorn.Config(
-        app, http=Impatient, ws="none", log_level="critical", access_log=False, server_header=False,
-        limit_concurrency=MOST_AT_ONCE, timeout_keep_alive=20, timeout_graceful_shutdown=3, lifespan="on",
-    )  # fmt: skip
+    door = room.kept(f"open-{port}.html") if open_browser else None
+
+    def address() -> str:
+        return f"http://{shown}:{port}{entrance.place}{page}?token={entrance.once}"
+
+    def used() -> None:
+        if door is not None:
+            door.unlink(missing_ok=True)
+        with suppress(OSError):  # nobody reads what is printed
+            print(f"for another browser: {address()}", flush=True)
+
+    entrance.used = used
+    app = make_app(room, entrance, workers=workers)
+    print(address(), f"token for programs: {entrance.token}", sep="\n", flush=True)
+    with nullcontext() if door is None else _browser(door, address()):
+        _run(app, listening)
+
+
+@contextmanager
+def _browser(door: Path, address: str) -> Iterator[None]:
+    """Open the address in a browser by a private file: what a command line says, every user of the machine can read."""
+    from sdcmap.data.whole import write_whole
+
+    write_whole(door, render("enter.html", place=address))
+    threading.Timer(OPEN_SECONDS, webbrowser.open, (door.as_uri(),)).start()
+    try:
+        yield
+    finally:
+        door.unlink(missing_ok=True)
+
+
+def _run(app: FastAPI, listening: socket.socket) -> None:
     with suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
-        uvicorn.Server(config).run(sockets=[listening])
+        uvicorn.Server(settings(app)).run(sockets=[listening])
+
+
+def settings(app: FastAPI) -> uvicorn.Config:
+    """How the application is served."""
+    return uvicorn.Config(
+        app, port=0, http=Impatient, ws="none", log_level="critical", access_log=False, server_header=False,
+        backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE_SECONDS, timeout_graceful_shutdown=3, lifespan="on",
+    )  # fmt: skip
 
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
         listening = socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=128
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
         )
     except (OSError, OverflowError) as error:
         raise SdcmapError(

@@ -1,6 +1,7 @@
 // The service, and small helpers that every page shares.
 export const study = document.body.dataset.study;
-export const base = `/api/studies/${encodeURIComponent(study)}`;
+export const root = new URL("..", import.meta.url).pathname.slice(0, -1); // what stands before every path
+export const base = `${root}/api/studies/${encodeURIComponent(study)}`;
 
 export class Problem extends Error {
   constructor(status, answer) {

@@ -1,7 +1,7 @@
 // Vega without eval: expressions are interpreted (`ast`), no style is injected, nothing is loaded.
 let ready;
 export async function vega() {
-  ready ||= import("/static/vega.js").then(() => window.vegaEmbed);
+  ready ||= import("./vega.js").then(() => window.vegaEmbed);
   return ready;
 }
 

@@ -1,4 +1,4 @@
-import { base, byId, complain, el, get, post, say } from "./api.js";
+import { base, byId, complain, el, get, post, root, say } from "./api.js";
 import { fieldsOf } from "./forms.js";
 
 const state = { forms: [], rule: null, override: {} };
@@ -85,7 +85,7 @@ byId("write").addEventListener("click", async () => {
 });
 
 async function begin() {
-  const [forms, map] = await Promise.all([get("/api/forms"), get(`${base}/map`)]);
+  const [forms, map] = await Promise.all([get(`${root}/api/forms`), get(`${base}/map`)]);
   state.forms = forms.rules;
   state.rule = map.rule || { type: "Threshold" };
   byId("rule").replaceChildren(...forms.rules.map((form) => el("option", { value: form.type, selected: form.type === state.rule.type }, form.type)));

@@ -1,4 +1,4 @@
-import { base, byId, complain, el, fill, get, later, post, study, svg, whole } from "./api.js";
+import { base, byId, complain, el, fill, get, later, post, root, study, svg, whole } from "./api.js";
 
 const ROLES = { key: "key", sensitive: "sensitive", numeric: "numeric amount", identifier: "identifier", weight: "weight", household: "household", stratum: "stratum", other: "other", drop: "drop", replicate: "replicate weight", psu: "sampling unit", wave: "wave", case: "case of a panel" };
 const KINDS = { "": "as inferred", nominal: "nominal", ordinal: "ordinal" };
@@ -54,7 +54,7 @@ function facts(look) {
 
 async function look() {
   try {
-    const look = await post("/api/looks", stated);
+    const look = await post(`${root}/api/looks`, stated);
     Object.assign(seen, look);
     byId("problems").replaceChildren();
     columns(look);
@@ -71,8 +71,8 @@ byId("begin").addEventListener("submit", async (event) => {
   const roles = Object.fromEntries([...document.querySelectorAll("#columns select[data-name]")].map((box) => [box.dataset.name, box.value]));
   const name = byId("name").value;
   try {
-    await post("/api/studies", { ...stated, name, roles });
-    location.assign(`/studies/${encodeURIComponent(name)}/plan`);
+    await post(`${root}/api/studies`, { ...stated, name, roles });
+    location.assign(`${root}/studies/${encodeURIComponent(name)}/plan`);
   } catch (error) {
     complain(error);
     byId("problems").scrollIntoView();

@@ -1,4 +1,4 @@
-import { base, byId, complain, el, fill, get, later, post, put, short, study } from "./api.js";
+import { base, byId, complain, el, fill, get, later, post, put, root, short, study } from "./api.js";
 import { Plane, drawKey, nearest, region, rowsOf } from "./planes.js";
 
 const LEVER = 1000;
@@ -10,7 +10,7 @@ risk.after = utility.after = overlay;
 window.workbench = { state, nearest, region, risk };  // what the tests look at
 
 const axis = (name) => (name === "agency_limit" ? risk.x : risk.y);
-const link = (id, words) => el("a", { href: `/studies/${encodeURIComponent(study)}/candidate?id=${encodeURIComponent(id)}` }, words);
+const link = (id, words) => el("a", { href: `${root}/studies/${encodeURIComponent(study)}/candidate?id=${encodeURIComponent(id)}` }, words);
 
 function overlay() {
   if (!risk.view || !utility.view) return;
@@ -83,10 +83,10 @@ byId("add-form").addEventListener("submit", async (event) => {
     const { table: plan } = await get(base);
     const [wanted, studied] = [byId("wanted").value, byId("studied").value];
     const more = [{ type: "IntruderKnowledge", on: wanted }, { type: "DiscreditHarm", on: wanted }, { type: "SocietyKnowledge", on: studied }, { type: "SocietyUtility", on: studied }];
-    const drafted = await post("/api/plans", { table: { ...plan, measures: [...plan.measures, ...more] }, study });
+    const drafted = await post(`${root}/api/plans`, { table: { ...plan, measures: [...plan.measures, ...more] }, study });
     if (drafted.problems.length) return byId("add-problems").replaceChildren(el("ul", {}, ...drafted.problems.map((problem) => el("li", {}, problem))));
     await put(`${base}/plan`, { toml: drafted.toml });
-    location.assign(`/studies/${encodeURIComponent(study)}/sweep`);
+    location.assign(`${root}/studies/${encodeURIComponent(study)}/sweep`);
   } catch (error) {
     complain(error, byId("add-problems"));
   }

@@ -1,4 +1,4 @@
-import { byId, complain, el, say, send } from "./api.js";
+import { byId, complain, el, root, say, send } from "./api.js";
 
 const form = byId("upload");
 const limit = Number(form.dataset.limit);
@@ -19,8 +19,8 @@ form.addEventListener("submit", async (event) => {
   button.disabled = true;
   say("Sending the file …");
   try {
-    const kept = await send("/api/files", body);
-    location.assign(`/data?file=${encodeURIComponent(kept.name)}`);
+    const kept = await send(`${root}/api/files`, body);
+    location.assign(`${root}/data?file=${encodeURIComponent(kept.name)}`);
   } catch (error) {
     form.append(alarm);
     complain(error, alarm);

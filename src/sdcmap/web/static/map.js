@@ -1,4 +1,4 @@
-import { base, byId, complain, el, fill, get, later, post, short, study, svg } from "./api.js";
+import { base, byId, complain, el, fill, get, later, post, root, short, study, svg } from "./api.js";
 import { choose } from "./rules.js";
 import { Plot, familyOf } from "./ruplot.js";
 
@@ -77,7 +77,7 @@ function overlay() {
 }
 
 // ---- the choice -------------------------------------------------------------------------------------------------
-const link = (id, words = id) => el("a", { href: `/studies/${encodeURIComponent(study)}/candidate?id=${encodeURIComponent(id)}` }, words);
+const link = (id, words = id) => el("a", { href: `${root}/studies/${encodeURIComponent(study)}/candidate?id=${encodeURIComponent(id)}` }, words);
 
 function sketch(best) {
   state.confirmed = null;
@@ -111,7 +111,7 @@ function pick(row) {
   byId("point").replaceChildren(
     el("p", {}, el("strong", {}, point.method)),
     el("p", {}, `draw ${point.replicate} · risk ${short(point.risk)} · utility ${short(point.utility)}${point.frontier ? " · on the frontier" : ""}`),
-    el("p", {}, link(point.id, "Open"), " · ", el("a", { href: `/studies/${encodeURIComponent(study)}/candidate?id=${encodeURIComponent(point.id)}&other=${encodeURIComponent(state.best?.id || "")}` }, "Beside the choice")),
+    el("p", {}, link(point.id, "Open"), " · ", el("a", { href: `${root}/studies/${encodeURIComponent(study)}/candidate?id=${encodeURIComponent(point.id)}&other=${encodeURIComponent(state.best?.id || "")}` }, "Beside the choice")),
   );
   overlay();
 }

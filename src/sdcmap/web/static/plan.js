@@ -1,4 +1,4 @@
-import { base, byId, complain, duration, el, get, later, post, put, say, study, whole } from "./api.js";
+import { base, byId, complain, duration, el, get, later, post, put, root, say, study, whole } from "./api.js";
 import { fieldsOf } from "./forms.js";
 
 const state = { table: {}, forms: null, columns: [], texts: [], problems: [], turn: 0, text: "" };
@@ -74,7 +74,7 @@ async function check(draft, { redraw }) {
   const turn = (state.turn += 1);
   let checked;
   try {
-    checked = await post("/api/plans", { ...draft, study });
+    checked = await post(`${root}/api/plans`, { ...draft, study });
   } catch (error) {
     return complain(error);
   }
@@ -99,7 +99,7 @@ async function check(draft, { redraw }) {
 }
 
 const guess = later(700, async (turn) => {
-  const guessed = await post("/api/plans", { toml: byId("toml").value, cost: true, study }).catch(() => null);
+  const guessed = await post(`${root}/api/plans`, { toml: byId("toml").value, cost: true, study }).catch(() => null);
   if (turn === state.turn && guessed?.seconds) byId("cost").textContent = `· about ${duration(guessed.seconds)} of one core`;
 });
 
@@ -141,7 +141,7 @@ byId("save").addEventListener("click", async () => {
 });
 
 async function begin() {
-  const [forms, kept] = await Promise.all([get("/api/forms"), get(base)]);
+  const [forms, kept] = await Promise.all([get(`${root}/api/forms`), get(base)]);
   state.forms = forms;
   const option = (form) => el("option", { value: form.type }, form.type);
   byId("new-method").replaceChildren(...forms.methods.map(option));

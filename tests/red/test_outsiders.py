@@ -1,0 +1,102 @@
+"""A red team and what leaves the room: small counts by difference, and the files of the agency."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from itertools import combinations
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from samples import KEYS, people, plan_of
+from sdcmap.core.outside import FILES
+from sdcmap.core.value import hints
+from sdcmap.corrections.correcting import method_of
+from sdcmap.methods import METHODS
+from sdcmap.risk import RISKS
+from sdcmap.utility import UTILITIES
+
+ROWS = 600
+SHARE = re.compile(r"<td class=\"n\">(0(?:\.\d+)?|1)</td>")
+PERCENT = re.compile(r"<td class=\"n\">([\d.]+) %</td>")
+
+
+def rare(uniques: int, pairs: int) -> pl.DataFrame:
+    """Records of one variable, of which so many stand alone and so many in pairs."""
+    places = [f"u{i}" for i in range(uniques)] + [f"p{i // 2}" for i in range(2 * pairs)]
+    places += [f"c{i % 20}" for i in range(ROWS - len(places))]
+    return pl.DataFrame(
+        {"place": places, "flag": [float(i < 14) for i in range(ROWS)], "other": ["x", "y"] * (ROWS // 2)}
+    )
+
+
+# ---- 13: small counts by difference ---------------------------------------------------------------------------
+def test_no_two_shares_outside_tell_a_count_under_ten(tmp_path: Path) -> None:
+    """On 600 records k = 2 and k = 3 were told as .023 and .027: 14 and 16 records, so 2 people were one pair."""
+    data = sm.read(rare(14, 1), keys=["place"], other="all", numeric=["flag"])
+    measures = [sm.risk.KAnonymity(k=2), sm.risk.KAnonymity(k=3), sm.SmallCells(), sm.Hellinger()]
+    rule = sm.Threshold(risk=1.0)
+    methods = [sm.Noise(on="flag", variance=0.1), sm.Recode(on="place", prefix=1)]
+    plan = sm.Plan(methods, measures, risk="KAnonymity(k=2)", utility="Hellinger", rule=rule, seed=3 << 200)
+    sm.sweep(data, plan, tmp_path / "study", workers=1)
+    page = sm.report(tmp_path / "study", audience="external").html
+    told = {float(share) for share in SHARE.findall(page)} | {float(share) / 100 for share in PERCENT.findall(page)}
+    assert len(told) > 2
+    for one, other in combinations(sorted(told), 2):
+        assert round((other - one) * ROWS, 6) >= 10, (one, other)
+
+
+# ---- 13: files of the agency ----------------------------------------------------------------------------------
+@pytest.fixture
+def planted(tmp_path: Path) -> tuple[sm.Plan, sm.Microdata, list[str]]:
+    """A plan that names a hierarchy and an archive, data for it, and the words that nobody outside may read."""
+    data = sm.read(people(240), keys=KEYS, sensitive=["income", "rent"], identifiers="pid", other="all")
+    room = tmp_path / "dept-of-secrets"
+    room.mkdir()
+    hierarchy, archive = room / "hier-zanzibar.csv", room / "arch-zanzibar.csv"
+    hierarchy.write_text("A;A\nB;A\nC;C\nEmptied;C\n")
+    data.frame().select(KEYS).head(60).write_csv(archive)
+    recode = sm.Recode(on="region", hierarchy=str(hierarchy))
+    chain = sm.Chain((recode, sm.Noise(on="income", variance=0.3)))
+    link = sm.risk.ExternalLink(archive=str(archive))
+    plan = plan_of(
+        chain, measures=[sm.SmallCells(), link, sm.Hellinger()], risk=("SmallCells", link.text), utility="Hellinger",
+        limits={"SmallCells": 1.0, link.text: 1.0}, rule=sm.Threshold(risk=1.0),
+    )  # fmt: skip
+    return plan, data, ["zanzibar", "dept-of-secrets", recode.sha256, link.sha256]
+
+
+def test_outside_nobody_reads_the_names_of_our_files(
+    planted: tuple[sm.Plan, sm.Microdata, list[str]], tmp_path: Path
+) -> None:
+    """Path and digest of a hierarchy or an archive stood in the external report and in the public note."""
+    plan, data, secrets = planted
+    sm.sweep(data, plan, tmp_path / "study", workers=1)
+    study = sm.Study.open(tmp_path / "study")
+    chosen = next(made for made in plan.candidates if made.method.random)
+    release = sm.release(data, study.plan, chosen, study=study, ledger=tmp_path / "ledger")
+    release.write(tmp_path / "public")
+    page = unescape(sm.report(study, audience="external").html)
+    told = {path.name: path.read_text(errors="replace") for path in (tmp_path / "public").iterdir()} | {"report": page}
+    assert [(name, word) for name, text in told.items() for word in secrets if word in text] == []
+    assert "Recode(on='region', hierarchy='hierarchy 1')" in page and "ExternalLink(archive='archive 2')" in page
+    assert all(word in unescape(sm.report(study).html) for word in secrets)  # the board reads them
+
+
+def test_a_note_without_our_files_can_be_read(planted: tuple[sm.Plan, sm.Microdata, list[str]], tmp_path: Path) -> None:
+    """`correct` reads the method off the note, where none of our files is."""
+    plan, data, _ = planted
+    chosen = next(made for made in plan.candidates if made.method.random)
+    sm.release(data, plan, chosen, ledger=tmp_path / "ledger").write(tmp_path / "public")
+    method = method_of(tmp_path / "public" / "note.json")
+    assert isinstance(method, sm.Chain) and method.methods[1] == chosen.method.methods[1]
+
+
+def test_every_file_that_a_value_names_goes_by_its_role() -> None:
+    """A class that holds a digest holds a path, in a field that `Outside` knows."""
+    for kind in (*METHODS, *RISKS, *UTILITIES):
+        fields = set(hints(kind))
+        assert "sha256" not in fields or fields & set(FILES), kind.__name__
