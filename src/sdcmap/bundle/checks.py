@@ -17,7 +17,11 @@ from sdcmap.study.plan import Plan
 Profile = Literal["public-use", "scientific-use"]
 PROFILES: tuple[Profile, ...] = ("public-use", "scientific-use")
 HARD = ("seed", "roles", "determines", "line", "risk", "read back", "earlier releases", "joint risk")
-SOFT = ("identifier", "weight")  # read from looks, so a person who knows better may override them with a reason
+SOFT = (
+    "identifier",
+    "weight",
+    "ledger",
+)  # read from looks, so a person who knows better may override them with a reason
 REPORTED = ("other risk",)  # never fails
 SEED_BITS = 128
 MOST_NAMED = 12  # columns that a sentence names
@@ -58,7 +62,7 @@ def problems_of_override(override: Mapping[str, str]) -> list[str]:
     problems = []
     for name, reason in override.items():
         if name in (*HARD, *REPORTED):
-            problems.append(f"the check {name!r} cannot be overridden; only {' and '.join(SOFT)} can.")
+            problems.append(f"the check {name!r} cannot be overridden; only {', '.join(SOFT[:-1])} and {SOFT[-1]} can.")
         elif name not in SOFT:
             problems.append(f"there is no check {name!r} to override.{did_you_mean(name, (*SOFT, *HARD))}")
         elif not isinstance(reason, str) or not reason.strip():
