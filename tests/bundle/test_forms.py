@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.bundle.forms import Form, common_step, tally
+from sdcmap.bundle.forms import Form, tally
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.masking.granularity import common_step
 
 RNG = np.random.default_rng(5)
 AMOUNTS = np.where(RNG.random(400) < 0.1, 0.0, RNG.integers(500, 90_000, 400) / 4)

@@ -19,11 +19,11 @@ import numpy as np
 from sdcmap.data.microdata import Column
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.keyed_hash import stirred
+from sdcmap.kernels.masking.granularity import common_step
 
 Form = Literal["value", "affine", "rank"]
 RANKS = 16
 DIGITS = 2.0**30  # about nine digits
-ENOUGH = 1000  # differences that settle a common step
 FINE = 0.05  # least share of distinct values among the records that makes a column fine
 STANDS_OUT = 0.02  # least share of the records with a value that serves as an anchor
 MISSING = np.uint64(0x6D697373696E67)
@@ -114,30 +114,6 @@ def significant(numbers: Array) -> Array:
         whole, exponent = np.where(over, whole / 2, whole), exponent + over
     words: Array = (whole.astype(np.int64) * 4096 + exponent).astype(np.uint64)
     return words
-
-
-def common_step(values: Array) -> float:
-    """The greatest common divisor of all differences, by Euclid's algorithm within rounding; 0: there is none.
-
-    >>> common_step(np.array([0.012, 0.018, 0.030])).__round__(9)
-    0.006
-    """
-    gaps = np.diff(np.unique(values[np.isfinite(values)]))
-    if len(gaps) == 0:
-        return 0.0
-    error = 1e-15 * float(np.abs(values[np.isfinite(values)]).max())
-    gaps = np.sort(gaps[gaps > 1e3 * error])
-    gaps = np.concatenate([gaps[:ENOUGH], gaps[:: max(1, len(gaps) // ENOUGH)]])
-    while len(gaps):
-        step = float(gaps.min())
-        if step <= 1e3 * error:
-            return 0.0
-        rest = np.abs(gaps - step * np.rint(gaps / step))
-        left = rest[rest > np.maximum(4 * error * gaps / step, 1e-6 * step)]
-        if len(left) == 0:
-            return step
-        gaps = np.unique(np.append(left, step))
-    return 0.0
 
 
 def _quartile_range(values: Array, counts: Array) -> float:
