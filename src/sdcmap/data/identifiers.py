@@ -176,7 +176,7 @@ def numbers_records(values: Array) -> bool:
         return False
     places = np.ptp(known) / (common_step(known) or np.inf)
     if 0 < places < max(len(known), min(10 * len(known), len(known) ** 2 / (2 * SURELY_REPEATED))):
-        return places < 2 * len(known) or _spread_evenly(known)
+        return bool(places < 2 * len(known)) or _spread_evenly(known)
     whole = bool((known == np.rint(known)).all()) and len(known) >= FEWEST
     low, high = float(np.abs(known).min()), float(np.abs(known).max())
     return whole and low >= 1e6 and int(np.log10(low)) == int(np.log10(high))
