@@ -76,7 +76,7 @@ def begun(folder: Path, out: Path, ledger: Path, last: int = 0) -> subprocess.Po
     """A release that dies at the call with this number (0: never; -1: at the rename)."""
     candidate = next(c.id for c in sm.Study.open(folder / "study").plan.candidates if c.method.random)
     words = [sys.executable, folder / "drive.py", last, "release", folder / "study", candidate, "-o", out]
-    command = [*map(str, words), "--ledger", str(ledger)]
+    command = [*map(str, words), "--ledger", str(ledger), "--override", "ledger=each test has its own"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -255,6 +255,7 @@ def test_check_tells_all_without_writing(persons: sm.Microdata, tmp_path: Path, 
         "line",
         "risk",
         "read back",
+        "ledger",
         "earlier releases",
     }
     assert not ledger.exists() and list(tmp_path.iterdir()) == []

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from sdcmap.data.identifiers import numbers_records
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED, UNSERVED
 from sdcmap.errors import PlanError, did_you_mean
@@ -17,7 +18,11 @@ from sdcmap.study.plan import Plan
 Profile = Literal["public-use", "scientific-use"]
 PROFILES: tuple[Profile, ...] = ("public-use", "scientific-use")
 HARD = ("seed", "roles", "determines", "line", "risk", "read back", "earlier releases", "joint risk")
-SOFT = ("identifier", "weight")  # read from looks, so a person who knows better may override them with a reason
+SOFT = (
+    "identifier",
+    "weight",
+    "ledger",
+)  # read from looks, so a person who knows better may override them with a reason
 REPORTED = ("other risk",)  # never fails
 SEED_BITS = 128
 MOST_NAMED = 12  # columns that a sentence names
@@ -58,7 +63,7 @@ def problems_of_override(override: Mapping[str, str]) -> list[str]:
     problems = []
     for name, reason in override.items():
         if name in (*HARD, *REPORTED):
-            problems.append(f"the check {name!r} cannot be overridden; only {' and '.join(SOFT)} can.")
+            problems.append(f"the check {name!r} cannot be overridden; only {', '.join(SOFT[:-1])} and {SOFT[-1]} can.")
         elif name not in SOFT:
             problems.append(f"there is no check {name!r} to override.{did_you_mean(name, (*SOFT, *HARD))}")
         elif not isinstance(reason, str) or not reason.strip():
@@ -115,7 +120,7 @@ def check_identifiers(released: Microdata) -> Check:
 
 
 def _looks_like_identifier(data: Microdata, name: str) -> bool:
-    """Text with a value for nearly each record, any category for each; a number only where it counts the records."""
+    """Text with a value for nearly each record, any category for each; a number where it numbers the records."""
     variable = data.schema[name]
     if variable.role in ("household", "stratum", "weight", *NEVER_RELEASED):
         return False
@@ -125,8 +130,8 @@ def _looks_like_identifier(data: Microdata, name: str) -> bool:
     if data.column(name).levels is not None:
         text = variable.storage in ("String", "Categorical", "Enum")
         return count > 1 and distinct >= (MOSTLY_DISTINCT if text else 1.0) * count
-    steps = np.diff(data.numbers(name)[known])
-    return count > 2 and distinct == count and bool((np.abs(steps) == 1).all())
+    before = data if data.base is None else data.base  # an identifier stays one under noise
+    return numbers_records(before.numbers(name)[~before.missing(name)])
 
 
 def check_weight(released: Microdata, unmasked_keys: Sequence[str], profile: Profile) -> Check:

@@ -1,14 +1,19 @@
-"""Several releases of one file add up: the check for earlier ones, and the risk of all of them together.
+"""Several releases of the same people add up: the check for earlier ones, and the risk of all of them together.
 
 The joint view is a cautious reading of what somebody with all releases in hand knows. A value that any release left as
 it was counts as known. Any other number is the mean of the releases, the more precise ones weighing more (by one over
 their mean squared error, the best that averaging can do); any other category is the latest release's.
+
+An earlier release of the same data and seed is made again as it was. One of another file, seed or version with the same
+people has its method run on these data with a stream of its own: its errors are others, and as large. Where the method
+does not fit these columns, the release cannot be made again, and counts as if it had told every value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +22,7 @@ from sdcmap.bundle.ledger import Earlier, Ledger
 from sdcmap.bundle.note import Note
 from sdcmap.bundle.prepare import as_written
 from sdcmap.bundle.risk_line import Line, scored, verdict
-from sdcmap.bundle.sketch import fingerprints, overlaps
+from sdcmap.bundle.sketch import People, recognised
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
@@ -30,79 +35,128 @@ from sdcmap.study.plan import Candidate, Plan
 
 @dataclass(frozen=True)
 class History:
-    """What the ledger knows of these records: the same release, other releases of the same data, and of other files
-    or seeds with the same records."""
+    """What the ledgers know of these people: the same release, others that can be made again, methods of releases from
+    another file, seed or version, and how many releases cannot be made again."""
 
-    same: int
-    remade: tuple[Candidate, ...]
-    foreign: int
+    same: int = 0
+    remade: tuple[Candidate, ...] = ()
+    alike: tuple[Method, ...] = ()
+    lost: int = 0
+
+    @property
+    def others(self) -> int:
+        return len(self.remade) + len(self.alike) + self.lost
 
 
-def history(ledger: Ledger, data: Microdata, plan: Plan, candidate: Candidate) -> History:
-    """The earlier releases of the same or overlapping records."""
-    ours, seed = ledger.fingerprint(data.digest), ledger.fingerprint(hex(plan.seed))
-    same, foreign, remade = 0, 0, []
-    prints: dict[tuple[str, ...], Array] = {}
-    for entry in ledger.earlier():
-        if entry.data == ours and entry.seed == seed:
-            if (entry.digest, entry.replicate) == (candidate.method.digest, candidate.replicate):
+def history(ledgers: Sequence[Ledger], data: Microdata, plan: Plan, candidate: Candidate) -> History:
+    """The earlier releases of the same or overlapping people, in all these ledgers."""
+    same, lost = 0, 0
+    remade: list[Candidate] = []
+    alike: list[Method] = []
+    for ledger in ledgers:
+        ours = ledger.fingerprint(data.digest), ledger.fingerprint(hex(plan.seed))
+        for entry in _of_these_people(ledger, data):
+            exact = (entry.data, entry.seed) == ours
+            if exact and (entry.digest, entry.replicate) == (candidate.method.digest, candidate.replicate):
                 same += 1
                 continue
-            again = _candidate(entry)
-            if again is not None:
-                remade.append(again)
-            foreign += again is None
-        elif entry.data == ours or _same_records(entry, data, ledger, prints):
-            foreign += 1
-    return History(same, tuple(dict.fromkeys(remade)), foreign)
+            method = _method(entry, data)
+            if method is None:
+                lost += 1
+            elif exact and method.digest == entry.digest:
+                remade.append(Candidate(method, entry.replicate))
+            else:
+                alike.append(method)
+    return History(same, tuple(dict.fromkeys(remade)), tuple(alike), lost)
 
 
-def _candidate(entry: Earlier) -> Candidate | None:
-    """The earlier candidate, where this version of the program still makes it the same way."""
+def _of_these_people(ledger: Ledger, data: Microdata) -> list[Earlier]:
+    """The ledger's releases of these people, each once however often it was written."""
+    entries = {(entry.data, entry.seed, entry.digest, entry.replicate): entry for entry in ledger.earlier()}.values()
+    ours = ledger.fingerprint(data.digest)
+    unsure = [entry for entry in entries if entry.data != ours]
+    people = People(data, ledger.key) if unsure else None
+    met = [] if people is None else recognised([entry.sketches for entry in unsure], people)
+    strangers = {id(entry) for entry, known in zip(unsure, met, strict=True) if not known}
+    return [entry for entry in entries if id(entry) not in strangers]
+
+
+def _method(entry: Earlier, data: Microdata) -> Method | None:
+    """The earlier release's method, where this version of the program has it and it fits these columns."""
     try:
-        method = decode(entry.method, Method)
+        method = decode(_renamed(entry.method, _present_names(entry, data)), Method)
+        return None if list(method.misfits(data)) else method
     except SdcmapError:
         return None
-    return Candidate(method, entry.replicate) if method.digest == entry.digest else None
 
 
-def _same_records(entry: Earlier, data: Microdata, ledger: Ledger, prints: dict[tuple[str, ...], Array]) -> bool:
-    if not set(entry.columns) <= set(data.names):
-        return False
-    if entry.columns not in prints:
-        prints[entry.columns] = fingerprints(data, entry.columns, ledger.key)
-    return overlaps(entry.sketch, prints[entry.columns], ledger.key)
+def _present_names(entry: Earlier, data: Microdata) -> dict[str, str]:
+    """Earlier names that differ from a present one in upper and lower case alone."""
+    present = {name.casefold(): name for name in data.names}
+    gone = [name for name in entry.columns if name not in data.names]
+    return {name: present[name.casefold()] for name in gone if name.casefold() in present}
+
+
+def _renamed(spec: Any, names: Mapping[str, str]) -> Any:
+    """A spec with other names of columns."""
+    if isinstance(spec, dict):
+        return {key: _renamed(value, names) for key, value in spec.items()}
+    if isinstance(spec, list):
+        return [_renamed(value, names) for value in spec]
+    return names.get(spec, spec) if isinstance(spec, str) else spec
 
 
 def check_earlier(known: History, again: bool) -> Check:
-    """Another release of the same or overlapping records needs `again`, and a joint risk that can be computed."""
-    others = len(known.remade) + known.foreign
-    if not others:
+    """Another release of the same or overlapping people needs `again`; then their joint risk decides."""
+    if not known.others:
         what = "this very release was written before and tells nothing new" if known.same else "none is known"
         return Check("earlier releases", True, f"of earlier releases of these records, {what}.")
-    count = f"{others} earlier release{'s' if others > 1 else ''} of the same or overlapping records"
+    count = f"{known.others} earlier release{'s' if known.others > 1 else ''} of the same or overlapping records"
     if not again:
         sentence = f"the ledger knows {count}, and releases add up: state again=True to have their joint risk checked."
         return Check("earlier releases", False, sentence)
-    if known.foreign:
-        sentence = f"the joint risk with {known.foreign} of {count} cannot be computed: other data, seed or version."
-        return Check("earlier releases", False, sentence)
-    return Check("earlier releases", True, f"the ledger knows {count}; the joint risk was computed.")
+    alike = f"; {len(known.alike)} came from another file, seed or version and were made anew" if known.alike else ""
+    lost = f"; {known.lost} cannot be made again and count as if they had told every value" if known.lost else ""
+    return Check("earlier releases", True, f"the ledger knows {count}; the joint risk was computed{alike}{lost}.")
+
+
+def check_ledgers(ledger: Ledger, more: Sequence[Ledger], closed: int, noted: Sequence[str]) -> Check:
+    """Every release of this study is in a ledger that was looked into; `noted` are the ids that the study remembers."""
+    seen = {ledger.id, *(other.id for other in more)}
+    elsewhere = [name for name in dict.fromkeys(noted) if name not in seen]
+    name = f"the ledger {ledger.id}" if ledger.exists else "a new ledger"
+    looked = f"{name} is used; {len(more)} other{'' if len(more) == 1 else 's'} of this user were looked into as well"
+    if not elsewhere and not closed:
+        return Check("ledger", True, f"{looked}.", hard=False)
+    problems = [f"earlier releases of this study are in another ledger ({', '.join(elsewhere)})"] if elsewhere else []
+    problems += [f"{closed} of this user's ledgers cannot be read"] if closed else []
+    sentence = f"{looked}, but {' and '.join(problems)}: name that ledger, or state why its releases do not matter."
+    return Check("ledger", False, sentence, hard=False)
 
 
 def check_joint(
     known: History, data: Microdata, released: Microdata, plan: Plan, lines: Sequence[Line], stream: Stream, note: Note
 ) -> list[Check]:
-    """All releases of these data together are under the line."""
-    made = [as_written(data, c.method, c.method.apply(data, c.stream(plan.seed))) for c in known.remade]
-    if not made:
+    """All releases of these people together are under the line."""
+    if not known.others:
         return []
-    if any(file.origin is not None or not file.paired for file in (*made, released)):
+    made = [_made(data, c.method, c.stream(plan.seed)) for c in known.remade]
+    made += [_made(data, m, stream.child(f"earlier release {number}")) for number, m in enumerate(known.alike)]
+    told = [data] if known.lost or None in made else []
+    files = [*told, *(file for file in made if file is not None), released]
+    if any(file.origin is not None or not file.paired for file in files):
         return [Check("joint risk", False, "the joint risk of files with other rows, or synthetic ones, is unknown.")]
-    view = joint_view(data, [*made, released])
+    view = joint_view(data, files)
     measures: list[Measure] = [line.measure for line in lines]
     scores = scored(measures, data, view, stream.child("joint"), note, alone=False)
     return [verdict("joint risk", ln, s, "of all releases together") for ln, s in zip(lines, scores, strict=True)]
+
+
+def _made(data: Microdata, method: Method, stream: Stream) -> Microdata | None:
+    try:
+        return as_written(data, method, method.apply(data, stream))
+    except SdcmapError:
+        return None
 
 
 def joint_view(data: Microdata, releases: Sequence[Microdata]) -> Microdata:

@@ -1,7 +1,10 @@
 """The private ledger: every release ever made, so that another one of the same records is noticed.
 
-It lies in a folder of mode 0700 and holds a random key and a table. Data and seed are kept as keyed digests only, so
-that the table confirms no guess without the key.
+It lies in a folder of mode 0700 and holds a random key and two tables. Data and seed are kept as keyed digests only,
+people as keyed sketches (`sketch`), so that the tables confirm no guess without the key.
+
+A release is held against every ledger that can be found: the one that was named, $SDCMAP_LEDGER, and those of the
+user's state folder and of the home folder that the system knows, whatever $HOME says. So another ledger hides nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +14,8 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,20 +25,22 @@ import numpy as np
 from filelock import FileLock
 
 from sdcmap.bundle import promises
-from sdcmap.bundle.sketch import Sketch, fingerprints, sketch_of, telling_names
+from sdcmap.bundle.sketch import People, Sketch, telling_names
 from sdcmap.core.value import Spec
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SdcmapError
 from sdcmap.study.plan import Candidate, Plan
 
-TABLE = (
+FACTS = "made, data, seed, method, digest, replicate, profile, folder, columns"
+TABLES = (
     "create table if not exists release (made text, data blob, seed blob, method text, digest text, replicate integer, "
-    "profile text, folder text, columns text, rows integer, singles integer, pairs integer, whole blob, smallest blob, "
-    "counts blob)"
+    "profile text, folder text, columns text)",
+    "create table if not exists sketch (entry integer, form text, width integer, names text, rows integer, "
+    "singles integer, pairs integer, prints blob)",
 )
-COLUMNS = "data, seed, method, digest, replicate, columns, rows, singles, pairs, whole, smallest, counts"
+COLUMNS = "rowid, data, seed, method, digest, replicate, columns"
 WAIT_SECONDS = 60.0
-LedgerRow: TypeAlias = tuple[bytes, bytes, str, str, int, str, int, int, int, bytes, bytes, bytes]  # as in COLUMNS
+LedgerRow: TypeAlias = tuple[int, bytes, bytes, str, str, int, str]  # as in COLUMNS
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Earlier:
     digest: str
     replicate: int
     columns: tuple[str, ...]
-    sketch: Sketch = field(repr=False)
+    sketches: tuple[Sketch, ...] = field(repr=False)  # none in an entry of version 0.1, which its data alone tell
 
 
 @dataclass(frozen=True)
@@ -83,12 +88,21 @@ class Ledger:
                 _private(home / "ledger.sqlite").close()
                 ledger = Ledger(home, key)
                 with ledger._connected() as connection:
-                    connection.execute(TABLE)
-                    connection.execute(promises.TABLE)
+                    for table in (*TABLES, promises.TABLE):
+                        connection.execute(table)
                     promises.settle(connection)
                 yield ledger
         except OSError as error:
             raise SdcmapError(f"the ledger {home} cannot be written ({error.strerror}).") from None
+
+    @property
+    def id(self) -> str:
+        """Twelve digits that tell this ledger from others; its key cannot be had from them."""
+        return hmac.digest(self.key, b"the ledger's name", "sha256").hex()[:12]
+
+    @property
+    def exists(self) -> bool:
+        return (self.folder / "ledger.sqlite").exists()
 
     def fingerprint(self, secret: str) -> bytes:
         """A keyed digest of a data digest or a seed."""
@@ -96,12 +110,13 @@ class Ledger:
 
     def earlier(self) -> list[Earlier]:
         """Every release so far, oldest first."""
-        if not (self.folder / "ledger.sqlite").exists():
+        if not self.exists:
             return []
         try:
             with self._connected() as connection:
                 rows = connection.execute(f"select {COLUMNS} from release order by rowid").fetchall()
-            return [_earlier(row) for row in rows]
+                sketches = _sketches(connection)
+            return [_earlier(row, sketches.get(row[0], [])) for row in rows]
         except (TypeError, ValueError):
             raise SdcmapError(f"the ledger {self.folder} is damaged: restore it from a backup.") from None
 
@@ -111,16 +126,17 @@ class Ledger:
     ) -> Iterator[None]:
         """The release that lies in `part` is in the ledger before it becomes `folder`; should that fail, it is taken out
         again, now or by the next release after a kill (see `promises`)."""
-        names = telling_names(data)
-        sketch = sketch_of(fingerprints(data, names, self.key), self.key)
         row = (
             datetime.now(UTC).isoformat(timespec="seconds"), self.fingerprint(data.digest),
             self.fingerprint(hex(plan.seed)), json.dumps(candidate.method.spec()), candidate.method.digest,
-            candidate.replicate, profile, str(folder), json.dumps(names), sketch.rows, sketch.singles, sketch.pairs,
-            sketch.whole, sketch.smallest.tobytes(), sketch.counts.tobytes(),
+            candidate.replicate, profile, str(folder), json.dumps(telling_names(data)),
         )  # fmt: skip
+        sketches = list(People(data, self.key).sketches())
         with self._connected() as connection:
-            entry = connection.execute(f"insert into release values ({','.join('?' * len(row))})", row).lastrowid
+            entry = connection.execute(f"insert into release ({FACTS}) values ({_marks(row)})", row).lastrowid
+            for sketch in sketches:
+                facts = (entry, *_facts(sketch))
+                connection.execute(f"insert into sketch values ({_marks(facts)})", facts)
             promises.promise(connection, entry or 0, part)
             connection.commit()
             try:
@@ -137,10 +153,39 @@ class Ledger:
             raise SdcmapError(f"the ledger {self.folder} cannot be used ({type(error).__name__}).") from None
 
 
+def others(ledger: Ledger) -> tuple[list[Ledger], list[Path]]:
+    """The other ledgers that this user has, and the folders of those that cannot be read."""
+    known, closed = [], []
+    for home in dict.fromkeys(_usual_homes()):
+        try:
+            if _same_folder(home, ledger.folder) or not (home / "ledger.sqlite").exists():
+                continue
+            known.append(Ledger.seen(home))
+        except (OSError, SdcmapError):
+            closed.append(home)
+    return known, closed
+
+
+def _same_folder(first: Path, second: Path) -> bool:
+    return first.resolve() == second.resolve()
+
+
 def _home(folder: Path | None) -> Path:
-    stated = os.environ.get("XDG_STATE_HOME", "")
-    state = Path(stated) if stated else Path.home() / ".local" / "state"
-    return Path(folder or os.environ.get("SDCMAP_LEDGER") or state / "sdcmap" / "ledger")
+    return Path(folder) if folder else next(_usual_homes())
+
+
+def _usual_homes() -> Iterator[Path]:
+    """Where a ledger is looked for when none is named, the first being where one is made."""
+    stated, state = os.environ.get("SDCMAP_LEDGER"), os.environ.get("XDG_STATE_HOME")
+    if stated:
+        yield Path(stated)
+    if state:
+        yield Path(state) / "sdcmap" / "ledger"
+    yield Path.home() / ".local" / "state" / "sdcmap" / "ledger"
+    with suppress(ImportError, KeyError):
+        import pwd  # not on Windows
+
+        yield Path(pwd.getpwuid(os.getuid()).pw_dir) / ".local" / "state" / "sdcmap" / "ledger"
 
 
 def _key(home: Path) -> bytes | None:
@@ -161,8 +206,26 @@ def _private(path: Path) -> TextIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a")
 
 
-def _earlier(row: LedgerRow) -> Earlier:
-    data, seed, method, digest, replicate, columns, rows, singles, pairs, whole, smallest, counts = row
-    prints, multiples = np.frombuffer(smallest, dtype="<u8"), np.frombuffer(counts, dtype="<u4")
-    sketch = Sketch(prints, multiples, rows, singles, pairs, whole)
-    return Earlier(data, seed, json.loads(method), digest, replicate, tuple(json.loads(columns)), sketch)
+def _marks(row: Sequence[object]) -> str:
+    return ",".join("?" * len(row))
+
+
+def _facts(s: Sketch) -> tuple[str, int, str, int, int, int, bytes]:
+    return s.form, s.width, json.dumps(s.names), s.rows, s.singles, s.pairs, s.prints.tobytes()
+
+
+def _sketches(connection: sqlite3.Connection) -> dict[int, list[Sketch]]:
+    """The sketches of each entry; a ledger of version 0.1 has no table of them."""
+    if not connection.execute("select 1 from sqlite_master where name = 'sketch'").fetchone():
+        return {}
+    sketches: dict[int, list[Sketch]] = {}
+    for entry, form, width, names, rows, singles, pairs, prints in connection.execute("select * from sketch"):
+        kept = np.frombuffer(prints, dtype="<u8")
+        own = Sketch(form, width, tuple(json.loads(names)), rows, singles, pairs, kept)
+        sketches.setdefault(entry, []).append(own)
+    return sketches
+
+
+def _earlier(row: LedgerRow, sketches: Sequence[Sketch]) -> Earlier:
+    _, data, seed, method, digest, replicate, columns = row
+    return Earlier(data, seed, json.loads(method), digest, replicate, tuple(json.loads(columns)), tuple(sketches))

@@ -26,6 +26,7 @@ def settle(connection: sqlite3.Connection) -> None:
     for entry, part in connection.execute("select entry, part from promise").fetchall():
         if Path(part).exists():
             connection.execute("delete from release where rowid = ?", (entry,))
+            connection.execute("delete from sketch where entry = ?", (entry,))
         connection.execute("delete from promise where entry = ?", (entry,))
         connection.commit()
         shutil.rmtree(Path(part).parent, ignore_errors=True)

@@ -25,8 +25,8 @@ from sdcmap.bundle.checks import (
 )
 from sdcmap.bundle.codebook import Entry, codebook, codebook_text
 from sdcmap.bundle.determines import check_determines
-from sdcmap.bundle.earlier import check_earlier, check_joint, history
-from sdcmap.bundle.ledger import Ledger
+from sdcmap.bundle.earlier import check_earlier, check_joint, check_ledgers, history
+from sdcmap.bundle.ledger import Ledger, others
 from sdcmap.bundle.note import Note, method_note, note_text, public_note
 from sdcmap.bundle.prepare import as_written, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
@@ -85,7 +85,7 @@ class Release:
                 raise Refused(failed)
             with ledger.entered(self.data, self.plan, self.candidate, self.profile, folder, part):
                 put_in_place(part, folder, listed_names(self.data.schema.format))
-        self._tell_study(folder, overrides)
+        self._tell_study(folder, overrides, ledger.id)
         return folder
 
     def _make(self, part: Path, ledger: Ledger) -> list[Check]:
@@ -110,8 +110,9 @@ class Release:
         checks += [check_determines(data, masked, prepared.masked)]
         open_keys = [name for name in prepared.data.keys if name not in prepared.masked]
         checks += [check_weight(prepared.data, open_keys, self.profile), check_line(self.plan, self.lines)]
-        known = history(ledger, data, self.plan, self.candidate)
-        checks.append(check_earlier(known, self.again))
+        more, closed = others(ledger)
+        known = history([ledger, *more], data, self.plan, self.candidate)
+        checks += [check_ledgers(ledger, more, len(closed), self._noted_ledgers), check_earlier(known, self.again)]
         if not good.passed:
             return checks
         released = aligned(data, back, prepared)
@@ -124,7 +125,7 @@ class Release:
         self._explain(part, codebook(prepared), public_note(note))
         checks += check_risks(self.lines, risks, scored(risks, data, released, fresh, note))
         checks += check_risks(self.lines, expectations, expected(expectations, data, self._draws()), "over draws")
-        if self.again and not known.foreign:
+        if self.again:
             checks += check_joint(known, data, released, self.plan, self.lines, fresh, note)
         return checks
 
@@ -153,7 +154,13 @@ class Release:
             (part / name).write_text(text, encoding="utf-8")
         (part / "SHA256SUMS").write_text(checksums(part), encoding="utf-8")
 
-    def _tell_study(self, folder: Path, overrides: list[dict[str, str]]) -> None:
+    @property
+    def _noted_ledgers(self) -> list[str]:
+        """The ids of the ledgers that earlier releases of the study were entered in."""
+        made = [] if self.study is None else self.study.manifest.get("releases", [])
+        return [str(entry["ledger"]) for entry in made if "ledger" in entry]
+
+    def _tell_study(self, folder: Path, overrides: list[dict[str, str]], ledger: str) -> None:
         if self.study is None:
             return
         when = datetime.now(UTC).isoformat(timespec="seconds")
@@ -166,7 +173,7 @@ class Release:
         before = self.study.manifest
         self.study.note(
             overrides=[*before.get("overrides", []), *({**entry, "when": when} for entry in overrides)],
-            releases=[*before.get("releases", []), {**facts, "folder": str(folder), "when": when}],
+            releases=[*before.get("releases", []), {**facts, "folder": str(folder), "when": when, "ledger": ledger}],
         )
 
 
@@ -191,7 +198,7 @@ def release(
     profile : "public-use", or "scientific-use" for researchers under contract (weights are then reported, not refused).
     max_risk : the largest tolerable value of the risk axis, where neither plan nor rule states it; the strictest holds.
     again : allow another release of the same records when the joint risk of all of them is under the line.
-    override : {"weight": "why this is safe"} for the soft checks "identifier" and "weight".
+    override : {"weight": "why this is safe"} for the soft checks "identifier", "weight" and "ledger".
     ledger : private folder that remembers every release; default $SDCMAP_LEDGER or the user's state folder.
     study : where overrides and the release are noted.
     confirm_roles : confirm every role that the plan marks as proposed; it is noted in the study.

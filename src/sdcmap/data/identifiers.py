@@ -14,6 +14,8 @@ import numpy as np
 import polars as pl
 
 from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.masking.granularity import common_step
 
 SAFE_HARBOR = {
     "A": "names", "B": "places smaller than a state", "C": "dates other than years", "D": "telephone numbers",
@@ -25,6 +27,7 @@ SAFE_HARBOR = {
 LOOKED_AT = 1000  # distinct values of a column
 FEWEST = 20  # distinct values below which a checksum says nothing
 MOSTLY = 0.9  # share of the values that must look alike
+SURELY_REPEATED = 10  # repetitions that chance must promise before having none is a sign
 LONG = 40  # characters of a text that may tell anything
 
 
@@ -155,6 +158,34 @@ def _share(texts: pl.Series, pattern: str) -> float:
 def _is_prose(texts: pl.Series, rows: int) -> bool:
     many = len(texts) > min(rows, LOOKED_AT) / 4
     return many and float(texts.str.len_chars().mean() or 0) >= LONG  # type: ignore[arg-type]
+
+
+# ---- numbers that number ------------------------------------------------------------------------------------------
+def numbers_records(values: Array) -> bool:
+    """Whether known numbers, each of another value, tell records apart rather than measure anything.
+
+    So do numbers that fill half a grid, or evenly a tenth of it, where as many drawn with repetition would repeat (n
+    values on a grid of m places: about n^2 / 2m times): 1 .. n in any order, every second one, case numbers; and whole
+    numbers that all have the same seven or more digits: telephone numbers, time stamps, random numbers.
+
+    >>> numbers_records(np.array([3.0, 1, 2, 5, 4])), numbers_records(np.array([1.0, 2, 2, 4, 5]))
+    (True, False)
+    """
+    known = np.unique(values)
+    if len(known) < max(3, len(values)) or not np.isfinite(known).all():
+        return False
+    places = np.ptp(known) / (common_step(known) or np.inf)
+    if 0 < places < max(len(known), min(10 * len(known), len(known) ** 2 / (2 * SURELY_REPEATED))):
+        return bool(places < 2 * len(known)) or _spread_evenly(known)
+    whole = bool((known == np.rint(known)).all()) and len(known) >= FEWEST
+    low, high = float(np.abs(known).min()), float(np.abs(known).max())
+    return whole and low >= 1e6 and int(np.log10(low)) == int(np.log10(high))
+
+
+def _spread_evenly(ordered: Array) -> bool:
+    """Whether the distribution function leaves a straight line by less than a tenth: amounts are skewed."""
+    straight = (ordered - ordered[0]) / np.ptp(ordered)
+    return bool(np.abs(straight - np.linspace(0, 1, len(ordered))).max() < 0.1)
 
 
 # ---- checksums of national numbers ------------------------------------------------------------------------------

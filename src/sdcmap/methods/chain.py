@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import ClassVar
 
 from sdcmap.core.likelihood import Field
 from sdcmap.core.method import Method, Trials
@@ -13,6 +14,8 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import Schema
 from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.masking.granularity import in_step_with
 from sdcmap.methods.noise import Noise
 from sdcmap.methods.pram import PRAM
 from sdcmap.methods.rank_swap import RankSwap
@@ -30,7 +33,8 @@ class Chain(Method):
 
     Parameters
     ----------
-    methods : the steps, at least one; each works on what the step before has left.
+    methods : the steps, at least one; each works on what the step before has left. Where a step changes only some numbers
+        of a column, they are moved onto the grid of those before, so that no digit tells which they are.
 
     Likelihood: that of all steps together, where no step masks a variable that another one masks or depends on.
     Missing values, weights, households and strata: as each step says.
@@ -41,6 +45,8 @@ class Chain(Method):
     >>> Chain([Swap(on="sex"), Noise(on="income")]).text
     "Chain(methods=[Swap(on='sex'), Noise(on='income')])"
     """
+
+    revision: ClassVar[int] = 2
 
     methods: tuple[Method, ...]
 
@@ -119,7 +125,7 @@ class Chain(Method):
 
     def apply(self, data: Microdata, stream: Stream) -> Microdata:
         for number, step in enumerate(self.methods):
-            data = step.apply(data, stream.child(f"step {number}"))
+            data = _on_one_grid(data, step.apply(data, stream.child(f"step {number}")))
         return data
 
     def log_likelihood(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
@@ -129,3 +135,16 @@ class Chain(Method):
                 what = f"{type(other).__name__} masks what {type(step).__name__} looks at ({', '.join(shared)})"
                 raise Undefined(f"{what}: a chain states a likelihood where its steps work on different variables.")
         return tuple(field for step in self.methods for field in step.log_likelihood(known, released))
+
+
+def _on_one_grid(before: Microdata, after: Microdata) -> Microdata:
+    """What a step made, its new numbers on the grid of the others in their column."""
+    if before.origin is not after.origin or not after.paired:
+        return after
+    new: dict[str, Array] = {}
+    for name in after.changes:
+        made, left = after.column(name), before.column(name)
+        if made.levels is None and left.levels is None and made.values is not left.values and name != after.weight:
+            moved = in_step_with(made.values, left.values)
+            new |= {} if moved is made.values else {name: moved}
+    return after.change(None, new) if new else after

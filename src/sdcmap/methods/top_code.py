@@ -16,11 +16,16 @@ from sdcmap.data.amounts import amounts, changed_amounts
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 
+FEWEST_AVERAGED = 3
+
 
 def coded(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Array:
-    """The values with those `beyond` the bound replaced by it, by their mean or median, or by a number."""
+    """The values with those `beyond` the bound replaced by it, by their mean or median, or by a number. The mean of one or
+    two would tell them: fewer than three are replaced by the bound."""
     if not beyond.any():
         return x
+    if beyond.sum() < FEWEST_AVERAGED and isinstance(replaced_by, str):
+        replaced_by = "bound"
     if replaced_by == "mean":
         new = float(x[beyond].mean())
     elif replaced_by == "median":
@@ -40,7 +45,7 @@ class TopCode(Method):
     top, bottom : the bounds, in the variable's unit; values strictly beyond are coded.
     top_share, bottom_share : in their place, the share of the values that is coded, in (0, 1): the bound is a quantile.
     replaced_by : "bound", "mean" or "median" of the coded values of the file, or a number in the variable's unit. The mean
-        keeps totals.
+        keeps totals; fewer than three coded values get the bound, since their mean or median would tell them.
 
     Formula: x > top becomes the replacement, x < bottom likewise; a bound by share is the quantile of the known values (R's
     type 7). Equal values are coded together, so that fewer than the share may be coded.
@@ -55,6 +60,7 @@ class TopCode(Method):
 
     kinds: ClassVar[tuple[str, ...]] = ("numeric", "ordinal")
     random: ClassVar[bool] = False
+    revision: ClassVar[int] = 2
     kept: ClassVar[str] = "every value between the bounds; with means as replacements, unweighted totals"
     distorted: ClassVar[str] = "the tails, and so variances and quantiles beyond the bounds"
 

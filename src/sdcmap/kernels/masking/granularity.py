@@ -1,4 +1,4 @@
-"""The power of ten that numbers were rounded to."""
+"""The power of ten, and the step, that numbers were rounded to."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 from sdcmap.kernels.arrays import Array
 
 COARSEST, FINEST = 6, -9  # powers of ten that are tried
+ENOUGH = 1000  # differences that settle a common step
 
 
 def granularity(values: Array, storage: str = "Float64") -> int | None:
@@ -30,3 +31,37 @@ def granularity(values: Array, storage: str = "Float64") -> int | None:
 
 def in_steps(values: Array, k: int) -> Array:
     return values / 10.0**k if k >= 0 else values * 10.0**-k
+
+
+def common_step(values: Array) -> float:
+    """The greatest common divisor of all differences, by Euclid's algorithm within rounding; 0: there is none.
+
+    >>> common_step(np.array([0.012, 0.018, 0.030])).__round__(9)
+    0.006
+    """
+    gaps = np.diff(np.unique(values[np.isfinite(values)]))
+    if len(gaps) == 0:
+        return 0.0
+    error = 1e-15 * float(np.abs(values[np.isfinite(values)]).max())
+    gaps = np.sort(gaps[gaps > 1e3 * error])
+    gaps = np.concatenate([gaps[:ENOUGH], gaps[:: max(1, len(gaps) // ENOUGH)]])
+    while len(gaps):
+        step = float(gaps.min())
+        if step <= 1e3 * error:
+            return 0.0
+        rest = np.abs(gaps - step * np.rint(gaps / step))
+        left = rest[rest > np.maximum(4 * error * gaps / step, 1e-6 * step)]
+        if len(left) == 0:
+            return step
+        gaps = np.unique(np.append(left, step))
+    return 0.0
+
+
+def in_step_with(new: Array, before: Array) -> Array:
+    """New values where some stayed as they were, moved onto the grid of those before; so no digit tells which are new."""
+    changed = (new != before) & ~np.isnan(new) & ~np.isnan(before)
+    if not changed.any() or not (new == before).any():
+        return new
+    step, anchor = common_step(before), float(before[~np.isnan(before)][0])
+    on_grid = anchor + step * np.rint((new - anchor) / step) if step > 0 else new
+    return np.where(changed, on_grid, new)

@@ -1,0 +1,132 @@
+"""A column in three forms, so that people are known again after it was renamed, recoded or rescaled.
+
+value   : a number to nine digits, a text in lower case. Any rows of the file have it.
+affine  : a number as (x - anchor) / step: the anchor is the commonest value where one stands out, else the smallest; the
+          step is the greatest common divisor of all differences, or the quartile range where there is none. A category is
+          the place of its count among all counts. Scaling, shifting and recoding leave it as it is.
+rank    : the sixteenth of the ranking that a number lies in; a category as before. Any rising function, rounding, and a
+          part of the rows drawn at random leave most of it as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from sdcmap.data.microdata import Column
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.linking.keyed_hash import stirred
+from sdcmap.kernels.masking.granularity import common_step
+
+Form = Literal["value", "affine", "rank"]
+RANKS = 16
+DIGITS = 2.0**30  # about nine digits
+FINE = 0.05  # least share of distinct values among the records that makes a column fine
+STANDS_OUT = 0.02  # least share of the records with a value that serves as an anchor
+MISSING = np.uint64(0x6D697373696E67)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The distinct values of a column, how many records have each, and where each record's stands."""
+
+    numbers: Array | None  # NaN: missing
+    texts: tuple[str | None, ...]
+    counts: Array
+    place: Array
+
+    @property
+    def entropy(self) -> float:
+        """How much the column tells, in bits: -sum p log2 p."""
+        shares = self.counts[self.counts > 0] / max(1, self.counts.sum())
+        return float(-(shares * np.log2(shares)).sum())
+
+    @property
+    def is_counter(self) -> bool:
+        """Whether it only numbers the records: every value its own, on a grid that they fill at least by half."""
+        if self.numbers is None or (self.counts > 1).any():
+            return False
+        known = self.numbers[~np.isnan(self.numbers)]
+        step = common_step(known)
+        return step > 0 and bool(np.ptp(known) < 2 * step * len(known))
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether there are many distinct values, as amounts and numbers of records have."""
+        return len(self.counts) >= FINE * len(self.place)
+
+    def form(self, form: Form, shifted: bool = False) -> Array:
+        """One word for each record; `shifted`: that of the next distinct value."""
+        if self.numbers is None:
+            words = _texts(self.texts) if form == "value" else self._places()
+        else:
+            code = {"value": significant, "affine": self._affine, "rank": self._ranks}[form](self.numbers)
+            words = np.where(np.isnan(self.numbers), MISSING, code)
+        place = (self.place.astype(np.int64) + 1) % len(words) if shifted else self.place
+        coded: Array = stirred(words)[place]
+        return coded
+
+    def _places(self) -> Array:
+        """The place of each value's count among all counts, the largest first; equal counts share a place."""
+        places: Array = np.unique(-self.counts.astype(np.int64), return_inverse=True)[1].astype(np.uint64)
+        return places
+
+    def _affine(self, numbers: Array) -> Array:
+        known = ~np.isnan(numbers)
+        if not known.any():
+            return np.zeros(len(numbers), dtype=np.uint64)
+        values, counts = numbers[known], self.counts[known]
+        top = int(counts.argmax())
+        common = counts[top] >= max(10, STANDS_OUT * counts.sum())
+        step = common_step(values) or _quartile_range(values, counts) or 1.0
+        return significant((numbers - values[top if common else 0]) / step)
+
+    def _ranks(self, numbers: Array) -> Array:
+        counts = np.where(np.isnan(numbers), 0, self.counts)
+        middle = (np.cumsum(counts) - counts / 2) / max(1, counts.sum())
+        ranks: Array = np.minimum(middle * RANKS, RANKS - 1).astype(np.uint64)
+        return ranks
+
+
+def tally(column: Column) -> Tally:
+    """The distinct values, in rising order where they are numbers."""
+    if column.levels is None:
+        distinct, place, counts = np.unique(column.values, return_inverse=True, return_counts=True)
+        return Tally(distinct, (), counts, place)
+    counts = np.bincount(column.values, minlength=len(column.levels))
+    if not column.levels.dtype.is_numeric():
+        return Tally(None, tuple(None if v is None else str(v) for v in column.levels.to_list()), counts, column.values)
+    numbers = np.array([np.nan if v is None else float(v) for v in column.levels.to_list()])
+    order = np.argsort(numbers, kind="stable")
+    where = np.argsort(order, kind="stable")
+    return Tally(numbers[order], (), counts[order], where[column.values])
+
+
+def significant(numbers: Array) -> Array:
+    """A word for each number, the same for numbers that agree to nine digits."""
+    with np.errstate(invalid="ignore"):
+        mantissa, exponent = np.frexp(numbers)
+        whole = np.where(np.isfinite(numbers), np.rint(mantissa * DIGITS), 0.0)
+        over = np.abs(whole) >= DIGITS  # rounded up to the next power of two
+        whole, exponent = np.where(over, whole / 2, whole), exponent + over
+    words: Array = (whole.astype(np.int64) * 4096 + exponent).astype(np.uint64)
+    return words
+
+
+def _quartile_range(values: Array, counts: Array) -> float:
+    below = np.cumsum(counts) / counts.sum()
+    low, high = (float(values[np.searchsorted(below, share)]) for share in (0.25, 0.75))
+    return high - low
+
+
+def _texts(texts: tuple[str | None, ...]) -> Array:
+    """A word for each text in lower case, without the blanks around it."""
+    return np.array([MISSING if text is None else text_word(text) for text in texts], dtype=np.uint64)
+
+
+def text_word(text: str) -> int:
+    """Eight bytes of a hash of a text in lower case."""
+    return int.from_bytes(hashlib.blake2b(text.strip().casefold().encode(), digest_size=8).digest(), "little")

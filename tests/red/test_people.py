@@ -1,0 +1,92 @@
+"""A red team and people: ten releases of the same persons under ten disguises, so that the noise averages away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from samples import ROLES, chosen, failed, people, plan_of
+from sdcmap.bundle import Release, release
+
+column = pl.col
+NOISE = 0.3
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of the test's own, with the ledger where a user has it."""
+    for name in ("SDCMAP_LEDGER", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def released(frame: pl.DataFrame, seed: int = 0, income: str = "income", **options: object) -> Release:
+    """Noise on the income, under a seed of its own."""
+    rest = [name for name in ("rent",) if name in frame.columns]
+    data = sm.read(frame, **ROLES | {"sensitive": [income, *rest]})
+    measures = [sm.SmallCells(on=["age", "sex", "region"]), sm.Hellinger(), sm.IL1s(on=[income])]
+    plan = plan_of(sm.Noise(on=[income], variance=NOISE), measures=measures, seed=2**200 + seed)
+    return release(data, plan, chosen(plan), **options)  # type: ignore[arg-type]
+
+
+DISGUISES = {
+    "a column dropped": lambda: released(people().drop("rent"), 1),
+    "a column renamed": lambda: released(people().rename({"income": "wages"}), 2, "wages"),
+    "a column in capitals": lambda: released(people().rename({"income": "INCOME"}), 3, "INCOME"),
+    "rescaled": lambda: released(people().with_columns(column("income") / 1000), 4),
+    "shifted": lambda: released(people().with_columns(column("income") + 1, column("rent") * 2), 5),
+    "one weight changed": lambda: released(pl.concat([people()[:1].with_columns(w=9.0), people()[1:]]), 6),
+    "another order": lambda: released(people().sample(fraction=1, shuffle=True, seed=1), 7),
+    "half of the rows": lambda: released(people()[:300], 8),
+    "dropped and shifted": lambda: released(people().drop("rent").with_columns(column("income") + 1), 9),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_no_disguise_passes(tmp_path: Path, disguise: str) -> None:
+    released(people()).write(tmp_path / "first")
+    assert "1 earlier release " in failed(DISGUISES[disguise]())["earlier releases"]
+
+
+def test_another_ledger_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    released(people()).write(tmp_path / "first")
+    for elsewhere in (released(people(), 1, ledger=tmp_path / "new ledger"), released(people(), 1)):
+        assert "1 earlier release " in failed(elsewhere)["earlier releases"]
+    monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "another"))
+    assert "earlier releases" in failed(released(people(), 1))
+
+
+def test_a_study_remembers_its_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the first ledger cannot be found any more, the study says that there was one."""
+    plan = plan_of(sm.Noise(on=["income"], variance=NOISE))
+    data = sm.read(people(), **ROLES)
+    sm.sweep(data, plan, tmp_path / "study", workers=1)
+    with sm.Study.open(tmp_path / "study") as study:
+        release(data, plan, chosen(plan), study=study).write(tmp_path / "first")
+        monkeypatch.setenv("HOME", str(tmp_path / "another home"))
+        second = release(data, plan, chosen(plan), study=study)
+        assert "in another ledger" in failed(second)["ledger"]
+        reason = {"ledger": "the first ledger was merged into this one"}
+        assert "ledger" not in failed(release(data, plan, chosen(plan), study=study, override=reason))
+
+
+def test_averaging_is_counted(tmp_path: Path) -> None:
+    """One release leaves an error of sqrt(.3) sd, ten of .17: the line that one is under, ten are not."""
+    sd, income = float(np.std(people()["income"].to_numpy())), sm.risk.KnownIndex(on="income")
+    line = sm.Threshold(risk=2.5 / (NOISE * sd**2))
+    refused = 0
+    for number in range(10):
+        data = sm.read(people().with_columns(column("rent") + number), **ROLES)
+        parts = {"measures": [income, sm.IL1s(on=["income"])], "rule": line, "seed": 2**200 + number}
+        plan = plan_of(sm.Noise(on=["income"], variance=NOISE), **parts)
+        try:
+            release(data, plan, chosen(plan), again=True).write(tmp_path / str(number))
+        except sm.errors.Refused as error:
+            assert "of all releases together" in str(error)
+            refused += 1
+    assert refused == 8, "the third release and all after it"
