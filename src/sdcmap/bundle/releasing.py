@@ -58,7 +58,7 @@ class Release:
     confirm_roles: bool = False
 
     def __repr__(self) -> str:
-        return f"Release({self.candidate.method.text}, {self.profile})"
+        return f"Release({self.plan.name_of(self.candidate)}, {self.profile})"
 
     def check(self) -> list[Check]:
         """Every check, on the files as written to a private temporary folder and read back. Nothing stays there."""
@@ -157,7 +157,8 @@ class Release:
         if self.study is None:
             return
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        facts = {"method": self.candidate.method.text, "replicate": self.candidate.replicate, "profile": self.profile}
+        facts = {"name": self.plan.name_of(self.candidate), "method": self.candidate.method.text}
+        facts |= {"replicate": self.candidate.replicate, "profile": self.profile}
         if self._proposed and self.confirm_roles:
             overrides = [
                 *overrides,

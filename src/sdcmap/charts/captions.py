@@ -12,6 +12,7 @@ from sdcmap.charts.map_tables import MapInfo
 from sdcmap.core.chart import Row
 
 POINT, RING, LINE = 4.0, 1.5, 0.8  # how much a label must not cover them
+RADIUS = 4.0  # pixels of a point on the frontier
 ALONG = (0.98, 0.02, 0.85, 0.15, 0.7, 0.3, 0.5)  # where on a line its text may stand
 _STEP = 4.0  # pixels
 
@@ -39,6 +40,10 @@ def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, heig
         order = sorted(spots.items(), key=lambda item: (item[0][0], item[1]))  # the frontier's names find room first
         wishes += [Wish(short, tuple(near)) for (_, _, short), near in order]
     dots: list[Dot] = [(*pixel(row), POINT) for row in (*points, *here["anchors"])]
+    for row in points:
+        if row["frontier"]:  # drawn large: its rim is not to be covered either
+            x, y = pixel(row)
+            dots += [(x, y - RADIUS, POINT / 2), (x, y + RADIUS, POINT / 2)]
     for row in here["marks"]:
         x, y = pixel(row)
         dots += [(x + 8 * math.cos(t), y + 8 * math.sin(t), RING) for t in range(6)]

@@ -41,11 +41,11 @@ def map_info(
         raise PlanError(f"a map is drawn by 'release' or by 'mean'. Got {by!r}.")
     table = (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor")).rename(_DRAW, strict=False)
     methods = table["method"].unique(maintain_order=True).to_list()
-    rows = labelled(methods, ru.scores.methods, ru.scores.kinds)
+    rows = labelled(methods, ru.scores)
     groups = groups_of(rows, colour)
     panels = _panels(rows, facet)
     short = _short_in_panels(rows, panels) | dict(names or {})
-    table = _with(table, group=groups, panel=panels, short=short)
+    table = _with(table, group=groups, panel=panels, short=short, name={row.text: row.called for row in rows})
     if facet:
         table = _with_frontier_of_panels(ru, table)
     titles = tuple(dict.fromkeys(panels.values())) or ("",)
@@ -91,7 +91,7 @@ def _panels(rows: Sequence[Labelled], facet: str | Mapping[str, str] | None) -> 
 
 _DRAW = {"replicate": "draw"}
 _COLUMNS = (
-    "panel", "group", "id", "method", "short", "draw", "count", "risk", "utility", "membership", "x", "y", "edge",
+    "panel", "group", "id", "method", "name", "short", "draw", "count", "risk", "utility", "membership", "x", "y", "edge",
     "frontier",
 )  # fmt: skip
 

@@ -175,7 +175,7 @@ def _size(info: MapInfo, frontier: bool) -> Spec:
 def _rows(table: pl.DataFrame) -> list[Row]:
     """What the spec holds of a point: its names and numbers, nothing of the data; infinity as a word."""
     columns = [
-        name for name in ("id", "method", "draw", "count", "membership", "x", "y", "href") if name in table.columns
+        name for name in ("id", "name", "draw", "count", "membership", "x", "y", "href") if name in table.columns
     ]
     rows = table.select(columns)
     if any(table["edge"] != ""):
@@ -186,7 +186,7 @@ def _rows(table: pl.DataFrame) -> list[Row]:
 
 def _tooltip(table: pl.DataFrame) -> list[Spec]:
     beyond = any(table["edge"] != "")
-    fields: list[Spec] = [{"field": "method", "title": "method"}]
+    fields: list[Spec] = [{"field": "name", "title": "method"}]
     fields += [{"field": "draw", "title": "draw"}, {"field": "id", "title": "id"}] if "id" in table.columns else []
     for name, drawn in (("risk", "y"), ("utility", "x")):
         number = {"field": drawn, "type": "quantitative", "format": ".4~g", "title": name}

@@ -35,6 +35,7 @@ class ScoreTable(Protocol):
     def values(self) -> Mapping[str, Measure]: ...
     def column(self, measure: str) -> pl.DataFrame: ...
     def pooled(self, measure: str) -> pl.DataFrame: ...
+    def name_of(self, method: str, draw: int | None = None) -> str: ...
 
 
 class RiskUtilityMap(Protocol):
@@ -106,6 +107,7 @@ class Choice:
     runners_up: tuple[str, ...] = ()
     searched: int = 0  # random draws of the chosen method that were looked at before one was taken
     seal: str = field(default="", repr=False, compare=False)  # of the candidate's stream: tells another seed's
+    name: str = ""  # for people: the method in words, and the draw
 
     def __str__(self) -> str:
         return self.reason

@@ -14,6 +14,7 @@ from sdcmap.core.method import Method, Trials
 from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Positive, Range
+from sdcmap.core.words import number
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.hierarchy import Hierarchy, number_text
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
@@ -90,6 +91,16 @@ class Recode(Method):
     level: Annotated[int, Range(0)] = 1
     becomes: Literal["label", "midpoint", "mean", "median"] = "label"
     sha256: str = ""
+
+    @property
+    def deed(self) -> str:
+        if self.width is not None:
+            return f"in steps of {number(self.width)}"
+        if self.prefix is not None:
+            return f"cut to {self.prefix} characters"
+        if self.merge:
+            return f"with {sum(map(len, self.merge))} categories merged"
+        return f"at level {self.level}" if self.hierarchy else f"in {self.bins or len(self.breaks) + 1} classes"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
+from sdcmap.core.words import number, percent
 from sdcmap.data.amounts import amounts, changed_amounts
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
@@ -64,6 +65,13 @@ class TopCode(Method):
     top_share: Annotated[float | None, Range(0, 1, "()")] = None
     bottom_share: Annotated[float | None, Range(0, 1, "()")] = None
     replaced_by: Literal["bound", "mean", "median"] | float = "bound"
+
+    @property
+    def deed(self) -> str:
+        ends = {"top": (self.top, self.top_share), "bottom": (self.bottom, self.bottom_share)}
+        coded = [f"{end} coded at {number(at)}" for end, (at, _) in ends.items() if at is not None]
+        coded += [f"{end} {percent(share)} coded" for end, (_, share) in ends.items() if share is not None]
+        return " and ".join(coded)
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

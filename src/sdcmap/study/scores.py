@@ -14,6 +14,7 @@ import polars as pl
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
+from sdcmap.core.names import drawn_name
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.study.plan import Plan
 
@@ -30,6 +31,7 @@ class Scores:
     measure : name, direction, low, high, unit, axis, at_nothing.
     values : measure text -> the measure, for pooling replicates. methods : method text -> the method.
     plan : the plan that was swept, bound to the seed of its study; None for a table made elsewhere.
+    names : method text -> its name for people.
     """
 
     candidate: pl.DataFrame
@@ -38,6 +40,7 @@ class Scores:
     values: Mapping[str, Measure] = field(default_factory=dict, repr=False)
     methods: Mapping[str, Method] = field(default_factory=dict, repr=False)
     plan: Plan | None = field(default=None, repr=False, compare=False)
+    names: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         lacking = {"kind": "candidate", "seal": ""}
@@ -73,6 +76,17 @@ class Scores:
     def kinds(self) -> Mapping[str, str]:
         """Method text -> the kind of its rows."""
         return dict(self.candidate.select("method", "kind").iter_rows())
+
+    @cached_property
+    def _drawn_often(self) -> frozenset[str]:
+        """The methods that have several draws, made or not yet."""
+        if self.plan is not None:
+            return frozenset(m.text for m in self.plan.expanded if m.random and self.plan.replicates > 1)
+        return frozenset(self.candidate.group_by("method").len().filter(pl.col("len") > 1)["method"])
+
+    def name_of(self, method: str, draw: int | None = None) -> str:
+        """What to call a method, or one draw of it where there are several; its text where it has no name."""
+        return drawn_name(self.names.get(method, method), draw if method in self._drawn_often else None)
 
     def seal_of(self, candidate: str) -> str:
         """The seal of a candidate's random stream; empty where the table has none."""
