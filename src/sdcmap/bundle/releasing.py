@@ -120,8 +120,8 @@ class Release:
         risks = [m for m in self.plan.measures if m.axis == "risk" and not m.expectation]
         expectations = [m for m in self.plan.measures if m.axis == "risk" and m.expectation]
         losses = list(zip(utilities, scored(utilities, data, released, fresh), strict=True))
-        note = method_note(method, prepared, self.profile, self.searched, losses)
-        self._explain(part, codebook(prepared), note)
+        note = method_note(self.plan.method_names[method.text], method, prepared, self.profile, self.searched, losses)
+        self._explain(part, codebook(prepared, method), note)
         checks += check_risks(self.lines, risks, scored(risks, data, released, fresh, note))
         checks += check_risks(self.lines, expectations, expected(expectations, data, self._draws()), "over draws")
         if self.again and not known.foreign:

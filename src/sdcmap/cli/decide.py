@@ -98,7 +98,7 @@ def choose(
 @app.command()
 def release(
     study: StudyFolder,
-    candidate: Annotated[str, typer.Argument(help="A candidate's name as `choose` prints it, or id (default: the rule's).")] = "",
+    candidate: Annotated[str, typer.Argument(help="Its name as `choose` prints it, or its id (default: the rule's).")] = "",
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder to make.")] = Path("public"),
     profile: Annotated[Profile, typer.Option(help="For whom the file is.")] = "public-use",
     max_risk: Annotated[float | None, typer.Option(help="The line, where the plan states none.")] = None,

@@ -157,6 +157,11 @@ class Method(Value):
             if self.missing == "refused" and data.missing(name).any():
                 yield f"{type(self).__name__} needs a variable without missing values; {name!r} has some."
 
+    def recoded(self, released: Microdata, name: str) -> Array | None:
+        """The rows of a released file whose value is seen to be recoded, from the file and the spec alone; None: of a
+        method that does not recode."""
+        return None
+
     def schema_after(self, schema: Schema) -> Schema:
         """The schema of the released file; a method that makes categories of numbers says so here."""
         return schema

@@ -156,6 +156,19 @@ class Recode(Method):
             if self.becomes != "label" and not numeric:
                 yield f"Recode.becomes = {self.becomes!r} needs a numeric variable; {name!r} is {kind}."
 
+    def recoded(self, released: Microdata, name: str) -> Array | None:
+        levels = released.column(name).levels
+        if not self.merge or levels is None:
+            return ~released.missing(name)
+        merged = levels.cast(pl.String).is_in(self._merged).fill_null(value=False).to_numpy()
+        rows: Array = merged[released.column(name).values]
+        return rows
+
+    @property
+    def _merged(self) -> tuple[str, ...]:
+        """What each list of `merge` becomes."""
+        return self.labels or tuple("|".join(group) for group in self.merge)
+
     def schema_after(self, schema: Schema) -> Schema:
         if self.becomes != "label":
             return schema
@@ -227,8 +240,7 @@ class Recode(Method):
         if self.prefix is not None:
             return [text[: self.prefix] for text in texts]
         if self.merge:
-            names = self.labels or tuple("|".join(group) for group in self.merge)
-            into = {old: new for group, new in zip(self.merge, names, strict=True) for old in group}
+            into = {old: new for group, new in zip(self.merge, self._merged, strict=True) for old in group}
             return [into.get(text, text) for text in texts]
         content = content_of(self.hierarchy, self.sha256)
         group_of = Hierarchy.parse(content, self.hierarchy).at(self.level)

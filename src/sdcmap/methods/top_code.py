@@ -96,6 +96,15 @@ class TopCode(Method):
         if (self.top_share or 0) + (self.bottom_share or 0) >= 1:
             yield ".top_share and .bottom_share must sum to less than 1."
 
+    def recoded(self, released: Microdata, name: str) -> Array | None:
+        """Values at or beyond a stated bound; of a bound by share, those at the end of the release."""
+        x = amounts(released, name)
+        known = x[~np.isnan(x)]
+        top = self.top if self.top_share is None else known.max(initial=-np.inf)
+        bottom = self.bottom if self.bottom_share is None else known.min(initial=np.inf)
+        rows: Array = (x >= (np.inf if top is None else top)) | (x <= (-np.inf if bottom is None else bottom))
+        return rows
+
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         return changed_amounts(data, {name: self._coded(amounts(data, name)) for name in self.on})
 
