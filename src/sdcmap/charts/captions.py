@@ -29,7 +29,7 @@ def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, heig
     wishes = [Wish(row["text"], (pixel(row),), True) for row in here["anchors"] if first]
     if names:
         wishes += [Wish(row["text"], (pixel(row),), True) for row in here["marks"] if row["text"]]
-    named_lines = [row for row in here["lines"] if first or row["kind"] != "limit"]
+    named_lines = [row for row in here["lines"] if first or row["kind"] == "tangent"]
     wishes += [_on_line(row, pixel(row), pixel(row, "x2", "y2")) for row in named_lines]
     if names:
         said = {row["short"] for row in here["marks"]}
@@ -50,7 +50,9 @@ def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, heig
     dots += _along([pixel(row) for row in here["frontier"]], info.stepped)
     for row in (*here["lines"], *here["bands"]):
         dots += _along([pixel(row), pixel(row, "x2", "y2")], "linear")
-    return [_label(spot, wishes, info, panel, width, height) for spot in place(wishes, dots, width, height)]
+    labels = [_label(spot, wishes, info, panel, width, height) for spot in place(wishes, dots, width, height)]
+    floors = {row["text"] for row in here["lines"] if row["kind"] == "floor"}
+    return [label | {"kind": "floor"} if label["text"] in floors else label for label in labels]
 
 
 def _on_line(row: Row, start: tuple[float, float], end: tuple[float, float]) -> Wish:
