@@ -11,6 +11,7 @@ import polars as pl
 
 from sdcmap.core.measure import Measure
 from sdcmap.core.value import Value
+from sdcmap.data import html
 
 Limits: TypeAlias = tuple[float, ...] | Mapping[str, float]  # one for each measure on the axis, or measure -> its own
 
@@ -111,3 +112,12 @@ class Choice:
 
     def __str__(self) -> str:
         return self.reason
+
+    def __repr__(self) -> str:
+        numbers = "" if self.risk is None else f": risk {self.risk:.4g}, utility {self.utility:.4g}"
+        return f"Choice({self.name or self.method or 'release nothing'}{numbers})"
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the reason, and the runners-up."""
+        others = html.table(["runners-up"], [(words,) for words in self.runners_up]) if self.runners_up else ""
+        return html.paragraph(self.reason) + others
