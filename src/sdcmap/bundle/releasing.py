@@ -157,8 +157,8 @@ class Release:
         if self.study is None:
             return
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        facts = {"name": self.plan.name_of(self.candidate), "method": self.candidate.method.text}
-        facts |= {"replicate": self.candidate.replicate, "profile": self.profile}
+        name, made = self.plan.name_of(self.candidate), self.candidate
+        facts = {"name": name, "method": made.method.text, "replicate": made.replicate, "profile": self.profile}
         if self._proposed and self.confirm_roles:
             overrides = [
                 *overrides,

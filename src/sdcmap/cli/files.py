@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -73,8 +73,10 @@ def score(
             text: replace(m, control_file=str(control)) if hasattr(m, "control_file") else m  # type: ignore[call-arg]
             for text, m in measures.items()
         }
-    given = {"keys": keys, "numeric": numeric, "sensitive": sensitive, "weight": weight, "sep": sep, "decimal": decimal,
-             "thousands": thousands, "quote": quote, "encoding": encoding, "missing": missing}  # fmt: skip
+    given: dict[str, Any] = {
+        "keys": keys, "numeric": numeric, "sensitive": sensitive, "weight": weight, "sep": sep, "decimal": decimal,
+        "thousands": thousands, "quote": quote, "encoding": encoding, "missing": missing,
+    }  # fmt: skip
     data = read(original, **given) if study is None or any(given.values()) else _of_study(study, original)
     file = score_file(
         data, masked, list(measures.values()), by=by or None, paired=not unpaired, name=name or masked.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -63,7 +64,7 @@ def _scaled(method: Method, factor: float) -> Method | None:
     if not name:
         return method
     before = getattr(method, name)
-    after = round(before * factor) if isinstance(before, int) else float(f"{before * factor:.3g}")
+    after: Any = round(before * factor) if isinstance(before, int) else float(f"{before * factor:.3g}")
     try:
         return replace(method, **{name: after})
     except PlanError:

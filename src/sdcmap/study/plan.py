@@ -148,7 +148,7 @@ class Plan:
     def _repr_html_(self) -> str:
         """For a notebook: methods by name, measures, and how to choose; never the seed."""
         draws = [(name, self.replicates if m.random else 1) for m, name in self._with_names]
-        limits = named_limits(self.limits) or dict(zip(self.risk, self.limits, strict=False))
+        limits = self.limits if isinstance(self.limits, Mapping) else dict(zip(self.risk, self.limits, strict=False))
         told = [(m.text, m.axis, m.unit, limits.get(m.text)) for m in self.measures]
         rule = html.paragraph(f"Rule: {self.rule.text}") if self.rule else ""
         shown = html.table(["measure", "axis", "unit", "limit"], told, "measures")
