@@ -1,4 +1,5 @@
-"""Write docs/reference/: one page for each method and measure, made from its docstring and its dataclass fields."""
+"""Write docs/reference/: one page for each method and measure, made from its docstring and its dataclass fields; and pages
+for read, Study, Scores, RUMap and a plan's TOML, made from docstrings and a plan."""
 
 from __future__ import annotations
 
@@ -6,22 +7,32 @@ import inspect
 import re
 import types
 import typing
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from sdcmap.choose import Threshold
+from sdcmap.core.grid import grid
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range, Value, hints
 from sdcmap.explore.forms import field_words, parameters
-from sdcmap.methods import METHODS
-from sdcmap.risk import RISKS
-from sdcmap.utility import UTILITIES
+from sdcmap.files.reading import Source, read
+from sdcmap.map import RUMap
+from sdcmap.methods import METHODS, RankSwap, Swap
+from sdcmap.risk import RISKS, SmallCells
+from sdcmap.study.folder import Study
+from sdcmap.study.plan import Plan
+from sdcmap.study.scores import Scores
+from sdcmap.utility import UTILITIES, Hellinger
 
 FOLDER = Path(__file__).parent / "reference"
 GROUPS = {"Methods": METHODS, "Risk measures": RISKS, "Utility measures": UTILITIES}
 WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 PLURALS = {str: "texts", int: "whole numbers", float: "numbers", bool: "true or false"}
+NOUNS: tuple[Callable[..., Any], ...] = (read, Study, Scores, RUMap)
 AS_STEPS = "as its steps say"
 NOTE = re.compile(r"(?=^(?:Formula|Reference|Missing|Weights|Households|Releasing nothing)\b)", re.MULTILINE)
 
@@ -39,8 +50,8 @@ class Docstring:
     example: str
 
 
-def docstring(cls: type) -> Docstring:
-    """The docstring of a class, taken apart: first sentence, story, parameters, labelled notes, example."""
+def docstring(cls: Callable[..., Any]) -> Docstring:
+    """The docstring of a class or function, taken apart: first sentence, story, parameters, labelled notes, example."""
     text = inspect.cleandoc(cls.__doc__ or "")
     text, _, example = text.partition("Examples\n--------\n")
     before, _, after = text.partition("Parameters\n----------\n")
@@ -194,18 +205,102 @@ def page(cls: type[Value]) -> str:
     return f"# {cls.__name__}\n\n{opening}\n\n{body}\n"
 
 
+# ---- the nouns ------------------------------------------------------------------------------------------------
+def noun_page(noun: Callable[..., Any]) -> str:
+    """The page of a function or class: what it is, its parameters, its members, an example."""
+    doc = docstring(noun)
+    told = [[f"`{name}`", words] for name, words in doc.parameters.items()]
+    sections = {
+        "Parameters": table(["name", "meaning"], told) if told else "",
+        "Notes": doc.rules,
+        "Members": table(["name", "what"], list(members(noun))) if inspect.isclass(noun) else "",
+        "Example": f"```pycon\n{doc.example}\n```" if doc.example else "",
+    }
+    body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items() if text)
+    opening = "\n\n".join(text for text in (doc.summary, doc.story) if text)
+    return f"# {noun.__name__}\n\n{opening}\n\n{body}\n"
+
+
+def members(cls: type) -> Iterator[list[str]]:
+    """Public methods with their arguments, and properties, each with its first sentence."""
+    for name, member in vars(cls).items():
+        words = docstring(typing.cast(Any, member)).summary if getattr(member, "__doc__", None) else ""
+        if name.startswith("_") or not words:
+            continue
+        if isinstance(member, property | cached_property):
+            yield [f"`.{name}`", words]
+        elif inspect.isroutine(made := getattr(cls, name)):
+            given = [argument for argument in inspect.signature(made).parameters if argument != "self"]
+            yield [f"`.{name}({', '.join(given)})`", words]
+
+
+def plan_page() -> str:
+    """The page of a plan's TOML: its parts, the fields of [data], and an example that is a plan."""
+    parts = {name: words for name, words in docstring(Plan).parameters.items() if name not in ("seed", "names")}
+    of_read = docstring(read).parameters | SOURCE_WORDS
+    swap = Swap("sex", rate=0.1)
+    example = Plan(
+        [grid(RankSwap, on="income", p=[0.05, 0.1]), swap], [SmallCells(), Hellinger()], replicates=5,
+        limits={"SmallCells": 0.02}, rule=Threshold(risk=0.02), data=Source("survey.csv", keys=("age", "sex")),
+        names={swap: "sexes swapped"},
+    )  # fmt: skip
+    return PLAN_TOML.format(
+        parts=table(["part", "meaning"], [[f"`{name}`", words] for name, words in parts.items()]),
+        source=table(["field", "meaning"], [[f"`{f.name}`", of_read.get(f.name, "")] for f in fields(Source)]),
+        example=example.toml().strip(),
+    )
+
+
+SOURCE_WORDS = {
+    "path": "The file; a relative path is looked up beside the plan.",
+    "proposed": "Columns whose role nobody has confirmed yet: `sdcmap look` wrote it, and a release refuses it.",
+    "nominal": "Columns that are categories without an order, where the inferred kind is wrong.",
+    "ordinal": "Columns that are categories with an order, where the inferred kind is wrong.",
+}
+PLAN_TOML = """# plan.toml
+
+A plan as a file: what to make, what to measure, how to choose. `sdcmap look FILE -o plan.toml` writes one to start from,
+`sdcmap check plan.toml` tells every problem at once; in Python, `Plan.read` and `Plan.write`. The seed is never in it.
+
+## Parts
+
+{parts}
+
+Each method is a `[[methods]]` table, each measure a `[[measures]]` table: `type` is the class, the rest its parameters
+(each class has a page here). A method may have a `name` for maps, reports and the public note; without one it is called by
+its own words, such as "income rank swapped 10 %". `grid.PARAMETER = [...]` in a method's table stands for one method a
+value, and `{{subsets = [...], sizes = [1, 2]}}` for all sets of so many names.
+
+## [data]
+
+{source}
+
+## Example
+
+```toml
+{example}
+```
+"""
+
+
 def index() -> str:
     """The front page: every method and measure with its first sentence."""
     parts = ["# Reference\n\nMade by `make docs` from the source; do not edit by hand."]
     for title, members in GROUPS.items():
         rows = [[f"[{cls.__name__}]({cls.__name__}.md)", docstring(cls).summary] for cls in members]
         parts.append(f"## {title}\n\n{table(['name', 'what'], rows)}")
+    nouns = [[f"[{noun.__name__}]({noun.__name__}.md)", docstring(noun).summary] for noun in NOUNS]
+    nouns.append(["[plan.toml](plan-toml.md)", "A plan as a file."])
+    parts.append(f"## Nouns and verbs\n\n{table(['name', 'what'], nouns)}")
     return "\n\n".join(parts) + "\n"
 
 
 def pages() -> dict[str, str]:
     """File name -> text, for the whole folder."""
-    return {"README.md": index()} | {f"{cls.__name__}.md": page(cls) for group in GROUPS.values() for cls in group}
+    nouns = {f"{noun.__name__}.md": noun_page(noun) for noun in NOUNS} | {"plan-toml.md": plan_page()}
+    return (
+        {"README.md": index()} | nouns | {f"{cls.__name__}.md": page(cls) for group in GROUPS.values() for cls in group}
+    )
 
 
 def write(folder: Path = FOLDER) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from sdcmap.core.chart import Chart
 from sdcmap.core.map_options import MapOptions
 from sdcmap.core.measure import Measure
 from sdcmap.core.rule import Choice, Limits, Rule, named_limits, scales_of
+from sdcmap.data import html
 from sdcmap.errors import PlanError
 from sdcmap.kernels.decision.pareto import linear_optima, undominated
 from sdcmap.kernels.statistics.precision import wilson
@@ -73,6 +75,18 @@ class RUMap:
                 raise PlanError(f"the limit of {name} must be positive.")
         if len(units) > 1 and not self.scales:
             raise PlanError("risk measures of different units have a worst one only with a limit for each.")
+
+    def __repr__(self) -> str:
+        made, best = len(self.points), len(self.frontier)
+        return f"RUMap({' and '.join(self.risk)} against {self.utility}: {made:,} points, {best:,} on the frontier)"
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the map as a picture, and its frontier by method."""
+        picture = base64.b64encode(self.draw().png(scale=1.5)).decode()
+        rows = self.means.filter("frontier").sort("risk").select("method", "count", "risk", "utility", "membership")
+        shown = [(self.scores.name_of(method), *rest) for method, *rest in rows.iter_rows()]
+        header = ["on the frontier", "draws", "risk", "utility", "share of draws on it"]
+        return f'<img alt="R-U map" src="data:image/png;base64,{picture}">' + html.table(header, shown, "methods")
 
     # ---- axes -------------------------------------------------------------------------------------------------
     @cached_property

@@ -147,7 +147,7 @@ def test_threshold_line_and_chosen_point(swaps: RUMap) -> None:
     assert (line["kind"], line["y"], line["y2"]) == ("limit", limit, limit)
     assert line["text"] == f"limit: risk ≤ {limit:g}"
     assert info.marks.select("x", "y").row(0) == (choice.utility, choice.risk)
-    assert any(text.startswith("chosen: Swap") for text in info.labels["text"])
+    assert any(text.startswith("chosen: ") and " swapped " in text for text in info.labels["text"])
 
 
 def test_tangent_of_the_linear_rule_touches_no_other_point(swaps: RUMap) -> None:
@@ -205,7 +205,7 @@ def test_facets_have_their_own_frontier_and_short_names(swaps: RUMap) -> None:
             beaten = (mine["risk"] <= risk) & (mine["utility"] <= loss)
             strictly = beaten & ((mine["risk"] < risk) | (mine["utility"] < loss))
             assert not strictly.any()
-    assert "Swap Age+Sex" in set(info.points["short"])
+    assert "Age, Sex swapped 2 %" in set(info.points["short"])
     with pytest.raises(sm.errors.PlanError, match="no method of this map has a parameter 'colour'"):
         map_info(swaps, facet="colour")
 
@@ -240,15 +240,27 @@ def test_short_names_say_what_differs() -> None:
     file = Labelled("a.csv", None, "file")
     short = short_names([*rows, file])
     assert [short[row.text] for row in rows] == [
-        "Swap WrkTyp+Race .05",
-        "Swap Sex .01",
-        "Noise .5",
-        "Swap Sex .01 then Noise .1",
+        "WrkTyp, Race swapped 5 %",
+        "Sex swapped 1 %",
+        "with noise 50 %",
+        "Sex swapped 1 %; with noise 10 %",
     ]
     assert (rows[3].family, file.family) == ("Swap then Noise", "file made elsewhere")
     assert list(groups_of(rows, "method").values()) == ["Noise", "Swap", "Swap", "Swap then Noise"]
     same = short_names([Labelled("mine:Blur(a=1)", None), Labelled("mine:Blur(a=2)", None)])
     assert len(set(same.values())) == 2
+
+
+def test_a_stated_name_is_the_label_and_the_tooltip() -> None:
+    swap = sm.Swap(on="Sex", rate=0.1)
+    population = sm.demo.population(100, seed=3)
+    plan = sm.Plan(
+        [swap, sm.Swap(on="Age", rate=0.1)], [sm.SmallCells(), sm.Hellinger()], names={swap: "sexes"}, seed=1
+    )
+    ru = RUMap(sm.sweep(population, plan, workers=1), "SmallCells", "Hellinger")
+    info = map_info(ru)
+    assert set(info.points["short"]) == set(info.points["name"]) == {"sexes", "Age swapped 10 %"}
+    assert "Swap(on=" not in str(draw_map(ru).to_dict())
 
 
 def test_labels_do_not_touch_and_stay_inside() -> None:
@@ -271,7 +283,7 @@ def test_spec_is_valid_and_holds_names_and_scores_alone(swaps: RUMap) -> None:
     spec = draw_map(swaps, mark=swaps.choose(sm.Linear(slope=0.05)), facet="rate").to_dict()
     alt.HConcatChart.from_dict(spec)
     fields = {name for values in _values(spec) for row in values for name in row}
-    assert fields <= {"id", "method", "draw", "x", "y", "x2", "y2", "text", "what", "risk", "utility"}
+    assert fields <= {"id", "name", "draw", "x", "y", "x2", "y2", "text", "what", "risk", "utility"}
     assert alt.data_transformers.active == before
 
 

@@ -140,6 +140,19 @@ def test_a_file_made_elsewhere_comes_on_the_map(room: Path, tmp_path: Path) -> N
     assert "one sex" in pl.read_csv(tmp_path / "map.csv")["method"].to_list()
 
 
+def test_score_for_a_study_takes_its_roles_codes_and_measures(room: Path, tmp_path: Path) -> None:
+    masked = tmp_path / "masked.study.csv"
+    sdcmap("mask", room / "people.csv", "--method", "Swap(on='Sex', rate=0.1)", "-o", masked)
+    done = sdcmap("score", room / "people.csv", masked, "--study", room / "study", "--name", "by hand", "--json")
+    assert "on its maps as 'by hand'" in done.stderr
+    with sm.Study.open(room / "study") as study:
+        own = sm.score(study.data, masked, study.plan.measures)
+    assert {name: row["value"] for name, row in json.loads(done.stdout).items()} == {n: e.value for n, e in own.items()}
+    another = sdcmap("score", masked, masked, "--study", room / "study", code=2)
+    assert "is not the file of" in another.stderr
+    assert "at least one --measure" in sdcmap("score", masked, masked, code=2).stderr
+
+
 def test_map_choose_report_release(room: Path, tmp_path: Path) -> None:
     sdcmap("map", room / "study", "--risk", "SmallCells", "--utility", "Hellinger", "-o", tmp_path / "map.html")
     page = (tmp_path / "map.html").read_text()
@@ -148,12 +161,13 @@ def test_map_choose_report_release(room: Path, tmp_path: Path) -> None:
     choice = json.loads(sdcmap("choose", room / "study", "--json").stdout)
     limit = sm.Study.open(room / "study").plan.rule.risk  # type: ignore[union-attr]
     assert 0 < choice["risk"] <= limit
-    assert choice["reason"].startswith("Release Swap")
+    assert choice["reason"].startswith(f"Release {choice['name']}: ") and " swapped " in choice["name"]
     again = json.loads(sdcmap("choose", room / "study", "--max-risk", limit, "--json", "--keep").stdout)
     assert again["candidate"] == choice["candidate"]
     kept = list((room / "study" / "kept").iterdir())
     assert [path.name for path in kept] == [f"{choice['candidate']}.study.parquet"]
-    assert "Release Swap" in sdcmap("choose", room / "study", "--slope", 0.05).stdout
+    said = sdcmap("choose", room / "study", "--slope", 0.05).stdout
+    assert "swapped" in said and f"Next: sdcmap release {room / 'study'} " in said
     assert "ideal point" in sdcmap("choose", room / "study", "--ideal", "--by", "mean").stdout
     sdcmap("report", room / "study", "-o", tmp_path / "report.html")
     sdcmap("report", room / "study", "--external", "-o", tmp_path / "external.html")

@@ -65,9 +65,8 @@ def test_a_file_with_every_role_has_every_method(tried: tuple[sm.Microdata, Tria
     assert classes(found) | steps == {cls.__name__ for cls in TRIED}
     assert set(found.left_out) == FINISHING
     assert found.plan.problems_with(data) == []
-    assert len(set(found.names.values())) == len(found.names) == len(found.plan.expanded) - 1
-    strengths = {name.split()[0] for name in found.names.values()}
-    assert {cls.__name__ for cls in TRIED} - {"Chain", "Identity"} <= strengths
+    names = found.plan.method_names
+    assert len(set(names.values())) == len(names) == len(found.plan.expanded)
 
 
 def test_every_candidate_is_on_the_map(tried: tuple[sm.Microdata, TrialPlan]) -> None:
@@ -80,7 +79,8 @@ def test_every_candidate_is_on_the_map(tried: tuple[sm.Microdata, TrialPlan]) ->
     ru = sm.RUMap(scores, found.plan.risk, found.plan.utility)
     assert set(ru.points["id"]) == set(made["id"])
     assert found.plan.risk[0].startswith("ClosestRecord") and found.plan.utility.startswith("QueryError")
-    value = {found.names.get(row["method"], "Identity"): row for row in ru.points.to_dicts()}
+    words = {method.text: name for cls in METHODS for name, method in cls.trials(Roles(data)).items()}
+    value = {words.get(row["method"], "Identity"): row for row in ru.points.to_dicts()}
     assert value["Identity"]["utility"] == 0
     assert value["Synthesise all"]["risk"] < value["Identity"]["risk"]
     for weak, strong in (("Noise .05", "Noise .5"), ("RankSwap .02", "RankSwap .15"), ("PRAM .9", "PRAM .6")):
@@ -169,9 +169,10 @@ def test_compare_is_one_call_and_the_same_for_the_same_seed(few: sm.Microdata, t
     assert not set(compared.inside.frame()["household"]) & set(compared.outside.frame()["household"])
     assert compared.plan.seed == 7 and compared.proposed == {}
     names = set(compared.table["name"])
-    assert {"Noise .05", "Swap .05", "Synthesise all", "Suppress 2 then Noise .05"} <= names
+    assert {"wage with noise 5 %", "Age, Sex, wage synthetic by trees", "the file as it is"} <= names
+    assert "Sex, Age suppressed to k = 2; wage with noise 5 %" in names
     assert "HouseholdSwap" in compared.not_on_the_map
-    assert set(compared.names.values()) <= names | set(compared.not_on_the_map)
+    assert set(compared.plan.method_names.values()) <= names | set(compared.not_on_the_map)
     again = sm.compare(few, tmp_path / "kept", replicates=1, seed=7, workers=1)
     assert again.inside.frame().equals(compared.inside.frame())
     assert again.table.equals(compared.table)
@@ -228,12 +229,14 @@ def test_compare_draws_one_map(folder: Path) -> None:
     facts = json.loads(done.stdout)
     assert facts["risk"].startswith("AttributeInference") and facts["utility"].startswith("QueryError")
     names = {row["name"] for row in facts["methods"]}
-    assert {"Identity", "Noise .2", "Suppress 5", "Synthesise all", "PRAM .9 then RankSwap .05"} <= names
+    assert {"the file as it is", "wage with noise 20 %", "Age, Sex and 4 more synthetic by trees"} <= names
+    assert len(facts["refine"]) == 3 and set(facts["refine"]) <= names
     assert "HouseholdSwap" in facts["not on the map"]
     files = {path.name for path in out.iterdir()}
-    assert files == {"plan.toml", "study", "map.html", "map.png", "inside.study.parquet", "outside.study.parquet"}
+    kept = {"inside.study.parquet", "outside.study.parquet"}
+    assert files == {"plan.toml", "refine.toml", "study", "map.html", "map.png"} | kept
     drawn = (out / "map.html").read_text()
-    assert "method='gower'" in drawn  # every method is there; labels are, where there is room for them
+    assert "and 3 more in groups of 3" in drawn  # every method is there; labels are, where there is room for them
     assert str(out) not in drawn
     assert "not empty" in str(run(folder / "people.csv", "-o", out).exception)
     plan = Plan.read(out / "plan.toml")
@@ -244,7 +247,9 @@ def test_compare_draws_one_map(folder: Path) -> None:
 def test_compare_takes_the_columns_that_were_named(folder: Path, tmp_path: Path) -> None:
     arguments = ("--keys", "Age,Sex", "--numeric", "wage", "--replicates", 1, "--workers", 1)
     shown = run(folder / "people.csv", *arguments, "-o", tmp_path / "out").stdout
-    assert "Synthesise all" in shown and "ClosestRecord(control_file='outside.study.parquet')" in shown
+    assert "by trees" in shown and "ClosestRecord(control_file='outside.study.parquet')" in shown
+    assert "Refine these 3: " in shown
+    assert f"sdcmap sweep {tmp_path / 'out' / 'refine.toml'}" in shown.replace("\n", "")
     plan = Plan.read(tmp_path / "out" / "plan.toml")
     assert plan.data is not None
     assert plan.data.read(tmp_path / "out").names == ("Age", "Sex", "wage")

@@ -93,9 +93,9 @@ def test_it_keeps_the_laws(jitter: type[Method]) -> None:
 def test_it_takes_part_in_a_comparison_with_its_own_trials(jitter: type[Method]) -> None:
     data = sm.demo.population(120, seed=2).only(["wage"])
     compared = sm.compare(data, replicates=1, seed=1, workers=1)
-    assert {"Jitter 10", "Jitter 1000"} <= set(compared.table["name"])
+    assert {"wage by jitter 10", "wage by jitter 1,000"} <= set(compared.table["name"])
     loss = dict(compared.table.select("name", "utility").iter_rows())
-    assert 0 < loss["Jitter 10"] < loss["Jitter 1000"]
+    assert 0 < loss["wage by jitter 10"] < loss["wage by jitter 1,000"]
 
 
 def test_it_has_a_form(jitter: type[Method]) -> None:

@@ -187,3 +187,40 @@ def test_an_axis_may_be_named_by_the_class_of_its_measure() -> None:
     two = [sm.SmallCells(n=5), sm.SmallCells(n=4), sm.IL1s(on="wage")]
     with pytest.raises(sm.errors.PlanError, match="the axis 'SmallCells' is none of the plan's measures"):
         sm.Plan(sm.Noise(on="wage"), two, risk="SmallCells")
+
+
+# ---- names ----------------------------------------------------------------------------------------------------
+def named_plan(replicates: int = 3) -> sm.Plan:
+    swap = sm.Swap("a", 0.1)
+    many = sm.grid(sm.Swap, on=["a", "b"], rate=[0.01, 0.05])
+    return sm.Plan([swap, many], [sm.SmallCells(), sm.Hellinger()], replicates, names={swap: "the first"})
+
+
+def test_names_survive_toml_and_find_their_candidate() -> None:
+    plan = named_plan()
+    again = sm.Plan.from_toml(plan.toml())
+    assert again == plan and again.names == {sm.Swap("a", 0.1).text: "the first"}
+    for candidate in plan.candidates:
+        assert again.find(again.name_of(candidate)).id == candidate.id
+    assert plan.name_of(plan.find("b swapped 5 %, draw 2")) == "b swapped 5 %, draw 2"
+    assert named_plan(1).find("the first").method == sm.Swap("a", 0.1)
+    with pytest.raises(sm.errors.PlanError, match="give the name or id"):
+        plan.find("the first")  # which draw?
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [('""', "one line of 1 to 80"), ('"a\\nb"', "one line"), ("3", "one line"), (f'"{"x" * 81}"', "1 to 80")],
+)
+def test_a_name_is_one_short_line(name: str, problem: str) -> None:
+    with pytest.raises(sm.errors.PlanError, match=problem):
+        sm.Plan.from_toml(named_plan().toml().replace('"the first"', name))
+
+
+def test_a_grid_and_two_methods_of_one_name_are_told() -> None:
+    grid = '\n[[methods]]\ntype = "Swap"\non = "c"\nname = "all"\ngrid.rate = [0.1]\n'
+    with pytest.raises(sm.errors.PlanError, match="'all' names a grid"):
+        sm.Plan.from_toml(named_plan().toml() + grid)
+    twice = '\n[[methods]]\ntype = "Swap"\non = "c"\nname = "the first"\n'
+    with pytest.raises(sm.errors.PlanError, match="two methods are named 'the first'"):
+        sm.Plan.from_toml(named_plan().toml() + twice)

@@ -539,10 +539,10 @@ def test_the_rule_takes_the_safe_candidate_nearest_to_0(ru: sm.RUMap) -> None:
     choice = ru.choose(rule())
     assert (choice.candidate, choice.method) == ("D1-0", "D1")
     assert choice.reason == (
-        "Release D1, draw 0 (D1-0): its global risk (IEK -51.96, RDH -1) is in region D, above neither -40 nor -0.8, and "
+        "Release D1: its global risk (IEK -51.96, RDH -1) is in region D, above neither -40 nor -0.8, and "
         "its global utility (SEK -3.3, DUS -2) is 3.859 from (0, 0), the nearest of the 2 safe among 4 candidates."
     )
-    assert choice.runners_up == ("D3, draw 0 (D3-0): IEK -60, RDH -1, SEK -5, DUS -2",)
+    assert choice.runners_up == ("D3: IEK -60, RDH -1, SEK -5, DUS -2",)
     assert ru.choose(rule(agency_limit=-55)).method == "D3"
     assert ru.choose(rule(agency_limit=0, intruder_limit=0)).method == "Identity"  # nothing is above 0
     assert ru.choose(rule(agency_limit=-51.96)).method == "D1"  # on the limit counts as below
@@ -554,7 +554,7 @@ def test_where_nothing_is_safe_nothing_is_released_and_the_nearest_miss_named(ru
     assert choice.candidate is None
     assert choice.reason == (
         "Release nothing: no candidate has a global risk in region D, above neither -62 (IEK) nor -0.8 (RDH). The nearest "
-        "miss is D3, draw 0 (D3-0) in region C with -60 and -1."
+        "miss is D3 in region C with -60 and -1."
     )
     nobody = sm.RUMap(scores_of({"A": [None]}), "K", "S")
     assert nobody.choose(rule()).reason == "Release nothing: no candidate could be made and scored."
@@ -570,7 +570,7 @@ def test_the_rule_and_the_theory_choose_alike() -> None:
         choice = ru.choose(rule(agency, intruder))
         assert choice.method == ("" if decision.choice is None else f"M{decision.choice}")
         if decision.choice is None:
-            assert f"The nearest miss is M{decision.nearest_miss}, draw 0" in choice.reason
+            assert f"The nearest miss is M{decision.nearest_miss} in region" in choice.reason
 
 
 def test_the_rule_on_means_and_quantiles() -> None:

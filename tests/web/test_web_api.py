@@ -73,7 +73,7 @@ def test_the_whole_line_from_upload_to_release(tmp_path: Path) -> None:
         status = wait_for(client, "first", "done")
         assert (status["done"], status["total"]) == (plan.count, plan.count)
         choice = ok(client.post("/api/studies/first/choices", json={}))
-        assert choice["reason"].startswith("Release Swap")
+        assert choice["reason"].startswith("Release ")
         checks = ok(client.post("/api/studies/first/checks", json={}))
         assert checks["passed"] and checks["candidate"] == choice["candidate"]
         made = ok(client.post("/api/studies/first/releases", json={}), 201)

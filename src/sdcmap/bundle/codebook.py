@@ -1,16 +1,33 @@
-"""The codebook: what each released column is, told from the released values alone. It holds no counts."""
+"""The codebook: what each released column is, what was done to it and why, and how to read it.
+
+It tells the method, which the note publishes, and what anybody can count in the released file itself; nothing of the
+original.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NotRequired, TypeAlias, TypedDict
 
+import numpy as np
+
 from sdcmap.bundle.prepare import Prepared
+from sdcmap.core.method import Method
+from sdcmap.core.words import number
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import Variable
 from sdcmap.files.stat import reason_numbers
+from sdcmap.kernels.arrays import Array
 
 USES = {"weight": "survey weight", "household": "household number", "stratum": "stratum number"}
+WHY = {
+    "key": "Others may know it of a person, so that the record could be found by it.",
+    "sensitive": "It is what somebody who finds a record would learn.",
+    "weight": "It follows the rows that are released.",
+    "household": "The agency's own numbers could be known.",
+    "stratum": "The agency's own numbers could be known.",
+}
+TOLD_APART = "Together with other columns it could tell a record apart."
 
 Code: TypeAlias = bool | int | float | str
 
@@ -29,6 +46,14 @@ class MissingCode(TypedDict):
     label: str
 
 
+class Counts(TypedDict):
+    """Records of the release in which the value is missing, suppressed or seen to be recoded."""
+
+    missing: int
+    suppressed: int
+    recoded: int
+
+
 class Entry(TypedDict):
     """What codebook.json says of one column."""
 
@@ -37,24 +62,39 @@ class Entry(TypedDict):
     kind: str
     type: str
     masked: bool
+    done: str
+    why: str
+    reading: str
+    counts: Counts
+    range: NotRequired[list[float]]
     use: NotRequired[str]
     categories: NotRequired[list[Category]]
     missing: NotRequired[list[MissingCode]]
 
 
-def codebook(prepared: Prepared) -> list[Entry]:
+def codebook(prepared: Prepared, method: Method) -> list[Entry]:
     """One entry a released column, as codebook.json holds it."""
-    return [_entry(prepared, variable) for variable in prepared.data.schema.variables]
+    return [_entry(prepared, method, variable) for variable in prepared.data.schema.variables]
 
 
-def _entry(prepared: Prepared, variable: Variable) -> Entry:
+def _entry(prepared: Prepared, method: Method, variable: Variable) -> Entry:
+    steps = [step for step in method.steps if variable.name in step.masks(prepared.data)]
+    done = _done(prepared, method, steps, variable)
+    counts = _counts(prepared, steps, variable)
     entry: Entry = {
         "name": variable.name,
         "label": variable.label,
         "kind": variable.kind,
         "type": variable.storage,
         "masked": variable.name in prepared.masked,
+        "done": done,
+        "why": WHY.get(variable.role or "", TOLD_APART) if done else "",
+        "reading": _reading(prepared, steps, variable, counts),
+        "counts": counts,
     }
+    known = _known(prepared.data, variable)
+    if len(known):
+        entry["range"] = [float(known.min()), float(known.max())]
     if variable.role in USES:
         entry["use"] = USES[variable.role]
     categories = _categories(prepared.data, variable)
@@ -64,6 +104,50 @@ def _entry(prepared: Prepared, variable: Variable) -> Entry:
     if missing:
         entry["missing"] = missing
     return entry
+
+
+def _known(data: Microdata, variable: Variable) -> Array:
+    """The numbers of a numeric column that are not missing."""
+    if data.column(variable.name).levels is not None or variable.role in USES:
+        return np.empty(0)
+    numbers = data.numbers(variable.name)
+    return numbers[np.isfinite(numbers)]
+
+
+def _done(prepared: Prepared, method: Method, steps: Sequence[Method], variable: Variable) -> str:
+    """What was done to a column, step by step; empty: nothing."""
+    if variable.name in prepared.renumbered:
+        return "numbered anew at random"
+    if variable.role == "weight" and method.reweights:
+        return "adjusted to the rows that are released"
+    return ", then ".join(dict.fromkeys(step.deed for step in steps))
+
+
+def _counts(prepared: Prepared, steps: Sequence[Method], variable: Variable) -> Counts:
+    data, name = prepared.data, variable.name
+    reasons = reason_numbers(variable, data.column(name))
+    code = prepared.suppressed.get(name)
+    suppressed = int((reasons == 1 + variable.reasons.index(code)).sum()) if code in variable.reasons else 0
+    seen = [rows for step in steps if (rows := step.recoded(data, name)) is not None]
+    recoded = int(np.logical_or.reduce(seen).sum()) if seen else 0
+    return {"missing": int(data.missing(name).sum()) - suppressed, "suppressed": suppressed, "recoded": recoded}
+
+
+def _reading(prepared: Prepared, steps: Sequence[Method], variable: Variable, counts: Counts) -> str:
+    """How to read the values: what may be taken from them and what not."""
+    if variable.name in prepared.renumbered:
+        return "Equal numbers belong together; the numbers themselves mean nothing."
+    if variable.name not in prepared.masked:
+        return "Values are as in the file that was masked."
+    said = ["A single value says nothing of anybody."] if any(step.random for step in steps) else []
+    said += [f"Distorted: {words}." for words in dict.fromkeys(step.distorted for step in steps) if words]
+    if counts["recoded"]:
+        said.append("A recoded value stands for all values of its class.")
+    if variable.name in prepared.suppressed:
+        said.append(
+            f"{_whole(prepared.suppressed[variable.name])} is a value blanked to protect, not a missing answer."
+        )
+    return " ".join(said)
 
 
 def _missing(data: Microdata, variable: Variable) -> list[MissingCode]:
@@ -104,12 +188,21 @@ def codebook_text(entries: Sequence[Entry]) -> str:
         lines += [f"{entry['label']}\n"] if entry["label"] else []
         use = f", {entry['use']}" if "use" in entry else ""
         lines += [f"{entry['kind']}{use}, {'masked' if entry['masked'] else 'not masked'}", ""]
+        lines += [f"- {words}" for words in _told(entry)] + [""]
         shown: list[tuple[Code, str, str]] = [(c["value"], c["label"], "") for c in entry.get("categories", [])]
         shown += [(_code(c["code"]), c["label"], "missing") for c in entry.get("missing", [])]
         if shown:
             lines += ["| value | label | |", "|---|---|---|"]
             lines += [f"| {_cell(value)} | {_cell(label)} | {mark} |" for value, label, mark in shown] + [""]
     return "\n".join(lines)
+
+
+def _told(entry: Entry) -> list[str]:
+    """What was done, why, the range, the counts and how to read it, a line each."""
+    done = f"Done: {entry['done']}. Why: {entry['why']}" if entry["done"] else "Done: nothing."
+    ends = [f"Range in the release: {' to '.join(map(number, entry['range']))}."] if "range" in entry else []
+    counted = [f"{count:,} {what}" for what, count in entry["counts"].items() if count]
+    return [done, *ends, *([f"In the release: {', '.join(counted)}."] if counted else []), entry["reading"]]
 
 
 def _code(code: Code | list[float] | None) -> str:

@@ -59,6 +59,7 @@ class Note(TypedDict):
     profile: Profile
     for_whom: str
     method: Spec
+    method_name: str
     method_text: str
     masked: list[str]
     not_masked: list[str]
@@ -80,15 +81,21 @@ class Note(TypedDict):
 
 
 def method_note(
-    method: Method, prepared: Prepared, profile: Profile, searched: int, utilities: Sequence[tuple[Measure, ScoreRow]]
+    name: str,
+    method: Method,
+    prepared: Prepared,
+    profile: Profile,
+    searched: int,
+    utilities: Sequence[tuple[Measure, ScoreRow]],
 ) -> Note:
-    """The note of a release."""
+    """The note of a release; `name` is the method's for people."""
     numeric = [n for n in prepared.masked if prepared.data.column(n).levels is None]
     return {
         "made_by": f"sdcmap {sdcmap.__version__}",
         "profile": profile,
         "for_whom": FOR_WHOM[profile],
         "method": method.spec(),
+        "method_name": name,
         "method_text": method.text,
         "masked": list(prepared.masked),
         "not_masked": [n for n in prepared.data.names if n not in prepared.masked and n not in prepared.renumbered],
@@ -193,7 +200,8 @@ def note_text(note: Note) -> str:
     )
     lines = [
         "# Method note", "", note["for_whom"], "",
-        "## What was done", "", f"Masked with {note['method_text']} by {note['made_by']}.", "",
+        "## What was done", "", f"Method: {note['method_name']}. Made by {note['made_by']}.", "",
+        "The exact parameters stand in note.json; what was done to each column, and how to read it, in the codebook.", "",
         f"- Masked: {_list(note['masked'])}.",
         f"- Not masked: {_list(note['not_masked'])}.",
         f"- Missing values: {note['missing_values']}. Weights: {note['weights']}. Households: {note['households']}.",

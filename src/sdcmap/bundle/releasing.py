@@ -58,7 +58,7 @@ class Release:
     confirm_roles: bool = False
 
     def __repr__(self) -> str:
-        return f"Release({self.candidate.method.text}, {self.profile})"
+        return f"Release({self.plan.name_of(self.candidate)}, {self.profile})"
 
     def check(self) -> list[Check]:
         """Every check, on the files as written to a private temporary folder and read back. Nothing stays there."""
@@ -121,8 +121,8 @@ class Release:
         risks = [m for m in self.plan.measures if m.axis == "risk" and not m.expectation]
         expectations = [m for m in self.plan.measures if m.axis == "risk" and m.expectation]
         losses = list(zip(utilities, scored(utilities, data, released, fresh), strict=True))
-        note = method_note(method, prepared, self.profile, self.searched, losses)
-        self._explain(part, codebook(prepared), public_note(note))
+        note = method_note(self.plan.method_names[method.text], method, prepared, self.profile, self.searched, losses)
+        self._explain(part, codebook(prepared, method), public_note(note))
         checks += check_risks(self.lines, risks, scored(risks, data, released, fresh, note))
         checks += check_risks(self.lines, expectations, expected(expectations, data, self._draws()), "over draws")
         if self.again:
@@ -164,7 +164,8 @@ class Release:
         if self.study is None:
             return
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        facts = {"method": self.candidate.method.text, "replicate": self.candidate.replicate, "profile": self.profile}
+        name, made = self.plan.name_of(self.candidate), self.candidate
+        facts = {"name": name, "method": made.method.text, "replicate": made.replicate, "profile": self.profile}
         if self._proposed and self.confirm_roles:
             overrides = [
                 *overrides,

@@ -12,6 +12,7 @@ from sdcmap.charts.map_tables import MapInfo
 from sdcmap.core.chart import Row
 
 POINT, RING, LINE = 4.0, 1.5, 0.8  # how much a label must not cover them
+RADIUS = 4.0  # pixels of a point on the frontier
 ALONG = (0.98, 0.02, 0.85, 0.15, 0.7, 0.3, 0.5)  # where on a line its text may stand
 _STEP = 4.0  # pixels
 
@@ -28,7 +29,7 @@ def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, heig
     wishes = [Wish(row["text"], (pixel(row),), True) for row in here["anchors"] if first]
     if names:
         wishes += [Wish(row["text"], (pixel(row),), True) for row in here["marks"] if row["text"]]
-    named_lines = [row for row in here["lines"] if first or row["kind"] != "limit"]
+    named_lines = [row for row in here["lines"] if first or row["kind"] == "tangent"]
     wishes += [_on_line(row, pixel(row), pixel(row, "x2", "y2")) for row in named_lines]
     if names:
         said = {row["short"] for row in here["marks"]}
@@ -39,13 +40,19 @@ def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, heig
         order = sorted(spots.items(), key=lambda item: (item[0][0], item[1]))  # the frontier's names find room first
         wishes += [Wish(short, tuple(near)) for (_, _, short), near in order]
     dots: list[Dot] = [(*pixel(row), POINT) for row in (*points, *here["anchors"])]
+    for row in points:
+        if row["frontier"]:  # drawn large: its rim is not to be covered either
+            x, y = pixel(row)
+            dots += [(x, y - RADIUS, POINT / 2), (x, y + RADIUS, POINT / 2)]
     for row in here["marks"]:
         x, y = pixel(row)
         dots += [(x + 8 * math.cos(t), y + 8 * math.sin(t), RING) for t in range(6)]
     dots += _along([pixel(row) for row in here["frontier"]], info.stepped)
     for row in (*here["lines"], *here["bands"]):
         dots += _along([pixel(row), pixel(row, "x2", "y2")], "linear")
-    return [_label(spot, wishes, info, panel, width, height) for spot in place(wishes, dots, width, height)]
+    labels = [_label(spot, wishes, info, panel, width, height) for spot in place(wishes, dots, width, height)]
+    floors = {row["text"] for row in here["lines"] if row["kind"] == "floor"}
+    return [label | {"kind": "floor"} if label["text"] in floors else label for label in labels]
 
 
 def _on_line(row: Row, start: tuple[float, float], end: tuple[float, float]) -> Wish:

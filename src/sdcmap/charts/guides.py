@@ -95,6 +95,19 @@ def mark_rows(x: Axis, y: Axis, home: str, points: list[Row], mark: Choice | Non
     return rows
 
 
+def floor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:
+    """The level of risk that is there without any release, where one measure is on the axis and it is above its bound."""
+    name = ru.risk[0]
+    level, measure = ru.end(name, "at_nothing"), ru.scores.values.get(name)
+    if len(ru.risk) > 1 or ru.scales or level is None or measure is None or level in measure.bounds:
+        return []
+    at, side = y.drawn(level)
+    if side:  # the anchor says where it lies
+        return []
+    ends = {"x": x.low, "y": at, "x2": x.high, "y2": at, "edge": "", "text": f"{measure.floor}: {in_words(level)}"}
+    return [{"panel": panel, "kind": "floor", **ends} for panel in panels]
+
+
 def line_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str], home: str, mark: Choice | None) -> list[Row]:
     """The limit of a threshold in every panel; the tangent of a linear rule in the panel of the chosen point."""
     if mark is not None and hasattr(mark.rule, "slope") and mark.candidate is not None:

@@ -13,6 +13,7 @@ from sdcmap.kernels.arrays import Array
 FONT_SIZE = 10
 CHARACTER = 0.54 * FONT_SIZE  # mean width of a character
 LINE = 1.25 * FONT_SIZE
+SPARE = 0.2 * FONT_SIZE  # of a line above and below its letters
 NEAR, FAR = (9.0,), (9.0, 16.0, 27.0, 41.0, 57.0)  # from a point to its label; beyond the first a leader line is drawn
 DIRECTIONS = ((1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1))  # right first, y grows downwards
 ALIGN = {1: "left", 0: "center", -1: "right"}
@@ -129,7 +130,8 @@ def _leader(candidate: Place, step: float = 5.0) -> list[Dot]:
 
 
 def _inside(box: Box, width: float, height: float) -> bool:
-    return box[0] >= 2 and box[1] >= 0 and box[2] <= width - 2 and box[3] <= height
+    """Whether a text stands in the picture; a line is higher than its letters, so a little of it may hang over."""
+    return box[0] >= 2 and box[1] >= -SPARE and box[2] <= width - 2 and box[3] <= height + SPARE
 
 
 def _touch(box: Box, other: Box) -> bool:

@@ -18,6 +18,7 @@ ROW, SAMPLE = 18, 26  # pixels
 ANCHOR_SHAPES = {EVERYTHING: "circle", NOTHING: "square"}
 STYLES: dict[str, Spec] = {
     "frontier": {"color": INK, "strokeWidth": 1.3},
+    "floor": {"color": "#555555", "strokeWidth": 1.0, "strokeDash": [2, 3]},
     "limit": {"color": "#B22222", "strokeWidth": 1.2, "strokeDash": [6, 4]},
     "tangent": {"color": "#B22222", "strokeWidth": 1.2},
     "spread": {"color": GREY, "strokeWidth": 0.7},
@@ -60,6 +61,7 @@ def legend_entries(info: MapInfo) -> list[Entry]:
         entries.append(Entry("point", {**STYLES["draw"], "shape": "circle"}, "the chosen draw"))
     lines = set(info.lines.filter(pl.col("edge") == "")["kind"]) if len(info.lines) else set()
     entries += [Entry("rule", STYLES["limit"], "limit of the rule")] * ("limit" in lines)
+    entries += [Entry("rule", STYLES["floor"], "risk without any release")] * ("floor" in lines)
     entries += [Entry("rule", STYLES["tangent"], "line of equal risk + slope × loss")] * ("tangent" in lines)
     for name, shape in ANCHOR_SHAPES.items():
         if len(info.anchors.filter(pl.col("name") == name, pl.col("edge") == "") if len(info.anchors) else ()):

@@ -10,7 +10,16 @@ import polars as pl
 
 from sdcmap.charts.axis import Axis, axis
 from sdcmap.charts.captions import label_rows
-from sdcmap.charts.guides import anchor_rows, band_rows, chosen_points, line_rows, loss_word, mark_rows, position
+from sdcmap.charts.guides import (
+    anchor_rows,
+    band_rows,
+    chosen_points,
+    floor_rows,
+    line_rows,
+    loss_word,
+    mark_rows,
+    position,
+)
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.method_names import Labelled, groups_of, labelled, short_names
 from sdcmap.core.chart import Row
@@ -41,11 +50,11 @@ def map_info(
         raise PlanError(f"a map is drawn by 'release' or by 'mean'. Got {by!r}.")
     table = (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor")).rename(_DRAW, strict=False)
     methods = table["method"].unique(maintain_order=True).to_list()
-    rows = labelled(methods, ru.scores.methods, ru.scores.kinds)
+    rows = labelled(methods, ru.scores)
     groups = groups_of(rows, colour)
     panels = _panels(rows, facet)
     short = _short_in_panels(rows, panels) | dict(names or {})
-    table = _with(table, group=groups, panel=panels, short=short)
+    table = _with(table, group=groups, panel=panels, short=short, name={row.text: row.called for row in rows})
     if facet:
         table = _with_frontier_of_panels(ru, table)
     titles = tuple(dict.fromkeys(panels.values())) or ("",)
@@ -72,7 +81,7 @@ def map_info(
         anchors=_frame(anchor_rows(ru, x, y, titles)),
         bands=_frame(band_rows(x, y, banded) if by == "mean" else []),
         marks=_frame(mark_rows(x, y, home, chosen, mark, said)),
-        lines=_frame(line_rows(ru, x, y, titles, home, mark)),
+        lines=_frame([*line_rows(ru, x, y, titles, home, mark), *floor_rows(ru, x, y, titles)]),
         labels=_frame([]),
     )
     labels = [row for name in titles for row in label_rows(info, name, names=label, width=width, height=height)]
@@ -91,7 +100,7 @@ def _panels(rows: Sequence[Labelled], facet: str | Mapping[str, str] | None) -> 
 
 _DRAW = {"replicate": "draw"}
 _COLUMNS = (
-    "panel", "group", "id", "method", "short", "draw", "count", "risk", "utility", "membership", "x", "y", "edge",
+    "panel", "group", "id", "method", "name", "short", "draw", "count", "risk", "utility", "membership", "x", "y", "edge",
     "frontier",
 )  # fmt: skip
 
@@ -133,6 +142,8 @@ def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None
     for number, (name, word) in enumerate((("risk", "Risk"), ("utility", loss_word(ru).capitalize()))):
         better = "lower is better" if ru.signs[number] > 0 else "higher is better"
         guests = [] if ru.nothing is None else [ru.nothing[number]]
+        level = ru.end(ru.risk[0], "at_nothing") if name == "risk" and len(ru.risk) == 1 and not ru.scales else None
+        guests += [] if level is None or guests else [level]
         guests += ru.points.filter("anchor")[name].to_list()
         if name == "risk" and mark is not None and hasattr(mark.rule, "risk"):
             guests.append(float(mark.rule.risk))

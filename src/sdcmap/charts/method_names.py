@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
 
 from sdcmap.core.method import Method
 from sdcmap.errors import PlanError
+from sdcmap.study.scores import Scores
 
-LONGEST = 34  # characters of a label
+LONGEST = 40  # characters of a label
 FILE = "file made elsewhere"
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A row's method as the scores know it: its text, the method itself (None: not known), and the kind of row."""
+    """A row's method as the scores know it: text, the method itself (None: not known), kind of row, name for people."""
 
     text: str
     method: Method | None
     kind: str = "candidate"
+    name: str = ""
+
+    @property
+    def called(self) -> str:
+        """Its name; where the scores know none, the method's own words, or its text."""
+        return self.name or (self.text if self.method is None else self.method.words)
 
     @property
     def family(self) -> str:
@@ -32,9 +39,12 @@ class Labelled:
         return " then ".join(name for name, _ in groupby(type(step).__name__ for step in _steps(self.method)))
 
 
-def labelled(texts: Iterable[str], methods: Mapping[str, Method], kinds: Mapping[str, str]) -> list[Labelled]:
+def labelled(texts: Iterable[str], scores: Scores) -> list[Labelled]:
     """The methods behind some texts of a score table."""
-    return [Labelled(text, methods.get(text), kinds.get(text, "candidate")) for text in texts]
+    kinds, methods = scores.kinds, scores.methods
+    return [
+        Labelled(text, methods.get(text), kinds.get(text, "candidate"), scores.names.get(text, "")) for text in texts
+    ]
 
 
 def groups_of(rows: Sequence[Labelled], by: str) -> dict[str, str]:
@@ -56,24 +66,23 @@ def groups_of(rows: Sequence[Labelled], by: str) -> dict[str, str]:
 
 
 def short_names(rows: Sequence[Labelled]) -> dict[str, str]:
-    """A few words for each method text: its class and the parameters in which methods of its class differ.
+    """A few words for each method text: a stated name, or its own words; variables that all methods of a class mask are
+    left out, and parameters that tell apart what would be called alike are added.
 
-    >>> from sdcmap import Swap
-    >>> swaps = [Swap(on=["Age", "Sex"], rate=0.05), Swap(on="Age", rate=0.01)]
-    >>> list(short_names([Labelled(m.text, m) for m in swaps]).values())
-    ['Swap Age+Sex .05', 'Swap Age .01']
+    >>> from sdcmap import RankSwap, Swap
+    >>> methods = [Swap(on=["Age", "Sex"], rate=0.05), Swap(on="Age", rate=0.01), RankSwap("wage"), RankSwap("wage", 0.2)]
+    >>> list(short_names([Labelled(m.text, m) for m in methods]).values())
+    ['Age, Sex swapped 5 %', 'Age swapped 1 %', 'rank swapped 5 %', 'rank swapped 20 %']
     """
-    steps: dict[type, list[Method]] = {}
+    subjects: dict[type, set[tuple[str, ...]]] = {}
     for row in rows:
         for step in _steps(row.method):
-            steps.setdefault(type(step), []).append(step)
-    varying = {
-        cls: [f.name for f in fields(cls) if len({getattr(method, f.name) for method in methods}) > 1]
-        for cls, methods in steps.items()
-    }
-    short = {row.text: _shortened(row, varying) for row in rows}
+            subjects.setdefault(type(step), set()).add((*step.masked_names, *step.within))
+    bare = frozenset(cls for cls, masked in subjects.items() if len(masked) == 1)
+    short = {row.text: _shortened(row, bare) for row in rows}
     counts = Counter(short.values())
-    return {text: words if counts[words] == 1 else _cut(text) for text, words in short.items()}
+    names = {row.text: row.called for row in rows}
+    return {text: words if counts[words] == 1 else _cut(names[text]) for text, words in short.items()}
 
 
 def number(value: float) -> str:
@@ -82,25 +91,11 @@ def number(value: float) -> str:
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
 
 
-def _shortened(row: Labelled, varying: dict[type, list[str]]) -> str:
-    if row.method is None:
-        return _cut(row.text)
-    words = []
-    for step in _steps(row.method):
-        names = varying[type(step)]
-        numbers = [name for name in names if isinstance(getattr(step, name), int | float)]
-        said = [_said(step, name, bare=len(numbers) == 1) for name in names]
-        words.append(" ".join([type(step).__name__, *filter(None, said)]))
-    return _cut(" then ".join(words))
-
-
-def _said(method: Method, name: str, *, bare: bool) -> str:
-    """One parameter in words; a lone number stands without its name."""
-    value = getattr(method, name)
-    if isinstance(value, bool):
-        return name if value else ""
-    word = _word(value)
-    return f"{name} {word}" if word and not bare and isinstance(value, int | float) else word
+def _shortened(row: Labelled, bare: frozenset[type]) -> str:
+    if row.method is None or not row.called.startswith(row.method.words):  # a name that somebody stated
+        return _cut(row.called)
+    said = [step.deed if type(step) in bare and step.masked_names else step.words for step in row.method.steps]
+    return _cut("; ".join(dict.fromkeys(said)))
 
 
 def _word(value: object) -> str:
@@ -131,4 +126,6 @@ def _steps(method: Method | None) -> tuple[Method, ...]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    """A text of at most LONGEST characters; both ends are kept, since strengths stand at the end."""
+    half = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[: half - 1].rstrip()}…{text[-half:].lstrip()}"

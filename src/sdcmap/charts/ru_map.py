@@ -129,7 +129,7 @@ def _segments(table: pl.DataFrame, mark: Spec) -> Spec:
 
 
 def _lines(table: pl.DataFrame) -> Iterator[Spec]:
-    for kind in ("limit", "tangent"):
+    for kind in ("floor", "limit", "tangent"):
         part = table.filter(pl.col("kind") == kind, pl.col("edge") == "") if len(table) else table
         if len(part):
             yield _segments(part, STYLES[kind])
@@ -175,7 +175,7 @@ def _size(info: MapInfo, frontier: bool) -> Spec:
 def _rows(table: pl.DataFrame) -> list[Row]:
     """What the spec holds of a point: its names and numbers, nothing of the data; infinity as a word."""
     columns = [
-        name for name in ("id", "method", "draw", "count", "membership", "x", "y", "href") if name in table.columns
+        name for name in ("id", "name", "draw", "count", "membership", "x", "y", "href") if name in table.columns
     ]
     rows = table.select(columns)
     if any(table["edge"] != ""):
@@ -186,7 +186,7 @@ def _rows(table: pl.DataFrame) -> list[Row]:
 
 def _tooltip(table: pl.DataFrame) -> list[Spec]:
     beyond = any(table["edge"] != "")
-    fields: list[Spec] = [{"field": "method", "title": "method"}]
+    fields: list[Spec] = [{"field": "name", "title": "method"}]
     fields += [{"field": "draw", "title": "draw"}, {"field": "id", "title": "id"}] if "id" in table.columns else []
     for name, drawn in (("risk", "y"), ("utility", "x")):
         number = {"field": drawn, "type": "quantitative", "format": ".4~g", "title": name}
@@ -225,7 +225,7 @@ def _labels(table: pl.DataFrame) -> Iterator[Spec]:
         yield _segments(leaders, {"color": GREY, "strokeWidth": 0.6})
     for (align, kind), part in table.group_by("align", "kind", maintain_order=True):
         rows = part.select("x", "y", "text").to_dicts()
-        colour = STYLES["limit"]["color"] if kind == "line" else INK
+        colour = {"line": STYLES["limit"]["color"], "floor": STYLES["floor"]["color"]}.get(kind, INK)
         look = {"type": "text", "align": align, "baseline": "middle", "fontSize": FONT_SIZE, "color": colour}
         halo = {**look, "color": "white", "stroke": "white", "strokeWidth": 3, "strokeJoin": "round"}
         yield _layer(rows, halo, {"text": {"field": "text"}})

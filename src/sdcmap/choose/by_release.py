@@ -87,9 +87,10 @@ class ByRelease(Rule):
             own = np.where(fits(draws) & (ru.limit_shares(draws) <= 1), own_cost(draws), np.inf)
             chosen = draws.row(int(np.argmin(own)), named=True)
         named = rows[order[1 : RUNNERS_UP + 1]].iter_rows(named=True)
-        runners = tuple(f"{name_of(r)}: {self._describe(r)}" for r in named)
+        runners = tuple(f"{name_of(ru, r)}: {self._describe(r)}" for r in named)
         searched = 1 if is_expectation else len(draws)
-        reason = f"Release {name_of(chosen)}: {why(row, len(order))}"
+        name = name_of(ru, chosen)
+        reason = f"Release {name}: {why(row, len(order))}"
         if named_limits(ru.limits):
             reason += f" All of these are within every limit: {_said(ru)}."
         if searched > 1:
@@ -98,7 +99,7 @@ class ByRelease(Rule):
             reason += f" The draw was fixed beforehand as number {chosen['replicate']}."
         return Choice(
             chosen["id"], chosen["method"], chosen["replicate"], chosen["risk"], chosen["utility"], self, reason,
-            runners, searched,
+            runners, searched, name=name,
         )  # fmt: skip
 
     def _over_a_limit(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> str:
@@ -108,7 +109,7 @@ class ByRelease(Rule):
         if np.isnan(shares).all():
             return f"{reason} Each lacks a value that is limited."
         near = rows.row(int(np.nanargmin(shares)), named=True)
-        return f"{reason} The nearest miss is {name_of(near)} with {np.nanmin(shares):.4g} times a limit."
+        return f"{reason} The nearest miss is {name_of(ru, near)} with {np.nanmin(shares):.4g} times a limit."
 
 
 def _said(ru: RiskUtilityMap) -> str:
@@ -118,5 +119,6 @@ def _said(ru: RiskUtilityMap) -> str:
     return ", ".join(f"{name} at {'least' if name in higher else 'most'} {limit:g}" for name, limit in limits)
 
 
-def name_of(row: dict[str, Any]) -> str:
-    return f"{row['method']}, draw {row['replicate']} ({row['id']})" if "id" in row else str(row["method"])
+def name_of(ru: RiskUtilityMap, row: dict[str, Any]) -> str:
+    """What to call a row of a map: a candidate, or a method."""
+    return ru.scores.name_of(row["method"], row.get("replicate"))

@@ -115,8 +115,8 @@ class GlobalCriterion(ByRelease):
             near = rows.row(int(np.argmin(over)), named=True)
             return (
                 f"Release nothing: no candidate has a {speech} in region D, above neither {self.agency_limit:g} "
-                f"(IEK) nor {self.intruder_limit:g} (RDH). The nearest miss is {name_of(near)} in region {near['region']} "
-                f"with {near['iek']:.4g} and {near['rdh']:.4g}."
+                f"(IEK) nor {self.intruder_limit:g} (RDH). The nearest miss is {name_of(ru, near)} in region "
+                f"{near['region']} with {near['iek']:.4g} and {near['rdh']:.4g}."
             )
 
         fits = lambda draws: self._safe(self._with_four(ru, draws))

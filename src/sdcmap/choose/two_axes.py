@@ -55,7 +55,7 @@ class Threshold(ByRelease):
             near = rows.row(int(np.argmin(turned)), named=True)
             return (
                 f"Release nothing: no candidate has a {speech} ({ru.labels[0]}) of {word} {self.risk:g}. "
-                f"The nearest miss is {name_of(near)} with {near['risk']:.4g}."
+                f"The nearest miss is {name_of(ru, near)} with {near['risk']:.4g}."
             )
 
         own = lambda draws: ru.losses(draws)[1]

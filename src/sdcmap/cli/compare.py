@@ -10,7 +10,6 @@ import typer
 from sdcmap.cli.app import (
     Decimal,
     Encoding,
-    File,
     Json,
     Missing,
     Names,
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
 
 @app.command()
 def compare(
-    file: File, keys: Names = "", numeric: Names = "", sensitive: Names = "", identifiers: Names = "", weight: Names = "",
+    file: Annotated[Path, typer.Argument(help="A data file; or a plan, for its data, measures, axes, limits and rule.")],
+    keys: Names = "", numeric: Names = "", sensitive: Names = "", identifiers: Names = "", weight: Names = "",
     household: Names = "", stratum: Names = "",
     sep: Sep = "", decimal: Decimal = "", thousands: Thousands = "", quote: Quote = "", encoding: Encoding = "",
     missing: Missing = "",
@@ -46,14 +46,23 @@ def compare(
     Without keys and numbers, the roles that `sdcmap look` proposes are taken. The folder holds plan.toml, the study, the
     map and the files that were compared: none of it may be released.
 
+    A plan in place of the file (.toml) gives data, roles, measures, axes, limits and rule; its methods are not asked.
+
     Example: sdcmap compare adult.csv --sensitive income -o adult-comparison
+
+    Example: sdcmap compare plan.toml -o adult-comparison
     """
     import sdcmap as sm
+    from sdcmap.cli.prepare import data_and_plan
 
-    data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
+    plan = None
+    if file.suffix == ".toml":
+        data, plan = data_and_plan(file)
+    else:
+        data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
                 household=household, stratum=stratum,
                 sep=sep, decimal=decimal, thousands=thousands, quote=quote, encoding=encoding, missing=missing)  # fmt: skip
-    compared = sm.compare(data, out, control=control, replicates=replicates, risk=risk, utility=utility,
+    compared = sm.compare(data, out, plan=plan, control=control, replicates=replicates, risk=risk, utility=utility,
                           workers=workers or None)  # fmt: skip
     for role, names in compared.proposed.items():
         note(f"{role}: {', '.join(names)}")
@@ -64,13 +73,30 @@ def compare(
         print_json(_facts(compared))
     else:
         _show(file.name, compared)
-        print(f"{out}: plan.toml, study, map.html, map.png.")
+        print(f"{out}: plan.toml, refine.toml, study, map.html, map.png.")
+        _lead_on(compared, out)
 
 
 def _facts(compared: Comparison) -> dict[str, Any]:
     ru = compared.map
     return {"risk": ru.risk[0], "utility": ru.utility, "methods": compared.table.to_dicts(),
-            "not on the map": compared.not_on_the_map}  # fmt: skip
+            "refine": list(compared.refine),            "not on the map": compared.not_on_the_map}  # fmt: skip
+
+
+def _lead_on(compared: Comparison, out: Path) -> None:
+    """What the rule would choose here, and what to try next."""
+    import polars as pl
+
+    from sdcmap.core.rule import named_limits
+
+    if compared.choice is not None:
+        print(f"By the plan's rule: {compared.choice.reason}")
+    within = [f"{name} {limit:g}" for name, limit in named_limits(compared.plan.limits).items()]
+    if within:
+        count = sum(compared.table.filter(~pl.col("anchor"))["within"])
+        print(f"{count} of {len(compared.table) - 1} methods are within every limit: {', '.join(within)}.")
+    print(f"Refine these {len(compared.refine)}: {' | '.join(compared.refine)}")
+    print(f"  sdcmap sweep {out / 'refine.toml'} -o {out / 'refined'}")
 
 
 def _show(title: str, compared: Comparison) -> None:

@@ -82,13 +82,15 @@ def choose(
     if keep and choice.candidate:
         print(opened.keep(plan.make(opened.data, choice), choice.candidate), file=sys.stderr)
     if as_json:
-        facts = ("candidate", "method", "replicate", "risk", "utility", "reason", "searched")
+        facts = ("candidate", "name", "method", "replicate", "risk", "utility", "reason", "searched")
         document = {fact: getattr(choice, fact) for fact in facts}
         print_json({**document, "rule": choice.rule.text, "runners_up": list(choice.runners_up)})
     else:
         print(choice.reason)
         for runner in choice.runners_up:
             print(f"  runner-up: {runner}")
+        if choice.candidate:
+            print(f'Next: sdcmap release {study} "{choice.name}" -o public/')
     if choice.candidate is None:
         raise typer.Exit(3)
 
@@ -96,7 +98,7 @@ def choose(
 @app.command()
 def release(
     study: StudyFolder,
-    candidate: Annotated[str, typer.Argument(help="Candidate id as `sdcmap choose` prints it; default: the rule's.")] = "",
+    candidate: Annotated[str, typer.Argument(help="Its name as `choose` prints it, or its id (default: the rule's).")] = "",
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder to make.")] = Path("public"),
     profile: Annotated[Profile, typer.Option(help="For whom the file is.")] = "public-use",
     max_risk: Annotated[float | None, typer.Option(help="The line, where the plan states none.")] = None,
@@ -110,7 +112,7 @@ def release(
 ) -> None:  # fmt: skip
     """Make a candidate again, check it, and write it with codebook, method note and checksums.
 
-    Example: sdcmap release cps-study 3f2a91 -o public/
+    Example: sdcmap release cps-study "Age swapped 5 %, draw 7" -o public/
     """
     import sdcmap as sm
 
@@ -118,8 +120,9 @@ def release(
     if not candidate and plan.rule is None:
         raise sm.errors.PlanError("the plan has no rule: name the candidate.")
     by_rule = ru.choose(plan.rule) if plan.rule is not None else None
-    is_the_rules = by_rule is not None and (by_rule.candidate or "").startswith(candidate)
-    chosen = by_rule if is_the_rules else plan.find(candidate)
+    named = plan.find(candidate).id if candidate else ""
+    is_the_rules = by_rule is not None and named in ("", by_rule.candidate)
+    chosen = by_rule if is_the_rules else plan.find(named)
     reasons = dict(part.partition("=")[::2] for part in override)
     bundle = sm.release(
         opened.data, plan, chosen, profile=profile, max_risk=max_risk, again=again, override=reasons, ledger=ledger,

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sdcmap.cli.app import Decimal, Encoding, File, Json, Missing, Names, Quote, Sep, Thousands, app, print_json, read
+from sdcmap.cli.app import (
+    Decimal,
+    Encoding,
+    File,
+    Json,
+    Missing,
+    Names,
+    Quote,
+    Sep,
+    Thousands,
+    app,
+    note,
+    print_json,
+    read,
+)
+
+if TYPE_CHECKING:
+    from sdcmap.data.microdata import Microdata
+    from sdcmap.study.folder import Study
 
 
 @app.command()
 def score(
     original: File,
     masked: Annotated[Path, typer.Argument(help="The masked file; rows in the same order, or matched with --by.")],
-    measure: Annotated[list[str], typer.Option(help="Such as SmallCells or 'SmallCells(n=5)'; may be repeated.")],
+    measure: Annotated[
+        list[str], typer.Option(help="Such as SmallCells or 'SmallCells(n=5)'; may be repeated. Default: the study's.")
+    ] = [],  # noqa: B006
     keys: Names = "", numeric: Names = "", sensitive: Names = "", weight: Names = "",
     sep: Sep = "", decimal: Decimal = "", thousands: Thousands = "", quote: Quote = "", encoding: Encoding = "",
     missing: Missing = "",
@@ -27,26 +47,37 @@ def score(
 ) -> None:  # fmt: skip
     """Score a masked file made elsewhere.
 
-    Rows are taken to be in the order of the original, unless an id column or --unpaired says otherwise.
+    Rows are taken to be in the order of the original, unless an id column or --unpaired says otherwise. With --study, the
+    original is read with the study's roles and codes for missing values unless some are given here, and must be its file.
 
     Example: sdcmap score cps.csv masked.csv --keys all --measure SmallCells --measure Hellinger --json
 
     Example: sdcmap score survey.csv synthetic.csv --unpaired --control others.csv --measure ClosestRecord
+
+    Example: sdcmap score cps.csv masked.csv --study cps-study --name "swapped by hand"
     """
     from dataclasses import replace
 
     from sdcmap.core.measure import Measure
     from sdcmap.core.value import parse
+    from sdcmap.errors import PlanError
     from sdcmap.study.jobs import score_file
 
     measures = {text: parse(text, Measure) for text in measure}
+    if not measures and study is not None:
+        measures = {m.text: m for m in _opened(study).plan.measures}
+    if not measures:
+        raise PlanError("name at least one --measure, or a --study whose measures are meant.")
     if control is not None:
         measures = {
             text: replace(m, control_file=str(control)) if hasattr(m, "control_file") else m  # type: ignore[call-arg]
             for text, m in measures.items()
         }
-    data = read(original, keys=keys, numeric=numeric, sensitive=sensitive, weight=weight,
-                sep=sep, decimal=decimal, thousands=thousands, quote=quote, encoding=encoding, missing=missing)  # fmt: skip
+    given: dict[str, Any] = {
+        "keys": keys, "numeric": numeric, "sensitive": sensitive, "weight": weight, "sep": sep, "decimal": decimal,
+        "thousands": thousands, "quote": quote, "encoding": encoding, "missing": missing,
+    }  # fmt: skip
+    data = read(original, **given) if study is None or any(given.values()) else _of_study(study, original)
     file = score_file(
         data, masked, list(measures.values()), by=by or None, paired=not unpaired, name=name or masked.name
     )
@@ -56,6 +87,7 @@ def score(
 
         with Study.open(study) as opened, opened.writing():
             opened.add_file(file)
+        note(f"{study}: the file is on its maps as {file.name!r}.")
     if as_json:
         facts = ("value", "se", "status", "reason")
         print_json({text: {fact: getattr(row, fact) for fact in facts} for text, row in rows.items()})
@@ -63,6 +95,28 @@ def score(
     for text, row in rows.items():
         shown = row.reason if row.value is None else f"{row.value:.6g}" + (f" (se {row.se:.2g})" if row.se else "")
         print(f"{text:<30} {shown or row.status}")
+
+
+def _opened(folder: Path) -> Study:
+    from sdcmap.study.folder import Study
+
+    return Study.open(folder)
+
+
+def _of_study(folder: Path, original: Path) -> Microdata:
+    """The original of a study, with the study's roles and codes; StudyMismatch where the file is another."""
+    from dataclasses import replace
+
+    from sdcmap.errors import StudyMismatch
+
+    with _opened(folder) as opened:
+        plan = opened.plan
+        if plan.data is None:
+            return opened.data
+        data = replace(plan.data, path=str(original)).read()
+        if data.digest != opened.manifest["data"]:
+            raise StudyMismatch(f"{original} is not the file of {folder}: score against the original of that study.")
+    return data
 
 
 @app.command()

@@ -120,7 +120,7 @@ def check(
     from sdcmap.study.remarks import remarks
 
     try:
-        data, written = _data_and_plan(plan)
+        data, written = data_and_plan(plan)
         parsed = written.with_risk(data)
         problems = parsed.problems_with(data)
     except PlanError as error:
@@ -155,7 +155,7 @@ def _duration(seconds: float) -> str:
     )
 
 
-def _data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Plan]:
+def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Plan]:
     """The plan and its data; where memory is limited, by way of a working copy in `folder`."""
     import sdcmap as sm
 
@@ -191,7 +191,7 @@ def sweep(
     from sdcmap.study.progress import bar
 
     limit = bytes_of(memory) if memory else 0
-    data, parsed = _data_and_plan(plan, out / "incoming", limit)
+    data, parsed = data_and_plan(plan, out / "incoming", limit)
     with bar(False if quiet else None) as progress:
         scores = sm.sweep(
             data, parsed, out, workers=workers or None, engine=engine or None, progress=progress, memory=limit

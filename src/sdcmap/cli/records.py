@@ -24,7 +24,7 @@ Neighbourhood = Literal["distance", "fellegi-sunter", "frequency"]
 @app.command()
 def records(
     original: Annotated[Path, typer.Argument(help="A study folder, or the original file.")],
-    masked: Annotated[str, typer.Argument(help="A candidate's id (default: the rule's choice), or the masked file.")] = "",
+    masked: Annotated[str, typer.Argument(help="A candidate's name or id (default: the rule's), or the masked file.")] = "",
     out: Annotated[Path, typer.Option("-o", "--out", help=".html, .svg, .png; .csv: the table.")] = Path("records.html"),
     on: Annotated[str, typer.Option(help="Comma-separated variables to compare; default: the keys.")] = "",
     alpha: Annotated[float | None, typer.Option(help="Share of wrong pairs in a neighbourhood (0.05).")] = None,

@@ -35,10 +35,10 @@ class Measure(Value):
     """The base of every risk and utility measure.
 
     Class data: `axis` "risk" or "utility"; `unit`; `direction` "lower" or "higher" (which is better); `bounds` of the
-    value (None: none); `at_nothing`, the value when nothing is released (None: it has none); `expectation`: the value is
-    a function of an expectation, so replicates are pooled by their parts, never averaged; `sampled`: it draws random
-    numbers; `paired`: it compares each released record with the one it came from, so that a fully synthetic file, which
-    has none, leaves it undefined.
+    value (None: none); `at_nothing`, the value when nothing is released (None: it has none); `floor`: what that level of a
+    risk means; `expectation`: the value is a function of an expectation, so replicates are pooled by their parts, never
+    averaged; `sampled`: it draws random numbers; `paired`: it compares each released record with the one it came from, so
+    that a fully synthetic file, which has none, leaves it undefined.
     """
 
     example: ClassVar[str] = "SmallCells"
@@ -47,6 +47,7 @@ class Measure(Value):
     direction: ClassVar[Literal["lower", "higher"]] = "lower"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
     at_nothing: ClassVar[float | None] = None
+    floor: ClassVar[str] = "no better than without the release"
     expectation: ClassVar[bool] = False
     sampled: ClassVar[bool] = False
     paired: ClassVar[bool] = True

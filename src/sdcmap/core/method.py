@@ -7,7 +7,7 @@ cannot take them, and strata masked apart, each with a random stream of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from sdcmap.core.likelihood import Field, joined
 from sdcmap.core.roles import Roles
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Value
+from sdcmap.core.words import listed, number, spoken
 from sdcmap.data.cells import cells, common_codes, stacked
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import UNSERVED, Schema
@@ -64,6 +65,19 @@ class Method(Value):
     def trials(cls, roles: Roles) -> Trials:
         """How it is tried on a file of which only the roles are known: two or three strengths; none by default."""
         return {}
+
+    @property
+    def words(self) -> str:
+        """A short name in words: what is done to which variables. It holds nothing but what the spec holds, and names
+        a candidate to people; the identity of a method is its digest."""
+        strata = f" within {listed(self.within)}" if self.within else ""
+        return f"{listed(self.masked_names) or 'keys'} {self.deed}{strata}"
+
+    @property
+    def deed(self) -> str:
+        """What is done to each variable, such as "rank swapped 10 %"; by default the class in words with its strength."""
+        strength = strength_of(self)
+        return f"by {spoken(type(self).__name__)}" + (f" {number(getattr(self, strength))}" if strength else "")
 
     @property
     def cell(self) -> float:
@@ -143,6 +157,11 @@ class Method(Value):
             if self.missing == "refused" and data.missing(name).any():
                 yield f"{type(self).__name__} needs a variable without missing values; {name!r} has some."
 
+    def recoded(self, released: Microdata, name: str) -> Array | None:
+        """The rows of a released file whose value is seen to be recoded, from the file and the spec alone; None: of a
+        method that does not recode."""
+        return None
+
     def schema_after(self, schema: Schema) -> Schema:
         """The schema of the released file; a method that makes categories of numbers says so here."""
         return schema
@@ -172,6 +191,13 @@ class Method(Value):
 
 
 Trials = Mapping[str, Method | str]  # a few words for each trial, and the method, or why it is left out
+
+
+def strength_of(method: Method) -> str:
+    """The parameter that says how strongly a method masks: its first number; empty where it has none."""
+    given = {f.name: getattr(method, f.name) for f in fields(method)}
+    numbers = [name for name, value in given.items() if isinstance(value, int | float) and not isinstance(value, bool)]
+    return next(iter(numbers), "")
 
 
 def _alone(data: Microdata, rows: Array) -> Microdata:

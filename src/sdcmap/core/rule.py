@@ -11,6 +11,7 @@ import polars as pl
 
 from sdcmap.core.measure import Measure
 from sdcmap.core.value import Value
+from sdcmap.data import html
 
 Limits: TypeAlias = tuple[float, ...] | Mapping[str, float]  # one for each measure on the axis, or measure -> its own
 
@@ -35,6 +36,7 @@ class ScoreTable(Protocol):
     def values(self) -> Mapping[str, Measure]: ...
     def column(self, measure: str) -> pl.DataFrame: ...
     def pooled(self, measure: str) -> pl.DataFrame: ...
+    def name_of(self, method: str, draw: int | None = None) -> str: ...
 
 
 class RiskUtilityMap(Protocol):
@@ -106,6 +108,16 @@ class Choice:
     runners_up: tuple[str, ...] = ()
     searched: int = 0  # random draws of the chosen method that were looked at before one was taken
     seal: str = field(default="", repr=False, compare=False)  # of the candidate's stream: tells another seed's
+    name: str = ""  # for people: the method in words, and the draw
 
     def __str__(self) -> str:
         return self.reason
+
+    def __repr__(self) -> str:
+        numbers = "" if self.risk is None else f": risk {self.risk:.4g}, utility {self.utility:.4g}"
+        return f"Choice({self.name or self.method or 'release nothing'}{numbers})"
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the reason, and the runners-up."""
+        others = html.table(["runners-up"], [(words,) for words in self.runners_up]) if self.runners_up else ""
+        return html.paragraph(self.reason) + others

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sdcmap.data import html
 from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
 from sdcmap.data.views import Result, Views
 from sdcmap.errors import SchemaError, did_you_mean
@@ -66,6 +67,15 @@ class Microdata:
 
     def __repr__(self) -> str:
         return f"Microdata({len(self):,} rows, {len(self.names)} columns: {', '.join(self.names)})"
+
+    def _repr_html_(self) -> str:
+        """For a notebook: names, kinds, roles and how many values are missing. No value of the data is shown: what stands
+        on a screen, or in a notebook that is passed on, is out of the data steward's hands."""
+        rows = [
+            (v.name, v.kind, v.role or "not stated", int(self.missing(v.name).sum())) for v in self.schema.variables
+        ]
+        shape = html.paragraph(f"Microdata: {len(self):,} rows, {len(self.names):,} columns")
+        return shape + html.table(["column", "kind", "role", "missing"], rows, "columns")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ class MeasureFacts(TypedDict):
 class PlanFacts(TypedDict):
     """The plan, in words."""
 
-    methods: list[str]
+    methods: list[tuple[str, str]]  # its name, and what it is exactly
     candidates: str
     replicates: int
     measures: list[MeasureFacts]
@@ -112,7 +112,7 @@ def plan_facts(plan: Plan, data: Microdata, outside: Outside | None = None) -> P
     by_name = named_limits(plan.limits) or dict(zip(plan.risk, scales_of(plan.risk, plan.limits), strict=False))
     limits = [f"{name}: {limit:g}" for name, limit in by_name.items()]
     return {
-        "methods": [_method_text(entry, outside) for entry in plan.methods],
+        "methods": [_method_facts(entry, plan, outside) for entry in plan.methods],
         "candidates": f"{plan.count:,}",
         "replicates": plan.replicates,
         "measures": measures,
@@ -129,15 +129,15 @@ def how_to_read(measure: Measure) -> str:
     return " ".join(words.split())
 
 
-def _method_text(entry: Method | Grid[Method], outside: Outside | None) -> str:
-    """A method as a person writes it; a grid with its axes. Outside, files go by their role."""
+def _method_facts(entry: Method | Grid[Method], plan: Plan, outside: Outside | None) -> tuple[str, str]:
+    """A method by its name and as a person writes it; a grid with its axes. Outside, files go by their role."""
     if isinstance(entry, Method):
-        return entry.text if outside is None else outside.text(entry)
+        return plan.name_of_method(entry), entry.text if outside is None else outside.text(entry)
     spec = entry.spec() if outside is None else outside.spec(entry.spec())
     folded = spec.pop("grid")
     fixed = [f"{name} = {value}" for name, value in spec.items() if name != "type"]
     axes = [f"{name} in {_axis_text(axis)}" for name, axis in folded.items()]
-    return f"{spec['type']}: {'; '.join([*axes, *fixed])}"
+    return f"{spec['type']}: {'; '.join([*axes, *fixed])}", ""
 
 
 def _axis_text(axis: Mapping[str, list[str]] | Sequence[object]) -> str:
@@ -152,7 +152,8 @@ def missing_candidates(scores: Scores, to: Audience) -> dict[str, bool | ByReaso
     tables: dict[str, ByReason] = {}
     for status in ("infeasible", "failed"):
         part = scores.candidate.filter(pl.col("status") == status)
-        tables[status] = _by_reason(part, "method")
+        names = pl.col("method").replace(dict(scores.names))
+        tables[status] = _by_reason(part.with_columns(names), "method")
     tables["undefined"] = _by_reason(
         scores.score.filter(pl.col("status").is_in(["undefined", "unpaired", "failed"])), "measure"
     )
@@ -186,10 +187,7 @@ def _history(study: Study, to: Audience, outside: Outside | None) -> HistoryFact
     facts: HistoryFacts = {
         "fixed_first": study.rule_was_fixed_first,
         "overrides": [{"check": entry.get("check", "")} for entry in overrides],
-        "releases": [
-            {"method": _told(entry.get("method", ""), outside), "when": _day(entry.get("when", ""))}
-            for entry in releases
-        ],
+        "releases": [{"method": _called(entry), "when": _day(entry.get("when", ""))} for entry in releases],
         "times": [],
     }
     if to.external:
@@ -203,8 +201,15 @@ def _history(study: Study, to: Audience, outside: Outside | None) -> HistoryFact
     facts["times"] = [(what, _second(when)) for when, what in times]
     facts["overrides"] = [{key: str(entry.get(key, "")) for key in ("check", "reason", "when")} for entry in overrides]
     told = ("method", "replicate", "profile", "folder", "when")
-    facts["releases"] = [{key: str(entry.get(key, "")) for key in told} for entry in releases]
+    facts["releases"] = [
+        {key: str(entry.get(key, "")) for key in told} | {"method": _called(entry)} for entry in releases
+    ]
     return facts
+
+
+def _called(release: Mapping[str, object]) -> str:
+    """The name under which something was released; in studies of earlier versions, the method's text."""
+    return str(release.get("name") or release.get("method", ""))
 
 
 def versions() -> list[tuple[str, str]]:

@@ -49,6 +49,7 @@ def public_scores(scores: Scores, rows: int) -> Scores:
         pl.DataFrame(told_scores, schema=scores.score.schema, orient="row"),
         scores.measure.with_columns(pl.Series("at_nothing", nothing, dtype=pl.Float64)),
         methods=scores.methods,
+        names=scores.names,
     )
 
 

@@ -75,7 +75,7 @@ def frontier_table(ru: RUMap, shown: RUMap, to: Audience) -> list[FrontierRow]:
         errors = ["" if row[se] is None else significant(row[se], 2) for se in ("risk_se", "utility_se")]
         rows.append(
             {
-                "method": row["method"],
+                "method": ru.scores.name_of(row["method"]),
                 "count": counts[row["method"]],
                 "risk": to.score(row["risk"], "" if ru.scales else units[0]),
                 "risk_se": errors[0],
@@ -94,7 +94,13 @@ def release_frontier(ru: RUMap, to: Audience) -> list[ReleaseRow]:
         return []
     rows = ru.frontier.select("id", "method", "replicate", "risk", "utility").iter_rows()
     return [
-        {"id": name, "method": method, "replicate": draw, "risk": to.number(risk), "utility": to.number(utility)}
+        {
+            "id": name,
+            "method": ru.scores.name_of(method),
+            "replicate": draw,
+            "risk": to.number(risk),
+            "utility": to.number(utility),
+        }
         for name, method, draw, risk, utility in rows
     ]
 
@@ -105,15 +111,17 @@ def public_choice(choice: Choice, shown: RUMap) -> Choice:
         return replace(choice, reason="", runners_up=())
     row = shown.means.filter(pl.col("method") == choice.method).to_dicts()
     risk, utility = (row[0]["risk"], row[0]["utility"]) if row else (None, None)
-    methods = [method for text in choice.runners_up if (method := _method_in(text, shown))]
-    runners = tuple(method for method in dict.fromkeys(methods) if method != choice.method)
-    return Choice("chosen", choice.method, None, risk, utility, choice.rule, "", runners, choice.searched)
+    own = shown.scores.name_of(choice.method)
+    names = [name for text in choice.runners_up if (name := _name_in(text, shown))]
+    runners = tuple(name for name in dict.fromkeys(names) if name != own)
+    public = Choice("chosen", choice.method, None, risk, utility, choice.rule, "", runners, choice.searched)
+    return replace(public, name=own)
 
 
-def _method_in(text: str, shown: RUMap) -> str:
-    """The method that a runner-up's sentence begins with."""
-    methods = [method for method in shown.means["method"] if text.startswith((f"{method},", f"{method}:"))]
-    return max(methods, key=len, default="")
+def _name_in(text: str, shown: RUMap) -> str:
+    """The name of the method that a runner-up's sentence begins with."""
+    names = map(shown.scores.name_of, shown.means["method"])
+    return max((name for name in names if text.startswith((f"{name},", f"{name}:"))), key=len, default="")
 
 
 def choice_facts(choice: Choice, rule: str, to: Audience) -> ChoiceFacts:
@@ -123,17 +131,17 @@ def choice_facts(choice: Choice, rule: str, to: Audience) -> ChoiceFacts:
     elif choice.candidate is None:
         why = f"Release nothing: no candidate passes the rule {rule}."
     else:
-        why = f"Release {choice.method}: the rule {rule} chooses it."
+        why = f"Release {choice.name}: the rule {rule} chooses it."
         if choice.searched > 1:
             why += f" {choice.searched} random draws of this method were searched."
     single = choice.candidate if choice.candidate is not None and not to.external else ""
     return {
         "nothing": choice.candidate is None,
-        "method": choice.method,
+        "method": choice.name or choice.method,
         "why": why,
         "rule": rule,
         "runners_up": choice.runners_up,
-        "single": f"draw {choice.replicate}, {single}" if single else "",
+        "single": f"Its id is {single}." if single else "",
     }
 
 

@@ -13,12 +13,16 @@ import polars as pl
 from numpy.random import Generator
 
 from sdcmap.core.chart import Chart
+from sdcmap.core.method import Method
+from sdcmap.core.rule import Choice
 from sdcmap.core.streams import Stream
+from sdcmap.core.words import listed
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.explore.looking import look, opened
+from sdcmap.explore.refining import refined, worth_refining
 from sdcmap.explore.trial_plan import trial_plan
 from sdcmap.files.reading import Source, read
 from sdcmap.files.writing import write
@@ -31,6 +35,7 @@ from sdcmap.study.sweeping import sweep
 
 OUTSIDE = 0.2  # share of the records set aside as people who are not in the file
 INSIDE_FILE, OUTSIDE_FILE = "inside.study.parquet", "outside.study.parquet"
+REFINE_FILE = "refine.toml"
 SHOWN = ("method", "count", "risk", "utility", "anchor", "frontier", "membership")
 
 
@@ -38,14 +43,14 @@ SHOWN = ("method", "count", "risk", "utility", "anchor", "frontier", "membership
 class Comparison:
     """Every method that fits a file, made and scored.
 
-    `names`: a few words for each method text; `left_out`: why methods are not in the plan, by the same words or by class;
+    `left_out`: why methods are not in the plan, by the words of the trial or by class; `unfit`: the methods among them;
     `proposed`: the roles that a look proposed, where none were stated; `inside`: the records that were compared;
     `outside`: the records that were set aside as people who are not in the file (None: a control file was given).
     """
 
     plan: Plan
-    names: Mapping[str, str]
     left_out: Mapping[str, str]
+    unfit: Mapping[str, Method]
     proposed: Mapping[str, tuple[str, ...]]
     inside: Microdata
     outside: Microdata | None
@@ -56,14 +61,43 @@ class Comparison:
     def table(self) -> pl.DataFrame:
         """A row for each method on the map, least risk first, with the mean of its draws and its name."""
         means = self.map.means.sort("risk").select(SHOWN)
-        return means.with_columns(name=pl.col("method").replace(dict(self.names)))
+        within = pl.Series("within", self.map.limit_shares(self.map.means.sort("risk")) <= 1)
+        return means.with_columns(within, name=pl.col("method").replace(dict(self.plan.method_names)))
+
+    @property
+    def choice(self) -> Choice | None:
+        """What the plan's rule chooses; None where it has none."""
+        return None if self.plan.rule is None else self.map.choose(self.plan.rule)
+
+    @property
+    def refine(self) -> tuple[str, ...]:
+        """The names of the methods to go on with, those within the limits first."""
+        return tuple(self.plan.method_names[text] for text in worth_refining(self.map, self.plan.rule))
+
+    @property
+    def refined(self) -> Plan:
+        """The plan to go on with: these methods at strengths around those that were tried."""
+        return refined(self.plan, worth_refining(self.map, self.plan.rule))
 
     @property
     def not_on_the_map(self) -> dict[str, str]:
         """Why a method is not on the map, by its name or class."""
         drawn = set(self.map.means["method"])
-        unmade = {name: self._reason(method) for method, name in self.names.items() if method not in drawn}
-        return dict(self.left_out) | unmade
+        unmade = [method for method in self.plan.expanded if method.text not in drawn]
+        told = {name: reason + self._lead(self.unfit.get(name)) for name, reason in self.left_out.items()}
+        names = self.plan.method_names
+        return told | {names[m.text]: self._reason(m.text) + self._lead(m) for m in unmade}
+
+    def _lead(self, method: Method | None) -> str:
+        """Where a method does not go with missing values: which on the map, of those that mask the same variables, do."""
+        masked = [] if method is None else [name for name in method.masks(self.inside) if name in self.inside.names]
+        gone = [name for name in masked if self.inside.missing(name).any()]
+        drawn = set(self.map.means["method"])
+        able = [
+            m for m in self.plan.expanded if m.text in drawn and m.random and set(gone) <= set(m.masks(self.inside))
+        ]
+        classes = dict.fromkeys(type(step).__name__ for m in able if m.missing != "refused" for step in m.steps)
+        return f" With missing values in {listed(gone)}, these do: {', '.join(classes)}." if gone and classes else ""
 
     def _reason(self, method: str) -> str:
         tried = self.scores.candidate.filter(pl.col("method") == method)
@@ -73,21 +107,23 @@ class Comparison:
 
     def draw(self) -> Chart:
         """The map with a name at every method where there is room."""
-        return self.map.draw(by="release", names=dict(self.names), label="all", width=760, height=560)
+        return self.map.draw(by="release", mark=self.choice, label="all", width=760, height=560)
 
 
 def compare(
-    data: Microdata | Source | str | Path, folder: str | Path | None = None, *, control: str | Path | None = None,
-    replicates: int = 3, risk: str = "", utility: str = "", seed: int | None = None, workers: int | None = None,
-    progress: Progress | None = None,
+    data: Microdata | Source | str | Path, folder: str | Path | None = None, *, plan: Plan | None = None,
+    control: str | Path | None = None, replicates: int = 3, risk: str = "", utility: str = "", seed: int | None = None,
+    workers: int | None = None, progress: Progress | None = None,
 ) -> Comparison:  # fmt: skip
     """Every method that fits a file, at two or three strengths each, swept and put on one R-U map.
 
     Parameters
     ----------
     data : microdata, or where they lie; without stated keys and numbers, the roles that `look` proposes are taken.
-    folder : a new or empty folder for plan.toml, the study, the map and the files that were compared, none of which may
-        be released; None keeps nothing.
+    folder : a new or empty folder for plan.toml, refine.toml (what to try next), the study, the map and the files that
+        were compared, none of which may be released; None keeps nothing.
+    plan : a plan whose measures, axes, limits and rule are taken in place of ours: the methods are those that fit, not its
+        own. Nothing is set aside then, since its measures say themselves whom they compare with.
     control : a file of people who are not in the data, with the same columns; else a fifth of the records is set aside,
         households whole.
     replicates : random draws of each method, at least 1.
@@ -109,34 +145,49 @@ def compare(
     >>> compared = sm.compare(people, replicates=1, seed=1, workers=1)
     >>> len(compared.inside), len(compared.outside)
     (48, 12)
-    >>> "Swap .05" in compared.table["name"]
+    >>> "Age, Sex swapped 5 %" in compared.table["name"]
     True
     >>> compared.left_out["Noise"]
     'it states no trial for the roles of this file.'
     """
     if folder is not None and Path(folder).exists() and any(Path(folder).iterdir()):
         raise PlanError(f"{folder} is not empty: name another folder.")
-    whole, proposed = with_roles(opened(data))
+    whole, proposed = with_roles(opened(data)) if plan is None else (_stated_columns(opened(data)), {})
     seed = secrets.randbits(256) if seed is None else seed
     with _place(folder) as place:
         outside = None
-        if control is None:
+        if control is None and plan is None:
             whole, outside = set_aside(whole, OUTSIDE, Stream.of_seed(seed, "set aside").rng())
             control = write(outside, Path(place) / OUTSIDE_FILE)
         source = stated_source(write(whole, Path(place) / INSIDE_FILE).name, whole)
         inside = source.read(Path(place))
-        tried = trial_plan(inside, str(Path(control).resolve()), replicates=replicates, source=source)
-        axes = _axis(tried.plan, "risk", risk), _axis(tried.plan, "utility", utility)
-        plan = replace(tried.plan, risk=(axes[0],), utility=axes[1], seed=seed)
-        plan.write(Path(place) / "plan.toml")
-        scores = sweep(inside, plan, Path(place) / "study", workers=workers, progress=progress)
-        ru = RUMap(scores, plan.risk, plan.utility)
-        compared = Comparison(plan, tried.names, tried.left_out, proposed, inside, outside, scores, ru)
+        others = "" if control is None else str(Path(control).resolve())
+        tried = trial_plan(inside, others, replicates=replicates, source=source)
+        swept = replace(_judged(tried.plan, plan, inside, risk, utility), seed=seed)
+        swept.write(Path(place) / "plan.toml")
+        scores = sweep(inside, swept, Path(place) / "study", workers=workers, progress=progress)
+        ru = RUMap(scores, swept.risk, swept.utility, swept.limits)
+        compared = Comparison(swept, tried.left_out, tried.unfit, proposed, inside, outside, scores, ru)
         if folder is not None:
+            compared.refined.write(Path(place) / REFINE_FILE)
             chart = compared.draw()
             for name in ("map.html", "map.png"):
                 chart.save(Path(place) / name)
     return compared
+
+
+def _judged(tried: Plan, plan: Plan | None, data: Microdata, risk: str, utility: str) -> Plan:
+    """The plan of the trials with the axes that were asked for; or with measures, axes, limits and rule of another."""
+    if plan is None:
+        return replace(tried, risk=(_axis(tried, "risk", risk),), utility=_axis(tried, "utility", utility))
+    judge = plan.with_risk(data)
+    if not judge.risk or not judge.utility:
+        raise PlanError("a comparison on a plan's axes needs a risk measure and a utility measure in it.")
+    axes = (_axis(judge, "risk", risk),) if risk else judge.risk
+    return replace(
+        tried, measures=judge.measures, risk=axes, utility=_axis(judge, "utility", utility),
+        limits=judge.limits_on(axes if risk else ()), rule=judge.rule,
+    )  # fmt: skip
 
 
 def _place(folder: str | Path | None) -> AbstractContextManager[str | Path]:
@@ -164,7 +215,7 @@ def with_roles(data: Microdata) -> tuple[Microdata, dict[str, tuple[str, ...]]]:
 
 
 def _stated_columns(data: Microdata) -> Microdata:
-    return data.only([v.name for v in data.schema.variables if v.role is not None])
+    return data.only([v.name for v in data.schema.variables if v.role not in (None, "drop")])
 
 
 def stated_source(path: str, data: Microdata) -> Source:

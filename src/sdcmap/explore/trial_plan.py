@@ -21,12 +21,12 @@ NO_TRIAL = "it states no trial for the roles of this file."
 
 @dataclass(frozen=True)
 class TrialPlan:
-    """A plan with every method that fits a file; `names`: a few words for each method text; `left_out`: why others are
-    not in it, by the same words or by class."""
+    """A plan with every method that fits a file; `left_out`: why others are not in it, by the words of the trial or by
+    class; `unfit`: those that were made and do not fit, by the same words."""
 
     plan: Plan
-    names: dict[str, str]
     left_out: dict[str, str]
+    unfit: dict[str, Method]
 
 
 def trial_plan(
@@ -45,7 +45,7 @@ def trial_plan(
     roles = Roles(data)
     if not roles.keys and not roles.numbers:
         raise PlanError("the data have no keys and no numeric variables: state roles when reading them.")
-    names: dict[str, str] = {}
+    unfit: dict[str, Method] = {}
     methods: list[Method] = []
     left_out: dict[str, str] = {}
     for cls in (*METHODS, *offered(Method)):
@@ -56,10 +56,10 @@ def trial_plan(
             problem = method if isinstance(method, str) else next(method.misfits(data), None)
             if problem is not None:
                 left_out[name] = problem
+                unfit |= {name: method} if isinstance(method, Method) else {}
             elif isinstance(method, Method):
-                names[method.text] = name
                 methods.append(method)
-    return TrialPlan(Plan(methods, _measures(roles, control_file), replicates, data=source), names, left_out)
+    return TrialPlan(Plan(methods, _measures(roles, control_file), replicates, data=source), left_out, unfit)
 
 
 def _measures(roles: Roles, control_file: str) -> list[Measure]:

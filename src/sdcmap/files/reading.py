@@ -108,11 +108,14 @@ def read(
     Parameters
     ----------
     source : a path, or a polars, pyarrow or pandas frame.
-    keys : variables a snooper may know. sensitive : what he would like to learn. identifiers : names and numbers of
-        persons, dropped from every release. weight, household, stratum : the survey's own columns. other : columns
-        looked at and found to have no role. drop : columns that no release carries. replicate, psu, wave, case :
-        replicate weights, sampling unit, wave and person of a panel; nothing serves them yet, so a release refuses them.
-        Each takes a name, a list of names, or "all" (every column not yet named).
+    keys : variables a snooper may know; as every role, a name, a list of names, or "all" (every column not yet named).
+    sensitive : what he would like to learn.
+    identifiers : names and numbers of persons, dropped from every release.
+    weight, household, stratum : the survey's own columns.
+    other : columns looked at and found to have no role.
+    drop : columns that no release carries.
+    replicate, psu, wave, case : replicate weights, sampling unit, wave and person of a panel; nothing serves them yet, so a
+        release refuses them.
     numeric : columns that are amounts; they count as looked at.
     kinds : {"column": "numeric" | "ordinal" | "nominal"} where the inferred kind is wrong. Text is nominal, a date
         ordinal, a number numeric; a whole-number key with at most 50 distinct values is ordinal.
@@ -125,6 +128,8 @@ def read(
     everywhere). Codes for missing values, stated or of SPSS, Stata and SAS, are missing too, and are written back as the
     codes they were. The texts of a CSV file are numbers, dates or truth values where all of a column are.
 
+    Examples
+    --------
     >>> import polars as pl
     >>> read(pl.DataFrame({"age": [31, 44], "sex": ["f", "m"]}), keys=["age", "sex"])
     Microdata(2 rows, 2 columns: age, sex)

@@ -11,6 +11,7 @@ from sdcmap.core.likelihood import Field
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
 from sdcmap.core.streams import Stream
+from sdcmap.core.words import listed
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import Schema
 from sdcmap.errors import Undefined
@@ -21,10 +22,18 @@ from sdcmap.methods.pram import PRAM
 from sdcmap.methods.rank_swap import RankSwap
 from sdcmap.methods.suppress import MOST_TRIED, Suppress
 
+MOST_PHRASES = 4  # in the name of a chain
+
 
 def in_turn(steps: Sequence[Method]) -> Method:
     """One method that applies the steps: a chain of them, or the only one itself."""
     return steps[0] if len(steps) == 1 else Chain(tuple(steps))
+
+
+def _phrase(words: str, steps: Sequence[Method]) -> str:
+    """What some steps do, said once."""
+    names = tuple(dict.fromkeys(name for step in steps for name in step.masked_names))
+    return steps[0].words if len(steps) == 1 or not names else f"{listed(names)} {words}"
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,17 @@ class Chain(Method):
             "Suppress 2 then Noise .05": cls((Suppress(keys[:MOST_TRIED], 2), Noise(numbers, 0.05))),
             "PRAM .9 then RankSwap .05": cls((PRAM(keys, 0.9, alpha=1.0), RankSwap(numbers, 0.05))),
         }
+
+    @property
+    def words(self) -> str:
+        """The words of its steps; steps that do the same to different variables once."""
+        said: dict[str, list[Method]] = {}
+        for step in self.steps:
+            alone = "" if step.masked_names and not step.within else step.words
+            said.setdefault(alone or step.deed, []).append(step)
+        phrases = [_phrase(words, steps) for words, steps in said.items()]
+        more = [f"{len(phrases) - MOST_PHRASES} more"] if len(phrases) > MOST_PHRASES else []
+        return "; ".join([*phrases[:MOST_PHRASES], *more])
 
     def problems(self) -> Iterator[str]:
         if not self.methods:

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
+from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
@@ -86,6 +87,10 @@ class HouseholdSwap(Method):
     carry: tuple[str, ...] = ()
     same_size: bool = True
     partial: bool = False
+
+    @property
+    def deed(self) -> str:
+        return f"swapped between households {percent(self.rate)}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

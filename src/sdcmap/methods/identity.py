@@ -28,5 +28,9 @@ class Identity(Method):
     kept: ClassVar[str] = "everything"
     distorted: ClassVar[str] = "nothing"
 
+    @property
+    def words(self) -> str:
+        return "the file as it is"
+
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         return data.change(None, {})

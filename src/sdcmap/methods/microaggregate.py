@@ -118,6 +118,11 @@ class Microaggregate(Method):
     axis: str = ""
     weighted: bool = False
 
+    @property
+    def deed(self) -> str:
+        each = "each " if self.method in ("individual", "optimal") else ""
+        return f"{each}in groups of {self.size}"
+
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         sizes = (3, 10) if roles.numbers else ()

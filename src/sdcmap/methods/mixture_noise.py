@@ -14,6 +14,7 @@ from sdcmap.core.likelihood import Field, Mixture
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Positive, Range
+from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import centres, draw_mixture, draw_vectors, vector_centres
@@ -107,6 +108,10 @@ class MixtureNoise(Method):
     integers: bool = False
     lower: float | None = None
     upper: float | None = None
+
+    @property
+    def deed(self) -> str:
+        return f"with mixture noise {percent(self.variance)}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

@@ -14,6 +14,7 @@ from sdcmap.core.likelihood import IMPOSSIBLE, Field
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
+from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.methods._noise_likelihood import LEAST, rounding_step
@@ -106,6 +107,10 @@ class MultiplicativeNoise(Method):
     variance: Annotated[float, Range(0)] = 0.01
     distribution: Literal["lognormal", "normal"] = "lognormal"
     integers: bool = False
+
+    @property
+    def deed(self) -> str:
+        return f"times noise of {percent(self.variance**0.5)}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

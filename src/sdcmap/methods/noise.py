@@ -13,6 +13,7 @@ from sdcmap.core.likelihood import Field
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
+from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.masking.noise import normals
 from sdcmap.methods._noise_likelihood import by_variable, covariance_before, together, together_inside
@@ -73,6 +74,11 @@ class Noise(Method):
     rescale: bool = False
     keep_zeros: bool = False
     integers: bool = False
+
+    @property
+    def deed(self) -> str:
+        kind = "correlated noise" if self.correlated else "noise"
+        return f"with {kind} {percent(self.variance)}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

@@ -13,6 +13,7 @@ from sdcmap.core.method import Trials
 from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
+from sdcmap.core.words import percent
 from sdcmap.errors import SchemaError
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.transitions import invariant_matrix
@@ -82,6 +83,10 @@ class PRAM(TransitionMethod):
     alpha: Annotated[float, Range(0, 1)] = 0.5
     matrix: str | tuple[tuple[float, ...], ...] = ()
     sha256: str = ""
+
+    @property
+    def deed(self) -> str:
+        return "changed by a matrix" if self.matrix else f"PRAM, {percent(self.stay)} stay"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

@@ -51,6 +51,10 @@ class Protect(Method):
     among: Literal["file", "unsafe"] = "file"
     rounds: Annotated[int, Range(1, 100)] = 1
 
+    @property
+    def deed(self) -> str:
+        return f"of unsafe records {self.method.deed}"
+
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         """After noise, more of it for the records that are still unsafe."""

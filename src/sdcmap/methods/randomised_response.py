@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from sdcmap.core.method import Trials
 from sdcmap.core.roles import Roles
 from sdcmap.core.value import Positive
+from sdcmap.core.words import number
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.transitions import response_matrix
 from sdcmap.methods._transition import TransitionMethod
@@ -40,6 +41,10 @@ class RandomisedResponse(TransitionMethod):
     distorted: ClassVar[str] = "every table of the masked variables, towards equal shares"
 
     epsilon: Positive = 1.0
+
+    @property
+    def deed(self) -> str:
+        return f"randomised response, epsilon {number(self.epsilon)}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

@@ -13,6 +13,7 @@ from sdcmap.core.likelihood import Below, Field, Window
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
+from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
 from sdcmap.kernels.arrays import Array
@@ -49,6 +50,11 @@ class RankSwap(Method):
 
     on: tuple[str, ...]
     p: Annotated[float | tuple[float, ...], Range(0, 1, "(]")] = 0.05
+
+    @property
+    def deed(self) -> str:
+        shares = (self.p,) if isinstance(self.p, float) else dict.fromkeys(self.p)
+        return f"rank swapped {', '.join(map(percent, shares))}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

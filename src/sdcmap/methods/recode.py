@@ -14,6 +14,7 @@ from sdcmap.core.method import Method, Trials
 from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Positive, Range
+from sdcmap.core.words import number
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.hierarchy import Hierarchy, number_text
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
@@ -91,6 +92,16 @@ class Recode(Method):
     becomes: Literal["label", "midpoint", "mean", "median"] = "label"
     sha256: str = ""
 
+    @property
+    def deed(self) -> str:
+        if self.width is not None:
+            return f"in steps of {number(self.width)}"
+        if self.prefix is not None:
+            return f"cut to {self.prefix} characters"
+        if self.merge:
+            return f"with {sum(map(len, self.merge))} categories merged"
+        return f"at level {self.level}" if self.hierarchy else f"in {self.bins or len(self.breaks) + 1} classes"
+
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         bins = (20, 5) if roles.numbers else ()
@@ -144,6 +155,19 @@ class Recode(Method):
                 yield f"Recode by merge or prefix needs categories; {name!r} is numeric."
             if self.becomes != "label" and not numeric:
                 yield f"Recode.becomes = {self.becomes!r} needs a numeric variable; {name!r} is {kind}."
+
+    def recoded(self, released: Microdata, name: str) -> Array | None:
+        levels = released.column(name).levels
+        if not self.merge or levels is None:
+            return ~released.missing(name)
+        merged = levels.cast(pl.String).is_in(self._merged).fill_null(value=False).to_numpy()
+        rows: Array = merged[released.column(name).values]
+        return rows
+
+    @property
+    def _merged(self) -> tuple[str, ...]:
+        """What each list of `merge` becomes."""
+        return self.labels or tuple("|".join(group) for group in self.merge)
 
     def schema_after(self, schema: Schema) -> Schema:
         if self.becomes != "label":
@@ -216,8 +240,7 @@ class Recode(Method):
         if self.prefix is not None:
             return [text[: self.prefix] for text in texts]
         if self.merge:
-            names = self.labels or tuple("|".join(group) for group in self.merge)
-            into = {old: new for group, new in zip(self.merge, names, strict=True) for old in group}
+            into = {old: new for group, new in zip(self.merge, self._merged, strict=True) for old in group}
             return [into.get(text, text) for text in texts]
         content = content_of(self.hierarchy, self.sha256)
         group_of = Hierarchy.parse(content, self.hierarchy).at(self.level)

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Positive
+from sdcmap.core.words import number
 from sdcmap.data.amounts import amounts, changed_amounts
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
@@ -52,6 +53,10 @@ class Round(Method):
     on: tuple[str, ...]
     base: Positive
     unbiased: bool = False
+
+    @property
+    def deed(self) -> str:
+        return f"rounded {'at random ' if self.unbiased else ''}to {number(self.base)}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
+from sdcmap.core.words import number, percent
 from sdcmap.data.cells import distinct_cells
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
@@ -50,6 +51,11 @@ class Sample(Method):
     rate: Annotated[float | None, Range(0, 1, "(]")] = None
     size: Annotated[int | None, Range(1)] = None
     whole_households: bool = False
+
+    @property
+    def words(self) -> str:
+        whole = " of households" if self.whole_households else ""
+        return f"sample of {number(self.size or 0) if self.rate is None else percent(self.rate)}{whole}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

@@ -11,6 +11,7 @@ from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
+from sdcmap.core.words import listed
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
 from sdcmap.kernels.arrays import Array
@@ -82,6 +83,10 @@ class Shuffle(Method):
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
+
+    @property
+    def deed(self) -> str:
+        return f"shuffled given {listed(self.given)}" if self.given else "shuffled"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

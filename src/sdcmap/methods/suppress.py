@@ -14,6 +14,7 @@ from numpy.random import Generator
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
 from sdcmap.core.value import Range
+from sdcmap.core.words import percent
 from sdcmap.data.cells import DistinctCells, distinct_cells
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS
@@ -97,6 +98,10 @@ class Suppress(Method):
     alpha: Annotated[float, Range(0, 1)] = 1.0
     linked: tuple[tuple[str, ...], ...] = ()
     unmet: Literal["refuse", "leave"] = "refuse"
+
+    @property
+    def deed(self) -> str:
+        return f"suppressed to {f'k = {self.k}' if self.risk is None else f'risk {percent(self.risk)}'}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

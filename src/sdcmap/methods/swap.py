@@ -14,6 +14,7 @@ from sdcmap.core.likelihood import Field
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
+from sdcmap.core.words import percent
 from sdcmap.data.cells import cells, common_codes
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
@@ -175,6 +176,11 @@ class Swap(Method):
     n: Annotated[int, Range(2)] = 3
     risk_on: tuple[str, ...] = ()
     whole_households: bool = False
+
+    @property
+    def deed(self) -> str:
+        first = {"none": "", "small cells": ", small cells first", "risk": ", the risky first"}[self.target]
+        return f"swapped {percent(self.rate)}{first}{' by households' if self.whole_households else ''}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

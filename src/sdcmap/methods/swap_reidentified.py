@@ -103,6 +103,10 @@ class SwapReidentified(Method):
 
     on: tuple[str, ...]
 
+    @property
+    def deed(self) -> str:
+        return "of found records swapped"
+
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         """After noise, as the method needs: the records still found are swapped."""

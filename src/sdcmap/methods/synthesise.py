@@ -71,6 +71,10 @@ class Synthesise(Method):
     model: Literal["trees", "copula"] = "trees"
     leaf: Annotated[int, Range(1)] = 5
 
+    @property
+    def deed(self) -> str:
+        return f"synthetic by {self.model}"
+
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         trials: dict[str, Method | str] = {}

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
+from sdcmap.core.words import number, percent
 from sdcmap.data.amounts import amounts, changed_amounts
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
@@ -71,6 +72,13 @@ class TopCode(Method):
     bottom_share: Annotated[float | None, Range(0, 1, "()")] = None
     replaced_by: Literal["bound", "mean", "median"] | float = "bound"
 
+    @property
+    def deed(self) -> str:
+        ends = {"top": (self.top, self.top_share), "bottom": (self.bottom, self.bottom_share)}
+        coded = [f"{end} coded at {number(at)}" for end, (at, _) in ends.items() if at is not None]
+        coded += [f"{end} {percent(share)} coded" for end, (_, share) in ends.items() if share is not None]
+        return " and ".join(coded)
+
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         shares = (0.01, 0.05) if roles.numbers else ()
@@ -93,6 +101,15 @@ class TopCode(Method):
             yield ".bottom must be below .top."
         if (self.top_share or 0) + (self.bottom_share or 0) >= 1:
             yield ".top_share and .bottom_share must sum to less than 1."
+
+    def recoded(self, released: Microdata, name: str) -> Array | None:
+        """Values at or beyond a stated bound; of a bound by share, those at the end of the release."""
+        x = amounts(released, name)
+        known = x[~np.isnan(x)]
+        top = self.top if self.top_share is None else known.max(initial=-np.inf)
+        bottom = self.bottom if self.bottom_share is None else known.min(initial=np.inf)
+        rows: Array = (x >= (np.inf if top is None else top)) | (x <= (-np.inf if bottom is None else bottom))
+        return rows
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         return changed_amounts(data, {name: self._coded(amounts(data, name)) for name in self.on})

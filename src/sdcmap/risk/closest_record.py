@@ -67,6 +67,7 @@ class ClosestRecord(Controlled):
     unit: ClassVar[str] = "probability"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.5
+    floor: ClassVar[str] = "no better than chance"
     revision: ClassVar[int] = 2  # 2: a control file or makings where values are dealt out among records
 
     on: tuple[str, ...] = ()

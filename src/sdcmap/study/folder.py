@@ -262,6 +262,7 @@ class Study:
             {m.text: m for m in plan.measures},
             {method.text: method for method in plan.expanded},
             plan,
+            plan.method_names,
         )
 
     def _table(self, name: str) -> pl.DataFrame:

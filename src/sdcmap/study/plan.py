@@ -17,15 +17,18 @@ from sdcmap.core.grid import Grid, decode_grid
 from sdcmap.core.limits import read_table
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
+from sdcmap.core.names import drawn_name, names_of
 from sdcmap.core.rule import Choice, Limits, Rule, named_limits
 from sdcmap.core.streams import Stream
-from sdcmap.core.value import Value, decode
+from sdcmap.core.value import Spec, Value, decode
+from sdcmap.data import html
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.whole import write_whole
 from sdcmap.errors import MOST_PROBLEMS, PlanError, SdcmapError, did_you_mean, shortened
 from sdcmap.files.reading import Source
 from sdcmap.methods import Chain, Derive, Identity
 from sdcmap.study.default_risk import NAMES, default_risk
+from sdcmap.study.stated_names import problems_of_names, stated_names, without_names
 
 MOST_REPLICATES = 1_000_000
 _PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "derive", "data")
@@ -79,6 +82,8 @@ class Plan:
     data : where the data lie and what their columns are, for plans kept in a file.
     derive : columns that are computed from others, {"bmi": "weight / height**2"}: every candidate but `Identity()` ends
         with these steps, in this order (see `Derive`).
+    names : {method: what to call it}, by value or text, where its own words (`Method.words`) will not do; in TOML, `name`
+        in the method's table. A name stands in maps, reports and the public note; it is no part of what a method is.
     seed : the secret behind every random number, 256 random bits unless stated. It is in no repr, TOML, digest or
         comparison, and `release` refuses one below 128 bits. A study that was begun before keeps its own seed: the plan
         bound to it is `scores.plan`, or `Study.open(folder).plan`.
@@ -100,6 +105,7 @@ class Plan:
     rule: Rule | None
     data: Source | None
     derive: tuple[Derive, ...]
+    names: Mapping[str, str] = field(hash=False)
     seed: int = field(repr=False, compare=False)
     seed_stated: bool = field(init=False, repr=False, compare=False)
 
@@ -113,6 +119,7 @@ class Plan:
         limits: float | Iterable[float] | Mapping[Any, float] = (),
         rule: Rule | None = None,
         data: Source | None = None,
+        names: Mapping[Any, str] | None = None,
         seed: int | None = None,
         derive: Mapping[str, str] | Sequence[Derive] = (),
     ) -> None:
@@ -129,6 +136,7 @@ class Plan:
             "rule": rule,
             "data": data,
             "derive": _derived(derive),
+            "names": {str(method): name for method, name in (names or {}).items()},
             "seed": secrets.randbits(256) if seed is None else seed,
             "seed_stated": seed is not None,
         }
@@ -137,6 +145,23 @@ class Plan:
         problems = list(self._problems())
         if problems:
             raise PlanError(problems)
+
+    def __repr__(self) -> str:
+        axes = f": {' and '.join(self.risk)} against {self.utility}" if self.risk and self.utility else ""
+        return f"Plan({self.count:,} candidates of {len(self.expanded):,} methods, {len(self.measures)} measures{axes})"
+
+    def _repr_html_(self) -> str:
+        """For a notebook: methods by name, measures, and how to choose; never the seed."""
+        draws = [(name, self.replicates if m.random else 1) for m, name in self._with_names]
+        limits = self.limits if isinstance(self.limits, Mapping) else dict(zip(self.risk, self.limits, strict=False))
+        told = [(m.text, m.axis, m.unit, limits.get(m.text)) for m in self.measures]
+        rule = html.paragraph(f"Rule: {self.rule.text}") if self.rule else ""
+        shown = html.table(["measure", "axis", "unit", "limit"], told, "measures")
+        return html.paragraph(repr(self)) + html.table(["method", "draws"], draws, "methods") + shown + rule
+
+    @property
+    def _with_names(self) -> Iterator[tuple[Method, str]]:
+        return ((method, self.method_names[method.text]) for method in self.expanded)
 
     def _problems(self) -> Iterator[str]:
         methods: tuple[object, ...] = self.methods  # types are promised, and a script may break the promise
@@ -167,6 +192,7 @@ class Plan:
             yield from self._limit_problems()
         elif self.limits and len(self.limits) != len(self.risk):
             yield f"Plan.limits must hold one limit for each of {len(self.risk)} risk measures. Got {len(self.limits)}."
+        yield from problems_of_names(self.names)
 
     def _limit_problems(self) -> Iterator[str]:
         names = [m.text for m in self.measures if isinstance(m, Measure) and m.axis == "risk"] or list(NAMES)
@@ -181,17 +207,35 @@ class Plan:
     def expanded(self) -> tuple[Method, ...]:
         """Every method once, grids unfolded, `Identity()` first."""
         methods: dict[str, Method] = {Identity().digest: Identity()}
-        for entry in self.methods:
-            for method in entry if isinstance(entry, Grid) else (entry,):
-                finished = self._finished(method)
-                methods.setdefault(finished.digest, finished)
+        for method in self._stated():
+            finished = self._finished(method)
+            methods.setdefault(finished.digest, finished)
         return tuple(methods.values())
+
+    def _stated(self) -> Iterator[Method]:
+        """The methods as they are stated, grids unfolded."""
+        return (m for entry in self.methods for m in (entry if isinstance(entry, Grid) else (entry,)))
 
     def _finished(self, method: Method) -> Method:
         """The method with the derived columns computed after it."""
         if not self.derive or isinstance(method, Identity):
             return method
         return Chain((*(method.methods if isinstance(method, Chain) else (method,)), *self.derive))
+
+    @cached_property
+    def method_names(self) -> Mapping[str, str]:
+        """Method text -> its name for people, each once: the stated one, else the method's own words."""
+        finished = {self._finished(m).text: self.names[m.text] for m in self._stated() if m.text in self.names}
+        return names_of(self.expanded, {**self.names, **finished})
+
+    def name_of_method(self, method: Method) -> str:
+        """The name of a method as the plan states it."""
+        return self.method_names[self._finished(method).text]
+
+    def name_of(self, candidate: Candidate) -> str:
+        """A candidate's name for people: its method's, with the draw where there are several."""
+        several = candidate.method.random and self.replicates > 1
+        return drawn_name(self.method_names[candidate.method.text], candidate.replicate if several else None)
 
     @property
     def candidates(self) -> Iterator[Candidate]:
@@ -207,11 +251,17 @@ class Plan:
         return sum(self.replicates if method.random else 1 for method in self.expanded)
 
     def find(self, name: str) -> Candidate:
-        """The candidate whose id begins with `name`."""
-        candidates = [candidate for candidate in self.candidates if candidate.id.startswith(name)]
+        """The candidate of this name, as `sdcmap choose` prints it, or whose id begins with `name`."""
+        texts = [
+            text for text, words in self.method_names.items() if name == words or name.startswith(f"{words}, draw ")
+        ]
+        candidates = [c for c in self.candidates if c.method.text in texts and self.name_of(c) == name]
+        candidates = candidates or [candidate for candidate in self.candidates if candidate.id.startswith(name)]
         if len(candidates) != 1 or not name:
             what = "no candidate" if not candidates else f"{len(candidates)} candidates"
-            raise PlanError(f"{what} of this plan begin with {name!r}: give the id that `sdcmap choose` prints.")
+            raise PlanError(
+                f"{what} of this plan begin with {shortened(name)}: give the name or id that `sdcmap choose` prints."
+            )
         return candidates[0]
 
     def make(self, data: Microdata, choice: Choice | Candidate | str) -> Microdata:
@@ -285,9 +335,13 @@ class Plan:
             part: Value | None = getattr(self, name)
             if part is not None:
                 table[name] = {key: value for key, value in part.spec().items() if name == "rule" or key != "type"}
-        table["methods"] = [method.spec() for method in self.methods]
+        table["methods"] = [self._named_spec(entry) for entry in self.methods]
         table["measures"] = [measure.spec() for measure in self.measures]
         return tomli_w.dumps(table)
+
+    def _named_spec(self, entry: Method | Grid[Method]) -> Spec:
+        name = self.names.get(entry.text) if isinstance(entry, Method) else None
+        return entry.spec() | ({"name": name} if name else {})
 
     @cached_property
     def digest(self) -> str:
@@ -314,8 +368,10 @@ class Plan:
         unknown = [name for name in table if name not in _PARTS][:MOST_PROBLEMS]
         problems = [f"a plan has no part {shortened(name)}.{did_you_mean(name, _PARTS)}" for name in unknown]
         given: dict[str, Any] = {name: table[name] for name in table if name in _PARTS}
+        given["methods"], names = without_names(given.get("methods", []))
         for name, base in (("methods", Method), ("measures", Measure)):
             given[name] = _decoded_list(name, given.get(name, []), base, problems)
+        given["names"] = stated_names(given["methods"], names, problems)
         for name, part_base in (("rule", Rule), ("data", Source)):
             if name in given:
                 spec = (

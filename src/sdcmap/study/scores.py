@@ -14,6 +14,8 @@ import polars as pl
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
+from sdcmap.core.names import drawn_name
+from sdcmap.data import html
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.study.plan import Plan
 
@@ -24,12 +26,16 @@ BAND_REPLICATES = 40  # a quantile q needs 1/(1 - q) replicates, and the band of
 class Scores:
     """Three tables of numbers, and what they are numbers of.
 
+    Parameters
+    ----------
     candidate : id, kind ("candidate", "identity" for the file as it is, "file" for one made elsewhere, "fresh" for a
         redraw), method, replicate, status, reason, seconds, seal. A table made elsewhere may lack kind and seal.
     score : candidate, measure, value, se, parts, status, reason.
     measure : name, direction, low, high, unit, axis, at_nothing.
-    values : measure text -> the measure, for pooling replicates. methods : method text -> the method.
+    values : measure text -> the measure, for pooling replicates.
+    methods : method text -> the method.
     plan : the plan that was swept, bound to the seed of its study; None for a table made elsewhere.
+    names : method text -> its name for people.
     """
 
     candidate: pl.DataFrame
@@ -38,12 +44,24 @@ class Scores:
     values: Mapping[str, Measure] = field(default_factory=dict, repr=False)
     methods: Mapping[str, Method] = field(default_factory=dict, repr=False)
     plan: Plan | None = field(default=None, repr=False, compare=False)
+    names: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         lacking = {"kind": "candidate", "seal": ""}
         columns = [pl.lit(given).alias(name) for name, given in lacking.items() if name not in self.candidate.columns]
         if columns:
             object.__setattr__(self, "candidate", self.candidate.with_columns(columns))
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.measure["name"])
+        return f"Scores({len(self.candidate):,} candidates, {len(self._made):,} made; {names})"
+
+    def _repr_html_(self) -> str:
+        """For a notebook: each method with its draws and its pooled measures."""
+        pooled = {name: dict(self.pooled(name).select("method", "value").iter_rows()) for name in self.measure["name"]}
+        draws = self._made.group_by("method", maintain_order=True).len().iter_rows()
+        rows = [(self.name_of(method), count, *(of.get(method) for of in pooled.values())) for method, count in draws]
+        return html.paragraph(repr(self)) + html.table(["method", "draws", *pooled], rows, "methods")
 
     def column(self, measure: str) -> pl.DataFrame:
         """One measure of every candidate that was made: id, kind, method, replicate, value (infinite is inf), se, parts."""
@@ -73,6 +91,17 @@ class Scores:
     def kinds(self) -> Mapping[str, str]:
         """Method text -> the kind of its rows."""
         return dict(self.candidate.select("method", "kind").iter_rows())
+
+    @cached_property
+    def _drawn_often(self) -> frozenset[str]:
+        """The methods that have several draws, made or not yet."""
+        if self.plan is not None:
+            return frozenset(m.text for m in self.plan.expanded if m.random and self.plan.replicates > 1)
+        return frozenset(self.candidate.group_by("method").len().filter(pl.col("len") > 1)["method"])
+
+    def name_of(self, method: str, draw: int | None = None) -> str:
+        """What to call a method, or one draw of it where there are several; its text where it has no name."""
+        return drawn_name(self.names.get(method, method), draw if method in self._drawn_often else None)
 
     def seal_of(self, candidate: str) -> str:
         """The seal of a candidate's random stream; empty where the table has none."""

@@ -165,4 +165,6 @@ def standing(study: Path, plan: Plan | None = None) -> Standing:
             "select method, count(*), min(reason) from candidate where status <> 'ok' group by method order by 1"
         ).fetchall()
     left = sum(1 for _ in _lacking(done, plan))
-    return Standing(plan.count, plan.count - left, counts, tuple(refused))
+    names = plan.method_names
+    named = tuple((names.get(method, method), count, reason) for method, count, reason in refused)
+    return Standing(plan.count, plan.count - left, counts, named)

@@ -29,12 +29,12 @@ from sdcmap.testing.laws import (
 def check_method(method: Method, data: Microdata) -> None:
     """Raise LawBroken with every law of masking that `method` breaks on `data`.
 
-    The laws: it pickles and survives TOML; the same candidate gives the same bytes, another replicate other bytes; the
-    input, other columns, missing values (where `missing` is "kept") and numpy's global random state stay untouched; a
-    changed row order is told by `origin`; codes have a category; zero strength (`at_zero`) is the identity; one row,
-    constant columns and missing values work, or raise Infeasible, Undefined or SchemaError.
+    The laws: it pickles and survives TOML; it has a name in words; the same candidate gives the same bytes, another
+    replicate other bytes; the input, other columns, missing values (where `missing` is "kept") and numpy's global random
+    state stay untouched; a changed row order is told by `origin`; codes have a category; zero strength (`at_zero`) is the
+    identity; one row, constant columns and missing values work, or raise Infeasible, Undefined or SchemaError.
     """
-    laws = list(value_laws(method, Method))
+    laws = [*value_laws(method, Method), *_name_laws(method)]
     numbered = with_row_number(writable(data))
     before = fingerprint(numbered)
     state = str(np.random.get_state())  # noqa: NPY002 - this is what must not be used
@@ -59,6 +59,12 @@ def check_method(method: Method, data: Microdata) -> None:
     laws += edge_laws(data, lambda edge: _mask_laws(method, edge, made(method, edge, 0)))
     if laws:
         raise LawBroken(method.text, laws)
+
+
+def _name_laws(method: Method) -> Iterator[str]:
+    for words in (method.words, method.deed):
+        if not words.strip() or not words.isprintable() or words == method.text:
+            yield "It has no name in words: one printable line, other than its text."
 
 
 def _draws_nothing(method: Method, data: Microdata) -> bool:

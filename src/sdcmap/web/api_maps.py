@@ -90,7 +90,7 @@ def chosen(request: Request, name: str, asked: Asked) -> tuple[Any, Any]:
 
 
 def choice_table(choice: Any) -> dict[str, Any]:
-    facts = ("candidate", "method", "replicate", "risk", "utility", "reason", "searched")
+    facts = ("candidate", "name", "method", "replicate", "risk", "utility", "reason", "searched")
     document = {fact: getattr(choice, fact) for fact in facts}
     return document | {"rule": choice.rule.text, "runners_up": list(choice.runners_up)}
 
@@ -111,9 +111,11 @@ def criterion(request: Request, name: str) -> Response:
         return Answer({"rule": None, "rows": None, "prior": None, "numeric": numeric})
     rows = rule.ranked(ru)
     columns = [column for column in ("id", "replicate", "method", *FOUR, "distance") if column in rows.columns]
+    names = [ru.scores.name_of(method) for method in rows["method"]]
     return Answer({
         "rule": rule.spec() | dict(zip(("agency_limit", "intruder_limit"), rule.limits.values(), strict=True)),
-        "rows": {column: rows[column].to_list() for column in columns}, "prior": rule.prior(ru), "numeric": numeric,
+        "rows": {column: rows[column].to_list() for column in columns} | {"name": names},
+        "prior": rule.prior(ru), "numeric": numeric,
     })  # fmt: skip
 
 
@@ -140,6 +142,7 @@ def candidate_table(request: Request, name: str, candidate: str) -> dict[str, An
     state = scores.candidate.filter(scores.candidate["id"] == made.id)
     return {
         "id": made.id,
+        "name": plan.name_of(made),
         "method": made.method.text,
         "spec": made.method.spec(),
         "replicate": made.replicate,

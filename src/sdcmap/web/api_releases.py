@@ -57,7 +57,7 @@ def checks(request: Request, name: str, order: Order) -> Response:
     opened.connection.close()
     results = made.check()
     return Answer({
-        "candidate": made.candidate.id, "method": made.candidate.method.text, "replicate": made.candidate.replicate,
+        "candidate": made.candidate.id, "name": made.plan.name_of(made.candidate), "replicate": made.candidate.replicate,
         "passed": all(check.passed for check in results), "checks": [asdict(check) for check in results],
     })  # fmt: skip
 

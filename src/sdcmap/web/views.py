@@ -206,6 +206,7 @@ def map_table(ru: RUMap, plan: Plan) -> dict[str, Any]:
         "expectation": ru.is_expectation,
         "nothing": ru.nothing,
         "methods": methods,
+        "names": [ru.scores.name_of(method) for method in methods],
         "points": points,
         "means": {name: ru.means[name].to_list() for name in ru.means.columns if name != "method"}
         | {"within": (ru.limit_shares(ru.means) <= 1).tolist()},

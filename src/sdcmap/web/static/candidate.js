@@ -64,7 +64,7 @@ async function show(id) {
   try {
     const candidate = await get(`${base}/candidates/${encodeURIComponent(id)}`);
     const state = candidate.status === "ok" ? "" : el("p", { class: "bad" }, `${candidate.status}: ${candidate.reason}`);
-    card.append(el("h2", {}, candidate.method), el("p", { class: "quiet" }, `draw ${candidate.replicate} · ${candidate.id}`), state, parameters(candidate), el("h3", {}, "Measures"), measures(candidate));
+    card.append(el("h2", {}, candidate.name), el("p", { class: "quiet" }, `id ${candidate.id}`), state, parameters(candidate), el("h3", {}, "Measures"), measures(candidate));
     if (candidate.status === "ok") {
       await changes(card, candidate.id);
       await records(card, candidate.id);
@@ -79,8 +79,8 @@ async function show(id) {
 
 async function begin() {
   const map = await get(`${base}/map`).catch(() => null);
-  const rows = map ? map.points.id.map((id, i) => ({ id, method: map.methods[map.points.method[i]], draw: map.points.replicate[i], frontier: map.points.frontier[i] })) : [];
-  byId("ids").replaceChildren(...rows.filter((row) => row.frontier).slice(0, 300).map((row) => el("option", { value: row.id }, `${row.method}, draw ${row.draw}`)));
+  const rows = map ? map.points.id.map((id, i) => ({ id, name: map.names[map.points.method[i]], draw: map.points.replicate[i], frontier: map.points.frontier[i] })) : [];
+  byId("ids").replaceChildren(...rows.filter((row) => row.frontier).slice(0, 300).map((row) => el("option", { value: row.id }, `${row.name}, draw ${row.draw}`)));
   let id = query.get("id");
   if (!id && map?.rule) id = (await post(`${base}/choices`, {}).catch(() => ({}))).candidate;
   id ||= rows.find((row) => row.frontier)?.id;

@@ -13,7 +13,7 @@ async function choose() {
     const choice = await post(`${base}/choices`, { rule: state.rule });
     const runners = choice.runners_up.map((words) => el("li", {}, words));
     byId("choice").replaceChildren(
-      el("div", { class: "verdict" }, el("strong", {}, choice.candidate ? choice.method : "Release nothing"), el("p", {}, choice.reason)),
+      el("div", { class: "verdict" }, el("strong", {}, choice.candidate ? choice.name : "Release nothing"), el("p", {}, choice.reason)),
       ...(runners.length ? [el("h3", {}, "Runners-up"), el("ul", {}, ...runners)] : []));
   } catch (error) {
     const alarm = el("div", { class: "alarm", role: "alert" });
@@ -43,7 +43,7 @@ function drawChecks(result) {
     return entry;
   };
   byId("checks").replaceChildren(
-    el("p", {}, el("strong", { class: result.passed ? "good" : "bad" }, result.passed ? "Every check passed." : "This may not be released as it is."), ` ${result.method}, draw ${result.replicate}`),
+    el("p", {}, el("strong", { class: result.passed ? "good" : "bad" }, result.passed ? "Every check passed." : "This may not be released as it is."), ` ${result.name}`),
     el("ul", { class: "links" }, ...result.checks.map(line)));
 }
 

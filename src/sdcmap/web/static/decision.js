@@ -41,7 +41,7 @@ function table() {
   const rows = safe.slice(0, 100);
   byId("left").replaceChildren(el("p", {}, el("strong", {}, safe.length ? `${safe.length.toLocaleString("en")} of ${state.rows.length.toLocaleString("en")} are safe` : "Nothing is safe: release nothing.")));
   fill(byId("table"), [["method", "words"], ["IEK", "n"], ["RDH", "n"], ["SEK", "n"], ["DUS", "n"], ["from (0, 0)", "n"]],
-    rows.map((row) => [row.id ? link(row.id, `${row.method}, draw ${row.replicate}`) : row.method, ...[row.iek, row.rdh, row.sek, row.dus, row.distance].map(short)]), "Nothing.");
+    rows.map((row) => [row.id ? link(row.id, `${row.name}, draw ${row.replicate}`) : row.name, ...[row.iek, row.rdh, row.sek, row.dus, row.distance].map(short)]), "Nothing.");
 }
 
 const confirm = later(200, async () => {

@@ -82,7 +82,7 @@ const link = (id, words = id) => el("a", { href: `${root}/studies/${encodeURICom
 function sketch(best) {
   state.confirmed = null;
   byId("choice").replaceChildren(best
-    ? el("div", { class: "verdict" }, el("strong", {}, best.method), el("p", {}, `risk ${short(best.risk)}, utility ${short(best.utility)}`))
+    ? el("div", { class: "verdict" }, el("strong", {}, best.name), el("p", {}, `risk ${short(best.risk)}, utility ${short(best.utility)}`))
     : el("div", { class: "verdict" }, el("strong", {}, "Release nothing")));
 }
 
@@ -109,7 +109,7 @@ function pick(row) {
   state.picked = row.id ? row : plot.rows.find((point) => point.method === row.method);
   const point = state.picked;
   byId("point").replaceChildren(
-    el("p", {}, el("strong", {}, point.method)),
+    el("p", {}, el("strong", {}, point.name)),
     el("p", {}, `draw ${point.replicate} · risk ${short(point.risk)} · utility ${short(point.utility)}${point.frontier ? " · on the frontier" : ""}`),
     el("p", {}, link(point.id, "Open"), " · ", el("a", { href: `${root}/studies/${encodeURIComponent(study)}/candidate?id=${encodeURIComponent(point.id)}&other=${encodeURIComponent(state.best?.id || "")}` }, "Beside the choice")),
   );
@@ -129,8 +129,8 @@ function table() {
   }
   const share = (row) => (row.membership === null || row.membership === undefined ? "" : `${Math.round(100 * row.membership)} %`);
   const cells = rows.map((row) => [
-    el("button", { type: "button", class: "second", "aria-label": `Show ${row.method}${mean ? "" : `, draw ${row.replicate}`}`, onclick: () => pick(row) }, "○"),
-    el("span", {}, row.method, row.more ? el("span", { class: "hint" }, ` and ${row.more} more at this point`) : ""), ...(mean ? [share(row)] : [String(row.replicate)]), short(row.risk), short(row.utility)]);
+    el("button", { type: "button", class: "second", "aria-label": `Show ${row.name}${mean ? "" : `, draw ${row.replicate}`}`, onclick: () => pick(row) }, "○"),
+    el("span", {}, row.name, row.more ? el("span", { class: "hint" }, ` and ${row.more} more at this point`) : ""), ...(mean ? [share(row)] : [String(row.replicate)]), short(row.risk), short(row.utility)]);
   fill(byId("table"), [el("span", { class: "hidden" }, "show"), ["method", "words"], [mean ? "on the frontier" : "draw", "n"], ["risk", "n"], ["utility", "n"]], cells, "No point yet.");
 }
 

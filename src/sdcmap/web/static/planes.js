@@ -15,7 +15,7 @@ export function rowsOf(found) {
   const { rows } = found;
   return rows.method.map((method, i) => {
     const [iek, rdh, sek, dus] = ["iek", "rdh", "sek", "dus"].map((name) => far(rows[name][i]));
-    return { method, id: rows.id?.[i], replicate: rows.replicate?.[i], iek, rdh, sek, dus, distance: rows.distance[i] ?? Infinity };
+    return { method, name: rows.name[i], id: rows.id?.[i], replicate: rows.replicate?.[i], iek, rdh, sek, dus, distance: rows.distance[i] ?? Infinity };
   });
 }
 

@@ -1,13 +1,13 @@
 // The rules of sdcmap over the points of a map, to follow a lever without asking; the server's `choose` is the judge.
 const number = (value) => (value === null ? Infinity : value);
 
-// One row a point, or a method: {id, method, replicate, risk, utility, loss, turned, ...}; less is better in the last two.
+// One row a point, or a method: {id, method, name, replicate, risk, utility, loss, turned, ...}; less is better in the last two.
 export function rowsOf(map) {
   const { points, methods, signs } = map;
   return points.id.map((id, i) => {
     const risk = number(points.risk[i]), utility = number(points.utility[i]);
     return {
-      id, method: methods[points.method[i]], replicate: points.replicate[i], risk, utility,
+      id, method: methods[points.method[i]], name: map.names[points.method[i]], replicate: points.replicate[i], risk, utility,
       turned: signs[0] * risk, loss: signs[1] * utility,
       frontier: points.frontier[i], compared: points.compared[i], anchor: points.anchor[i], within: points.within?.[i],
     };
@@ -19,7 +19,7 @@ export function meansOf(map) {
   return methods.map((method, i) => {
     const facts = Object.fromEntries(Object.entries(means).map(([name, column]) => [name, column[i]]));
     const risk = number(facts.risk), utility = number(facts.utility);
-    return { ...facts, method, risk, utility, turned: signs[0] * risk, loss: signs[1] * utility };
+    return { ...facts, method, name: map.names[i], risk, utility, turned: signs[0] * risk, loss: signs[1] * utility };
   });
 }
 
