@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 import sdcmap
-from sdcmap.bundle.checks import Profile
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
@@ -25,6 +24,8 @@ from sdcmap.study.jobs import ScoreRow
 FOR_WHOM = {
     "public-use": "This is a public-use file: anybody may use it.",
     "scientific-use": "This is a scientific-use file: for researchers under contract with the agency, not to pass on.",
+    "teaching": "This is a teaching file: for exercises; it supports no finding about anybody.",
+    "business": "This is a public file of businesses: anybody may use it.",
 }
 MAY_NOT = (
     "Do not try to find out who a record belongs to, and do not link the file with files that name persons or firms.",
@@ -54,7 +55,7 @@ class Note(TypedDict):
     """What note.json holds."""
 
     made_by: str
-    profile: Profile
+    profile: str
     for_whom: str
     method: Spec
     method_text: str
@@ -75,10 +76,11 @@ class Note(TypedDict):
     correction: str
     written: str
     missing_codes: list[str]
+    overrides: list[dict[str, str]]
 
 
 def method_note(
-    method: Method, prepared: Prepared, profile: Profile, searched: int, utilities: Sequence[tuple[Measure, ScoreRow]]
+    method: Method, prepared: Prepared, profile: str, searched: int, utilities: Sequence[tuple[Measure, ScoreRow]]
 ) -> Note:
     """The note of a release."""
     numeric = [n for n in prepared.masked if prepared.data.column(n).levels is None]
@@ -105,6 +107,7 @@ def method_note(
         "correction": correction(prepared.data, method),
         "written": format_named(prepared.data.schema.format).written,
         "missing_codes": [str(code) for code in codes_of(codes_in(prepared.data))],
+        "overrides": [],
     }
 
 
@@ -190,6 +193,9 @@ def note_text(note: Note) -> str:
     ]  # fmt: skip
     lines += ["| measure | value | unit | reading |", "|---|---|---|---|"] if note["distorted_by"] else []
     lines += [f"| {a['measure']} | {_shown(a)} | {a['unit']} | {a['reading']} |" for a in note["distorted_by"]]
+    if note["overrides"]:
+        lines += ["", "## Checks that the agency overrode", ""]
+        lines += [f"- {entry['check']}: {entry['reason']}" for entry in note["overrides"]]
     lines += ["", "## What may not be done with it", "", *(f"- {sentence}" for sentence in note["may_not"])]
     lines += [
         "",

@@ -26,9 +26,10 @@ from sdcmap.errors import MOST_PROBLEMS, PlanError, SdcmapError, did_you_mean, s
 from sdcmap.files.reading import Source
 from sdcmap.methods import Identity
 from sdcmap.study.default_risk import NAMES, default_risk
+from sdcmap.study.profiles import Profile, profile_of
 
 MOST_REPLICATES = 1_000_000
-_PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "data")
+_PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "data", "profile")
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ class Plan:
         axis is then the worst share of its limit.
     rule : how to choose; fix it, with its limits, before the first score.
     data : where the data lie and what their columns are, for plans kept in a file.
+    profile : for whom the file is, by name or value (see `Profile`): its limits hold for the measures that the plan has,
+        where it states none itself, and a release is held to them.
     seed : the secret behind every random number, 256 random bits unless stated. It is in no repr, TOML, digest or
         comparison, and `release` refuses one below 128 bits. A study that was begun before keeps its own seed: the plan
         bound to it is `scores.plan`, or `Study.open(folder).plan`.
@@ -97,6 +100,7 @@ class Plan:
     limits: Limits = field(hash=False)
     rule: Rule | None
     data: Source | None
+    profile: Profile | None
     seed: int = field(repr=False, compare=False)
     seed_stated: bool = field(init=False, repr=False, compare=False)
 
@@ -111,17 +115,20 @@ class Plan:
         rule: Rule | None = None,
         data: Source | None = None,
         seed: int | None = None,
+        profile: Profile | str | Mapping[str, Any] | None = None,
     ) -> None:
         measured: tuple[Measure, ...] = _listed(measures)
         known = [measure for measure in measured if isinstance(measure, Measure)]
         risks = tuple(_measure_named(str(name), known) for name in _listed(risk))
+        held = None if profile is None else profile_of(profile)
         facts: dict[str, Any] = {
             "methods": _listed(methods),
             "measures": measured,
             "replicates": replicates,
             "risk": risks or tuple(m.text for m in known if m.axis == "risk")[:1],
             "utility": _measure_named(str(utility), known) or next((m.text for m in known if m.axis == "utility"), ""),
-            "limits": _limits_of(limits, known),
+            "limits": _limits_of(limits or _limits_in(held, known), known),
+            "profile": held,
             "rule": rule,
             "data": data,
             "seed": secrets.randbits(256) if seed is None else seed,
@@ -230,10 +237,10 @@ class Plan:
     def with_risk(self, data: Microdata) -> Plan:
         """The same plan, with the risk measures of `default_risk` that fit these data where it is a plan to choose by and
         names none; axes and limits of those that are off go."""
-        to_choose_by = self.rule or self.limits or self.risk or self.data
+        to_choose_by = self.rule or self.limits or self.risk or self.data or self.profile
         if not to_choose_by or any(measure.axis == "risk" for measure in self.measures):
             return self
-        given = default_risk(data).measures
+        given = default_risk(data).measures if self.profile is None else tuple(self.profile.measures(data).limits)
         kinds = [(type(measure).__name__, measure.text) for measure in given]
         risk = tuple(text for name in self.risk for kind, text in kinds if name in (kind, text))
         limits = self.limits
@@ -263,7 +270,9 @@ class Plan:
         import tomli_w
 
         table: dict[str, Any] = {"replicates": self.replicates, "risk": list(self.risk), "utility": self.utility}
-        if self.limits:
+        if self.profile is not None:
+            table["profile"] = self.profile.table()
+        if self.limits and self.limits != _limits_in(self.profile, self.measures):
             table["limits"] = dict(self.limits) if isinstance(self.limits, Mapping) else list(self.limits)
         for name in ("rule", "data"):
             part: Value | None = getattr(self, name)
@@ -338,6 +347,12 @@ def _limits_of(given: Any, measures: Sequence[Measure]) -> Limits:
         of_class = [m.text for m in measures if type(m).__name__ == str(name)]
         limits |= dict.fromkeys([str(name)] if str(name) in texts else of_class or [str(name)], float(limit))
     return limits
+
+
+def _limits_in(profile: Profile | None, measures: Sequence[Measure]) -> dict[str, float]:
+    """The limits of a profile for these measures."""
+    held = {} if profile is None else {measure.text: profile.limit_of(measure) for measure in measures}
+    return {name: limit for name, limit in held.items() if limit is not None}
 
 
 def _listed(given: Any) -> tuple[Any, ...]:
