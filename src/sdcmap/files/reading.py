@@ -75,6 +75,11 @@ class Source(Value):
             known_by=self.known_by,
         )  # fmt: skip
 
+    def applied(self, data: Microdata) -> Microdata:
+        """Data that were read before, with the roles and kinds that are stated here."""
+        stated = {name: getattr(self, name) for name in (*_ROLE_OF, "numeric")}
+        return read(data, **stated, kinds=self.kinds, census=self.census, known_by=self.known_by)
+
     @property
     def dialect(self) -> Dialect:
         """How the text file is written, as far as it is stated."""
