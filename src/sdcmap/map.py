@@ -21,7 +21,7 @@ from sdcmap.kernels.decision.pareto import linear_optima, undominated
 from sdcmap.kernels.statistics.precision import wilson
 from sdcmap.study.scores import BAND_REPLICATES, Scores
 
-ONE_SIDED = 1.6449  # normal quantile of .95: limits hold for the upper ends of what was measured on a sample
+ERRORS = 3.0  # standard errors within which a limit must hold: a release is measured anew, on a fresh sample
 SCORE_NAMES = {"S0": "A-score", "S1": "D-score", "S2": "S-score"}  # Yancey, Winkler, Creecy (2002), section 3.5
 Number = TypeVar("Number", float, pl.Expr)
 
@@ -221,7 +221,7 @@ class RUMap:
         return np.where(seen, worst, np.nan) if limits else worst
 
     def _values(self, measure: str, rows: pl.DataFrame, quantile: float | None) -> np.ndarray[Any, Any]:
-        """One measure of these rows at the upper end of its interval, NaN where it has no value."""
+        """One measure of these rows, so many standard errors up where it was measured on a sample; NaN: it has no value."""
         key = "id" if "id" in rows.columns else "method"
         if key == "id":
             part = self.scores.column(measure)
@@ -233,7 +233,7 @@ class RUMap:
             part = self.scores.column(measure).group_by("method").agg(pl.col("value").quantile(place, how))
         told = self.scores.values.get(measure)
         sampled = quantile is None and key == "id" and not (told is not None and told.expectation)
-        upper = pl.col("value") + (ONE_SIDED * pl.col("se").fill_null(0.0) if sampled else 0.0)
+        upper = pl.col("value") + (ERRORS * pl.col("se").fill_null(0.0) if sampled else 0.0)
         end = upper if self._fact(measure, "direction") == "lower" else pl.col("value")
         part = part.select(key, end.alias("limited"))
         joined = rows.select(key).join(part, on=key, how="left", maintain_order="left")

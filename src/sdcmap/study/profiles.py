@@ -16,6 +16,7 @@ from sdcmap.errors import PlanError, did_you_mean
 
 MOST_SECRETS = 8  # columns that are inferred, each by an attack of its own
 FEW_KEYS, MOST_KEYS = 15, 60  # up to so many special uniques are sought on three of them; no more are looked at
+FEW_PEOPLE = 2000
 LARGEST = 10  # units that a ranking names
 
 
@@ -117,10 +118,12 @@ class Profile(Value):
         if data.keys:
             yield ExactMatch(on=data.keys, k=max(3, self.k))
             yield SpecialUniques(on=data.keys[:MOST_KEYS], largest=3 if len(data.keys) <= FEW_KEYS else 2)
+        outside = 0.5 if len(data) < FEW_PEOPLE else 0.2  # of few people, as many outside as inside
         for secret in secrets_of(data):
-            yield AttributeInference(secret, tuple(name for name in data.knowable if name != secret), worst=True)
+            known = tuple(name for name in data.knowable if name != secret)
+            yield AttributeInference(secret, known, worst=True, held_out=outside)
         if self.membership < 1:
-            yield ClosestRecord()
+            yield ClosestRecord(on=data.knowable, held_out=outside)
         if self.largest is not None and (self.size or data.numeric):
             yield LargestUnits(on=self.size or data.numeric[0], largest=LARGEST)
 
