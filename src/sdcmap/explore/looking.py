@@ -129,7 +129,7 @@ def look(source: Microdata | Source | str | Path) -> Look:
     >>> [(v.name, v.role, v.stated) for v in seen.variables][-2:]
     [('household', 'household', True), ('weight', 'weight', True)]
     >>> seen.plan("people.csv").count
-    1151
+    21
     """
     data = opened(source)
     known = source.sensed() if isinstance(source, Source) else None
