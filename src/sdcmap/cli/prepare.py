@@ -53,8 +53,6 @@ def look(
 
     Example: sdcmap look umfrage.csv --sep ";" --decimal "," --encoding cp1252 --missing "k.A.,lohn=-8"
     """
-    from dataclasses import asdict
-
     import sdcmap as sm
     from sdcmap.data.whole import write_whole
     from sdcmap.explore.looking import look as look_at
@@ -71,11 +69,10 @@ def look(
         known_by=tuple(known_by),
     ).sensed()  # fmt: skip
     held = profile_of(profile)
-    told = {"census": census, "known_by": known_by}
-    seen = look_at(source) if not every else replace(look_at(sm.read(file, **stated, **told)), source=source)
+    seen = look_at(source if not every else sm.read(file, **stated, census=census, known_by=known_by))
+    seen = replace(seen, source=source)
     if as_json:
-        facts = asdict(replace(seen, data=None))
-        print_json({name: fact for name, fact in facts.items() if name not in ("kinds", "data")})
+        print_json(seen.facts)
     else:
         from sdcmap.cli.look_table import show
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,12 @@ class Look:
     kinds: dict[str, str] = field(default_factory=dict, compare=False)  # as the file was read
     census: bool = False  # whether everybody of the population is in it, as stated
     data: Microdata | None = field(default=None, compare=False, repr=False)  # as read; a starting plan needs them
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is seen, as plain tables."""
+        seen = asdict(replace(self, data=None))
+        return {name: fact for name, fact in seen.items() if name not in ("kinds", "data")}
 
     def named(self, *roles: str) -> tuple[str, ...]:
         """Names of the variables with these stated or proposed roles."""
