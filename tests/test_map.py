@@ -258,8 +258,10 @@ def test_threshold_takes_the_best_utility_under_the_line(ru: sm.RUMap) -> None:
     assert len(choice.runners_up) == 3
 
 
-def test_a_file_already_under_the_line_needs_no_masking(ru: sm.RUMap) -> None:
-    assert ru.choose(sm.Threshold(risk=0.5)).method == "Identity"
+def test_no_rule_chooses_the_original_itself(ru: sm.RUMap) -> None:
+    assert ru.choose(sm.Threshold(risk=0.5)).method == "B"
+    alone = sm.RUMap(scores_of({"Identity": [(0.5, 0.0)], "A": [(0.9, 0.1)]}), "R", "U").choose(sm.Threshold(risk=0.6))
+    assert alone.candidate is None and "only the original file itself passes" in alone.reason
 
 
 def test_if_nothing_passes_release_nothing_and_name_the_nearest_miss(ru: sm.RUMap) -> None:

@@ -28,6 +28,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
+from samples import PAST_THE_GATE
 from sdcmap.bundle.prepare import prepare, rounded
 
 SEED = 0xC0FFEE5EED5ECBE7_0123_4567_89AB_CDEF_DEADBEEF_FEEDFACE_0BADF00D_17171717
@@ -38,6 +39,7 @@ LEAKY = '''
 from dataclasses import dataclass
 from typing import ClassVar
 import sdcmap as sm
+from samples import PAST_THE_GATE
 from sdcmap.core.method import Method
 from sdcmap.core.measure import Estimate, Measure
 
@@ -59,6 +61,7 @@ class LeakyMeasure(Measure):
 SWEEP = """
 import sys
 import sdcmap as sm
+from samples import PAST_THE_GATE
 from leaky import Leaky, LeakyMeasure
 
 if __name__ == "__main__":
@@ -271,7 +274,8 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Room:
     provoke(folder)
     roles = ["--keys", "Age,Sex", "--numeric", "Wage", "--identifiers", "Person", "--weight", "Weight"]
     noise = ["--method", "Noise(on='Wage', variance=0.5)"]
-    release = ["release", "study", chosen, "--override", "weight=only two values, looked at by the board", "-o"]
+    past = [word for name, reason in PAST_THE_GATE.items() for word in ("--override", f"{name}={reason}")]
+    release = ["release", "study", chosen, "--override", "weight=only two values, looked at by the board", *past, "-o"]
     score = ["score", "people.csv", "masked.study.csv", "--numeric", "Wage", "--keys", "Age,Sex"]
     room.cli(
         [

@@ -23,6 +23,7 @@ from sdcmap.kernels.decision.pareto import linear_optima, undominated
 from sdcmap.kernels.statistics.precision import wilson
 from sdcmap.study.scores import BAND_REPLICATES, Scores
 
+ERRORS = 3.0  # standard errors within which a limit must hold: a release is measured anew, on a fresh sample
 SCORE_NAMES = {"S0": "A-score", "S1": "D-score", "S2": "S-score"}  # Yancey, Winkler, Creecy (2002), section 3.5
 Number = TypeVar("Number", float, pl.Expr)
 
@@ -234,17 +235,21 @@ class RUMap:
         return np.where(seen, worst, np.nan) if limits else worst
 
     def _values(self, measure: str, rows: pl.DataFrame, quantile: float | None) -> np.ndarray[Any, Any]:
-        """One measure of these rows, NaN where it has no value."""
+        """One measure of these rows, so many standard errors up where it was measured on a sample; NaN: it has no value."""
         key = "id" if "id" in rows.columns else "method"
         if key == "id":
             part = self.scores.column(measure)
         elif quantile is None:
             part = self.scores.pooled(measure)
         else:
-            end = quantile if self._fact(measure, "direction") == "lower" else 1 - quantile
-            how: Any = "higher" if end == quantile else "lower"
-            part = self.scores.column(measure).group_by("method").agg(pl.col("value").quantile(end, how))
-        part = part.select(key, pl.col("value").alias("limited"))
+            place = quantile if self._fact(measure, "direction") == "lower" else 1 - quantile
+            how: Any = "higher" if place == quantile else "lower"
+            part = self.scores.column(measure).group_by("method").agg(pl.col("value").quantile(place, how))
+        told = self.scores.values.get(measure)
+        sampled = quantile is None and key == "id" and not (told is not None and told.expectation)
+        upper = pl.col("value") + (ERRORS * pl.col("se").fill_null(0.0) if sampled else 0.0)
+        end = upper if self._fact(measure, "direction") == "lower" else pl.col("value")
+        part = part.select(key, end.alias("limited"))
         joined = rows.select(key).join(part, on=key, how="left", maintain_order="left")
         return joined["limited"].fill_null(np.nan).to_numpy()
 

@@ -9,25 +9,21 @@ from typing import Any
 
 from sdcmap.bundle import release
 from sdcmap.choose import Threshold
-from sdcmap.core.grid import grid, subsets
 from sdcmap.dossier import report
 from sdcmap.errors import SdcmapError
 from sdcmap.explore.demo import population
+from sdcmap.explore.starting import starting_plan
 from sdcmap.files.reading import Source
 from sdcmap.files.writing import write
 from sdcmap.map import RUMap
-from sdcmap.methods import Swap
-from sdcmap.risk import SmallCells
 from sdcmap.study.folder import Study
-from sdcmap.study.jobs import score
-from sdcmap.study.plan import Plan
+from sdcmap.study.profiles import profile_named
 from sdcmap.study.sweeping import sweep
-from sdcmap.utility import Hellinger
 
 MARK = "made by sdcmap demo"
 
 
-def tour(folder: Path, rows: int = 20_000) -> Iterator[str]:
+def tour(folder: Path, rows: int = 1500) -> Iterator[str]:
     """Go the whole line in `folder` and say what was made, line by line; an earlier tour there is made anew."""
     if (folder / MARK).exists():
         shutil.rmtree(folder)
@@ -43,17 +39,15 @@ def tour(folder: Path, rows: int = 20_000) -> Iterator[str]:
     }  # fmt: skip
     source = Source("population.csv", **roles)
     people = source.read(folder)
-    small = SmallCells()
-    limit = round(0.9 * score(people, people, small)[small.text].value, 4)
-    rule = Threshold(risk=limit)
-    swaps = grid(Swap, on=subsets(people.keys, 1, 2), rate=[0.02, 0.05, 0.1, 0.2])
-    plan = Plan(swaps, [small, Hellinger(), Hellinger(weighted=True)], replicates=10, rule=rule, data=source)
+    plan = starting_plan(people, profile_named("public-use"), source)
     plan.write(folder / "plan.toml")
     yield f"{folder / 'plan.toml'}: {plan.count:,} candidates of {rows:,} persons"
     scores = sweep(people, plan, folder / "study")
     yield f"{folder / 'study'}: every candidate made and scored"
-    ru = RUMap(scores, plan.risk, plan.utility)
-    choice = ru.choose(rule)
+    ru = RUMap(scores, plan.risk, plan.utility, plan.limits)
+    choice = ru.choose(plan.rule or Threshold(risk=1.0))
+    before = ru.points.filter("anchor")["risk"][0]
+    yield f"unmasked, the risk is {before:.1f} times its limit; chosen: {choice.risk or 0.0:.2f} times"
     yield choice.reason
     ru.draw(mark=choice).save(folder / "map.html")
     yield f"{folder / 'map.html'}: the R-U map"

@@ -12,7 +12,7 @@ import pytest
 
 import sdcmap as sm
 from samples import ROLES, SWAP_AND_NOISE, chosen, failed, people, plan_of
-from sdcmap.bundle import release
+from samples import past_the_gate as release
 from sdcmap.bundle.earlier import joint_view
 from sdcmap.bundle.ledger import Earlier, Ledger
 from sdcmap.kernels.arrays import Array

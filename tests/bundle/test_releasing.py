@@ -17,8 +17,9 @@ import pytest
 from notes import run_example
 
 import sdcmap as sm
-from samples import ROLES, SEED, SWAP_AND_NOISE, chosen, people, plan_of
-from sdcmap.bundle import Check, Release, release
+from samples import PAST_THE_GATE, ROLES, SEED, SWAP_AND_NOISE, chosen, people, plan_of
+from samples import past_the_gate as release
+from sdcmap.bundle import Check, Release
 from sdcmap.study.plan import Candidate
 
 
@@ -224,12 +225,14 @@ def test_the_study_remembers_releases_and_overrides(tmp_path: Path) -> None:
     reason = {"weight": "the weights were drawn at random"}
     release(persons, plan, chosen(plan), study=study, override=reason).write(tmp_path / "public")
     manifest = sm.Study.open(tmp_path / "study").manifest
-    (override,), (entry,) = manifest["overrides"], manifest["releases"]
+    (override, gate), (entry,) = manifest["overrides"], manifest["releases"]
+    assert (gate["check"], gate["reason"]) == ("gate", PAST_THE_GATE["gate"])
     assert (override["check"], override["reason"]) == ("weight", reason["weight"]) and override["when"].endswith(
         "+00:00"
     )
     assert entry["profile"] == "public-use" and entry["when"].endswith("+00:00")
-    assert reason["weight"] not in (tmp_path / "public" / "note.md").read_text()
+    note = (tmp_path / "public" / "note.md").read_text()
+    assert reason["weight"] not in note and f"gate: {PAST_THE_GATE['gate']}" in note
 
 
 def test_a_study_of_other_data_is_refused(persons: sm.Microdata, tmp_path: Path) -> None:
@@ -249,6 +252,9 @@ def test_check_tells_all_without_writing(persons: sm.Microdata, tmp_path: Path, 
     assert names == {
         "seed",
         "roles",
+        "gate",
+        "told",
+        "unmasked",
         "identifier",
         "determines",
         "weight",

@@ -14,7 +14,7 @@ from notes import run_example
 
 import sdcmap as sm
 from samples import chosen, plan_of
-from sdcmap.bundle import release
+from samples import past_the_gate as release
 
 pytestmark = pytest.mark.usefixtures("read_here")
 MEASURES: dict[str, Any] = {"measures": [sm.SmallCells(on=["age", "region"]), sm.Hellinger(on=["age", "region"])]}

@@ -20,7 +20,8 @@ from notes import run_example
 
 import sdcmap as sm
 from samples import ROLES, SWAP_AND_NOISE, chosen, failed, people, plan_of
-from sdcmap.bundle import release, releasing
+from samples import past_the_gate as release
+from sdcmap.bundle import releasing
 from sdcmap.bundle.ledger import Ledger
 from sdcmap.study.plan import Candidate
 
@@ -221,8 +222,8 @@ def run_script(tmp_path: Path, begin: str) -> subprocess.CompletedProcess[str]:
         import sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
         from samples import *
-        from sdcmap.bundle import release
-        persons = sm.read(people(20_000), **ROLES)
+        from samples import past_the_gate as release
+        persons = sm.read(people(2_000), **ROLES)
         plan = plan_of(SWAP_AND_NOISE)
         found = release(persons, plan, chosen(plan), ledger={str(tmp_path / "ledger")!r})
     """
@@ -232,7 +233,7 @@ def run_script(tmp_path: Path, begin: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     """A limit on the size of files stands for the full disk: the same error at the same place."""
-    done = run_script(tmp_path, "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))")
+    done = run_script(tmp_path, "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))")
     assert done.stderr.strip().splitlines()[-1].startswith("sdcmap.errors.SdcmapError:"), done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"ledger"}
 
@@ -243,7 +244,7 @@ def test_a_killed_write_leaves_no_half_release(tmp_path: Path) -> None:
     assert done.returncode == -signal.SIGKILL
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left[0].startswith(".part-") and left[1:] == ["ledger"]
-    persons, plan = sm.read(people(20_000), **ROLES), plan_of(SWAP_AND_NOISE)
+    persons, plan = sm.read(people(2_000), **ROLES), plan_of(SWAP_AND_NOISE)
     assert failed(release(persons, plan, chosen(plan), ledger=tmp_path / "ledger")) == {}, (
         "the same one may be repeated"
     )

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
+from samples import PAST_THE_GATE
 from sdcmap.risk import RISKS
 from sdcmap.testing import check_method
 from sdcmap.utility import UTILITIES
@@ -134,7 +135,9 @@ def test_a_sample_is_released(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = sm.Plan(sm.methods.Sample(size=400), [risk, sm.Hellinger()])
     sm.sweep(persons, plan, workers=1)
     chosen = next(one for one in plan.candidates if isinstance(one.method, sm.methods.Sample))
-    release = sm.release(persons, plan, chosen, max_risk=1.0, ledger=tmp_path / "ledger", override={"weight": "a test"})
+    release = sm.release(
+        persons, plan, chosen, max_risk=1.0, ledger=tmp_path / "ledger", override={"weight": "a test", **PAST_THE_GATE}
+    )
     release.write(tmp_path / "public")
     released = pl.read_parquet(next((tmp_path / "public").glob("*.parquet")))
     assert len(released) == 400

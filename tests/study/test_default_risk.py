@@ -10,8 +10,8 @@ import pytest
 
 import sdcmap as sm
 from commands import sdcmap
+from samples import past_the_gate as release
 from samples import same_rows
-from sdcmap.bundle import release
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SchemaError
 from sdcmap.files.working_copy import open_copy, write_copy

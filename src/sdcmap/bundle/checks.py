@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from sdcmap.data.identifiers import numbers_records
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED, UNSERVED
-from sdcmap.errors import PlanError, did_you_mean
+from sdcmap.errors import did_you_mean
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.study.plan import Plan
 
-Profile = Literal["public-use", "scientific-use"]
-PROFILES: tuple[Profile, ...] = ("public-use", "scientific-use")
 HARD = ("seed", "roles", "determines", "line", "risk", "read back", "earlier releases", "joint risk")
 SOFT = (
     "identifier",
     "weight",
     "ledger",
-)  # read from looks, so a person who knows better may override them with a reason
-REPORTED = ("other risk",)  # never fails
+    "unmasked",
+    "gate",
+)  # a person who knows better may override them with a written reason
+TOLD_IN_THE_NOTE = ("unmasked", "gate")  # overrides of these are a data user's business too
+REPORTED = ("other risk", "told")  # never fail
 SEED_BITS = 128
 MOST_NAMED = 12  # columns that a sentence names
 MOSTLY_DISTINCT = 0.95  # a text column with at least this share of distinct values looks like an identifier
@@ -45,14 +45,12 @@ class Check:
 
 def overridden(checks: Sequence[Check], override: Mapping[str, str]) -> tuple[list[Check], list[dict[str, str]]]:
     """The checks with the failed soft ones passed where a reason is stated, and what was overridden with its reason."""
-    used = [
-        {"check": check.name, "reason": override[check.name]}
-        for check in checks
-        if not check.passed and check.name in override
-    ]
-    names = {entry["check"] for entry in used}
+    names = dict.fromkeys(check.name for check in checks if not check.passed and check.name in override)
+    used = [{"check": name, "reason": override[name]} for name in names]
     said = [
-        replace(c, passed=True, sentence=f"{c.sentence} Overridden: {override[c.name]}") if c.name in names else c
+        c
+        if c.passed or c.name not in names
+        else replace(c, passed=True, sentence=f"{c.sentence} Overridden: {override[c.name]}")
         for c in checks
     ]
     return said, used
@@ -69,13 +67,6 @@ def problems_of_override(override: Mapping[str, str]) -> list[str]:
         elif not isinstance(reason, str) or not reason.strip():
             problems.append(f"overriding the check {name!r} needs a reason in words.")
     return problems
-
-
-def checked_profile(profile: str) -> Profile:
-    for known in PROFILES:
-        if profile == known:
-            return known
-    raise PlanError(f"profile must be one of {', '.join(PROFILES)}.{did_you_mean(str(profile), PROFILES)}")
 
 
 # ---- checks that need no score --------------------------------------------------------------------------------
@@ -134,7 +125,7 @@ def _looks_like_identifier(data: Microdata, name: str) -> bool:
     return numbers_records(before.numbers(name)[~before.missing(name)])
 
 
-def check_weight(released: Microdata, unmasked_keys: Sequence[str], profile: Profile) -> Check:
+def check_weight(released: Microdata, unmasked_keys: Sequence[str], profile: str) -> Check:
     """A weight that is nearly a record's own is a key; scientific users get the count only."""
     weight = released.weight
     if weight is None:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 import sdcmap
-from sdcmap.bundle.checks import Profile
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
@@ -27,6 +26,8 @@ from sdcmap.study.jobs import ScoreRow
 FOR_WHOM = {
     "public-use": "This is a public-use file: anybody may use it.",
     "scientific-use": "This is a scientific-use file: for researchers under contract with the agency, not to pass on.",
+    "teaching": "This is a teaching file: for exercises; it supports no finding about anybody.",
+    "business": "This is a public file of businesses: anybody may use it.",
 }
 MAY_NOT = (
     "Do not try to find out who a record belongs to, and do not link the file with files that name persons or firms.",
@@ -56,7 +57,7 @@ class Note(TypedDict):
     """What note.json holds."""
 
     made_by: str
-    profile: Profile
+    profile: str
     for_whom: str
     method: Spec
     method_name: str
@@ -78,13 +79,14 @@ class Note(TypedDict):
     correction: str
     written: str
     missing_codes: list[str]
+    overrides: list[dict[str, str]]
 
 
 def method_note(
     name: str,
     method: Method,
     prepared: Prepared,
-    profile: Profile,
+    profile: str,
     searched: int,
     utilities: Sequence[tuple[Measure, ScoreRow]],
 ) -> Note:
@@ -114,6 +116,7 @@ def method_note(
         "correction": correction(prepared.data, method),
         "written": format_named(prepared.data.schema.format).written,
         "missing_codes": [str(code) for code in codes_of(codes_in(prepared.data))],
+        "overrides": [],
     }
 
 
@@ -214,6 +217,9 @@ def note_text(note: Note) -> str:
     ]  # fmt: skip
     lines += ["| measure | value | unit | reading |", "|---|---|---|---|"] if note["distorted_by"] else []
     lines += [f"| {a['measure']} | {_shown(a)} | {a['unit']} | {a['reading']} |" for a in note["distorted_by"]]
+    if note["overrides"]:
+        lines += ["", "## Checks that the agency overrode", ""]
+        lines += [f"- {entry['check']}: {entry['reason']}" for entry in note["overrides"]]
     lines += ["", "## What may not be done with it", "", *(f"- {sentence}" for sentence in note["may_not"])]
     lines += [
         "",

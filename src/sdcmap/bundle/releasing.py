@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,32 +13,35 @@ from pathlib import Path
 import polars as pl
 
 from sdcmap.bundle.checks import (
+    TOLD_IN_THE_NOTE,
     Check,
-    Profile,
     check_identifiers,
     check_roles,
     check_seed,
     check_weight,
-    checked_profile,
     overridden,
     problems_of_override,
 )
 from sdcmap.bundle.codebook import Entry, codebook, codebook_text
 from sdcmap.bundle.determines import check_determines
 from sdcmap.bundle.earlier import check_earlier, check_joint, check_ledgers, history
+from sdcmap.bundle.gate import Gate
 from sdcmap.bundle.ledger import Ledger, others
-from sdcmap.bundle.note import Note, method_note, note_text, public_note
+from sdcmap.bundle.note import Note, method_note, note_text
 from sdcmap.bundle.prepare import as_written, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.bundle.risk_line import Line, check_line, check_risks, expected, lines_of, scored
 from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place
+from sdcmap.core.measure import Measure
 from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import Infeasible, PlanError, Refused, SdcmapError, StudyMismatch
 from sdcmap.files.writing import write as write_file
 from sdcmap.study.folder import Study
+from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.plan import Candidate, Plan
+from sdcmap.study.profiles import PROFILES, Profile, profile_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +53,7 @@ class Release:
     candidate: Candidate
     lines: tuple[Line, ...]
     searched: int
-    profile: Profile = "public-use"
+    profile: Profile = PROFILES["public-use"]
     again: bool = False
     override: Mapping[str, str] = field(default_factory=dict)
     ledger: Path | None = None
@@ -58,38 +61,40 @@ class Release:
     confirm_roles: bool = False
 
     def __repr__(self) -> str:
-        return f"Release({self.plan.name_of(self.candidate)}, {self.profile})"
+        return f"Release({self.plan.name_of(self.candidate)}, {self.profile.name})"
 
     def check(self) -> list[Check]:
         """Every check, on the files as written to a private temporary folder and read back. Nothing stays there."""
         try:
             with private_folder() as folder:
-                checks = self._make(folder, Ledger.seen(self.ledger))
+                return self._make(folder, Ledger.seen(self.ledger))[0]
         except OSError as error:
             raise SdcmapError(f"the temporary folder cannot be written ({error.strerror}).") from None
-        return overridden(checks, self.override)[0]
 
-    def write(self, folder: str | Path) -> Path:
+    def write(self, folder: str | Path, *, tell: Callable[[list[Check]], None] | None = None) -> Path:
         """Make the candidate again, check it, and put its folder in place whole; `Refused` with every failed check.
 
-        The folder must be empty or absent. It is private (mode 0700) until somebody opens it.
+        The folder must be empty or absent. It is private (mode 0700) until somebody opens it. `tell` is told every check,
+        before anything is refused or put in place.
         """
         folder = Path(folder).absolute()
         problem = problem_with(folder)
         if problem:
             raise SdcmapError(problem)
         with Ledger.opened(self.ledger) as ledger, part_folder(folder) as part:
-            checks, overrides = overridden(self._make(part, ledger), self.override)
+            checks, overrides = self._make(part, ledger)
+            if tell is not None:
+                tell(checks)
             failed = [str(check) for check in checks if not check.passed]
             if failed:
                 raise Refused(failed)
-            with ledger.entered(self.data, self.plan, self.candidate, self.profile, folder, part):
+            with ledger.entered(self.data, self.plan, self.candidate, _entered(self.profile, overrides), folder, part):
                 put_in_place(part, folder, listed_names(self.data.schema.format))
         self._tell_study(folder, overrides, ledger.id)
         return folder
 
-    def _make(self, part: Path, ledger: Ledger) -> list[Check]:
-        """Write the bundle into `part`, read the data back, and check everything."""
+    def _make(self, part: Path, ledger: Ledger) -> tuple[list[Check], list[dict[str, str]]]:
+        """Write the bundle into `part`, read the data back, and check everything; and what was overridden."""
         data, method = self.data, self.candidate.method
         stream = self.candidate.stream(self.plan.seed)
         masked = as_written(data, method, method.apply(data, stream))
@@ -109,25 +114,38 @@ class Release:
         ]
         checks += [check_determines(data, masked, prepared.masked)]
         open_keys = [name for name in prepared.data.keys if name not in prepared.masked]
-        checks += [check_weight(prepared.data, open_keys, self.profile), check_line(self.plan, self.lines)]
+        checks += [check_weight(prepared.data, open_keys, self.profile.name), check_line(self.plan, self.lines)]
         more, closed = others(ledger)
         known = history([ledger, *more], data, self.plan, self.candidate)
         checks += [check_ledgers(ledger, more, len(closed), self._noted_ledgers), check_earlier(known, self.again)]
         if not good.passed:
-            return checks
+            return overridden(checks, self.override)
         released = aligned(data, back, prepared)
         fresh = stream.child("release scores")  # not the stream that the candidate was chosen by
         utilities = [m for m in self.plan.measures if m.axis == "utility"]
         risks = [m for m in self.plan.measures if m.axis == "risk" and not m.expectation]
         expectations = [m for m in self.plan.measures if m.axis == "risk" and m.expectation]
         losses = list(zip(utilities, scored(utilities, data, released, fresh), strict=True))
-        note = method_note(self.plan.method_names[method.text], method, prepared, self.profile, self.searched, losses)
-        self._explain(part, codebook(prepared, method), public_note(note))
-        checks += check_risks(self.lines, risks, scored(risks, data, released, fresh, note))
+        note = method_note(
+            self.plan.method_names[method.text], method, prepared, self.profile.name, self.searched, losses
+        )
+        known_scores: dict[Measure, ScoreRow] = {}
+
+        def score(measures: Sequence[Measure]) -> list[ScoreRow]:
+            """Each measure of the written file, once."""
+            new = [measure for measure in measures if measure not in known_scores]
+            known_scores.update(zip(new, scored(new, data, released, fresh, note), strict=True))
+            return [known_scores[measure] for measure in measures]
+
+        checks += check_risks(self.lines, risks, score(risks))
+        checks += Gate(data, released, prepared, method, self.profile, score).checks()
         checks += check_risks(self.lines, expectations, expected(expectations, data, self._draws()), "over draws")
         if self.again:
             checks += check_joint(known, data, released, self.plan, self.lines, fresh, note)
-        return checks
+        checks, overrides = overridden(checks, self.override)
+        note["overrides"] = [entry for entry in overrides if entry["check"] in TOLD_IN_THE_NOTE]
+        self._explain(part, codebook(prepared, method), public_note(note))
+        return checks, overrides
 
     @property
     def _proposed(self) -> tuple[str, ...]:
@@ -165,7 +183,7 @@ class Release:
             return
         when = datetime.now(UTC).isoformat(timespec="seconds")
         name, made = self.plan.name_of(self.candidate), self.candidate
-        facts = {"name": name, "method": made.method.text, "replicate": made.replicate, "profile": self.profile}
+        facts = {"name": name, "method": made.method.text, "replicate": made.replicate, "profile": self.profile.name}
         if self._proposed and self.confirm_roles:
             overrides = [
                 *overrides,
@@ -183,7 +201,7 @@ def release(
     plan: Plan,
     choice: Choice | Candidate | str | None,
     *,
-    profile: Profile = "public-use",
+    profile: Profile | str | None = None,
     max_risk: float | None = None,
     again: bool = False,
     override: Mapping[str, str] | None = None,
@@ -196,10 +214,13 @@ def release(
     Parameters
     ----------
     choice : what a rule chose, a candidate of the plan, or its id. The choice to release nothing is `Refused`.
-    profile : "public-use", or "scientific-use" for researchers under contract (weights are then reported, not refused).
+    profile : for whom the file is, by name or value (see `Profile`); by default the plan's, or "public-use". The written
+        file is attacked with every column known that others could know, and held to its limits, whatever the plan measured.
     max_risk : the largest tolerable value of the risk axis, where neither plan nor rule states it; the strictest holds.
     again : allow another release of the same records when the joint risk of all of them is under the line.
-    override : {"weight": "why this is safe"} for the soft checks "identifier", "weight" and "ledger".
+    override : {"weight": "why this is safe"} for the soft checks "identifier", "weight", "ledger", "unmasked" (the original
+        as it is, or an amount that others could know) and "gate" (the limits of the profile). Note, report and ledger show
+        it.
     ledger : private folder that remembers every release; default $SDCMAP_LEDGER or the user's state folder.
     study : where overrides and the release are noted.
     confirm_roles : confirm every role that the plan marks as proposed; it is noted in the study.
@@ -216,11 +237,30 @@ def release(
             raise StudyMismatch("the study belongs to other data or another seed than this release.")
     if choice is None or (isinstance(choice, Choice) and choice.candidate is None):
         raise Refused(["the choice is to release nothing"])
+    held = _profile_of(plan, profile)
     candidate = plan.chosen(choice)
     draws = plan.replicates if candidate.method.random else 1  # a person who names a candidate may have seen all draws
     searched = choice.searched if isinstance(choice, Choice) and choice.searched else draws
     lines = lines_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
     return Release(
-        data, plan, candidate, tuple(lines), searched, checked_profile(profile), again, reasons,
+        data, plan, candidate, tuple(lines), searched, held, again, reasons,
         None if ledger is None else Path(ledger), study, confirm_roles,
     )  # fmt: skip
+
+
+def _profile_of(plan: Plan, stated: Profile | str | None) -> Profile:
+    """The profile to hold a release to: the plan's, where it has one, for its limits were stated before the first score."""
+    if plan.profile is None:
+        return profile_of(stated or "public-use")
+    if stated is not None and profile_of(stated).name != plan.profile.name:
+        raise PlanError(
+            f"the plan was made for the profile {plan.profile.name!r}, and its limits were stated before the first score: "
+            "make another plan for another profile."
+        )
+    return plan.profile
+
+
+def _entered(profile: Profile, overrides: Sequence[Mapping[str, str]]) -> str:
+    """What the ledger keeps of a profile: its name, and what was overridden with the reasons."""
+    reasons = "; ".join(f"{entry['check']}: {entry['reason']}" for entry in overrides)
+    return f"{profile.name} (overridden: {reasons})" if reasons else profile.name

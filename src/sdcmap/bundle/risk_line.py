@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sdcmap.bundle.checks import Check
+from sdcmap.bundle.checks import SOFT, Check
 from sdcmap.bundle.note import Note
 from sdcmap.choose import Threshold
 from sdcmap.core.measure import NOT_RUN, UPPER, Estimate, Measure
@@ -19,6 +19,8 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.study.jobs import UNUSED, ScoreRow, maker, no_value, row_of, score_row
 from sdcmap.study.plan import Plan
+
+ONE_SIDED = 1.6449  # normal quantile of .95
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,15 @@ class Line:
         if value is None:
             return False
         if self.measure.direction == "lower":
-            return max(value, _parts(score).get(UPPER, value)) <= self.limit
+            return upper_end(self.measure, score, value) <= self.limit
         return value >= self.limit
+
+
+def upper_end(measure: Measure, score: ScoreRow, value: float) -> float:
+    """The upper end of a value that was measured on a sample: as the measure states it, or by its standard error. What is
+    pooled over draws is an expectation, and held to its limit as it is."""
+    spread = 0.0 if score.se is None or measure.expectation else ONE_SIDED * score.se
+    return max(value, _parts(score).get(UPPER, value + spread))
 
 
 def _parts(score: ScoreRow) -> dict[str, float]:
@@ -104,19 +113,20 @@ def _and(names: Sequence[str]) -> str:
 
 
 def check_risks(
-    lines: Sequence[Line], measures: Sequence[Measure], scores: Sequence[ScoreRow], what: str = "of the written file"
-) -> Iterator[Check]:
+    lines: Sequence[Line], measures: Sequence[Measure], scores: Sequence[ScoreRow], what: str = "of the written file",
+    name: str = "risk",
+) -> Iterator[Check]:  # fmt: skip
     """The written file is under every line; the other risk measures are reported. A line of a measure that compares records
     says nothing of a file whose rows are nobody's, where another line sees it."""
     seen = any(not line.measure.paired for line in lines)
     limits = {line.measure: line for line in lines}
     for measure, score in zip(measures, scores, strict=True):
         if measure in limits and score.status == "unpaired" and seen:
-            yield Check("risk", True, f"{_said(measure, score, what)}, and other lines hold.")
+            yield Check(name, True, f"{said(measure, score, what)}, and other lines hold.")
         elif measure in limits:
-            yield verdict("risk", limits[measure], score, what)
+            yield verdict(name, limits[measure], score, what)
         else:
-            yield Check("other risk", True, f"{_said(measure, score, what)} (without a line).")
+            yield Check("other risk", True, f"{said(measure, score, what)} (without a line).")
 
 
 def verdict(name: str, line: Line, score: ScoreRow, what: str) -> Check:
@@ -124,16 +134,18 @@ def verdict(name: str, line: Line, score: ScoreRow, what: str) -> Check:
     passed = line.holds(score)
     lower = line.measure.direction == "lower"
     word = ("at most" if passed else "not at most") if lower else ("at least" if passed else "not at least")
-    return Check(name, passed, f"{_said(line.measure, score, what)}, {word} the line {line.limit:g}.")
+    return Check(name, passed, f"{said(line.measure, score, what)}, {word} the line {line.limit:g}.", name not in SOFT)
 
 
-def _said(measure: Measure, score: ScoreRow, what: str) -> str:
+def said(measure: Measure, score: ScoreRow, what: str) -> str:
     if score.status == "infinite":
         return f"{measure.text} {what} is infinite"
     if score.value is None:
         return f"{measure.text} {what} could not be computed ({score.reason.rstrip('.')})"
     parts = _parts(score)
     sampled = f" (at most {parts[UPPER]:.4g} by a sample of {parts['targets']:g} records)" if UPPER in parts else ""
+    if not sampled and score.se and not measure.expectation:
+        sampled = f" (at most {upper_end(measure, score, score.value):.4g} by its standard error)"
     lacking = [name.removeprefix(NOT_RUN).rstrip(".") for name in parts if name.startswith(NOT_RUN)]
     untried = f" (not tried: {'; '.join(lacking)})" if lacking else ""
     return f"{measure.text} {what} is {score.value:.4g}{sampled}{untried}"

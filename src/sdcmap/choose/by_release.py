@@ -16,6 +16,10 @@ from sdcmap.errors import PlanError
 from sdcmap.kernels.arrays import Array
 
 RUNNERS_UP = 3
+ONLY_UNMASKED = (
+    "Release nothing: only the original file itself passes, and no rule chooses it. Plan weaker methods; or name it for a "
+    "release of its own, with a written reason."
+)
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class ByRelease(Rule):
         quantile of their releases' risk (needs at least 1/(1 - quantile) replicates). Where a measure is an expectation,
         methods are compared by pooled values and the replicate is number 0, fixed beforehand: picking a draw by its own
         error would tell a reader of the rule where the truth is not.
-    Where the map has limits by measure, only what is within every one of them is compared, by the same values.
+    Where the map has limits by measure, only what is within every one of them is compared, by the same values. No rule
+    chooses `Identity`, the original as it is.
     """
 
     by: Literal["release", "mean", "quantile"] = "release"
@@ -69,13 +74,19 @@ class ByRelease(Rule):
         why: Callable[[dict[str, Any], int], str], miss: Callable[[], str], fits: Callable[[pl.DataFrame], Array],
         own_cost: Callable[[pl.DataFrame], Array],
     ) -> Choice:  # fmt: skip
-        """The passing row of least cost that is within every limit, brought down to one concrete candidate."""
+        """The passing row of least cost that is within every limit, brought down to one concrete candidate; never the
+        original: to release it as it is is a person's own decision."""
         is_expectation = self._is_expectation(ru)
         order = self._order(ru, rows, cost)
-        held = passing & (self._shares(ru, rows) <= 1)
-        order = order[held[order]]
+        masked = ~rows["anchor"].to_numpy()
+        within = passing & (self._shares(ru, rows) <= 1)
+        order = order[(within & masked)[order]]
         if len(order) == 0:
-            reason = self._over_a_limit(ru, rows.filter(pl.Series(passing))) if passing.any() else miss()
+            if within.any():
+                reason = ONLY_UNMASKED
+            else:
+                asked = pl.Series(passing & masked)
+                reason = self._over_a_limit(ru, rows.filter(asked)) if asked.any() else miss()
             return Choice(None, "", None, None, None, self, reason)
         row = rows.row(int(order[0]), named=True)
         draws = ru.points.filter(pl.col("compared"), pl.col("method") == row["method"])

@@ -92,8 +92,8 @@ class GlobalCriterion(ByRelease):
         return rows.with_columns(pl.Series("region", letters, pl.String), distance=pl.Series(self._distance(rows)))
 
     def ranked(self, ru: RiskUtilityMap) -> pl.DataFrame:
-        """The table by preference: whatever the limits, the choice is the first row that is safe."""
-        rows = self.table(ru)
+        """The masked rows by preference: whatever the limits, the choice is the first row that is safe."""
+        rows = self.table(ru).filter(~pl.col("anchor"))
         return rows[self._order(ru, rows, rows["distance"].to_numpy())]
 
     def choose(self, ru: RiskUtilityMap) -> Choice:
@@ -112,6 +112,7 @@ class GlobalCriterion(ByRelease):
             if len(rows) == 0:
                 return "Release nothing: no candidate could be made and scored."
             over = excess(*self._risks(rows), self.agency_limit, self.intruder_limit)
+            over = np.where(rows["anchor"], np.inf, over)
             near = rows.row(int(np.argmin(over)), named=True)
             return (
                 f"Release nothing: no candidate has a {speech} in region D, above neither {self.agency_limit:g} "

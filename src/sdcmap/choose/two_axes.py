@@ -24,8 +24,8 @@ class Threshold(ByRelease):
     ----------
     risk : the largest tolerable value of the risk axis (the smallest, where a higher risk number is better).
 
-    `Identity` takes part: a file under the limit as it is needs no masking. If nothing passes, the choice is to release
-    nothing, and the nearest miss is named (Trottini 2001, par. 26).
+    If nothing passes, the choice is to release nothing, and the nearest miss is named (Trottini 2001, par. 26). `Identity`,
+    the original as it is, is never chosen.
 
     Examples
     --------
@@ -52,7 +52,8 @@ class Threshold(ByRelease):
         def miss() -> str:
             if len(rows) == 0:
                 return "Release nothing: no candidate could be made and scored."
-            near = rows.row(int(np.argmin(turned)), named=True)
+            masked = np.where(rows["anchor"], np.inf, turned)
+            near = rows.row(int(np.argmin(masked)), named=True)
             return (
                 f"Release nothing: no candidate has a {speech} ({ru.labels[0]}) of {word} {self.risk:g}. "
                 f"The nearest miss is {name_of(ru, near)} with {near['risk']:.4g}."

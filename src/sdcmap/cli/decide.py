@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sdcmap.cli.app import Json, StudyFolder, app, print_json
 
 if TYPE_CHECKING:
+    from sdcmap.bundle import Check
     from sdcmap.map import RUMap
     from sdcmap.study.folder import Study
     from sdcmap.study.plan import Plan
-
-Profile = Literal["public-use", "scientific-use"]
 
 
 @app.command("map")
@@ -100,7 +99,7 @@ def release(
     study: StudyFolder,
     candidate: Annotated[str, typer.Argument(help="Its name as `choose` prints it, or its id (default: the rule's).")] = "",
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder to make.")] = Path("public"),
-    profile: Annotated[Profile, typer.Option(help="For whom the file is.")] = "public-use",
+    profile: Annotated[str, typer.Option(help="For whom the file is, where the plan does not say it.")] = "",
     max_risk: Annotated[float | None, typer.Option(help="The line, where the plan states none.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Another release of the same records.")] = False,
     override: Annotated[list[str], typer.Option(help="CHECK=REASON for a check that may be overridden.")] = [],  # noqa: B006
@@ -125,15 +124,22 @@ def release(
     chosen = by_rule if is_the_rules else plan.find(named)
     reasons = dict(part.partition("=")[::2] for part in override)
     bundle = sm.release(
-        opened.data, plan, chosen, profile=profile, max_risk=max_risk, again=again, override=reasons, ledger=ledger,
+        opened.data, plan, chosen, profile=profile or None, max_risk=max_risk, again=again, override=reasons, ledger=ledger,
         study=opened, confirm_roles=confirm_roles,
     )  # fmt: skip
-    folder = bundle.write(out)
+    folder = bundle.write(out, tell=None if as_json else _tell)
     files = sorted(path.name for path in folder.iterdir())
     if as_json:
         print_json({"folder": str(folder), "files": files})
     else:
         print(f"{folder}: {', '.join(files)}")
+
+
+def _tell(checks: list[Check]) -> None:
+    """What the gate found, line by line; what was refused is said by the refusal."""
+    for check in checks:
+        if check.passed and check.name in ("unmasked", "gate", "told"):
+            print(check)
 
 
 @app.command()

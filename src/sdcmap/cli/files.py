@@ -153,9 +153,9 @@ def mask(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder to write.")] = Path("demo"),
-    rows: Annotated[int, typer.Option(min=100, help="Persons in the demo population.")] = 20_000,
+    rows: Annotated[int, typer.Option(min=100, help="Persons in the demo population.")] = 1500,
 ) -> None:
-    """The whole line on demo data, in seconds: plan, study, map, choice, release, report.
+    """The whole line on demo data, in a minute or two: plan, study, map, choice, release, report.
 
     Example: sdcmap demo -o demo
     """

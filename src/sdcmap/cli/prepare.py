@@ -39,21 +39,26 @@ def look(
     missing: Missing = "",
     census: Annotated[bool, typer.Option("--census", help="Everybody of the population is in the file.")] = False,
     edits: Annotated[bool, typer.Option("--edits", help="Propose edit rules; they show values of the file.")] = False,
+    known_by: Annotated[
+        list[str], typer.Option(help='Who could know columns: "q1,q2=respondent only: why nobody else could".')
+    ] = [],  # noqa: B006
+    profile: Annotated[
+        str, typer.Option(help="For whom the file is: public-use, scientific-use, teaching or business.")
+    ] = "public-use",
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write a plan to start from.")] = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """How the file is written, kinds, proposed roles, who is alone, and a starting plan.
 
-    Example: sdcmap look cps.csv --sensitive Income -o plan.toml
+    Example: sdcmap look cps.csv --sensitive Income --profile public-use -o plan.toml
 
     Example: sdcmap look umfrage.csv --sep ";" --decimal "," --encoding cp1252 --missing "k.A.,lohn=-8"
     """
-    from dataclasses import asdict
-
     import sdcmap as sm
     from sdcmap.data.whole import write_whole
     from sdcmap.explore.looking import look as look_at
     from sdcmap.explore.proposed_edits import proposed_edits
+    from sdcmap.study.profiles import profile_of
 
     stated = roles(
         keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight, household=household,
@@ -62,11 +67,14 @@ def look(
     )  # fmt: skip
     every = [role for role, names in stated.items() if names == "all"]
     source = sm.Source(
-        str(file), **{name: given for name, given in stated.items() if name not in every}, census=census
-    ).sensed()
-    seen = look_at(source) if not every else replace(look_at(sm.read(file, **stated, census=census)), source=source)
+        str(file), **{name: given for name, given in stated.items() if name not in every}, census=census,
+        known_by=tuple(known_by),
+    ).sensed()  # fmt: skip
+    held = profile_of(profile)
+    seen = look_at(source if not every else sm.read(file, **stated, census=census, known_by=known_by))
+    seen = replace(seen, source=source)
     if as_json:
-        print_json({name: fact for name, fact in asdict(seen).items() if name != "kinds"})
+        print_json(seen.facts)
     else:
         from sdcmap.cli.look_table import show
 
@@ -75,9 +83,12 @@ def look(
             rules = proposed_edits(source.read() if not every else sm.read(file, **stated, census=census))
             print("Rules that no record breaks (for EditViolations; judge each):", *(rules or ["none."]), sep="\n  ")
     if out is not None:
-        plan = seen.plan(file.resolve())
+        plan = seen.plan(file.resolve(), held)
         write_whole(out, _header(seen) + plan.toml())
-        note(f"{out} holds a starting plan. Look at every proposed role, add a rule, then: sdcmap check {out}")
+        note(
+            f"{out} holds a starting plan of {plan.count} candidates for {held.words}. Look at every proposed role and "
+            f"limit, then: sdcmap check {out}; sdcmap sweep {out} -o study; sdcmap release study"
+        )
 
 
 def _header(seen: Look) -> str:
@@ -91,17 +102,14 @@ def _header(seen: Look) -> str:
 
 MOST_CODES = 20
 _PLAN_HEADER = """\
-# A starting plan: every line is yours to change. Fix the rule before the first score, for example
-#   [rule]
-#   type = "Threshold"
-#   risk = 0.01
-# Every risk measure may have a limit of its own. A plan without a risk measure is given linkage, attribute inference and
-# membership:
-#   [limits]
-#   WorstLinkage = 0.05
-#   AttributeInference = 0.1
-#   ClosestRecord = 0.55
-# The roles of the columns named in `proposed` are guesses: take a name out of that list when its role is right.
+# A starting plan: every line is yours to change, before the first score.
+#   [profile]  For whom the file is, and how much risk that allows. The numbers are ours to start from: none is law. A
+#              release is held to them on the written file, every column being known that others could know.
+#   [rule]     The least loss among what holds every limit: the risk axis is the worst share of its limit, at most 1.
+#   [data]     The roles of the columns named in `proposed` are guesses: take a name out of it when its role is right.
+#              What only the respondent knows, with the reason: known_by = ["q1,q2=respondent only: an opinion, asked once"]
+# Then: sdcmap sweep plan.toml -o study; sdcmap choose study; sdcmap release study --confirm-roles
+# Where nothing holds: drop columns, sample, state what only respondents know, or choose another profile with its contract.
 # The seed is never written here.
 #
 """

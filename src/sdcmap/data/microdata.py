@@ -100,6 +100,17 @@ class Microdata:
         return self.schema.of_role(*NEVER_RELEASED)
 
     @property
+    def describing(self) -> tuple[str, ...]:
+        """Names of the released columns that say something of a record: all but weight, household, stratum and the like."""
+        roles = ("key", "sensitive", "other", None)
+        return tuple(v.name for v in self.schema.variables if v.role in roles)
+
+    @property
+    def knowable(self) -> tuple[str, ...]:
+        """Those of them that somebody beside the respondent could know."""
+        return tuple(name for name in self.describing if self.schema[name].knowable)
+
+    @property
     def numeric(self) -> tuple[str, ...]:
         """Names of the numeric variables that are neither weight, household, stratum nor identifier."""
         plain = ("key", "sensitive", "other", None)
@@ -291,6 +302,7 @@ def _digest(data: Microdata, _names: tuple[str, ...]) -> str:
             continue
         column = data.column(variable.name)
         digest.update(f"{variable.name}|{variable.kind}|{variable.role}|{column.values.dtype}".encode())
+        digest.update(f"|{variable.known_by}".encode() if variable.known_by else b"")
         digest.update(np.ascontiguousarray(column.values).data)
         if column.levels is not None:
             digest.update(repr(column.levels.to_list()).encode())

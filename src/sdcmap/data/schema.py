@@ -16,6 +16,7 @@ ROLES = (
     "drop", "replicate", "psu", "wave", "case",
 )  # fmt: skip
 NEVER_RELEASED = ("identifier", "drop")
+RESPONDENT_ONLY = "respondent only"
 UNSERVED = {  # roles that are recognised, and that nothing serves yet: what to say of such columns
     "replicate": "replicate weights are not masked along, and tell the sample's design",
     "psu": "primary sampling units are not masked along, and tell where a record is from",
@@ -39,6 +40,7 @@ class Variable:
     reasons : the user-missing codes met in a numeric column; `Column.reasons` counts from 1 into them.
     measure : SPSS measurement level. format : SPSS, Stata or SAS display format.
     storage : the polars type the column came in, such as "Int64"; written back in it.
+    known_by : who could know it: "register", "acquaintance", or "respondent only: why"; unstated counts as knowable.
     """
 
     name: str
@@ -51,14 +53,21 @@ class Variable:
     measure: str = ""
     format: str = ""
     storage: str = ""
+    known_by: str = ""
+
+    @property
+    def knowable(self) -> bool:
+        """Whether somebody beside the respondent could know it."""
+        return not self.known_by.startswith(RESPONDENT_ONLY)
 
     def recoded(self, storage: str) -> Variable:
         """The same variable with categories of this polars type: what the file said of the old values goes."""
         if self.kind != "numeric" and self.storage in ("", "Enum", "Categorical", storage):
             return self
         return Variable(
-            self.name, "ordinal" if self.kind == "numeric" else self.kind, self.role, self.label, storage=storage
-        )
+            self.name, "ordinal" if self.kind == "numeric" else self.kind, self.role, self.label, storage=storage,
+            known_by=self.known_by,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

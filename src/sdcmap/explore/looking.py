@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sdcmap.core.grid import Grid, grid, subsets
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED, ROLES
@@ -22,6 +19,7 @@ from sdcmap.files.reading import Source, read
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.telling import alone_on, most_telling
 from sdcmap.study.plan import Plan
+from sdcmap.study.profiles import Profile, profile_of
 
 SIZE_ENDS = (1, 2, 4, 9, 19, 49, 99)  # class sizes 1, 2, 3-4, 5-9, ... of the k-anonymity histogram
 MOST_WORK = 250_000_000  # sets of columns times records that are looked at for the telling ones
@@ -81,38 +79,27 @@ class Look:
     source: Source | None = field(default=None, compare=False)  # where the file lies and how it is written
     kinds: dict[str, str] = field(default_factory=dict, compare=False)  # as the file was read
     census: bool = False  # whether everybody of the population is in it, as stated
+    data: Microdata | None = field(default=None, compare=False, repr=False)  # as read; a starting plan needs them
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is seen, as plain tables."""
+        seen = asdict(replace(self, data=None))
+        return {name: fact for name, fact in seen.items() if name not in ("kinds", "data")}
 
     def named(self, *roles: str) -> tuple[str, ...]:
         """Names of the variables with these stated or proposed roles."""
         return tuple(glance.name for glance in self.variables if glance.role in roles)
 
-    def plan(self, path: str | Path) -> Plan:
-        """A plan to change, for the file at `path`: swaps of the keys, noise and rank swaps of the numbers; the rule is the
-        user's to state."""
-        from sdcmap.methods import Noise, RankSwap, Swap  # a look without a plan need not load them
-        from sdcmap.risk import SmallCells
-        from sdcmap.utility import Hellinger, IL1s
+    def plan(self, path: str | Path, profile: Profile | str = "public-use") -> Plan:
+        """A plan to change, for the file at `path`: chains over every released column, at several strengths, the limits of
+        the profile, and a rule that takes the least loss within all of them."""
+        from sdcmap.explore.starting import starting_plan  # a look without a plan need not load methods
 
-        keys = tuple(v.name for v in self.variables if v.role == "key" and v.kind != "numeric")
-        amounts = [
-            v for v in self.variables if v.kind == "numeric" and v.role in ("key", "numeric", "sensitive", "other")
-        ]
-        numeric = tuple(v.name for v in amounts)
-        methods: list[Method | Grid[Method]] = []
-        measures: list[Measure] = []
-        if keys:
-            methods.append(grid(Swap, on=subsets(keys, *range(1, min(2, len(keys)) + 1)), rate=[0.005, 0.01, 0.05]))
-            weighted = [Hellinger(weighted=True)] if self.named("weight") else []  # swaps keep unweighted margins only
-            measures += [SmallCells(), Hellinger(), *weighted]
-        if numeric:
-            methods.append(grid(Noise, on=numeric, variance=[0.05, 0.1, 0.2, 0.5]))
-            methods.append(grid(RankSwap, on=numeric, p=[0.05, 0.1, 0.15]))
-            if not keys:
-                from sdcmap.risk import WorstLinkage
-
-                measures.append(WorstLinkage())
-            measures.append(IL1s())
-        return Plan(methods, measures, replicates=10, data=self.stated(path))
+        source = self.stated(path)
+        if self.data is None:
+            raise SchemaError("a starting plan needs the data that were looked at.")
+        return starting_plan(source.applied(self.data), profile_of(profile), source)
 
     def stated(self, path: str | Path) -> Source:
         """The source with every role as seen; `proposed` names the columns whose role nobody has stated yet."""
@@ -148,12 +135,14 @@ def look(source: Microdata | Source | str | Path) -> Look:
     >>> [(v.name, v.role, v.stated) for v in seen.variables][-2:]
     [('household', 'household', True), ('weight', 'weight', True)]
     >>> seen.plan("people.csv").count
-    1151
+    21
     """
     data = opened(source)
     known = source.sensed() if isinstance(source, Source) else None
     known = Source(str(source)).sensed() if isinstance(source, str | Path) else known
     proposed = proposals(data)
+    for name in (v.name for v in data.schema.variables if not v.knowable):
+        proposed[name] = replace(proposed[name], role="other", why="known by the respondent only")
     glances = tuple(_glance(data, name, proposed[name]) for name in data.names)
     keys = tuple(glance.name for glance in glances if glance.role == "key")
     sizes = np.array([], dtype=np.int64)
@@ -164,7 +153,7 @@ def look(source: Microdata | Source | str | Path) -> Look:
     return Look(
         len(data), glances, len(sizes), below, _alone(data, glances), telling_sets(data, _released(glances)),
         tuple(map(str, looks.codes)), looks.mixed, known, {v.name: v.kind for v in data.schema.variables},
-        data.schema.census,
+        data.schema.census, data,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from sdcmap.data.known_by import known_by_of, with_known_by
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
 from sdcmap.errors import PlanError, SchemaError, SdcmapError
@@ -81,7 +82,8 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
             file.column(fact, types[fact.name], kind) for fact, kind in wanted if fact.role not in NEVER_RELEASED
         ]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        schema = Schema(tuple(coded.variable for coded in columns), form.released, source.census)
+        variables = with_known_by([coded.variable for coded in columns], known_by_of(source.known_by))
+        schema = Schema(variables, form.released, source.census)
         levels = {coded.variable.name: coded.levels for coded in columns}
         write_parts(folder, schema, rows, levels, ([coded.part(file)] for coded in columns))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:

@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core.value import Value
+from sdcmap.data.known_by import Stated as KnownBy
+from sdcmap.data.known_by import known_by_of, with_known_by
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.readable import Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
@@ -57,6 +59,7 @@ class Source(Value):
     quote: str = ""
     encoding: str = ""
     census: bool = False
+    known_by: tuple[str, ...] = ()  # "q1,q2=respondent only: why"
 
     def problems(self) -> Iterator[str]:
         try:
@@ -67,7 +70,15 @@ class Source(Value):
     def read(self, folder: Path = Path()) -> Microdata:
         """Read the file; a relative path is looked up below `folder`."""
         stated = {name: getattr(self, name) for name in (*_ROLE_OF, "numeric", "missing")}
-        return read(folder / self.path, **stated, **stated_fields(self.dialect), kinds=self.kinds, census=self.census)
+        return read(
+            folder / self.path, **stated, **stated_fields(self.dialect), kinds=self.kinds, census=self.census,
+            known_by=self.known_by,
+        )  # fmt: skip
+
+    def applied(self, data: Microdata) -> Microdata:
+        """Data that were read before, with the roles and kinds that are stated here."""
+        stated = {name: getattr(self, name) for name in (*_ROLE_OF, "numeric")}
+        return read(data, **stated, kinds=self.kinds, census=self.census, known_by=self.known_by)
 
     @property
     def dialect(self) -> Dialect:
@@ -102,6 +113,7 @@ def read(
     drop: Names = (), replicate: Names = (), psu: Names = (), wave: Names = (), case: Names = (),
     kinds: Mapping[str, str] | None = None, missing: Stated = (),
     sep: str = "", decimal: str = "", thousands: str = "", quote: str = "", encoding: str = "", census: bool = False,
+    known_by: KnownBy = (),
 ) -> Microdata:  # fmt: skip
     """Microdata from a file (CSV and other text, Parquet, SPSS, Stata, SAS, R) or from any Arrow-capable frame.
 
@@ -123,6 +135,8 @@ def read(
         {"income": {-8: "not applicable"}}; or texts, "N" and "income=-8 (not applicable)".
     sep, decimal, thousands, quote, encoding : how a text file is written, where it is not as sensed (see `Dialect`).
     census : everybody of the population is in the file, so that being in it is no secret: membership is not measured.
+    known_by : {"q1": "respondent only: why"} where nobody but the respondent could know a column ("register" and
+        "acquaintance" say who could); all others count as knowable. Refused for keys, amounts, dates and places.
 
     Missing values stay missing: NaN in a numeric column, a last category of their own in the others (NaN means missing
     everywhere). Codes for missing values, stated or of SPSS, Stata and SAS, are missing too, and are written back as the
@@ -153,7 +167,7 @@ def read(
         variable, columns[fact.name] = encode(frame[fact.name], fact, kind)
         variables.append(variable)
     census = census or (isinstance(source, Microdata) and source.schema.census)
-    data = Microdata(Schema(tuple(variables), form, census), columns)
+    data = Microdata(Schema(with_known_by(variables, known_by_of(known_by)), form, census), columns)
     if data.weight is not None:
         weights = data.numbers(data.weight)
         bad = int((~(weights > 0)).sum())

@@ -8,6 +8,7 @@ from .calibrated import Calibrated as Calibrated
 from .closest_record import ClosestRecord as ClosestRecord
 from .correct_attribution import CorrectAttribution as CorrectAttribution
 from .discredit_harm import DiscreditHarm as DiscreditHarm
+from .exact_match import ExactMatch as ExactMatch
 from .expected_reidentifications import ExpectedReidentifications as ExpectedReidentifications
 from .external_link import ExternalLink as ExternalLink
 from .household_link import HouseholdLink as HouseholdLink

@@ -19,23 +19,17 @@ from sdcmap.risk._archive import digest_problems, open_archive, read_archive, st
 from sdcmap.risk._courses import Course
 from sdcmap.risk._linking import LinkTable, Pair, lay_out
 
-KNOWABLE = (
-    "key",
-    "sensitive",
-    "other",
-    None,
-)  # roles of columns that somebody may hold: not names, nor how it was sampled
-
 
 @dataclass(frozen=True)
 class Attack(Measure):
     """The base of the linkage attacks: the share of released records that the snooper re-identifies.
 
     A subclass says how it links, in `link`. `on`: the variables he knows, by default every released column that somebody
-    could know (those that his archive has): all but identifiers, weights, household numbers and strata. An income is
-    sensitive, and yet the tax office knows it. `archive`: his own file; without one he holds the original records.
-    `row`: the column of the archive that says which row of the file, counted from 0, each of its records is (missing:
-    somebody who is not in it); by default row i is row i. `inclusion`: the probability that his target is in the file.
+    could know (those that his archive has): all but identifiers, weights, household numbers, strata, and what is stated to
+    be known by the respondent only. An income is sensitive, and yet the tax office knows it. `archive`: his own file;
+    without one he holds the original records. `row`: the column of the archive that says which row of the file, counted
+    from 0, each of its records is (missing: somebody who is not in it); by default row i is row i. `inclusion`: the
+    probability that his target is in the file.
     """
 
     example: ClassVar[str] = "Linkage"
@@ -64,7 +58,7 @@ class Attack(Measure):
     def variables(self, data: Microdata) -> tuple[str, ...]:
         if self.on:
             return self.on
-        names = tuple(v.name for v in data.schema.variables if v.role in KNOWABLE and v.name != self.row)
+        names = tuple(name for name in data.knowable if name != self.row)
         if not self.archive:
             return names
         theirs = data.remember(

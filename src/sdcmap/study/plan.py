@@ -28,10 +28,11 @@ from sdcmap.errors import MOST_PROBLEMS, PlanError, SdcmapError, did_you_mean, s
 from sdcmap.files.reading import Source
 from sdcmap.methods import Chain, Derive, Identity
 from sdcmap.study.default_risk import NAMES, default_risk
+from sdcmap.study.profiles import Profile, profile_of
 from sdcmap.study.stated_names import problems_of_names, stated_names, without_names
 
 MOST_REPLICATES = 1_000_000
-_PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "derive", "data")
+_PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "derive", "data", "profile")
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ class Plan:
         with these steps, in this order (see `Derive`).
     names : {method: what to call it}, by value or text, where its own words (`Method.words`) will not do; in TOML, `name`
         in the method's table. A name stands in maps, reports and the public note; it is no part of what a method is.
+    profile : for whom the file is, by name or value (see `Profile`): its limits hold for the measures that the plan has,
+        where it states none itself, and a release is held to them.
     seed : the secret behind every random number, 256 random bits unless stated. It is in no repr, TOML, digest or
         comparison, and `release` refuses one below 128 bits. A study that was begun before keeps its own seed: the plan
         bound to it is `scores.plan`, or `Study.open(folder).plan`.
@@ -106,6 +109,7 @@ class Plan:
     data: Source | None
     derive: tuple[Derive, ...]
     names: Mapping[str, str] = field(hash=False)
+    profile: Profile | None
     seed: int = field(repr=False, compare=False)
     seed_stated: bool = field(init=False, repr=False, compare=False)
 
@@ -122,17 +126,20 @@ class Plan:
         names: Mapping[Any, str] | None = None,
         seed: int | None = None,
         derive: Mapping[str, str] | Sequence[Derive] = (),
+        profile: Profile | str | Mapping[str, Any] | None = None,
     ) -> None:
         measured: tuple[Measure, ...] = _listed(measures)
         known = [measure for measure in measured if isinstance(measure, Measure)]
         risks = tuple(_measure_named(str(name), known) for name in _listed(risk))
+        held = None if profile is None else profile_of(profile)
         facts: dict[str, Any] = {
             "methods": _listed(methods),
             "measures": measured,
             "replicates": replicates,
             "risk": risks or tuple(m.text for m in known if m.axis == "risk")[:1],
             "utility": _measure_named(str(utility), known) or next((m.text for m in known if m.axis == "utility"), ""),
-            "limits": _limits_of(limits, known),
+            "limits": _limits_of(limits or _limits_in(held, known), known),
+            "profile": held,
             "rule": rule,
             "data": data,
             "derive": _derived(derive),
@@ -292,10 +299,10 @@ class Plan:
     def with_risk(self, data: Microdata) -> Plan:
         """The same plan, with the risk measures of `default_risk` that fit these data where it is a plan to choose by and
         names none; axes and limits of those that are off go."""
-        to_choose_by = self.rule or self.limits or self.risk or self.data
+        to_choose_by = self.rule or self.limits or self.risk or self.data or self.profile
         if not to_choose_by or any(measure.axis == "risk" for measure in self.measures):
             return self
-        given = default_risk(data).measures
+        given = default_risk(data).measures if self.profile is None else tuple(self.profile.measures(data).limits)
         kinds = [(type(measure).__name__, measure.text) for measure in given]
         risk = tuple(text for name in self.risk for kind, text in kinds if name in (kind, text))
         limits = self.limits
@@ -327,7 +334,9 @@ class Plan:
         import tomli_w
 
         table: dict[str, Any] = {"replicates": self.replicates, "risk": list(self.risk), "utility": self.utility}
-        if self.limits:
+        if self.profile is not None:
+            table["profile"] = self.profile.table()
+        if self.limits and self.limits != _limits_in(self.profile, self.measures):
             table["limits"] = dict(self.limits) if isinstance(self.limits, Mapping) else list(self.limits)
         if self.derive:
             table["derive"] = {step.on: step.formula for step in self.derive}
@@ -428,6 +437,12 @@ def _limits_of(given: Any, measures: Sequence[Measure]) -> Limits:
         of_class = [m.text for m in measures if type(m).__name__ == str(name)]
         limits |= dict.fromkeys([str(name)] if str(name) in texts else of_class or [str(name)], float(limit))
     return limits
+
+
+def _limits_in(profile: Profile | None, measures: Sequence[Measure]) -> dict[str, float]:
+    """The limits of a profile for these measures."""
+    held = {} if profile is None else {measure.text: profile.limit_of(measure) for measure in measures}
+    return {name: limit for name, limit in held.items() if limit is not None}
 
 
 def _listed(given: Any) -> tuple[Any, ...]:

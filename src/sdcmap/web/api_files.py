@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, UploadFile
@@ -59,7 +58,7 @@ def glance(request: Request, stated: Stated) -> dict[str, Any]:
         "columns": frame.columns,
         "rows": [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()],
     }
-    facts = {name: fact for name, fact in asdict(seen).items() if name not in ("source", "kinds")}
+    facts = {name: fact for name, fact in seen.facts.items() if name != "source"}
     return facts | {
         "file": stated.file,
         "class_sizes": class_sizes(keyed),

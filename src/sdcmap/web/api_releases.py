@@ -26,7 +26,7 @@ class Order(Asked):
     """What to release: a candidate by id, or what a rule chooses; for whom; the line; overridden checks with reasons."""
 
     candidate: str = ""
-    profile: Literal["public-use", "scientific-use"] = "public-use"
+    profile: Literal["", "public-use", "scientific-use", "teaching", "business"] = ""
     max_risk: float | None = None
     again: bool = False
     confirm_roles: bool = False
@@ -44,8 +44,8 @@ def _bundle(request: Request, name: str, order: Order) -> tuple[Any, Any]:
         choice = chosen(request, name, order)[0]
     opened = views.study(name)
     made = sm.release(
-        data, plan, choice, profile=order.profile, max_risk=order.max_risk, again=order.again, override=order.override,
-        ledger=request.app.state.room.ledger, study=opened, confirm_roles=order.confirm_roles,
+        data, plan, choice, profile=order.profile or None, max_risk=order.max_risk, again=order.again,
+        override=order.override, ledger=request.app.state.room.ledger, study=opened, confirm_roles=order.confirm_roles,
     )  # fmt: skip
     return made, opened
 

@@ -32,9 +32,11 @@ function order() {
 }
 
 function drawChecks(result) {
+  const asked = new Set();  // one reason for all failed checks of a name
   const line = (check) => {
     const entry = el("li", {}, el("span", { class: check.passed ? "tick" : "cross" }, el("strong", {}, check.name), `: ${check.sentence}`));
-    if (!check.passed && !check.hard) {
+    if (!check.passed && !check.hard && !asked.has(check.name)) {
+      asked.add(check.name);
       const id = `override-${check.name.replace(/\W/g, "-")}`;
       const box = el("input", { id, type: "text", value: state.override[check.name] || "" });
       box.addEventListener("input", () => (state.override[check.name] = box.value));

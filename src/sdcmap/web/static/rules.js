@@ -31,7 +31,7 @@ export function choose(map, rule, rows = rowsOf(map)) {
   const cost = rule.type === "Linear" ? (row) => row.turned + rule.slope * row.loss : (row) => row.loss;
   const passes = rule.type === "Linear"
     ? (row) => !row.anchor && Number.isFinite(cost(row))
-    : (row) => row.turned <= map.signs[0] * rule.risk;
+    : (row) => !row.anchor && row.turned <= map.signs[0] * rule.risk;
   let best = null;
   for (const row of compared) {
     if (!passes(row) || row.within === false) continue;

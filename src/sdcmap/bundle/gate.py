@@ -1,0 +1,184 @@
+"""The gate: the written file attacked by a snooper who knows every released column, whatever the plan measured.
+
+Three levels of what he knows are told: the keys; every column that somebody beside the respondent could know, on which the
+gate decides; and every column, as a yardstick (twelve opinions leave nearly everybody alone, and nobody knows them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sdcmap.bundle.checks import Check
+from sdcmap.bundle.prepare import Prepared
+from sdcmap.bundle.risk_line import Line, check_risks
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.data.cells import common_codes
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.tables.telling import alone_on, most_telling
+from sdcmap.methods import Identity
+from sdcmap.risk import ExactMatch, WorstLinkage
+from sdcmap.study.jobs import ScoreRow
+from sdcmap.study.profiles import Profile
+
+MOSTLY = 0.5  # an amount counts as unmasked where more of it, beyond chance, is released as it was
+SUBGROUP = 50  # fewest records of a category whose share is looked at
+MOST_TOLD = 30  # columns whose sets of up to three are looked at
+FEW, SAMPLE = 5000, 1000  # beyond so many records so many are targets, on levels on which nothing is decided
+Score = Callable[[Sequence[Measure]], list[ScoreRow]]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What is attacked: the original, the file as read back (aligned with it, and as prepared), how it was made, what is
+    tolerable, and how a measure of it is scored."""
+
+    data: Microdata
+    released: Microdata
+    prepared: Prepared
+    method: Method
+    profile: Profile
+    score: Score
+
+    def checks(self) -> Iterator[Check]:
+        """Everything, the decisive level first."""
+        yield check_unmasked(self.data, self.released, self.method)
+        yield self._alone()
+        yield from self._held()
+        yield from self._subgroups()
+        yield from self._area()
+        yield from self._levels()
+
+    # ---- what decides -----------------------------------------------------------------------------------------
+    def _alone(self) -> Check:
+        """Who is alone on the columns that nothing masked, all of them together."""
+        names = self._unmasked(self.data.knowable)
+        alone = self._alone_on(names)
+        share, rows = alone / max(1, len(self.released)), len(self.released)
+        passed = share <= self.profile.found
+        told = f"{alone:,} of {rows:,} records are alone on the {len(names)} unmasked columns together"
+        advice = "" if passed else f", more than {self.profile.found:.2g}: {self._telling(names)}"
+        return Check("gate", passed, f"{told}{advice}.", hard=False)
+
+    def _telling(self, names: Sequence[str]) -> str:
+        """The few unmasked columns that leave most records alone."""
+        data = self.prepared.data
+        ranked = sorted(names, key=lambda name: -data.level_count(name))[:MOST_TOLD]
+        best: dict[int, str] = {}
+        for places, alone in most_telling([data.codes(name) for name in ranked], 1):
+            if alone:
+                best.setdefault(len(places), f"{' and '.join(ranked[place] for place in places)} ({alone:,})")
+        sets = list(best.values())
+        return f"by {'; '.join(sets)}" if sets else "by no three of them"
+
+    def _held(self) -> Iterator[Check]:
+        """The measures of the profile, each against its limit."""
+        held = self.profile.measures(self.data)
+        lines = [Line(measure, limit) for measure, limit in held.limits.items()]
+        scores = self.score(list(held.limits))
+        yield from check_risks(lines, list(held.limits), scores, "of the written file", "gate")
+        for name, reason in held.off.items():
+            yield Check("told", True, f"{name} is off: {reason}")
+        linkage = next((row for m, row in zip(held.limits, scores, strict=True) if isinstance(m, WorstLinkage)), None)
+        if linkage is not None and linkage.value is not None and self.profile.people is not None:
+            people = linkage.value * len(self.released)
+            passed = people <= self.profile.people
+            sentence = f"{people:,.0f} people are expected to be found, {'at most' if passed else 'more than'} "
+            yield Check("gate", passed, f"{sentence}{self.profile.people:,}.", hard=False)
+
+    def _subgroups(self) -> Iterator[Check]:
+        """The worst category of a key: a share over all people may hide it."""
+        if not self.released.paired or not self.data.keys:
+            return
+        found = ExactMatch().records(self.data, self.released)
+        worst, where = 0.0, ""
+        for name in self.data.keys:
+            code = self.released.codes(name)
+            count = np.bincount(code)
+            share = np.bincount(code, found) / np.maximum(count, 1)
+            most = float(np.max(share, where=count >= SUBGROUP, initial=0.0))
+            worst, where = (most, name) if most > worst else (worst, where)
+        passed = worst <= self.profile.subgroup
+        told = f"in the worst category of a key with {SUBGROUP} records or more{f' ({where})' if where else ''}"
+        word = "at most" if passed else "more than"
+        yield Check(
+            "gate", passed, f"{worst:.4g} are found exactly {told}, {word} {self.profile.subgroup:g}.", hard=False
+        )
+
+    def _area(self) -> Iterator[Check]:
+        """The smallest area that is told."""
+        name = self.profile.area
+        if not name:
+            return
+        if name not in self.released.names:
+            yield Check("gate", False, f"the profile's area {name!r} is no released column.", hard=False)
+            return
+        people = np.bincount(self.released.codes(name), self.released.weights)
+        least = float(people[people > 0].min())
+        passed = least >= self.profile.smallest_area
+        word = "at least" if passed else "fewer than"
+        yield Check("gate", passed, f"the smallest {name} has {least:,.0f} people, {word} {self.profile.smallest_area:,}.",
+                    hard=False)  # fmt: skip
+
+    # ---- what is told -----------------------------------------------------------------------------------------
+    def _levels(self) -> Iterator[Check]:
+        """What who knows less, or more, would find."""
+        levels = {"the keys": self.data.keys, "all columns that others could know": self.data.knowable,
+                  "every column, as a yardstick": self.data.describing}  # fmt: skip
+        for words, names in levels.items():
+            if names:
+                yield Check("told", True, f"who knows {words} ({len(names)}): {self._found(names)}.")
+
+    def _found(self, names: tuple[str, ...]) -> str:
+        unmasked = self._unmasked(names)
+        shares = [f"alone on the unmasked of them {self._alone_on(unmasked) / max(1, len(self.released)):.4g}"]
+        if not self.released.paired:
+            return f"{shares[0]}; no row is anybody's, so nobody is found"
+        targets = SAMPLE if len(self.released) > FEW else 0
+        linkage = WorstLinkage(on=names, targets=targets, inclusion=self.profile.inclusion)
+        attacks: dict[str, Measure] = {"found exactly": ExactMatch(on=names), "found by linkage": linkage}
+        if names == self.data.knowable:
+            attacks = {
+                "found exactly": ExactMatch(),
+                "found by linkage": WorstLinkage(inclusion=self.profile.inclusion),
+            }
+        for word, row in zip(attacks, self.score(list(attacks.values())), strict=True):
+            shares.append(f"{word} {row.value:.4g}" if row.value is not None else f"{word} could not be computed")
+        return "; ".join(shares)
+
+    def _unmasked(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(name for name in names if name not in self.prepared.masked and name in self.prepared.data.names)
+
+    def _alone_on(self, names: Sequence[str]) -> int:
+        return alone_on([self.prepared.data.codes(name) for name in names]) if names else 0
+
+
+def check_unmasked(data: Microdata, released: Microdata, method: Method) -> Check:
+    """Nothing is released as it was that tells amounts: the whole file, or an amount that somebody could know."""
+    if isinstance(method, Identity):
+        return Check("unmasked", False, "the file would be released as it is, unmasked.", hard=False)
+    amounts = [name for name in data.numeric if data.schema[name].knowable and _as_it_was(data, released, name)]
+    if not amounts:
+        return Check("unmasked", True, "no amount is released as it was.", hard=False)
+    told = ", ".join(map(repr, amounts))
+    return Check("unmasked", False, f"{told} would be released as {'it was' if len(amounts) == 1 else 'they were'}: "
+                 "mask it in a chain, or drop it.", hard=False)  # fmt: skip
+
+
+def _as_it_was(data: Microdata, released: Microdata, name: str) -> bool:
+    """Whether most values of a number stand where they stood, beyond chance (Cohen's kappa above one half)."""
+    if not released.paired or name not in released.names or released.column(name).levels is not None:
+        return False
+    code = common_codes(data, released, name)
+    before, after = code[: len(data)], code[len(data) :]
+    own = before if released.origin is None else before[released.origin]
+    known = ~released.missing(name)
+    if not known.any():
+        return False
+    same = float((own == after)[known].mean())
+    shares = [np.bincount(codes[known], minlength=int(code.max()) + 1) / known.sum() for codes in (own, after)]
+    chance = float(shares[0] @ shares[1])
+    return same > chance + MOSTLY * (1 - chance) or (chance == 1 and same == 1)

@@ -1,0 +1,157 @@
+"""A plan to start from: chains over every released column, at several strengths, held to the limits of a profile.
+
+A release is a whole file: where a chain masks the keys and leaves an amount open, everybody is found by the amount. So each
+chain masks all columns that somebody could know, from weak to strong; the rule takes the least loss that holds every limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from sdcmap.choose import Threshold
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.core.roles import Roles
+from sdcmap.data.amounts import holds_numbers
+from sdcmap.data.known_by import DATES
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError
+from sdcmap.files.reading import Source
+from sdcmap.methods import PRAM, Chain, Microaggregate, Noise, RankSwap, Recode, Suppress, Synthesise
+from sdcmap.methods.microaggregate import MOST_GOWER
+from sdcmap.risk import WorstLinkage
+from sdcmap.study.plan import Plan
+from sdcmap.study.profiles import Profile
+from sdcmap.utility import KolmogorovSmirnov, QueryError, TableError
+
+FINE = 12  # categories, beyond which a column is made coarser first
+MANY = 100  # categories, beyond which the rare ones are too many to list
+FEW_ROWS, TARGETS = 5000, 2000  # beyond so many records so many are targets of each candidate; a release attacks more
+MOST_KEYS = 8  # keys of a local suppression; with more nearly every value would be blanked
+PERTURBED = ((0.9, 0.05), (0.7, 0.15), (0.5, 0.3), (0.3, 0.5), (0.15, 0.8))  # PRAM's stay, and the window of ranks
+LEAVES = (5, 20, 50, 100)
+GROUPS = (5, 10, 25, 50)
+
+
+def starting_plan(data: Microdata, profile: Profile, source: Source | None = None) -> Plan:
+    """A plan of about 30 candidates for a file whose roles are stated or proposed.
+
+    Every chain masks all columns that others could know; utility is the error of counts of the keys and the numbers, with
+    tables of the keys and the distributions of the numbers beside it; risk is the worst of the profile's measures, each as
+    a share of its limit, at most 1.
+    """
+    columns = Columns(data)
+    if not columns.categories and not columns.numbers:
+        raise PlanError("the data have no keys and no numeric variables: state roles when reading them.")
+    methods = [m for m in dict.fromkeys(columns.methods()) if next(m.misfits(data), None) is None]
+    held = profile.for_rows(len(data))
+    risks = [_on_a_sample(measure, len(data)) for measure in held.measures(data).limits]
+    measures = [*risks, *columns.utilities()]
+    axis = tuple(measure.text for measure in risks)
+    return Plan(methods, measures, risk=axis, rule=Threshold(risk=1.0), data=source, profile=held)
+
+
+def _on_a_sample(measure: Measure, rows: int) -> Measure:
+    """The same attack on some of the records, where all would be dear for each of many candidates."""
+    return replace(measure, targets=TARGETS) if isinstance(measure, WorstLinkage) and rows > FEW_ROWS else measure
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What there is to mask: the columns that others could know, by kind."""
+
+    data: Microdata
+
+    @cached_property
+    def categories(self) -> tuple[str, ...]:
+        return tuple(name for name in self.data.knowable if self.data.schema[name].kind != "numeric")
+
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        return tuple(name for name in self.data.numeric if self.data.schema[name].knowable)
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(name for name in self.data.keys if name in self.categories)
+
+    def utilities(self) -> Iterator[Measure]:
+        """Errors of counts first, for the map; then of tables of the keys, and of the numbers."""
+        yield QueryError(on=(*self.categories, *self.numbers), queries=2000)
+        if len(self.keys) > 1:
+            yield TableError(self.keys, order=2)
+        if self.numbers:
+            yield KolmogorovSmirnov(on=self.numbers)
+
+    # ---- chains -----------------------------------------------------------------------------------------------
+    def methods(self) -> Iterator[Method]:
+        """From weak to strong; each masks every column."""
+        for bins in (10, 5):
+            coarse = self._coarser(bins)
+            for stay, window in PERTURBED:
+                yield self._chain(coarse, self._moved(stay), self._ranked(window))
+        coarse = self._coarser(5)
+        for size in (3, 10):
+            yield self._chain(coarse, self._crowded(size), self._grouped(size))
+        for stay, variance in ((0.5, 0.5), (0.3, 2.0)):
+            yield self._chain(coarse, self._moved(stay), [Noise(self.numbers, variance)] if self.numbers else [])
+        for stay in (0.5, 0.3):
+            drawn: list[Method] = [Synthesise(self.numbers)] if self.numbers else []
+            yield self._chain(coarse, self._moved(stay), drawn)
+        yield from self._together()
+        yield from self._synthetic()
+
+    def _together(self) -> Iterator[Method]:
+        """Groups of records that become equal in every column."""
+        names = (*self.categories, *self.numbers)
+        if len(self.data) <= MOST_GOWER and len(names) > 1:
+            for size in GROUPS:
+                if 2 * size <= len(self.data):
+                    yield Microaggregate(names, size, method="gower")
+
+    def _synthetic(self) -> Iterator[Method]:
+        """Files whose rows are nobody's; those with few categories are drawn first."""
+        everything = Roles(self.data).everything
+        order = tuple(sorted(everything, key=lambda name: (name in self.numbers, self.data.level_count(name))))
+        if len(order) > 1:
+            for leaf in LEAVES:
+                yield Synthesise(order, leaf=leaf)
+            yield Synthesise(order, model="copula")
+
+    def _chain(self, *parts: Sequence[Method]) -> Method:
+        steps = tuple(step for part in parts for step in part)
+        return steps[0] if len(steps) == 1 else Chain(steps)
+
+    def _coarser(self, bins: int) -> list[Method]:
+        """Fewer categories of columns with many."""
+        fine = [name for name in self.categories if self.data.level_count(name) > FINE]
+        steps = [self._coarse(name, bins) for name in fine]
+        return [step for step in steps if step is not None]
+
+    def _coarse(self, name: str, bins: int) -> Method | None:
+        """One column: intervals of numbers, years of dates, the rare together, or first letters."""
+        variable = self.data.schema[name]
+        if holds_numbers(self.data.column(name)):
+            return Recode((name,), bins=bins, by="quantiles")
+        if variable.storage in DATES:
+            return Recode((name,), prefix=4)
+        if self.data.level_count(name) > MANY:
+            return Recode((name,), prefix=1)
+        rare = Roles(self.data).rare(name, 1 / (2 * bins))
+        return Recode((name,), merge=(rare,), labels=("other",)) if len(rare) > 1 else None
+
+    def _moved(self, stay: float) -> list[Method]:
+        return [PRAM(self.categories, stay, alpha=1.0)] if self.categories else []
+
+    def _ranked(self, window: float) -> list[Method]:
+        return [RankSwap(self.numbers, window)] if self.numbers else []
+
+    def _crowded(self, size: int) -> list[Method]:
+        """Blanked keys, and the other categories dealt out at random."""
+        rest = tuple(name for name in self.categories if name not in self.keys[:MOST_KEYS])
+        blanked: list[Method] = [Suppress(self.keys[:MOST_KEYS], size, unmet="leave")] if self.keys else []
+        return [*blanked, *([PRAM(rest, 0.3, alpha=1.0)] if rest else [])]
+
+    def _grouped(self, size: int) -> list[Method]:
+        return [Microaggregate(self.numbers, size)] if self.numbers else []

@@ -1,0 +1,199 @@
+"""Profiles: for whom a file is, and how much risk that allows; limits that are stated before the first score.
+
+No number here is law. They are our own, to start from; docs/profiles.md says how each was meant, and what agencies publish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, NamedTuple
+
+from sdcmap.core.measure import Measure
+from sdcmap.core.value import Range, Share, Value, coerce, hints
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError, did_you_mean
+
+MOST_SECRETS = 8  # columns that are inferred, each by an attack of its own
+FEW_KEYS, MOST_KEYS = 15, 60  # up to so many special uniques are sought on three of them; no more are looked at
+FEW_PEOPLE = 2000
+LARGEST = 10  # units that a ranking names
+
+
+class Held(NamedTuple):
+    """Measures of a file with the limit of each; and why others are off, by class name."""
+
+    limits: Mapping[Measure, float]
+    off: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Profile(Value):
+    """For whom a file is, and how much risk that allows. Each limit is the largest tolerable value.
+
+    Parameters
+    ----------
+    name : "public-use", "scientific-use", "teaching" or "business"; the numbers may be changed.
+    found : share of the records that the best attack finds, every knowable column being known; in (0, 1].
+    people : number of people whom that attack finds: .05 of 200,000 are 10,000. At least 1; None: no limit.
+    subgroup : share found by looking values up, in the worst category of a key with at least 50 records; in (0, 1].
+    k, small : at most a share `small` of the records may be among fewer than k that share the values of the keys.
+    special : share of the special uniques that are found by the few values which make them special.
+    inferred : by how much a sensitive value is inferred better of people in the file than of people outside.
+    membership : probability that the distance to the closest record tells who is in the file; .5 is a coin.
+    largest : share of the ten largest units that is found; None: not asked.
+    size : the amount that says how large a unit is; by default the first amount.
+    area, smallest_area : column of the areas, and the fewest people that one may have, counted by weights where there are
+        some; empty and 0: not asked.
+    population, fraction : people in the population, and the share of them in the file: where both are stated the snooper
+        does not know who took part (a journalist), and finds him with that probability. Else he knows (a prosecutor).
+
+    Examples
+    --------
+    >>> profile_named("teaching").found < profile_named("public-use").found
+    True
+    """
+
+    name: str = "public-use"
+    found: Annotated[float, Range(0, 1, "(]")] = 0.05
+    people: Annotated[int | None, Range(1)] = 1000
+    subgroup: Annotated[float, Range(0, 1, "(]")] = 0.1
+    k: Annotated[int, Range(2)] = 3
+    small: Annotated[float, Range(0, 1, "(]")] = 0.05
+    special: Annotated[float, Range(0, 1, "(]")] = 0.05
+    inferred: Annotated[float, Range(0, 1, "(]")] = 0.1
+    membership: Annotated[float, Range(0.5, 1, "(]")] = 0.6
+    largest: Annotated[float | None, Range(0, 1, "(]")] = None
+    size: str = ""
+    area: str = ""
+    smallest_area: Annotated[int, Range(0)] = 0
+    population: Annotated[int | None, Range(1)] = None
+    fraction: Share | None = None
+
+    def problems(self) -> Iterator[str]:
+        if bool(self.area) != bool(self.smallest_area):
+            yield ".area and .smallest_area are stated together."
+        if self.fraction == 0:
+            yield ".fraction must be above 0."
+
+    @property
+    def inclusion(self) -> float:
+        """The probability that the snooper's target is in the file."""
+        return self.fraction if self.population and self.fraction else 1.0
+
+    @property
+    def words(self) -> str:
+        """The name, and which limits are not those of that name."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        usual = PROFILES[self.name]
+        changed = [f"{name} {value:g}" for name, value in given.items() if name in LIMITS and value is not None
+                   and value != getattr(usual, name)]  # fmt: skip
+        return self.name + (f" (changed: {', '.join(changed)})" if changed else "")
+
+    def measures(self, data: Microdata) -> Held:
+        """What is measured of a file and held against a limit: by the sweep of a starting plan, and by the gate."""
+        limits: dict[Measure, float] = {}
+        off: dict[str, str] = {}
+        for measure in self._measures(data):
+            problem = next(measure.misfits(data), None)
+            limit = self.limit_of(measure)
+            if problem is None and limit is not None:
+                limits[measure] = limit
+            elif problem is not None:
+                off[type(measure).__name__] = problem
+        return Held(limits, off)
+
+    def _measures(self, data: Microdata) -> Iterator[Measure]:
+        from sdcmap.risk import (
+            AttributeInference,
+            ClosestRecord,
+            ExactMatch,
+            LargestUnits,
+            SpecialUniques,
+            WorstLinkage,
+        )
+
+        yield WorstLinkage(inclusion=self.inclusion)
+        yield ExactMatch()
+        if data.keys:
+            yield ExactMatch(on=data.keys, k=max(3, self.k))
+            yield SpecialUniques(on=data.keys[:MOST_KEYS], largest=3 if len(data.keys) <= FEW_KEYS else 2)
+        outside = 0.5 if len(data) < FEW_PEOPLE else 0.2  # of few people, as many outside as inside
+        for secret in secrets_of(data):
+            known = tuple(name for name in data.knowable if name != secret)
+            yield AttributeInference(secret, known, worst=True, held_out=outside)
+        if self.membership < 1:
+            yield ClosestRecord(on=data.knowable, held_out=outside)
+        if self.largest is not None and (self.size or data.numeric):
+            yield LargestUnits(on=self.size or data.numeric[0], largest=LARGEST)
+
+    def limit_of(self, measure: Measure) -> float | None:
+        """The limit of a measure; None where the profile has none for its kind."""
+        if type(measure).__name__ == "ExactMatch":
+            return self.small if getattr(measure, "k", 2) > 2 else self.found
+        field = LIMIT_OF.get(type(measure).__name__)
+        return None if field is None else getattr(self, field)
+
+    def for_rows(self, rows: int) -> Profile:
+        """The same, with a share found that is not more than the people who may be."""
+        most = 1.0 if self.people is None else self.people / rows
+        return self if most >= self.found else replace(self, found=float(f"{most:.2g}"))
+
+    def table(self) -> dict[str, Any]:
+        """Every limit, as a plan states it."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in given.items() if value}
+
+
+LIMIT_OF = {
+    "WorstLinkage": "found", "SpecialUniques": "special", "AttributeInference": "inferred",
+    "ClosestRecord": "membership", "LargestUnits": "largest",
+}  # fmt: skip
+LIMITS = ("found", "people", "subgroup", "k", "small", "special", "inferred", "membership", "largest")
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile(),
+        Profile(
+            "scientific-use", found=0.2, people=None, subgroup=0.4, small=0.2, special=0.2, inferred=0.2, membership=1.0
+        ),
+        Profile("teaching", found=0.02, people=100, subgroup=0.05, k=5, special=0.02, membership=0.55),
+        Profile("business", k=3, largest=0.05),
+    )
+}
+
+
+def profile_named(name: str) -> Profile:
+    """The profile of that name; one sentence where there is none."""
+    if name not in PROFILES:
+        raise PlanError(
+            f"there is no profile {name!r:.40}: one of {', '.join(PROFILES)}.{did_you_mean(name, PROFILES)}"
+        )
+    return PROFILES[name]
+
+
+def profile_of(given: Profile | str | Mapping[str, Any]) -> Profile:
+    """A profile as a plan has it: a name, or a table of its name and the limits that are not its own."""
+    if isinstance(given, Profile):
+        return given
+    if isinstance(given, str):
+        return profile_named(given)
+    known = hints(Profile)
+    problems = [
+        f"a profile has no limit {name!r:.40}.{did_you_mean(name, known)}" for name in given if name not in known
+    ]
+    changed: dict[str, Any] = {}
+    for name, value in given.items():
+        try:
+            changed |= {name: coerce(known[name], value)} if name in known else {}
+        except ValueError as problem:
+            problems.append(f"Profile.{name} {problem}")
+    usual = profile_named(str(given.get("name", "public-use")))
+    if problems:
+        raise PlanError(problems)
+    return replace(usual, **changed)
+
+
+def secrets_of(data: Microdata) -> tuple[str, ...]:
+    """What a snooper would like to learn: the sensitive columns, or the amounts where none is stated."""
+    return (data.sensitive or tuple(name for name in data.numeric if data.schema[name].knowable))[:MOST_SECRETS]

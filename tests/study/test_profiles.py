@@ -1,0 +1,66 @@
+"""Profiles: named limits that a plan states before the first score."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from sdcmap.errors import PlanError
+from sdcmap.risk import AttributeInference, ClosestRecord, ExactMatch, LargestUnits, WorstLinkage
+from sdcmap.study.profiles import PROFILES, Profile, profile_named, profile_of
+
+DATA = sm.read(
+    pl.DataFrame({"a": list("xyz") * 20, "b": list("uv") * 30, "n": range(60)}), keys=["a", "b"], sensitive="n"
+)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_each_profile_holds_every_kind_of_risk(name: str) -> None:
+    held = profile_named(name).measures(DATA)
+    kinds = {type(measure) for measure in held.limits}
+    assert {WorstLinkage, ExactMatch, AttributeInference} <= kinds
+    assert (ClosestRecord in kinds) == (name != "scientific-use") and (LargestUnits in kinds) == (name == "business")
+    assert all(limit > 0 for limit in held.limits.values())
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_plan_keeps_its_profile_with_changed_limits(name: str) -> None:
+    profile = profile_of({"name": name, "found": 0.07})
+    plan = sm.Plan(sm.Swap(on="a"), [WorstLinkage(), sm.Hellinger()], profile=profile)
+    assert plan.limits == {"WorstLinkage": 0.07} and sm.Plan.from_toml(plan.toml()) == plan
+    assert profile.words == f"{name} (changed: found 0.07)"
+
+
+def test_stated_limits_go_before_those_of_the_profile() -> None:
+    plan = sm.Plan(sm.Swap(on="a"), [WorstLinkage(), sm.Hellinger()], limits={"WorstLinkage": 0.3}, profile="teaching")
+    assert plan.limits == {"WorstLinkage": 0.3} and sm.Plan.from_toml(plan.toml()) == plan
+
+
+def test_a_plan_without_a_risk_measure_gets_those_of_its_profile() -> None:
+    plan = sm.Plan(sm.Swap(on="a"), sm.Hellinger(), profile="public-use").with_risk(DATA)
+    assert plan.limits == {m.text: limit for m, limit in PROFILES["public-use"].measures(DATA).limits.items()}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("publik-use", "Did you mean 'public-use'"),
+        ({"name": "public-use", "fond": 0.1}, "has no limit 'fond'.* Did you mean 'found'"),
+        ({"found": 2}, r"Profile.found must be in \(0, 1\]"),
+        ({"area": "region"}, "stated together"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(given: str | dict[str, object], sentence: str) -> None:
+    with pytest.raises(PlanError, match=sentence):
+        profile_of(given)
+
+
+def test_a_share_of_many_people_is_many_people() -> None:
+    assert PROFILES["public-use"].for_rows(200_000).found == 0.005
+    assert PROFILES["public-use"].for_rows(2_000).found == 0.05
+
+
+def test_a_journalist_only_where_population_and_fraction_are_stated() -> None:
+    assert Profile(fraction=0.1).inclusion == 1 and Profile(population=1000).inclusion == 1
+    assert Profile(population=1000, fraction=0.1).inclusion == 0.1
