@@ -27,7 +27,7 @@ from sdcmap.bundle.determines import check_determines
 from sdcmap.bundle.earlier import check_earlier, check_joint, check_ledgers, history
 from sdcmap.bundle.gate import Gate
 from sdcmap.bundle.ledger import Ledger, others
-from sdcmap.bundle.note import Note, method_note, note_text
+from sdcmap.bundle.note import Note, method_note, note_text, public_note
 from sdcmap.bundle.prepare import as_written, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.bundle.risk_line import Line, check_line, check_risks, expected, lines_of, scored
