@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 import sdcmap as sm
-from samples import chosen, plan_of
-from sdcmap.bundle import release
+from samples import chosen, past_the_gate, plan_of
 from sdcmap.methods import Chain, Recode, Suppress, TopCode
 
 METHOD = Chain(
@@ -40,7 +39,7 @@ def survey(rows: int = 400) -> sm.Microdata:
 
 def written(folder: Path) -> tuple[dict[str, dict[str, Any]], pl.DataFrame, str]:
     plan = plan_of(METHOD, measures=[sm.SmallCells(on=["race", "region"]), sm.Hellinger(on=["race", "region"])])
-    out = release(survey(), plan, chosen(plan)).write(folder / "public")
+    out = past_the_gate(survey(), plan, chosen(plan)).write(folder / "public")
     entries = {entry["name"]: entry for entry in json.loads((out / "codebook.json").read_text())}
     return entries, pl.read_parquet(out / "data.parquet"), (out / "codebook.md").read_text()
 

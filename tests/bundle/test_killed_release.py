@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 import signal
 import sqlite3
 import stat
@@ -104,7 +105,7 @@ def calls(study: Path, tmp_path_factory: pytest.TempPathFactory) -> int:
     out, said = process.communicate(timeout=GUARD)
     assert process.returncode == 0, said
     assert is_whole(folder / "public") and not parts(folder)
-    return int(out.rpartition("calls")[2])
+    return int(re.findall(r"^calls (\d+)$", out, re.MULTILINE)[-1])
 
 
 def test_a_killed_release_leaves_all_or_nothing(study: Path, calls: int, tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ def test_every_method_that_is_tried_on_a_file_has_a_short_name_of_its_own() -> N
         Identity,
         Chain,
         sm.methods.HouseholdSwap,
+        sm.methods.Derive,
     }
     names = names_of(tried, {})
     assert len(set(names.values())) == len(tried)

@@ -146,11 +146,13 @@ def made(reader: str, folder: Path) -> Iterator[Path]:
     elif reader == "ledger":
         sweep = sm.Plan(sm.Noise(on="wage"), [sm.IL1s(on="wage")], seed=2**200 + 7)
         first = next(iter(sweep.candidates))
+        part = folder / "aside" / "part"
+        part.mkdir(parents=True)
         with (
             Ledger.opened(folder / "ledger") as ledger,
-            ledger.entered(data(), sweep, first, "public-use", Path("public")),
+            ledger.entered(data(), sweep, first, "public-use", Path("public"), part),
         ):
-            pass
+            part.rmdir()  # it has its name
         for name in ("ledger.sqlite", "key"):
             yield folder / "ledger" / name
     else:
@@ -526,7 +528,10 @@ def apart(reader: str, number: int) -> str:
 
 
 APART = ("sav", "dta", "xpt", "sas7bdat", "sas7bcat")
-ABORTING = ("parquet", "blocks")  # a page header that states 2^61 bytes makes the library end the process: docs/files.md
+ABORTING = (
+    "parquet",
+    "blocks",
+)  # a page header that states 2^61 bytes makes the library end the process: docs/files.md
 ABORTED = "ended by the library"
 READERS = ["csv", "parquet", "blocks", "sav", "dta", "xpt", "sas7bdat", "sas7bcat", "plan", "note", "manifest", "scores",
            "copy", "ledger"]  # fmt: skip

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from samples import KEYS, people, plan_of
+from samples import KEYS, past_the_gate, people, plan_of
 from sdcmap.core.outside import FILES
 from sdcmap.core.value import hints
 from sdcmap.corrections.correcting import method_of
@@ -77,7 +77,7 @@ def test_outside_nobody_reads_the_names_of_our_files(
     sm.sweep(data, plan, tmp_path / "study", workers=1)
     study = sm.Study.open(tmp_path / "study")
     chosen = next(made for made in plan.candidates if made.method.random)
-    release = sm.release(data, study.plan, chosen, study=study, ledger=tmp_path / "ledger")
+    release = past_the_gate(data, study.plan, chosen, study=study, ledger=tmp_path / "ledger")
     release.write(tmp_path / "public")
     page = unescape(sm.report(study, audience="external").html)
     told = {path.name: path.read_text(errors="replace") for path in (tmp_path / "public").iterdir()} | {"report": page}
@@ -90,7 +90,7 @@ def test_a_note_without_our_files_can_be_read(planted: tuple[sm.Plan, sm.Microda
     """`correct` reads the method off the note, where none of our files is."""
     plan, data, _ = planted
     chosen = next(made for made in plan.candidates if made.method.random)
-    sm.release(data, plan, chosen, ledger=tmp_path / "ledger").write(tmp_path / "public")
+    past_the_gate(data, plan, chosen, ledger=tmp_path / "ledger").write(tmp_path / "public")
     method = method_of(tmp_path / "public" / "note.json")
     assert isinstance(method, sm.Chain) and method.methods[1] == chosen.method.methods[1]
 

@@ -11,9 +11,10 @@ from sdcmap.core.value import find, hints
 from sdcmap.errors import PlanError, shortened
 
 LONGEST_NAME = 80  # characters
+NOT_A_LINE = f"the name of a method must be one line of 1 to {LONGEST_NAME} characters."
 
 
-def without_names(specs: Any) -> tuple[Any, list[Any]]:
+def without_names(specs: object) -> tuple[object, list[object]]:
     """The tables of methods without their names, and the name of each (None: none stated)."""
     if not isinstance(specs, Sequence) or isinstance(specs, str):
         return specs, []
@@ -31,7 +32,7 @@ def _has_own(spec: Mapping[str, Any]) -> bool:
 
 
 def stated_names(
-    methods: Sequence[Method | Grid[Method]], names: Sequence[Any], problems: list[str]
+    methods: Sequence[Method | Grid[Method]], names: Sequence[object], problems: list[str]
 ) -> dict[Method, str]:
     """Method -> its stated name; a grid has many members, and none is meant."""
     if problems:  # a table that could not be read has no method
@@ -42,14 +43,16 @@ def stated_names(
         for method, name in pairs
         if isinstance(method, Grid)
     ]
-    return {method: name for method, name in pairs if isinstance(method, Method)}
+    if any(not isinstance(name, str) for _, name in pairs):
+        problems.append(NOT_A_LINE)
+    return {method: name for method, name in pairs if isinstance(method, Method) and isinstance(name, str)}
 
 
-def problems_of_names(names: Mapping[str, Any]) -> Iterator[str]:
+def problems_of_names(names: Mapping[str, str]) -> Iterator[str]:
     """What is wrong with the names of a plan, a sentence each."""
     for name in names.values():
         if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
-            yield f"the name of a method must be one line of 1 to {LONGEST_NAME} characters."
+            yield NOT_A_LINE
     said = [str(name) for name in names.values()]
     for name in sorted({name for name in said if said.count(name) > 1}):
         yield f"two methods are named {shortened(name)}."
