@@ -17,6 +17,7 @@ from sdcmap.core.chart import Chart
 from sdcmap.core.map_options import MapOptions
 from sdcmap.core.measure import Measure
 from sdcmap.core.rule import Choice, Limits, Rule, named_limits, scales_of
+from sdcmap.core.words import MOST_NAMED, brief
 from sdcmap.data import html
 from sdcmap.errors import PlanError
 from sdcmap.kernels.decision.pareto import linear_optima, undominated
@@ -116,7 +117,8 @@ class RUMap:
     @cached_property
     def labels(self) -> tuple[str, str]:
         """What the two axes show, with their units."""
-        name = _shown(self.risk[0] if len(self.risk) == 1 else f"worst of {', '.join(self.risk)}")
+        several = f"worst of {', '.join(self.risk) if len(self.risk) <= MOST_NAMED else f'{len(self.risk)} measures'}"
+        name = _shown(self.risk[0] if len(self.risk) == 1 else several)
         unit = "share of its limit" if self.scales else self._fact(self.risk[0], "unit")
         return f"{name} ({unit})", f"{_shown(self.utility)} ({self._fact(self.utility, 'unit')})"
 
@@ -326,9 +328,9 @@ def overall_score(loss: Number, reidentified: Number) -> Number:
 
 
 def _shown(measure: str) -> str:
-    """A measure as readers see it: a file by its own name alone, without digest.
+    """A measure as readers see it: in brief, a file by its own name alone, without digest.
 
     >>> _shown("ClosestRecord(control_file='room/outside.csv', sha256='680191575f68ed89')")
     "ClosestRecord(control_file='outside.csv')"
     """
-    return re.sub(r"(archive|control_file)='[^']*/", r"\1='", re.sub(r", sha256='[0-9a-f]+'", "", measure))
+    return brief(re.sub(r"(archive|control_file)='[^']*/", r"\1='", re.sub(r", sha256='[0-9a-f]+'", "", measure)))

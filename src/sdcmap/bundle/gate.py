@@ -1,7 +1,8 @@
 """The gate: the written file attacked by a snooper who knows every released column, whatever the plan measured.
 
 Three levels of what he knows are told: the keys; every column that somebody beside the respondent could know, on which the
-gate decides; and every column, as a yardstick (twelve opinions leave nearly everybody alone, and nobody knows them).
+gate decides; and every column but weights, households and strata, as a yardstick (twelve opinions leave nearly everybody
+alone, and nobody knows them).
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class Gate:
         alone = self._alone_on(names)
         share, rows = alone / max(1, len(self.released)), len(self.released)
         passed = share <= self.profile.found
-        told = f"{alone:,} of {rows:,} records are alone on the {len(names)} unmasked columns together"
+        columns = f"the {len(names)} unmasked columns that others could know"
+        told = f"{alone:,} of {rows:,} records are alone on {columns}, together"
         advice = "" if passed else f", more than {self.profile.found:.2g}: {self._telling(names)}"
         return Check("gate", passed, f"{told}{advice}.", hard=False)
 
@@ -127,7 +129,7 @@ class Gate:
     def _levels(self) -> Iterator[Check]:
         """What who knows less, or more, would find."""
         levels = {"the keys": self.data.keys, "all columns that others could know": self.data.knowable,
-                  "every column, as a yardstick": self.data.describing}  # fmt: skip
+                  "every column but the survey's own, as a yardstick": self.data.describing}  # fmt: skip
         for words, names in levels.items():
             if names:
                 yield Check("told", True, f"who knows {words} ({len(names)}): {self._found(names)}.")
@@ -136,7 +138,7 @@ class Gate:
         unmasked = self._unmasked(names)
         shares = [f"alone on the unmasked of them {self._alone_on(unmasked) / max(1, len(self.released)):.4g}"]
         if not self.released.paired:
-            return f"{shares[0]}; no row is anybody's, so nobody is found"
+            return f"{shares[0]}; the values of a row are nobody's, so nobody is found by them"
         targets = SAMPLE if len(self.released) > FEW else 0
         linkage = WorstLinkage(on=names, targets=targets, inclusion=self.profile.inclusion)
         attacks: dict[str, Measure] = {"found exactly": ExactMatch(on=names), "found by linkage": linkage}

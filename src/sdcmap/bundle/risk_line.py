@@ -15,6 +15,7 @@ from sdcmap.core.method import Method
 from sdcmap.core.rule import Rule, named_limits, scales_of
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import decode
+from sdcmap.core.words import brief
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.study.jobs import UNUSED, ScoreRow, maker, no_value, row_of, score_row
@@ -139,13 +140,13 @@ def verdict(name: str, line: Line, score: ScoreRow, what: str) -> Check:
 
 def said(measure: Measure, score: ScoreRow, what: str) -> str:
     if score.status == "infinite":
-        return f"{measure.text} {what} is infinite"
+        return f"{brief(measure.text)} {what} is infinite"
     if score.value is None:
-        return f"{measure.text} {what} could not be computed ({score.reason.rstrip('.')})"
+        return f"{brief(measure.text)} {what} could not be computed ({score.reason.rstrip('.')})"
     parts = _parts(score)
     sampled = f" (at most {parts[UPPER]:.4g} by a sample of {parts['targets']:g} records)" if UPPER in parts else ""
     if not sampled and score.se and not measure.expectation:
         sampled = f" (at most {upper_end(measure, score, score.value):.4g} by its standard error)"
     lacking = [name.removeprefix(NOT_RUN).rstrip(".") for name in parts if name.startswith(NOT_RUN)]
     untried = f" (not tried: {'; '.join(lacking)})" if lacking else ""
-    return f"{measure.text} {what} is {score.value:.4g}{sampled}{untried}"
+    return f"{brief(measure.text)} {what} is {score.value:.4g}{sampled}{untried}"

@@ -12,6 +12,7 @@ import polars as pl
 
 from sdcmap.core.rule import Choice, RiskUtilityMap, Rule, named_limits
 from sdcmap.core.value import Range, Share
+from sdcmap.core.words import brief
 from sdcmap.errors import PlanError
 from sdcmap.kernels.arrays import Array
 
@@ -127,7 +128,7 @@ def _said(ru: RiskUtilityMap) -> str:
     """The limits in words."""
     higher = {name for name, measure in ru.scores.values.items() if measure.direction == "higher"}
     limits = named_limits(ru.limits).items()
-    return ", ".join(f"{name} at {'least' if name in higher else 'most'} {limit:g}" for name, limit in limits)
+    return ", ".join(f"{brief(name)} at {'least' if name in higher else 'most'} {limit:g}" for name, limit in limits)
 
 
 def name_of(ru: RiskUtilityMap, row: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ import polars as pl
 from sdcmap.choose.by_release import ByRelease, name_of
 from sdcmap.core.rule import Choice, RiskUtilityMap
 from sdcmap.core.value import Range, Share
+from sdcmap.core.words import brief
 from sdcmap.errors import PlanError
 from sdcmap.kernels.arrays import Array
 
@@ -45,7 +46,7 @@ class Threshold(ByRelease):
         def why(row: dict[str, Any], count: int) -> str:
             what = "the least loss" if ru.signs[1] > 0 else "the most utility"
             return (
-                f"it has {what} ({ru.utility} {row['utility']:.4g}) of the {count:,} among {len(rows):,} "
+                f"it has {what} ({brief(ru.utility)} {row['utility']:.4g}) of the {count:,} among {len(rows):,} "
                 f"{'candidates' if 'id' in row else 'methods'} whose {speech} ({ru.labels[0]}) is {word} {self.risk:g}."
             )
 
