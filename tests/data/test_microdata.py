@@ -100,3 +100,9 @@ def test_new_levels_and_wider_codes_survive_later_changes() -> None:
     many = pl.Series([str(i) for i in range(400)])
     wide = data.change(np.array([0]), {"v": np.array([0], dtype=np.uint8)}, {"v": many})
     assert wide.change(np.array([1]), {"v": np.array([300], dtype=np.uint16)}).codes("v").tolist() == [0, 300, 2]
+
+
+def test_no_text_of_a_file_shows_a_value(data: Microdata) -> None:
+    masked = data.change(np.array([1]), {"age": data.columns["age"].values[:1]})
+    for shown in (repr(data.columns), repr(masked.changes), repr(data), data._repr_html_()):
+        assert not any(value in shown for value in ("31", "44", "60", "1.5", "2.5"))

@@ -17,9 +17,9 @@ from sdcmap.errors import SchemaError, did_you_mean
 from sdcmap.kernels.arrays import Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Column:
-    """One column's values.
+    """One column's values; its text tells how many, and shows none.
 
     values : numeric: float64 with NaN for missing; else unsigned codes into `levels`.
     levels : the categories in order, in the type they came in; a column with missing values ends with a null level,
@@ -31,17 +31,24 @@ class Column:
     levels: pl.Series | None = None
     reasons: Array | None = None
 
+    def __repr__(self) -> str:
+        kind = "numbers" if self.levels is None else f"codes into {len(self.levels):,} levels"
+        return f"Column({len(self.values):,} {kind})"
+
     def take(self, rows: Array) -> Column:
         return Column(self.values[rows], self.levels, None if self.reasons is None else self.reasons[rows])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Change:
     """New values of one column in some rows (rows None: in all), with new levels where a method made new ones."""
 
     rows: Array | None
     values: Array
     levels: pl.Series | None = None
+
+    def __repr__(self) -> str:
+        return f"Change({len(self.values):,} values)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
