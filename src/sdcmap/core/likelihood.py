@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import log_mixture
+from sdcmap.kernels.statistics.normal import log_ndtr
 
 IMPOSSIBLE = -np.inf
 

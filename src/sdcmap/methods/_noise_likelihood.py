@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from sdcmap.core.likelihood import IMPOSSIBLE, Field, Normal, joined
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.kernels.masking.noise import shrinkage, spreads, whitening, whole_bounds
+from sdcmap.kernels.statistics.normal import log_ndtr
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.methods._noise_options import NoiseOptions
 

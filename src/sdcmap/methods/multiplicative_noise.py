@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import log_ndtr
 
 from sdcmap.core.likelihood import IMPOSSIBLE, Field
 from sdcmap.core.method import Method, Trials
@@ -17,6 +16,7 @@ from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.statistics.normal import log_ndtr
 from sdcmap.methods._noise_likelihood import LEAST, rounding_step
 
 

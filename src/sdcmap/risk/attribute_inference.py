@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import polars as pl
 from numpy.random import Generator
-from scipy.special import ndtri
 
 from sdcmap.core.making import Making
 from sdcmap.core.measure import Estimate
@@ -19,6 +18,7 @@ from sdcmap.data.cells import common_codes, in_released_categories, stacked
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.statistics.normal import ndtri
 from sdcmap.kernels.tables.attribution import nearest, share_error
 from sdcmap.risk._control import Controlled, Split, positions, ranges_of
 from sdcmap.risk.l_diversity import secret_misfits, secret_of

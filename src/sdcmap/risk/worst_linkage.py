@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import ndtri
 
 from sdcmap.core.measure import AT_MOST, NOT_RUN, UPPER, Estimate, Measure
 from sdcmap.core.method import Method
@@ -20,6 +19,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.costs import Cost
+from sdcmap.kernels.statistics.normal import ndtri
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._courses import (
