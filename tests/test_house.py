@@ -289,6 +289,12 @@ def test_the_package_and_its_command_line_start_without_heavy_packages() -> None
         assert HEAVY & set(done.stdout.split()) == set()
 
 
+def test_a_process_of_a_sweep_starts_without_what_few_methods_need() -> None:
+    script = "import sys, sdcmap.study.sweeping; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert {"scipy.special", "scipy.optimize", "dask", "altair"} & set(done.stdout.split()) == set()
+
+
 def test_public_names_resolve_and_are_few() -> None:
     unresolved = {}
     for name in sdcmap.__all__:
