@@ -41,4 +41,4 @@ def test_map_and_report_draw_themselves_offline(browser: Browser, tmp_path: Path
     ru.draw(mark=ru.choose(plan.rule)).save(tmp_path / "map.html")
     assert "vega-embed" in drawn(browser, tmp_path / "map.html", "canvas")
     sm.report(tmp_path / "study").save(tmp_path / "report.html")
-    assert "Which release?" in drawn(browser, tmp_path / "report.html", "svg")
+    assert "The decision" in drawn(browser, tmp_path / "report.html", "svg")

@@ -150,14 +150,21 @@ def report(
     records: Annotated[
         str, typer.Option("--records", help="A rule of safety, such as \"Unsafe(on='wage', k=5)\".")
     ] = "",
+    title: Annotated[str, typer.Option("--title", help="What the data are, for the head of the page.")] = "",
+    owner: Annotated[str, typer.Option("--owner", help="Whose the data are.")] = "",
+    show_risk: Annotated[
+        str, typer.Option("--show-risk", help="Why an external report shows values of risk, in a sentence.")
+    ] = "",
 ) -> None:
-    """Write the report for the board.
+    """Write the report for the board, or for anybody. A browser prints it on A4 or into a PDF.
 
-    Example: sdcmap report cps-study -o report.html
+    Examples: sdcmap report cps-study -o report.html --title "Labour force survey 2026" --owner "Office of Statistics";
+    sdcmap report cps-study --external -o public-report.html
     """
     import sdcmap as sm
     from sdcmap.core.value import parse
 
     rule = parse(records, sm.recordwise.Unsafe) if records else None
-    sm.report(study, audience="external" if external else "internal", records=rule).save(out)
+    audience = "external" if external else "internal"
+    sm.report(study, audience=audience, records=rule, title=title, owner=owner, show_risk=show_risk).save(out)
     print(out)

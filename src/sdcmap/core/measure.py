@@ -12,6 +12,7 @@ from numpy.random import Generator
 from sdcmap.core.making import Folds, Making
 from sdcmap.core.method import Method
 from sdcmap.core.value import Value
+from sdcmap.core.words import MOST_NAMED, number, spoken
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import SchemaError, Undefined, did_you_mean
@@ -55,7 +56,26 @@ class Measure(Value):
     missing: ClassVar[str] = "missing is a category of its own"
     weights: ClassVar[str] = "not used; every record counts once"
     households: ClassVar[str] = "not used; persons are counted one by one"
+    unspoken: ClassVar[tuple[str, ...]] = ("held_out", "queries")  # numbers that its words leave out
     growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
+
+    @property
+    def words(self) -> str:
+        """A few words for it in a sentence or a picture: the class in words, its variables, and the numbers that are not
+        its defaults. The text, not the words, says which measure it is.
+
+        >>> import sdcmap as sm
+        >>> sm.risk.AttributeInference(secret="wage", on=["age", "sex"]).words, sm.risk.ExactMatch(k=3).words
+        ('attribute inference of wage', 'exact match, k = 3')
+        """
+        spec = self.spec()
+        names = [spec["on"]] if isinstance(spec.get("on"), str) else spec.get("on", [])
+        if spec.get("secret"):
+            about = f" of {spec['secret']}"
+        else:
+            about = f" on {', '.join(names) if len(names) <= MOST_NAMED else f'{len(names)} columns'}" if names else ""
+        plain = {name: part for name, part in spec.items() if type(part) in (int, float) and name not in self.unspoken}
+        return ", ".join([f"{spoken(type(self).__name__)}{about}", *(f"{n} = {number(p)}" for n, p in plain.items())])
 
     def cost_ratio(self, few: int, rows: int) -> float:
         """How many times as much it costs on `rows` records as on a few."""

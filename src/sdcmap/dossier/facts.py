@@ -49,9 +49,10 @@ class DataFacts(TypedDict):
 
 
 class MeasureFacts(TypedDict):
-    """One measure of the plan, and how to read it."""
+    """One measure of the plan, in words and exactly, and how to read it."""
 
     name: str
+    text: str
     axis: str
     unit: str
     better: str
@@ -105,7 +106,14 @@ def _rare(sizes: dict[str, int], to: Audience) -> list[tuple[str, str, str]]:
 def plan_facts(plan: Plan, data: Microdata, outside: Outside | None = None) -> PlanFacts:
     """Methods, measures, axes, limits and rule, as written."""
     measures: list[MeasureFacts] = [
-        {"name": m.text, "axis": m.axis, "unit": m.unit, "better": m.direction, "words": how_to_read(m)}
+        {
+            "name": m.words,
+            "text": m.text,
+            "axis": m.axis,
+            "unit": m.unit,
+            "better": m.direction,
+            "words": how_to_read(m),
+        }
         for m in plan.measures
     ]
     axes = f"{' and '.join(plan.risk)} against {plan.utility}"

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from sdcmap.charts import draw_map
+from sdcmap.charts.before_after import draw_before_after
+from sdcmap.charts.change import draw_change
+from sdcmap.charts.correlations import draw_correlations
 from sdcmap.core.audience import Audience
 from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.whole import write_whole
 from sdcmap.dossier import facts, results
-from sdcmap.dossier.change import Table, changes
+from sdcmap.dossier.change import changes
+from sdcmap.dossier.columns import column_rows
+from sdcmap.dossier.decision import falls_of, three_sentences, without_value
+from sdcmap.dossier.evidence import evidence, safe_harbor, snoopers, study_facts, vocabulary
 from sdcmap.dossier.public_names import Names, public_names
 from sdcmap.dossier.public_scores import public_scores
+from sdcmap.dossier.questions import answers, numbers_of, worst_subgroups
 from sdcmap.errors import PlanError
 from sdcmap.map import RUMap
 from sdcmap.recordwise.neighbourhood import Unsafe
 from sdcmap.study.folder import Study
-from sdcmap.study.plan import Plan
 
 TEMPLATES = Path(__file__).parent / "templates"
+MOST_PICTURES = 6  # distributions drawn before and after
+
+Page = dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -31,7 +41,7 @@ class Report:
     audience: str = "internal"
 
     def save(self, path: str | Path = "report.html") -> Path:
-        """Write the page; it needs no network and prints well."""
+        """Write the page; it needs no network, and a browser prints it on A4 or into a PDF."""
         return write_whole(Path(path), self.html, private=self.audience == "internal")
 
 
@@ -41,83 +51,173 @@ def report(
     *,
     audience: str = "internal",
     records: Unsafe | None = None,
+    title: str = "",
+    owner: str = "",
+    show_risk: str = "",
 ) -> Report:
-    """The report of a study: data, plan, map, frontier, choice and its reason, risk and utility before and after.
+    """The report of a study: the decision in three sentences, risk before and after, who was assumed to attack and who was
+    not considered, every column, the map, what users of the file will find, evidence in the terms of frameworks.
 
     Parameters
     ----------
     study : a study or its folder.
     choice : what was chosen; by default what the plan's rule chooses, and nothing where the plan has no rule.
-    audience : "internal" for the board; "external" for anybody: scores of methods to two significant digits, no single
-        release, no count of 1 to 9 records, no quantile of the data, no path or
-        digest of a file, no reason why a candidate was infeasible.
-    records : a rule of safety; the confidentiality plot of the chosen release is added (outside, its binned counts alone).
+    audience : "internal" for the board; "external" for anybody: information loss of methods to two significant digits, no
+        value of risk, no single release, no count of 1 to 9 records, no quantile of the data, no path or digest of a file,
+        no reason why a candidate was infeasible.
+    records : a rule of safety; the confidentiality plot of the chosen release is added (outside, its binned counts alone,
+        and only where risk is shown).
+    title, owner : of the data, for the head of the page; by default the study's folder, and a line to fill in.
+    show_risk : why values of risk are shown in an external report, in a sentence; it stands in the report. By default
+        they are not (ESS handbook, 2nd ed., 3.2: information loss is public, risk is not).
 
     The seed, the data's digest and the origin of records are in neither.
     """
     study = study if isinstance(study, Study) else Study.open(study)
-    plan, data = study.plan, study.data
-    to = Audience(audience, len(data))
-    if not plan.risk or not plan.utility:
+    to = Audience(audience, len(study.data))
+    if show_risk and not to.external:
+        raise PlanError("show_risk is for an external report; the internal one shows risk anyway.")
+    if not study.plan.risk or not study.plan.utility:
         raise PlanError("a report needs a risk measure and a utility measure in the plan.")
-    scores = study.scores()
-    ru = RUMap(scores, plan.risk, plan.utility, plan.limits)
-    if choice is None and plan.rule is not None:
-        choice = ru.choose(plan.rule)
-    made_here = choice is not None and choice.candidate is not None and scores.kinds.get(choice.method) != "file"
-    ours = choice if made_here else None
-    shown, marked, told, outside = ru, choice, Names(), None
-    if to.external:
-        told = public_names(plan, scores)
-        outside = told.outside
-        scores, choice = told.scores(scores), None if choice is None else told.choice(choice)
-        axes = told((plan.risk, plan.utility, plan.limits))
-        ru, shown = RUMap(scores, *axes), RUMap(public_scores(scores, len(data)), *axes)
-        marked = None if choice is None else results.public_choice(choice, shown)
-    page: dict[str, object] = {
+    ru = RUMap(study.scores(), study.plan.risk, study.plan.utility, study.plan.limits)
+    if choice is None and study.plan.rule is not None:
+        choice = ru.choose(study.plan.rule)
+    head: Page = {
         "audience": audience,
         "external": to.external,
-        "data": facts.data_facts(data, to),
-        "plan": facts.plan_facts(plan, data, outside),
+        "risk_told": not to.external or bool(show_risk.strip()),
+        "show_risk": show_risk.strip(),
+        "title": title or ("" if to.external or study.path is None else study.path.name),
+        "owner": owner,
+        "day": datetime.now(UTC).date().isoformat(),
+        "versions": facts.versions(),
+    }
+    made = _outside(study, ru, choice, to, head, records) if to.external else _inside(study, ru, choice, head, records)
+    return Report(_rendered(head | made), audience)
+
+
+def _inside(study: Study, ru: RUMap, choice: Choice | None, head: Page, rule: Unsafe | None) -> Page:
+    """What the board reads."""
+    plan, data, scores, to = study.plan, study.data, ru.scores, Audience("internal", len(study.data))
+    known = study_facts(study, data, choice)
+    falls = falls_of(plan, scores, choice)
+    return {
+        **_common(study, ru, ru, choice, choice, to),
+        "decision": three_sentences(plan, scores, choice, len(data)) if choice is not None else [],
+        "profile": plan.profile.name if plan.profile else "",
+        "fall": draw_before_after(list(falls.values())).svg() if falls else "",
+        "unvalued": without_value(plan, scores, choice),
+        "snoopers": snoopers(scores, known),
+        "frameworks": evidence(scores, choice, known, to),
+        "edition": vocabulary()["edition"],
+        "safe_harbor": safe_harbor(data),
+        **_compared(study, choice, to, rule),
+    }
+
+
+def _outside(study: Study, ru: RUMap, choice: Choice | None, to: Audience, head: Page, rule: Unsafe | None) -> Page:
+    """What anybody may read: names of files by their role, pooled and rounded scores, and risk where asked for."""
+    plan = study.plan
+    told = public_names(plan, ru.scores)
+    scores, named = told.scores(ru.scores), None if choice is None else told.choice(choice)
+    axes = told((plan.risk, plan.utility, plan.limits))
+    pooled, shown = RUMap(scores, *axes), RUMap(public_scores(scores, len(study.data)), *axes)
+    marked = None if named is None else results.public_choice(named, shown)
+    page = _common(study, pooled, shown, named, marked, to, told) | _compared(study, choice, to, rule)
+    if not head["risk_told"]:
+        page |= _without_risk(page, named, to)
+    pictures = {"maps": page.pop("maps"), "pictures": page.pop("pictures"), "records": page.pop("records")}
+    return told(page) | pictures
+
+
+def _common(
+    study: Study,
+    ru: RUMap,
+    shown: RUMap,
+    choice: Choice | None,
+    marked: Choice | None,
+    to: Audience,
+    told: Names | None = None,
+) -> Page:
+    """What both audiences read, each at its own precision."""
+    outside = told.outside if told is not None else None
+    return {
+        "data": facts.data_facts(study.data, to),
+        "plan": facts.plan_facts(study.plan, study.data, outside),
         "frontier": results.frontier_table(ru, shown, to),
         "releases": results.release_frontier(ru, to),
         "choice": None if marked is None or choice is None else results.choice_facts(marked, choice.rule.text, to),
-        "risks": results.score_table(scores, choice, "risk", to),
-        "untried": results.untried(scores, choice, to),
-        "utilities": results.score_table(scores, choice, "utility", to),
-        "changes": _changes(data, plan, ours, to),
-        "missing": facts.missing_candidates(scores, to),
+        "risks": results.score_table(ru.scores, choice, "risk", to),
+        "untried": results.untried(ru.scores, choice, to),
+        "utilities": results.score_table(ru.scores, choice, "utility", to),
+        "missing": facts.missing_candidates(ru.scores, to),
         "history": facts.history(study, to, outside),
-        "versions": facts.versions(),
+        "maps": _maps(shown, marked, to),
     }
-    pictures = {"maps": _maps(shown, marked, to), "records": _records(data, plan, ours, to, records)}
-    return Report(_rendered(told(page) | pictures), audience)
+
+
+def _without_risk(page: Page, choice: Choice | None, to: Audience) -> Page:
+    """What takes the place of everything that tells a risk: its values, its limits, and what is ordered by them."""
+    plan = dict(page["plan"])  # type: ignore[call-overload]
+    data = dict(page["data"])  # type: ignore[call-overload]
+    facts_of_choice = None if choice is None else results.choice_facts(choice, "", to)
+    return {
+        "plan": plan | {"limits": [], "rule": ""},
+        "data": data | {"rare": []},
+        "choice": facts_of_choice and facts_of_choice | {"runners_up": (), "single": ""},
+        "frontier": [],
+        "releases": [],
+        "risks": [],
+        "maps": [],
+        "records": "",
+    }
 
 
 def _maps(shown: RUMap, marked: Choice | None, to: Audience) -> list[str]:
-    """The map by release and by mean; outside, and where a measure is an expectation, by mean alone."""
-    layers = ["mean"] if to.external or shown.is_expectation else ["release", "mean"]
+    """The map by release and, where methods have several, by mean; outside, and where a measure is an expectation, by mean
+    alone."""
+    several = int(shown.means["count"].max() or 0) > 1  # type: ignore[arg-type]
+    layers = ["mean"] if to.external or shown.is_expectation else ["release", "mean"] if several else ["release"]
     return [draw_map(shown, mark=marked, by=layer).svg() for layer in layers]
 
 
-def _changes(data: Microdata, plan: Plan, choice: Choice | None, to: Audience) -> list[Table]:
+def _compared(study: Study, choice: Choice | None, to: Audience, rule: Unsafe | None) -> Page:
     """The chosen candidate made again, beside the original; nothing where there is no candidate of ours."""
-    if choice is None:
-        return []
-    names = plan.chosen(choice).method.masks(data)
-    return changes(data, plan.make(data, choice), names, to)
+    plan, data = study.plan, study.data
+    nothing: Page = {"changes": [], "columns": [], "answers": [], "subgroups": [], "pictures": [], "records": ""}
+    if choice is None or choice.candidate is None or study.scores().kinds.get(choice.method) == "file":
+        return nothing
+    method, masked = plan.chosen(choice).method, plan.make(data, choice)
+    names = method.masks(data)
+    page = nothing | {"changes": changes(data, masked, names, to), "records": _records(data, masked, to, rule)}
+    if to.external:
+        return page
+    return page | {
+        "columns": column_rows(data, masked, method),
+        "answers": answers(data, masked),
+        "subgroups": worst_subgroups(data, masked),
+        "pictures": _pictures(data, masked, names),
+    }
 
 
-def _records(data: Microdata, plan: Plan, choice: Choice | None, to: Audience, rule: Unsafe | None) -> str:
-    """The confidentiality plot of the chosen candidate; nothing where no rule or no candidate of ours is given."""
-    if rule is None or choice is None:
+def _pictures(data: Microdata, masked: Microdata, names: tuple[str, ...]) -> list[str]:
+    """The masked numbers before and after, in bins, and the correlations of all numbers. Categories are in tables, where
+    small ones are merged."""
+    amounts = numbers_of(data, masked)
+    drawn = [draw_change(data, masked, name).svg() for name in amounts if name in names]
+    return [*drawn[:MOST_PICTURES], *([draw_correlations(data, masked, amounts).svg()] if len(amounts) > 1 else [])]
+
+
+def _records(data: Microdata, masked: Microdata, to: Audience, rule: Unsafe | None) -> str:
+    """The confidentiality plot of the chosen candidate; nothing where no rule is given."""
+    if rule is None:
         return ""
     from sdcmap.recordwise.table import records
 
-    return records(data, plan.make(data, choice), rule=rule).draw(audience=to.name, title="Every record").svg()
+    return records(data, masked, rule=rule).draw(audience=to.name, title="Every record").svg()
 
 
-def _rendered(page: dict[str, object]) -> str:
+def _rendered(page: Page) -> str:
     import jinja2
 
     loader = jinja2.FileSystemLoader(TEMPLATES)

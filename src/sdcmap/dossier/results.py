@@ -53,6 +53,7 @@ class MeasureRow(TypedDict):
     """One measure: the chosen release, its method, the original, and releasing nothing."""
 
     name: str
+    words: str
     unit: str
     better: str
     own: str
@@ -125,13 +126,14 @@ def _name_in(text: str, shown: RUMap) -> str:
 
 
 def choice_facts(choice: Choice, rule: str, to: Audience) -> ChoiceFacts:
-    """What was chosen and why, in words."""
+    """What was chosen and why, in words; a rule that may not be told has no text."""
+    named = f"rule {rule}" if rule else "rule that was stated"
     if not to.external:
         why = choice.reason
     elif choice.candidate is None:
-        why = f"Release nothing: no candidate passes the rule {rule}."
+        why = f"Release nothing: no candidate passes the {named}."
     else:
-        why = f"Release {choice.name}: the rule {rule} chooses it."
+        why = f"Release {choice.name or choice.method}: the {named} chooses it."
         if choice.searched > 1:
             why += f" {choice.searched} random draws of this method were searched."
     single = choice.candidate if choice.candidate is not None and not to.external else ""
@@ -169,6 +171,7 @@ def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) 
         rows.append(
             {
                 "name": name,
+                "words": scores.words_of(name),
                 "unit": unit,
                 "better": direction,
                 "own": _own(scores, name, choice, to),

@@ -15,6 +15,7 @@ import polars as pl
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.names import drawn_name
+from sdcmap.core.words import brief
 from sdcmap.data import html
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.study.plan import Plan
@@ -107,6 +108,10 @@ class Scores:
         """The seal of a candidate's random stream; empty where the table has none."""
         seals = self.candidate.filter(pl.col("id") == candidate)["seal"]
         return str(seals[0]) if len(seals) else ""
+
+    def words_of(self, measure: str) -> str:
+        """A measure in a few words; its text in short where the measure itself is not known here."""
+        return self.values[measure].words if measure in self.values else brief(measure)
 
     def pooled(self, measure: str) -> pl.DataFrame:
         """One measure of each method: pooled value, standard error, 2.5 and 97.5 % of single releases, count."""

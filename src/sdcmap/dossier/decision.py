@@ -1,0 +1,96 @@
+"""What was decided, in three sentences for somebody who has never read a risk measure; and the fall of each risk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from sdcmap.charts.before_after import Fall
+from sdcmap.core.audience import RECORD_SHARES, significant
+from sdcmap.core.rule import Choice, named_limits, scales_of
+from sdcmap.study.plan import Plan
+from sdcmap.study.scores import Scores
+
+
+def three_sentences(plan: Plan, scores: Scores, choice: Choice, rows: int) -> list[str]:
+    """What is to be released, what its risk is, and what it costs."""
+    if choice.candidate is None:
+        return [
+            f"Nothing is to be released of these {rows:,} records.",
+            "None of the candidates that were tried is within all limits that were stated.",
+            "What to do next stands in the reason below.",
+        ]
+    return [
+        f"A masked file of these {rows:,} records is to be released: {choice.name or choice.method}.",
+        _risk(plan, scores, choice),
+        _cost(plan, scores, choice),
+    ]
+
+
+def _risk(plan: Plan, scores: Scores, choice: Choice) -> str:
+    falls = falls_of(plan, scores, choice)
+    name = max(falls, key=lambda name: falls[name].after) if falls else plan.risk[0]
+    before, after = values_of(scores, name, choice)
+    limit = _limits(plan).get(name)
+    unit = str(scores.measure.filter(pl.col("name") == name)["unit"][0])
+    said = f"By the most critical of {len(falls)} measures of risk" if len(falls) > 1 else "By its measure of risk"
+    line = "" if limit is None else f"; at most {_told(limit, unit)} is tolerated"
+    said = f"{said}, {scores.words_of(name)}"
+    return f"{said}, it is {_told(after, unit)}, where the unmasked file has {_told(before, unit)}{line}."
+
+
+def _cost(plan: Plan, scores: Scores, choice: Choice) -> str:
+    name = plan.utility
+    row = scores.measure.filter(pl.col("name") == name)
+    direction, unit, nothing = (row[column][0] for column in ("direction", "unit", "at_nothing"))
+    _, after = values_of(scores, name, choice)
+    end = "" if nothing is None else f"; releasing nothing would have {_told(nothing, unit)}"
+    what = "loss" if direction == "lower" else "worth"
+    return f"Its {what} for users by {scores.words_of(name)} is {_told(after, unit)}{end}."
+
+
+def falls_of(plan: Plan, scores: Scores, choice: Choice | None) -> dict[str, Fall]:
+    """Each risk measure with a limit, before and after, as multiples of that limit; one where more is safer is left out,
+    and so is one without both values."""
+    falls = {}
+    for name, limit in _limits(plan).items():
+        row = scores.measure.filter((pl.col("name") == name) & (pl.col("axis") == "risk"))
+        if not len(row) or row["direction"][0] != "lower" or limit <= 0 or choice is None or choice.candidate is None:
+            continue
+        before, after = values_of(scores, name, choice)
+        if before is not None and after is not None:
+            falls[name] = Fall(scores.words_of(name), before / limit, after / limit)
+    return falls
+
+
+def without_value(plan: Plan, scores: Scores, choice: Choice | None) -> list[str]:
+    """The risk measures that the original has a value of and the chosen release has none, in words."""
+    if choice is None or choice.candidate is None:
+        return []
+    values = {name: values_of(scores, name, choice) for name in plan.risk}
+    return [scores.words_of(name) for name, (before, after) in values.items() if before is not None and after is None]
+
+
+def values_of(scores: Scores, name: str, choice: Choice) -> tuple[float | None, float | None]:
+    """A measure of the original, and of the chosen release; None where it has no value."""
+    column = scores.column(name)
+    whole = [method for method, kind in scores.kinds.items() if kind == "identity"]
+    before = column.filter(pl.col("method").is_in(whole))["value"].drop_nulls()
+    after = column.filter(pl.col("id") == (choice.candidate or ""))["value"].drop_nulls()
+    return (before[0] if len(before) else None), (after[0] if len(after) else None)
+
+
+def _limits(plan: Plan) -> Mapping[str, float]:
+    """The limit of each risk measure in its own unit; that of a single threshold where the plan names none."""
+    if plan.limits:
+        return named_limits(plan.limits) or dict(zip(plan.risk, scales_of(plan.risk, plan.limits), strict=False))
+    line = getattr(plan.rule, "risk", None)
+    return {plan.risk[0]: float(line)} if isinstance(line, int | float) and len(plan.risk) == 1 else {}
+
+
+def _told(value: float | None, unit: str) -> str:
+    """A score as a person says it; a share of records as so many in 100."""
+    if value is None:
+        return "not known"
+    return f"{significant(100 * value, 3)} in 100" if unit in RECORD_SHARES else significant(value, 3)
