@@ -12,6 +12,8 @@ from sdcmap.core.rule import Choice, named_limits, scales_of
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 
+CHANCES = (*RECORD_SHARES, "probability")  # units that a person says as so many in 100
+
 
 def three_sentences(plan: Plan, scores: Scores, choice: Choice, rows: int) -> list[str]:
     """What is to be released, what its risk is, and what it costs."""
@@ -93,4 +95,4 @@ def _told(value: float | None, unit: str) -> str:
     """A score as a person says it; a share of records as so many in 100."""
     if value is None:
         return "not known"
-    return f"{significant(100 * value, 3)} in 100" if unit in RECORD_SHARES else significant(value, 3)
+    return f"{significant(100 * value, 3)} in 100" if unit in CHANCES else significant(value, 3)
