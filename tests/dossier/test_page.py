@@ -263,3 +263,19 @@ def test_what_is_planted_is_not_told_outside(tmp_path: Path) -> None:
     for why in ("", "asked for"):
         page = report(study, audience="external", show_risk=why).html
         assert not [word for word in ("987654", "987,654", planted["level"], planted["title"]) if str(word) in page]
+
+
+def test_a_release_is_remembered_with_what_could_not_be_tried_on_it(tmp_path: Path) -> None:
+    data = sm.demo.population(60, seed=6).only(["wage", "interest"])
+    chain = sm.Chain((sm.Noise("wage", 1.0), sm.RankSwap("wage", 0.3), sm.Noise("interest", 1.0)))
+    plan = sm.Plan([chain], [sm.WorstLinkage(), sm.IL1s(on="wage")], rule=sm.Threshold(risk=1.0))
+    scores = sm.sweep(data, plan, study=tmp_path / "study")
+    choice = sm.RUMap(scores, risk=plan.measures[0], utility=plan.measures[1]).choose(sm.Threshold(risk=1.0))
+    with Study.open(tmp_path / "study") as study:
+        why = {"gate": "a test of other things", "unmasked": "likewise"}
+        made = sm.release(data, scores.plan, choice, study=study, ledger=tmp_path / "ledger", override=why)
+        made.write(tmp_path / "public")
+        assert any(line.startswith("informed on wage: ") for line in study.manifest["releases"][0]["not_tried"])
+        assert "not tried: informed on wage: " in text_of(report(study).html)
+    told = [path.read_bytes() for path in (tmp_path / "public").iterdir()]
+    assert not any(b"informed on" in content for content in told)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -30,7 +31,7 @@ from sdcmap.bundle.ledger import Ledger, others
 from sdcmap.bundle.note import Note, method_note, note_text, public_note
 from sdcmap.bundle.prepare import as_written, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
-from sdcmap.bundle.risk_line import Line, check_line, check_risks, expected, lines_of, scored
+from sdcmap.bundle.risk_line import Line, check_line, check_risks, expected, lines_of, scored, untried
 from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place
 from sdcmap.core.measure import Measure
 from sdcmap.core.rule import Choice
@@ -42,6 +43,14 @@ from sdcmap.study.folder import Study
 from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.profiles import PROFILES, Profile, profile_of
+
+
+class _Made(NamedTuple):
+    """A bundle that was written and checked: every check, what was overridden, and the attacks that could not be tried."""
+
+    checks: list[Check]
+    overrides: list[dict[str, str]]
+    not_tried: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +76,7 @@ class Release:
         """Every check, on the files as written to a private temporary folder and read back. Nothing stays there."""
         try:
             with private_folder() as folder:
-                return self._make(folder, Ledger.seen(self.ledger))[0]
+                return self._make(folder, Ledger.seen(self.ledger)).checks
         except OSError as error:
             raise SdcmapError(f"the temporary folder cannot be written ({error.strerror}).") from None
 
@@ -82,19 +91,21 @@ class Release:
         if problem:
             raise SdcmapError(problem)
         with Ledger.opened(self.ledger) as ledger, part_folder(folder) as part:
-            checks, overrides = self._make(part, ledger)
+            made = self._make(part, ledger)
             if tell is not None:
-                tell(checks)
-            failed = [str(check) for check in checks if not check.passed]
+                tell(made.checks)
+            failed = [str(check) for check in made.checks if not check.passed]
             if failed:
                 raise Refused(failed)
-            with ledger.entered(self.data, self.plan, self.candidate, _entered(self.profile, overrides), folder, part):
+            with ledger.entered(
+                self.data, self.plan, self.candidate, _entered(self.profile, made.overrides), folder, part
+            ):
                 put_in_place(part, folder, listed_names(self.data.schema.format))
-        self._tell_study(folder, overrides, ledger.id)
+        self._tell_study(folder, made, ledger.id)
         return folder
 
-    def _make(self, part: Path, ledger: Ledger) -> tuple[list[Check], list[dict[str, str]]]:
-        """Write the bundle into `part`, read the data back, and check everything; and what was overridden."""
+    def _make(self, part: Path, ledger: Ledger) -> _Made:
+        """Write the bundle into `part`, read the data back, and check everything."""
         data, method = self.data, self.candidate.method
         stream = self.candidate.stream(self.plan.seed)
         masked = as_written(data, method, method.apply(data, stream))
@@ -119,7 +130,7 @@ class Release:
         known = history([ledger, *more], data, self.plan, self.candidate)
         checks += [check_ledgers(ledger, more, len(closed), self._noted_ledgers), check_earlier(known, self.again)]
         if not good.passed:
-            return overridden(checks, self.override)
+            return _Made(*overridden(checks, self.override))
         released = aligned(data, back, prepared)
         fresh = stream.child("release scores")  # not the stream that the candidate was chosen by
         utilities = [m for m in self.plan.measures if m.axis == "utility"]
@@ -145,7 +156,7 @@ class Release:
         checks, overrides = overridden(checks, self.override)
         note["overrides"] = [entry for entry in overrides if entry["check"] in TOLD_IN_THE_NOTE]
         self._explain(part, codebook(prepared, method), public_note(note))
-        return checks, overrides
+        return _Made(checks, overrides, sorted({line for row in known_scores.values() for line in untried(row)}))
 
     @property
     def _proposed(self) -> tuple[str, ...]:
@@ -178,9 +189,11 @@ class Release:
         made = [] if self.study is None else self.study.manifest.get("releases", [])
         return [str(entry["ledger"]) for entry in made if "ledger" in entry]
 
-    def _tell_study(self, folder: Path, overrides: list[dict[str, str]], ledger: str) -> None:
+    def _tell_study(self, folder: Path, release: _Made, ledger: str) -> None:
+        """Note for insiders, in the private manifest, what was released and how."""
         if self.study is None:
             return
+        overrides = release.overrides
         when = datetime.now(UTC).isoformat(timespec="seconds")
         name, made = self.plan.name_of(self.candidate), self.candidate
         facts = {"name": name, "method": made.method.text, "replicate": made.replicate, "profile": self.profile.name}
@@ -189,10 +202,14 @@ class Release:
                 *overrides,
                 {"check": "roles", "reason": f"{len(self._proposed)} proposed roles confirmed at once"},
             ]
+        said = {"not_tried": list(release.not_tried)} if release.not_tried else {}
         before = self.study.manifest
         self.study.note(
             overrides=[*before.get("overrides", []), *({**entry, "when": when} for entry in overrides)],
-            releases=[*before.get("releases", []), {**facts, "folder": str(folder), "when": when, "ledger": ledger}],
+            releases=[
+                *before.get("releases", []),
+                {**facts, **said, "folder": str(folder), "when": when, "ledger": ledger},
+            ],
         )
 
 

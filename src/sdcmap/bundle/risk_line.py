@@ -147,6 +147,11 @@ def said(measure: Measure, score: ScoreRow, what: str) -> str:
     sampled = f" (at most {parts[UPPER]:.4g} by a sample of {parts['targets']:g} records)" if UPPER in parts else ""
     if not sampled and score.se and not measure.expectation:
         sampled = f" (at most {upper_end(measure, score, score.value):.4g} by its standard error)"
-    lacking = [name.removeprefix(NOT_RUN).rstrip(".") for name in parts if name.startswith(NOT_RUN)]
-    untried = f" (not tried: {'; '.join(lacking)})" if lacking else ""
-    return f"{brief(measure.text)} {what} is {score.value:.4g}{sampled}{untried}"
+    lacking = untried(score)
+    not_tried = f" (not tried: {'; '.join(lacking)})" if lacking else ""
+    return f"{brief(measure.text)} {what} is {score.value:.4g}{sampled}{not_tried}"
+
+
+def untried(score: ScoreRow) -> list[str]:
+    """The attacks that a measure could not try, each with its reason."""
+    return [name.removeprefix(NOT_RUN).rstrip(".") for name in _parts(score) if name.startswith(NOT_RUN)]

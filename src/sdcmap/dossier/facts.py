@@ -210,7 +210,9 @@ def _history(study: Study, to: Audience, outside: Outside | None) -> HistoryFact
     facts["overrides"] = [{key: str(entry.get(key, "")) for key in ("check", "reason", "when")} for entry in overrides]
     told = ("method", "replicate", "profile", "folder", "when")
     facts["releases"] = [
-        {key: str(entry.get(key, "")) for key in told} | {"method": _called(entry)} for entry in releases
+        {key: str(entry.get(key, "")) for key in told}
+        | {"method": _called(entry), "not_tried": "; ".join(entry.get("not_tried", []))}
+        for entry in releases
     ]
     return facts
 

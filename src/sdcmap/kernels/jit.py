@@ -31,6 +31,12 @@ def fused_jit(function: Kernel) -> Kernel:
     return _compiled(function, fastmath={"nnan", "nsz", "contract"})
 
 
+def inner_jit(function: Kernel) -> Kernel:
+    """The same for what only kernels call and what makes no array: numba counts no references to the arrays it is given.
+    Where little is done with each, counting takes half of the time, and threads wait for one another's counts."""
+    return _compiled(function, _nrt=False)
+
+
 def own_threads() -> int:
     """Threads a task may use: one inside a worker (a thread, or a process told so by NUMBA_NUM_THREADS), else all."""
     alone = threading.current_thread() is threading.main_thread()

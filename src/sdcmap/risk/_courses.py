@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from sdcmap.core.method import Method
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.assignment import dense, one_to_one
 from sdcmap.kernels.linking.costs import SAME, Cost, block_costs, mean_costs
-from sdcmap.kernels.linking.links import Links, block_links
+from sdcmap.kernels.linking.links import Links
 from sdcmap.kernels.linking.races import Race, Search
 from sdcmap.risk._linking import (
     CANDIDATES,
@@ -108,9 +109,7 @@ def hits(pair: Pair, courses: Sequence[Course], targets: Array, lead: Lead = NOB
 
 def links_of_cheapest(pair: Pair, courses: Sequence[Course]) -> LinkTable:
     """Each released record linked to its cheapest known record."""
-    block = _block(pair, courses)
-    m = len(pair.released)
-    return link_nearest(pair, lambda first, keep: block_links(lambda rows: block(rows, first), m, len(first), keep))
+    return link_nearest(pair, partial(_cheapest_of, courses, np.arange(len(pair.released))))
 
 
 def links_to(pair: Pair, courses: Sequence[Course], wanted: Array) -> LinkTable:
@@ -120,19 +119,13 @@ def links_to(pair: Pair, courses: Sequence[Course], wanted: Array) -> LinkTable:
     """
     groups = np.unique(pair.known_group[wanted])
     heads = np.unique(pair.known_group, return_index=True)[1][groups]
-    block, reach = _block(pair, courses), np.zeros(len(pair.released), dtype=np.bool_)
+    reach = np.zeros(len(pair.released), dtype=np.bool_)
     for course in courses:
-        among = [cost._replace(known=cost.known[heads]) for cost in course.costs]
         guess = np.full(len(pair.released), -1)
-        guess[course.places] = heads[Search(among, mean=course.mean)(course.places, 1).index[:, 0]]
+        guess[course.places] = heads[_among(course, heads)(course.places, 1).index[:, 0]]
         reach[course.places] = ~Race(course.costs, guess, mean=course.mean)(course.places)[0]
     rows = np.flatnonzero(reach)
-    return link_nearest(
-        pair,
-        lambda first, keep: block_links(lambda part: block(rows[part], first), len(rows), len(first), keep),
-        rows,
-        groups,
-    )
+    return link_nearest(pair, partial(_cheapest_of, courses, rows), rows, groups)
 
 
 def links_one_to_one(pair: Pair, courses: Sequence[Course]) -> LinkTable:
@@ -147,7 +140,7 @@ def links_one_to_one(pair: Pair, courses: Sequence[Course]) -> LinkTable:
         assignment = dense(score)
         links = Links(np.argsort(-score, axis=1, kind="stable")[:, :2], -np.sort(-score, axis=1)[:, :2])
     else:
-        best = _best(pair, courses)
+        best = _best(courses)
         links = best(np.arange(m), KEEP)
         assignment = one_to_one(links, best, n, limit=CANDIDATES)
     taken = np.flatnonzero(assignment.partner >= 0)
@@ -191,12 +184,12 @@ def _block(pair: Pair, courses: Sequence[Course]) -> Callable[[Array | slice, Ar
     return block
 
 
-def _best(pair: Pair, courses: Sequence[Course]) -> Callable[[Array, int], Links]:
-    """The cheapest known records of released ones."""
-    searches = [Search(course.costs, mean=course.mean) for course in courses]
+def _best(courses: Sequence[Course], known: Array | slice = slice(None)) -> Callable[[Array, int], Links]:
+    """The cheapest known records, of those at some places, of released ones."""
+    searches = [_among(course, known) for course in courses]
 
     def best(rows: Array, keep: int) -> Links:
-        keep = min(keep, len(pair.known))
+        keep = min(keep, len(searches[0].order))
         links = Links(np.empty((len(rows), keep), dtype=np.int32), np.empty((len(rows), keep)))
         for course, search in zip(courses, searches, strict=True):
             here = np.flatnonzero(np.isin(rows, course.places))
@@ -205,3 +198,15 @@ def _best(pair: Pair, courses: Sequence[Course]) -> Callable[[Array, int], Links
         return links
 
     return best
+
+
+def _cheapest_of(courses: Sequence[Course], rows: Array, known: Array, keep: int) -> Links:
+    """The cheapest of these known records, of equals the first, of these released ones."""
+    links = _best(courses, known)(rows, keep)
+    order = np.lexsort([links.index, -links.score])
+    return Links(*(np.take_along_axis(side, order, axis=1) for side in links))
+
+
+def _among(course: Course, known: Array | slice) -> Search:
+    """The search among the known records at these places."""
+    return Search([cost._replace(known=cost.known[known]) for cost in course.costs], mean=course.mean)

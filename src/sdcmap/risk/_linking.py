@@ -7,10 +7,10 @@ never lean to the truth.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.assignment import dense, one_to_one
 from sdcmap.kernels.linking.calibration import calibrated, running_precision
 from sdcmap.kernels.linking.links import Links, block_links
+
+Learnt = TypeVar("Learnt")
 
 DENSE_PAIRS = 25_000_000  # up to so many pairs every score is held at once
 KEEP = 50  # beyond: so many candidates of each known record
@@ -89,6 +91,14 @@ class Pair:
     known_file: Microdata
     released_file: Microdata
     originals: bool  # the snooper holds the original records, without errors; else a file of his own
+    _learnt: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def remember(self, key: Hashable, learn: Callable[[], Learnt]) -> Learnt:
+        """What several attacks learn from these files, learnt once."""
+        if key not in self._learnt:
+            self._learnt[key] = learn()
+        learnt: Learnt = self._learnt[key]
+        return learnt
 
     @cached_property
     def known_size(self) -> Array:

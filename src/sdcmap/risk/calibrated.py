@@ -87,17 +87,21 @@ class Calibrated(Attack):
         """What he learnt, for all released records at once or for those of each fold."""
         if self.learnt == "shadow" and self.method is None:
             raise Undefined("nobody said how the file was made: score it in a sweep, or give Calibrated its method.")
+        way = self.learnt if self.learnt != "best" else "pairs" if self.method is None else "shadow"
+        return pair.remember((way, self.method), lambda: self._learnt_by(way, pair))
+
+    def _learnt_by(self, way: str, pair: Pair) -> list[Course]:
         every = np.arange(len(pair.released))
         released = taken(pair.released_file, pair.released_rows)
         known, place = in_own_order(pair.known_file)
         place = place[pair.known_rows]
         again = redone(known, self.method)
-        if self.method is not None and self.learnt in ("best", "shadow"):
+        if way == "shadow" and self.method is not None:
             learnt = learn(known, released, pair.names, shadow_of(known, self.method), again)
             return [Course(every, learnt.costs(place))]
-        truth = np.where(pair.truth >= 0, place[pair.truth], -1)
-        if self.learnt == "files":
+        if way == "files":
             return [Course(every, self._by_itself(pair, known, released, again).costs(place))]
+        truth = np.where(pair.truth >= 0, place[pair.truth], -1)
         courses = []
         for fold in range(FOLDS):
             mine = pair.released_group % FOLDS == fold

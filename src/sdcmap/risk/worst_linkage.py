@@ -142,7 +142,7 @@ class WorstLinkage(Attack):
         return self.inclusion * highest
 
     def linked(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
-        """The links of the attack that works best; of equals (to rounding), the first."""
+        """The links of the attack that works best, all records being targets; of equals (to rounding), the first."""
         siege = self._siege(original, masked, every=True)
         return siege.pair, siege.table(siege.best)
 
@@ -162,21 +162,23 @@ class WorstLinkage(Attack):
 
     def rates(self, original: Microdata, masked: Microdata) -> dict[str, float]:
         """The share of records that each attack finds, all of them run to their end."""
-        return self._siege(original, masked, every=True).rates
+        return self._siege(original, masked, every=True, to_the_end=True).rates
 
     def found_by_any(self, original: Microdata, masked: Microdata) -> float:
         """The share of records that some attack finds, each by its cheapest record or the leading one one-to-one: above
         what any snooper can do, because none knows which of his attacks found the truth. Every attack is run to its end."""
-        return float(reduce(np.maximum, self._siege(original, masked, every=True).found.values()).mean())
+        return float(
+            reduce(np.maximum, self._siege(original, masked, every=True, to_the_end=True).found.values()).mean()
+        )
 
     def attacks(self, original: Microdata, masked: Microdata) -> dict[str, LinkTable]:
         """The links of every attack that fits the file, by its name."""
-        siege = self._siege(original, masked, every=True)
+        siege = self._siege(original, masked, every=True, to_the_end=True)
         return {name: siege.table(name) for name in siege.found if name not in siege.revealed}
 
-    def _siege(self, original: Microdata, masked: Microdata, *, every: bool = False) -> Siege:
-        """Every attack on the file, those first that mostly lead; every: all records are targets, and no attack is left
-        before its end, whatever it costs."""
+    def _siege(self, original: Microdata, masked: Microdata, *, every: bool = False, to_the_end: bool = False) -> Siege:
+        """Every attack on the file, those first that mostly lead; every: all records are targets, whatever it costs;
+        to_the_end: no attack is left before."""
         pair = self.pair(original, masked, self.checked(original))
         targets = np.arange(len(pair.released)) if every else self._targets(pair)
         certain = certain_fields(pair, self.method)
@@ -184,7 +186,7 @@ class WorstLinkage(Attack):
         for name, attack in self._attacks(pair).items():
             try:
                 siege.courses[name] = [_with_certain(course, attack, certain) for course in attack.courses(pair)]
-                siege.hits[name] = hits(pair, siege.courses[name], targets, NOBODY if every else siege.lead)
+                siege.hits[name] = hits(pair, siege.courses[name], targets, NOBODY if to_the_end else siege.lead)
                 if isinstance(attack, Informed):
                     siege.say_what_is_learnt(attack.unstated(pair), [pair.names[place] for place in certain])
             except Undefined as reason:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 
 # NUMBER: by the distance, looked up; CATEGORY: by the two codes, looked up; SQUARE: scale (b - a)^2; GAP: cap times
 # |b - a| / scale; RELATIVE: the same with scale max(|a|, 0.1) for scale; SAME, WINDOW, BELOW: nothing where b = a,
@@ -97,13 +97,13 @@ def _cell_chance(apart: float, unit: float, half: float) -> float:
     return 0.5 * (math.erfc(near) - math.erfc(far)) if near > 0 else 0.5 * (math.erf(far) - math.erf(near))
 
 
-@jit
+@inner_jit
 def cell_of(ratio: float) -> int:
     """The cell of a NUMBER's table below a distance in units of its first; it may lie outside."""
     return int(np.float64(ratio).view(np.int64) >> DIGITS) - FIRST_CELL
 
 
-@jit
+@inner_jit
 def by_distance(ratio: float, table: Array) -> float:
     """What a NUMBER costs at a distance above 0, in units of its first."""
     bits = np.float64(ratio).view(np.int64)
@@ -116,7 +116,7 @@ def by_distance(ratio: float, table: Array) -> float:
     return float(here + (table[HEAD + cell + 1] - here) * ((bits & WITHIN) / (WITHIN + 1.0)))
 
 
-@jit
+@inner_jit
 def cost_of_values(
     a: float, b: float, kind: int, scale: float, cap: float, both: float, one: float, table: Array
 ) -> float:  # fmt: skip

@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit, own_threads
+from sdcmap.kernels.jit import inner_jit, jit, own_threads
 from sdcmap.kernels.linking.costs import (
     BELOW,
     CATEGORY,
@@ -43,6 +44,7 @@ FEW_VALUES = 1 / 16  # of the records: so many are looked up for every target at
 SPAN = 16  # of neighbouring values of a block, up to which the cheapest is looked for
 DEAR = {NUMBER: 3.0, MIXTURE: 20.0, CELL: 20.0}  # what looking at a value takes, beside looking it up; others 3
 SAMPLED = 500  # released values on which the mean cost of a field is estimated
+PARTS = 4  # of the targets for each thread
 GOLDEN = 0.6180339887498949  # its multiples scatter the places where searches begin
 
 
@@ -161,34 +163,45 @@ def _boxes(code: Array, worth: Array, size: int) -> tuple[Array, Array]:
 def _in_parts(run: Callable[[Array], None], count: int, threads: int | None) -> None:
     """Run over 0 to count - 1, in parts for threads; what is found does not depend on their number."""
     threads = own_threads() if threads is None else threads
-    parts = np.array_split(np.arange(count), max(1, 4 * threads if threads > 1 else 1))
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(run, [part for part in parts if len(part)]):
-            pass
+    parts = np.array_split(np.arange(count), max(1, min(count, PARTS * threads if threads > 1 else 1)))
+    for _ in (_pool(threads).map if threads > 1 else map)(run, parts if count else []):
+        pass
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that wait for the next part: to start them takes longer than many a part does."""
+    return ThreadPoolExecutor(threads)
 
 
 # ---- what a block and its records cost --------------------------------------------------------------------------
-@jit
-def _block_bound(
-    block: int, b: Array, kind: Array, numbers: Array, start: Array, tails: Array, low: Array, high: Array, first: Array,
-    last: Array, looked_up: Array, ready: Array, limit: float,
-) -> float:  # fmt: skip
+class _Looked(NamedTuple):
+    """What one target costs: each value of the fields that are ready."""
+
+    cost: Array  # (field, value)
+    ready: Array
+
+
+@inner_jit
+def _block_bound(laid: _Laid, block: int, b: Array, looked: _Looked, limit: float) -> float:
     """A bound below what the records of a block cost a target; once it is above the limit, that is enough."""
     total = 0.0
-    for f in range(len(kind)):
-        if ready[f] and last[block, f] - first[block, f] < SPAN:
+    for f in range(len(laid.kind)):
+        first, last = laid.first[block, f], laid.last[block, f]
+        if looked.ready[f] and last - first < SPAN:
             least = np.inf
-            for k in range(first[block, f], last[block, f] + 1):
-                least = min(least, looked_up[f, k])
+            for k in range(first, last + 1):
+                least = min(least, looked.cost[f, k])
             total += least
         else:
-            total += _least(low[block, f], high[block, f], b[f], kind[f], numbers[f], tails[start[f] : start[f + 1]])
+            tail = laid.tails[laid.start[f] : laid.start[f + 1]]
+            total += _least(laid.low[block, f], laid.high[block, f], b[f], laid.kind[f], laid.numbers[f], tail)
         if total > limit:
             break
     return total
 
 
-@jit
+@inner_jit
 def _least(low: float, high: float, b: float, kind: int, numbers: Array, tail: Array) -> float:
     """A bound below what values from low to high cost: by the nearest of them where a cost grows with the distance, of a
     NUMBER by the least from there on."""
@@ -203,56 +216,61 @@ def _least(low: float, high: float, b: float, kind: int, numbers: Array, tail: A
     return cost_of_values(nearest, b, kind, numbers[0], numbers[1], 0.0, 0.0, numbers[:0])
 
 
-@jit
+@inner_jit
 def _within(
-    a: Array, b: Array, kind: Array, numbers: Array, start: Array, tables: Array, code: Array, value: Array,
-    values: Array, looked_up: Array, ready: Array, absent: float, limit: float, first: int, last: int, turn: int,
-    left: Array, total: Array,
-) -> int:  # fmt: skip
-    """The known records from first to last that cost at most the limit: which (left), what (total); returns how many. turn:
-    at which of them to begin. looked_up holds, where ready, what each value of a field costs this target."""
-    count = last - first
+    laid: _Laid,
+    block: int,
+    b: Array,
+    looked: _Looked,
+    absent: float,
+    limit: float,
+    turn: int,
+    left: Array,
+    total: Array,
+) -> int:
+    """The known records of a block that cost at most the limit: which (left), what (total); returns how many. turn: at
+    which of them to begin."""
+    first, last = laid.block[block], laid.block[block + 1]
+    count: int = last - first
+    place = first + turn % count
     for k in range(count):
-        left[k], total[k] = first + (k + turn) % count, 0.0
-    for f in range(len(kind)):
-        table = tables[start[f] : start[f + 1]]
-        if values[f] and not ready[f] and 2 * count > values[f]:
-            _look_up(value[f], values[f], b[f], kind[f], numbers[f], absent, table, looked_up[f])
-            ready[f] = True
-        if ready[f]:
-            count = _narrow_by_code(code[f], looked_up[f], left, total, count, limit)
+        left[k], total[k] = place, 0.0
+        place = place + 1 if place + 1 < last else first
+    for f in range(len(laid.kind)):
+        if laid.values[f] and not looked.ready[f] and 2 * count > laid.values[f]:
+            _look_up(laid, f, b[f], absent, looked)
+        if looked.ready[f]:
+            count = _narrow_by_code(laid.code[f], looked.cost[f], left, total, count, limit)
         else:
-            count = _narrow(a[f], b[f], kind[f], numbers[f], absent, table, left, total, count, limit)
+            numbers, table = laid.numbers[f], laid.tables[laid.start[f] : laid.start[f + 1]]
+            count = _narrow(laid.a[f], b[f], laid.kind[f], numbers, absent, table, left, total, count, limit)
         if count == 0:
             break
     return count
 
 
-@jit
-def _look_up_few(
-    n: int, b: Array, kind: Array, numbers: Array, start: Array, tables: Array, value: Array, values: Array,
-    looked_up: Array, ready: Array, absent: float,
-) -> None:  # fmt: skip
-    """What the values of each field cost a target, where they are few beside the records."""
-    for f in range(len(kind)):
-        ready[f] = 0 < values[f] <= FEW_VALUES * n
-        if ready[f]:
-            _look_up(
-                value[f], values[f], b[f], kind[f], numbers[f], absent, tables[start[f] : start[f + 1]], looked_up[f]
-            )
+@inner_jit
+def _look_up_few(laid: _Laid, b: Array, absent: float, looked: _Looked) -> None:
+    """What the values of each field cost a target, where they are few beside the records; of the others, nothing yet."""
+    for f in range(len(laid.kind)):
+        looked.ready[f] = False
+        if 0 < laid.values[f] <= FEW_VALUES * laid.a.shape[1]:
+            _look_up(laid, f, b[f], absent, looked)
 
 
-@jit
-def _look_up(
-    value: Array, values: int, b: float, kind: int, numbers: Array, absent: float, table: Array, cost: Array
-) -> None:
+@inner_jit
+def _look_up(laid: _Laid, f: int, b: float, absent: float, looked: _Looked) -> None:
     """What each value of a field costs a target."""
-    both, one = (numbers[2], numbers[3]) if absent < 0 else (absent, absent)
-    for k in range(values):
-        cost[k] = cost_of_values(value[k], b, kind, numbers[0], numbers[1], both, one, table)
+    table = laid.tables[laid.start[f] : laid.start[f + 1]]
+    scale, cap, both, one = laid.numbers[f]
+    if absent >= 0:
+        both, one = absent, absent
+    for k in range(laid.values[f]):
+        looked.cost[f, k] = cost_of_values(laid.value[f, k], b, laid.kind[f], scale, cap, both, one, table)
+    looked.ready[f] = True
 
 
-@jit
+@inner_jit
 def _narrow_by_code(code: Array, cost: Array, left: Array, total: Array, count: int, limit: float) -> int:
     """As `_narrow`, by what was looked up."""
     kept = 0
@@ -264,21 +282,23 @@ def _narrow_by_code(code: Array, cost: Array, left: Array, total: Array, count: 
     return kept
 
 
-@jit
-def _cost_of(a: Array, b: Array, kind: Array, numbers: Array, start: Array, tables: Array, mean: bool) -> float:
+@inner_jit
+def _cost_of(laid: _Laid, record: int, b: Array, mean: bool) -> float:
     """What two records cost; mean: over the fields that both have (1: they have none)."""
     total, count = 0.0, 0
-    for f in range(len(kind)):
-        if not mean or not (math.isnan(a[f]) or math.isnan(b[f])):
-            scale, cap, both, one = numbers[f]
-            total += cost_of_values(a[f], b[f], kind[f], scale, cap, both, one, tables[start[f] : start[f + 1]])
+    for f in range(len(laid.kind)):
+        a = laid.a[f, record]
+        if not mean or not (math.isnan(a) or math.isnan(b[f])):
+            scale, cap, both, one = laid.numbers[f]
+            table = laid.tables[laid.start[f] : laid.start[f + 1]]
+            total += cost_of_values(a, b[f], laid.kind[f], scale, cap, both, one, table)
             count += 1
     if not mean:
         return total
     return total / count if count else 1.0
 
 
-@jit
+@inner_jit
 def _narrow(
     a: Array, b: float, kind: int, numbers: Array, absent: float, table: Array, left: Array, total: Array, count: int,
     limit: float,
@@ -347,7 +367,7 @@ class Race:
 
         def run(part: Array) -> None:
             here, count = np.zeros(len(part), dtype=np.bool_), np.zeros(len(part), dtype=np.int64)
-            _outrun(*self.laid, self.truth[targets[part]], targets[part], self.mean, here, count)
+            _outrun(self.laid, self.truth[targets[part]], targets[part], self.mean, here, count)
             beaten[part], ties[part] = here, count
 
         _in_parts(run, len(targets), threads)
@@ -355,39 +375,28 @@ class Race:
 
 
 @jit
-def _outrun(
-    a: Array, b: Array, kind: Array, numbers: Array, start: Array, tables: Array, tails: Array, code: Array,
-    value: Array, values: Array, block: Array, low: Array, high: Array, first: Array, last: Array, truth: Array,
-    targets: Array, mean: bool, beaten: Array, ties: Array,
-) -> None:  # fmt: skip
-    fields, n = a.shape
+def _outrun(laid: _Laid, truth: Array, targets: Array, mean: bool, beaten: Array, ties: Array) -> None:
+    fields, blocks = len(laid.kind), len(laid.block) - 1
     left, total = np.empty(BLOCK, dtype=np.int64), np.empty(BLOCK)
-    looked_up, ready = np.empty(value.shape), np.zeros(fields, dtype=np.bool_)
-    blocks = len(block) - 1
+    looked = _Looked(np.empty(laid.value.shape), np.zeros(fields, dtype=np.bool_))
     for t in range(len(targets)):
         if truth[t] < 0:
             beaten[t] = True
             continue
-        mine = b[targets[t]]
-        own = _cost_of(a[:, truth[t]], mine, kind, numbers, start, tables, mean)
+        mine = laid.b[targets[t]]
+        own = _cost_of(laid, truth[t], mine, mean)
         slack = TIE * own + TINY
         # a mean of at most own over the fields present: a sum of at most own a field, where an absent one costs own
         limit, absent = ((own + slack) * fields, own) if mean else (own + slack, -1.0)
-        _look_up_few(n, mine, kind, numbers, start, tables, value, values, looked_up, ready, absent)
-        home = np.searchsorted(block, truth[t], "right") - 1
+        _look_up_few(laid, mine, absent, looked)
+        home = np.searchsorted(laid.block, truth[t], "right") - 1
         for step in range(blocks):
             here = (home + step) % blocks
-            if _block_bound(
-                here, mine, kind, numbers, start, tails, low, high, first, last, looked_up, ready, limit
-            ) > limit:  # fmt: skip
+            if _block_bound(laid, here, mine, looked, limit) > limit:
                 continue
-            count = _within(
-                a, mine, kind, numbers, start, tables, code, value, values, looked_up, ready, absent, limit, block[here],
-                block[here + 1], 0, left, total,
-            )  # fmt: skip
-            for k in range(count):
+            for k in range(_within(laid, here, mine, looked, absent, limit, 0, left, total)):
                 if mean:
-                    total[k] = _cost_of(a[:, left[k]], mine, kind, numbers, start, tables, True)
+                    total[k] = _cost_of(laid, left[k], mine, True)
                 if total[k] < own - slack:
                     beaten[t] = True
                 ties[t] += total[k] <= own + slack
@@ -414,7 +423,7 @@ class Search:
         def run(part: Array) -> None:
             begin = ((targets[part] * GOLDEN) % 1 * n).astype(np.int64)
             here = slice(part[0], part[-1] + 1)
-            _cheapest(*self.laid, targets[part], begin, self.mean, index[here], cost[here])
+            _cheapest(self.laid, targets[part], begin, self.mean, index[here], cost[here])
 
         _in_parts(run, len(targets), threads)
         best = np.argsort(cost, axis=1, kind="stable")
@@ -423,56 +432,32 @@ class Search:
 
 
 @jit
-def _cheapest(
-    a: Array, b: Array, kind: Array, numbers: Array, start: Array, tables: Array, tails: Array, code: Array,
-    value: Array, values: Array, block: Array, low: Array, high: Array, first: Array, last: Array, targets: Array,
-    begin: Array, mean: bool, index: Array, costs: Array,
-) -> None:  # fmt: skip
+def _cheapest(laid: _Laid, targets: Array, begin: Array, mean: bool, index: Array, costs: Array) -> None:
     """A heap of the cheapest so far for each target, the dearest of them on top; the blocks come by their bounds, equal
     ones from where the target begins."""
-    fields, n = a.shape
-    keep = index.shape[1]
+    fields, blocks = len(laid.kind), len(laid.block) - 1
     left, total = np.empty(BLOCK, dtype=np.int64), np.empty(BLOCK)
-    looked_up, ready = np.empty(value.shape), np.zeros(fields, dtype=np.bool_)
-    blocks = len(block) - 1
+    looked = _Looked(np.empty(laid.value.shape), np.zeros(fields, dtype=np.bool_))
     bound, absent = np.empty(blocks), 0.0 if mean else -1.0  # what is absent costs nothing yet: the mean is taken after
     for t in range(len(targets)):
-        mine = b[targets[t]]
-        _look_up_few(n, mine, kind, numbers, start, tables, value, values, looked_up, ready, absent)
-        home = np.searchsorted(block, begin[t], "right") - 1
+        mine = laid.b[targets[t]]
+        _look_up_few(laid, mine, absent, looked)
+        home = np.searchsorted(laid.block, begin[t], "right") - 1
         for step in range(blocks):
-            bound[step] = _block_bound(
-                (home + step) % blocks,
-                mine,
-                kind,
-                numbers,
-                start,
-                tails,
-                low,
-                high,
-                first,
-                last,
-                looked_up,
-                ready,
-                np.inf,
-            )
+            bound[step] = _block_bound(laid, (home + step) % blocks, mine, looked, np.inf)
         for step in np.argsort(bound, kind="mergesort"):
             limit = costs[t, 0] * fields if mean else costs[t, 0]
             if bound[step] > limit or costs[t, 0] <= 0:  # nothing is cheaper
                 break
             here = (home + step) % blocks
-            count = _within(
-                a, mine, kind, numbers, start, tables, code, value, values, looked_up, ready, absent, limit, block[here],
-                block[here + 1], begin[t], left, total,
-            )  # fmt: skip
-            for k in range(count):
+            for k in range(_within(laid, here, mine, looked, absent, limit, begin[t], left, total)):
                 if mean:
-                    total[k] = _cost_of(a[:, left[k]], mine, kind, numbers, start, tables, True)
+                    total[k] = _cost_of(laid, left[k], mine, True)
                 if total[k] < costs[t, 0]:
-                    _take(index[t], costs[t], left[k], total[k], keep)
+                    _take(index[t], costs[t], left[k], total[k], index.shape[1])
 
 
-@jit
+@inner_jit
 def _take(index: Array, costs: Array, record: int, cost: float, keep: int) -> None:
     """Put a record in the place of the dearest, and let it sink."""
     here = 0
