@@ -71,6 +71,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "KnownIndex": {"on": "wage"},
     "LargestUnits": {"on": "wage", "within": ["sex"]},
     "LDiversity": {"secret": "sex", "on": ["region", "age"]},
+    "PPercent": {"on": "wage", "by": ["region"], "p": 20.0},
     "Position": {"on": "wage", "target": "minimum"},
     "TCloseness": {"secret": "wage", "on": ["region", "sex"]},
     "EditViolations": {"edits": ['sex = "f" -> wage < 40', "rent > 5 -> wage >= 12"]},

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from sdcmap.core.making import Folds, Making
 from sdcmap.core.method import Method
 from sdcmap.core.value import Value
+from sdcmap.core.words import brief
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import SchemaError, Undefined, did_you_mean
@@ -56,6 +57,16 @@ class Measure(Value):
     weights: ClassVar[str] = "not used; every record counts once"
     households: ClassVar[str] = "not used; persons are counted one by one"
     growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
+
+    @property
+    def told(self) -> str:
+        """What the number counts, in a few words; empty: its text says it."""
+        return ""
+
+    @property
+    def words(self) -> str:
+        """A short name for sentences: what it counts, and its class; it holds nothing but what the spec holds."""
+        return f"{self.told} ({type(self).__name__})" if self.told else brief(self.text)
 
     def cost_ratio(self, few: int, rows: int) -> float:
         """How many times as much it costs on `rows` records as on a few."""

@@ -93,7 +93,8 @@ class Synthesise(Method):
 
     @property
     def deed(self) -> str:
-        return f"synthetic by {self.model}{', smoothed' if self.smooth else ''}"
+        leaf = f" of {self.leaf}" if self.model == "trees" else ""
+        return f"synthetic by {self.model}{leaf}{', smoothed' if self.smooth else ''}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
