@@ -252,7 +252,7 @@ def test_any_method_stands_on_the_same_axes() -> None:
 def test_threshold_takes_the_best_utility_under_the_line(ru: sm.RUMap) -> None:
     choice = ru.choose(sm.Threshold(risk=0.3))
     assert (choice.candidate, choice.method, choice.replicate) == ("B-0", "B", 0)
-    assert choice.reason.startswith("Release B, draw 0: it has the least loss (U 0.3) of the 5 among 8 candidates")
+    assert choice.reason.startswith("Release B, draw 0: it has the least loss, U 0.3, of the 5 among 8 candidates")
     assert "2 draws of this method were searched" in choice.reason
     assert choice.runners_up[0].startswith("B, draw 1")
     assert len(choice.runners_up) == 3

@@ -32,6 +32,7 @@ from .files.reading import read as read
 from .files.writing import write as write
 from .map import RUMap as RUMap
 from .methods import PRAM as PRAM
+from .methods import AverageWeights as AverageWeights
 from .methods import Chain as Chain
 from .methods import Identity as Identity
 from .methods import Microaggregate as Microaggregate

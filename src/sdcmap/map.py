@@ -224,17 +224,24 @@ class RUMap:
         """How much of its limit each row uses up, at its worst over the limits that are stated by measure: at most 1 is
         within all of them, NaN lacks a value. Rows are candidates, or methods by pooled values or an upper quantile. A
         measure that compares records says nothing of files whose rows are nobody's, where another limited one sees them."""
-        limits = named_limits(self.limits)
+        uses = list(self.limit_uses(rows, quantile).values())
+        if not uses:
+            return np.zeros(len(rows))
+        silent = np.isneginf(np.stack(uses)).all(axis=0)
+        return np.where(silent, np.nan, np.maximum(0, np.max(uses, axis=0)))
+
+    def limit_uses(self, rows: pl.DataFrame, quantile: float | None = None) -> dict[str, np.ndarray[Any, Any]]:
+        """Of each limit that is stated by measure, how much each row uses up; NaN: it lacks a value; -inf: its rows are
+        nobody's, and the measure compares records."""
         key = "id" if "id" in rows.columns else "method"
-        worst, seen = np.zeros(len(rows)), np.zeros(len(rows), dtype=bool)
-        for name, limit in limits.items():
+        uses: dict[str, np.ndarray[Any, Any]] = {}
+        for name, limit in named_limits(self.limits).items():
             value = self._values(name, rows, quantile)
             with np.errstate(divide="ignore"):
                 share = value / limit if self._fact(name, "direction") == "lower" else limit / value
             nobodys = rows[key].is_in(self.scores.unpaired(name)[key].implode()).to_numpy()
-            worst = np.where(nobodys, worst, np.maximum(worst, share))
-            seen |= ~nobodys
-        return np.where(seen, worst, np.nan) if limits else worst
+            uses[name] = np.where(nobodys, -np.inf, share)
+        return uses
 
     def _values(self, measure: str, rows: pl.DataFrame, quantile: float | None) -> np.ndarray[Any, Any]:
         """One measure of these rows, so many standard errors up where it was measured on a sample; NaN: it has no value."""

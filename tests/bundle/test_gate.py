@@ -129,7 +129,15 @@ def test_what_passes_is_not_found_by_an_independent_snooper(persons: sm.Microdat
 
 def test_limits_are_the_plans_own_and_another_profile_is_refused(persons: sm.Microdata) -> None:
     method = sm.Chain([sm.Swap(on=["region"], rate=0.2), sm.Noise(on=["income", "rent"], variance=0.3)])
-    loose = {"name": "public-use", "found": 1.0, "membership": 1.0, "inferred": 1.0, "special": 1.0, "small": 1.0}
+    loose = {
+        "name": "public-use",
+        "found": 1.0,
+        "membership": 1.0,
+        "inferred": 1.0,
+        "special": 1.0,
+        "small": 1.0,
+        "record": 1.0,
+    }
     strict, free = plan_of(method), plan_of(method, profile=loose)
     assert "gate" in failed(release(persons, strict, chosen(strict)))
     assert failed(release(persons, free, chosen(free))) == {}
@@ -140,7 +148,14 @@ def test_limits_are_the_plans_own_and_another_profile_is_refused(persons: sm.Mic
 
 
 def test_people_and_areas_are_counted(persons: sm.Microdata) -> None:
-    loose: dict[str, Any] = {"found": 1.0, "membership": 1.0, "inferred": 1.0, "special": 1.0, "small": 1.0}
+    loose: dict[str, Any] = {
+        "found": 1.0,
+        "membership": 1.0,
+        "inferred": 1.0,
+        "special": 1.0,
+        "small": 1.0,
+        "record": 1.0,
+    }
     method = sm.Chain([sm.Swap(on=["region"], rate=0.2), sm.Noise(on=["income", "rent"], variance=0.3)])
     few = plan_of(method, profile={**loose, "people": 1, "area": "region", "smallest_area": 10**9})
     wrong = [c.sentence for c in release(persons, few, chosen(few)).check() if not c.passed]
@@ -155,4 +170,28 @@ def test_the_largest_units_of_businesses(tmp_path: Path) -> None:
     noisy = sm.Noise(on="turnover", variance=0.01)
     plan = sm.Plan(noisy, [sm.SmallCells(), sm.Hellinger()], rule=sm.Threshold(risk=1.0), seed=SEED, profile="business")
     wrong = [c.sentence for c in release(data, plan, Candidate(noisy)).check() if not c.passed]
-    assert any(s.startswith("LargestUnits(on='turnover') of the written file is") for s in wrong)
+    assert any(s.startswith("largest units found by turnover (LargestUnits) is ") for s in wrong)
+
+
+def test_prosecutor_and_journalist_are_both_told_and_doubtful_counts_warned_of(persons: sm.Microdata) -> None:
+    method = sm.Chain([sm.Swap(on=["region"], rate=0.2), sm.Noise(on=["income", "rent"], variance=0.3)])
+
+    def told(**stated: Any) -> list[str]:
+        plan = plan_of(method, profile={"name": "public-use", **stated})
+        return [c.sentence for c in release(persons, plan, chosen(plan)).check() if c.name in ("told", "gate")]
+
+    def found(sentences: list[str], words: str) -> float:
+        return float(next(s for s in sentences if words in s).split(words)[1].split()[0].rstrip(";.,"))
+
+    plain = told()
+    assert any("journalist, who does not: not told" in s and s.endswith("by the prosecutor.") for s in plain)
+    people_known = found(plain, "who knows that his target is in the file: ")
+    secret = told(population=60_000, fraction=0.01, taking_part="secret")
+    assert found(secret, "who knows that his target is in the file: ") == pytest.approx(people_known, rel=1e-3)
+    assert found(secret, "who does not: ") == pytest.approx(0.01 * people_known, rel=1e-3)
+    assert found(secret, "best linkage (WorstLinkage) is ") == pytest.approx(0.01 * people_known, rel=1e-3)
+    assert any(s.endswith("by the journalist.") for s in secret)
+    doubtful = [s for s in told(population=1_000_000, fraction=0.5) if s.startswith("warning: ")]
+    assert any("population times fraction is 500,000, and the file has 600 records" in s for s in doubtful)
+    assert any("they count no people" in s for s in doubtful)
+    assert any("what their weights say of the population is unreliable" in s for s in doubtful)

@@ -152,7 +152,10 @@ def test_a_weight_with_zeros_is_not_taken(tmp_path: Path) -> None:
 def test_ids_households_panels_and_designs() -> None:
     assert role("id", np.arange(N) + 1) == "identifier" and role("v1", RNG.permutation(N)) == "identifier"
     assert role("v1", RNG.choice(10**9, N, replace=False) + 10**9) == "identifier"
-    assert role("hhid", np.arange(N) // 2) == "household"
+    for name in ("hhid", "HH", "hh_id", "HHNR", "haushalt", "Haushaltsnummer", "idHogar", "b_hhnr"):
+        assert role(name, np.arange(N) // 2) == "household"
+    for name in ("household_income", "hh_inc", "haushaltseinkommen"):
+        assert role(name, np.arange(N) // 2) == "numeric"
     assert role("pid", np.arange(N) // 2, wave=[1, 2] * (N // 2)) == "case"
     assert role("wave", [1, 2] * (N // 2)) == "wave"
     assert role("stratum", np.arange(N) % 12) == "stratum"

@@ -16,15 +16,16 @@ from sdcmap.study.profiles import PROFILES, profile_named
 
 
 def survey(rows: int = 700) -> pl.DataFrame:
-    """A mixed survey with weights, codes and missing values."""
+    """A mixed survey with calibrated weights, codes, a derived column and missing values."""
     rng = np.random.default_rng(1)
     age, schooling = rng.integers(18, 90, rows), rng.choice([1, 2, 3, 4, 5], rows, p=[0.1, 0.3, 0.3, 0.2, 0.1])
     income = np.round(np.exp(7 + 0.2 * schooling + 0.01 * (age - 18) + rng.normal(0, 0.5, rows)))
+    rent, region = np.round(income * rng.uniform(0.15, 0.45, rows)), rng.integers(6, size=rows)
+    weight = np.exp(rng.normal(0, 0.3, rows)) * np.array([80, 100, 120, 130, 140, 150])[region]
     return pl.DataFrame({
-        "id": np.arange(rows), "age": age, "sex": rng.choice(["f", "m"], rows), "region": rng.choice(list("ABCDEF"), rows),
-        "education": schooling, "income": pl.Series(income, nan_to_null=True).scatter([3, 8], None),
-        "rent": np.round(income * rng.uniform(0.15, 0.45, rows)), "trust": rng.integers(1, 6, rows),
-        "weight": rng.choice([80, 100, 120, 150], rows),
+        "id": np.arange(rows), "age": age, "sex": rng.choice(["f", "m"], rows), "region": np.array(list("ABCDEF"))[region],
+        "education": schooling, "income": pl.Series(income, nan_to_null=True).scatter([3, 8], None), "rent": rent,
+        "spent": income + 12 * rent, "trust": rng.integers(1, 6, rows), "weight": np.round(weight, 4),
     })  # fmt: skip
 
 
@@ -72,6 +73,10 @@ def test_look_sweep_release_ends_in_a_release_that_holds(made: type, tmp_path: P
     assert not {"id", "employee_id"} & set(released.columns) and released.height == frame.height
     assert found_exactly(frame, frame.select(released.columns)) > 0.95 * frame.height
     assert found_exactly(frame, released) <= 0.05 * frame.height
+    if "weight" in frame.columns:
+        assert released["weight"].sum() == pytest.approx(frame["weight"].sum())
+        assert released.group_by("weight").len()["len"].min() >= 25  # type: ignore[operator]
+        assert (released["spent"] == released["income"] + 12 * released["rent"]).all()
 
 
 def test_where_nothing_holds_nothing_is_released() -> None:

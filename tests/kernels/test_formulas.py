@@ -37,3 +37,25 @@ def test_what_only_resembles_is_not_told() -> None:
 
 def test_rounding_is_half_a_unit_of_the_last_decimal() -> None:
     assert [rounding(x) for x in (CM, KG, WAGE)] == [0.5, 0.05, 0.005]
+
+
+def test_sums_with_factors_are_told_with_the_factors() -> None:
+    known = {"wage": WAGE, "rent": RENT, "cm": CM}
+    for words, values in {
+        "wage + 12 * rent": WAGE + 12 * RENT, "0.19 * wage - 3 * cm": 0.19 * WAGE - 3 * CM,
+        "1/12 * wage + 1/12 * rent": (WAGE + RENT) / 12, "1.95583 * wage": 1.95583 * WAGE,
+    }.items():  # fmt: skip
+        assert formulas({**known, "made": values.round(2)}) == {"made": words}
+        assert formulas({**known, "made": (values + RNG.normal(0, 1, N)).round(2)}) == {}
+    assert formulas({"my wage": WAGE, "rent": RENT, "made": (WAGE + 12 * RENT).round(2)}) == {
+        "made": "`my wage` + 12 * rent"
+    }
+
+
+def test_whole_numbers_of_few_values_make_no_formula_by_chance() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        counts = {
+            name: rng.poisson(mean, N).astype(float) for name, mean in zip("abcde", (30, 5, 60, 2, 40), strict=True)
+        }
+        assert formulas(counts) == {}

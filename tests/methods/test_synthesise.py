@@ -292,3 +292,33 @@ def test_laws(model: str) -> None:
         check_method(sm.Synthesise(EVERYTHING, model=model), data)
         check_method(sm.Synthesise(["hours", "sex"], model=model, leaf=2), data)
     check_method(sm.Synthesise(["wage", "school"], model=model, within="sex"), people(90))
+
+
+# ---- rare numbers, and weights --------------------------------------------------------------------------------
+@pytest.mark.parametrize("model", ["trees", "copula"])
+def test_smoothed_numbers_are_nobodys_own_and_keep_their_distribution(model: str) -> None:
+    rng = np.random.default_rng(5)
+    wage = np.where(rng.random(2000) < 0.2, 0.0, rng.lognormal(7, 1, 2000).round(4))
+    data = sm.read(pl.DataFrame({"sex": rng.choice(["f", "m"], 2000), "wage": wage}), keys="sex", numeric="wage")
+    plain, smooth = (
+        sm.Synthesise(["sex", "wage"], model=model, smooth=ranks).apply(data, ONCE).numbers("wage")  # type: ignore[arg-type]
+        for ranks in (0, 5)
+    )
+    rare = wage[wage > 0]
+    assert np.isin(plain, rare).sum() > 1500 and np.isin(smooth, rare).sum() <= 5
+    assert abs((smooth == 0).mean() - (plain == 0).mean()) < 1e-9  # what many have stays
+    assert smooth.min() >= wage.min() and smooth.max() <= wage.max()
+    at = np.quantile(wage, np.arange(0.05, 1, 0.05))
+    ecdf = [np.searchsorted(np.sort(x), at, side="right") / len(x) for x in (plain, smooth)]
+    assert np.abs(ecdf[0] - ecdf[1]).max() < 0.005  # it moves a value by a few ranks of 2,000
+
+
+def test_drawn_weights_belong_to_the_drawn_values_and_keep_their_total() -> None:
+    rng = np.random.default_rng(6)
+    region = rng.integers(2, size=2000)
+    weight = np.round(100 + 400 * region + rng.normal(0, 10, 2000), 3)
+    data = sm.read(pl.DataFrame({"region": region.astype(str), "w": weight}), keys="region", weight="w")
+    own, drawn = (sm.Synthesise(on).apply(data, ONCE) for on in (["region"], ["region", "w"]))
+    assert drawn.weights.sum() == pytest.approx(weight.sum())
+    share = [float(d.weights[d.codes("region") == 1].sum() / d.weights.sum()) for d in (data, drawn, own)]
+    assert abs(share[1] - share[0]) < 0.03 < abs(share[2] - share[0])

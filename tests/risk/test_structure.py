@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
+from sdcmap.core.measure import Estimate
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import in_released_categories
 from sdcmap.data.microdata import Microdata
@@ -414,3 +415,57 @@ def test_special_uniques_in_coarser_categories_and_in_a_file_without_any() -> No
 def test_the_laws_hold_on_a_file_with_structure(measure: sm.Measure) -> None:
     for seed in (1, 2):
         check_measure(measure, people(20, seed), [method for name, method in METHODS.items() if name != "a sample"])
+
+
+# ---- the record that is easiest to look up --------------------------------------------------------------------
+def looked_up(keys: list[str], released: list[str]) -> Estimate:
+    data = sm.read(pl.DataFrame({"key": keys}), keys="key")
+    return sm.risk.RecordRisk().score(
+        data, sm.read(pl.DataFrame({"key": released}), keys="key"), np.random.default_rng(0)
+    )
+
+
+def test_record_risk_of_an_unmasked_file_is_one_over_the_smallest_crowd() -> None:
+    for smallest in (1, 3, 5):
+        keys = ["a"] * smallest + ["b"] * 40 + ["c"] * 100
+        told = looked_up(keys, keys)
+        assert told.value == pytest.approx(1 / smallest)
+        assert told.parts["smallest crowd"] == told.parts["people"] == smallest
+        assert told.parts["expected"] == pytest.approx(3)  # one of each crowd
+
+
+def test_record_risk_of_a_perturbed_file_is_how_often_a_look_up_is_right() -> None:
+    """60 people with a value of their own; the release deals the values of 45 of them out in a circle."""
+    keys = [f"k{i:02d}" for i in range(60)]
+    released = keys[1:45] + keys[:1] + keys[45:]
+    told = looked_up(keys, released)
+    assert told.value == pytest.approx(15 / 60) and told.parts["expected"] == pytest.approx(15)
+    data = sm.read(pl.DataFrame({"key": keys}), keys="key")
+    masked = sm.read(pl.DataFrame({"key": released}), keys="key")
+    assert sm.risk.RecordRisk().records(data, masked).tolist() == pytest.approx([0.25] * 60)
+    tenth = sm.risk.RecordRisk(inclusion=0.1).score(data, masked, np.random.default_rng(0))
+    assert tenth.value == pytest.approx(0.025) and tenth.parts["prosecutor"] == pytest.approx(0.25)
+    assert looked_up(["a", "b"], ["b", "a"]).value == 0
+
+
+# ---- totals ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("rest", "fails"), [(4.0, True), (10.0, True), (10.1, False), (60.0, False)])
+def test_p_percent_of_an_unmasked_file_is_the_rule(rest: float, fails: bool) -> None:
+    """Cell a: 100, 50 and the rest; the others hide the largest where they are more than 10 % of it. Cell b: many equal."""
+    frame = pl.DataFrame({"trade": ["a"] * 3 + ["b"] * 10, "turnover": [100.0, 50.0, rest] + [20.0] * 10})
+    data = sm.read(frame, keys="trade", numeric="turnover")
+    told = sm.risk.PPercent(on="turnover").score(data, data, np.random.default_rng(0))
+    assert told.value == (0.5 if fails else 0.0) and told.parts["cells"] == 2
+    assert told.parts["failing"] == told.parts["failing in the original"] == int(fails)
+
+
+def test_p_percent_of_a_masked_file_and_of_bad_numbers() -> None:
+    frame = pl.DataFrame({"trade": ["a"] * 2 + ["b"], "turnover": [100.0, 50.0, 80.0]})
+    data = sm.read(frame, keys="trade", numeric="turnover")
+    moved = sm.read(frame.with_columns(turnover=pl.Series([130.0, 50.0, 86.0])), keys="trade", numeric="turnover")
+    told = sm.risk.PPercent(on="turnover").score(data, moved, np.random.default_rng(0))
+    assert told.parts["failing"] == 1 and told.parts["failing in the original"] == 2  # 86 is within 10 % of 80, 130 not
+    assert sm.risk.PPercent(on="turnover", p=40).score(data, moved, np.random.default_rng(0)).value == 1
+    bad = sm.read(frame.with_columns(turnover=pl.Series([-1.0, 5.0, 2.0])), keys="trade", numeric="turnover")
+    with pytest.raises(SchemaError, match="negative numbers"):
+        sm.risk.PPercent(on="turnover").score(bad, bad, np.random.default_rng(0))

@@ -7,7 +7,16 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.errors import PlanError
-from sdcmap.risk import AttributeInference, ClosestRecord, ExactMatch, LargestUnits, WorstLinkage
+from sdcmap.risk import (
+    AttributeInference,
+    ClosestRecord,
+    ExactMatch,
+    LargestUnits,
+    PPercent,
+    RecordRisk,
+    SpecialUniques,
+    WorstLinkage,
+)
 from sdcmap.study.profiles import PROFILES, Profile, profile_named, profile_of
 
 DATA = sm.read(
@@ -19,8 +28,9 @@ DATA = sm.read(
 def test_each_profile_holds_every_kind_of_risk(name: str) -> None:
     held = profile_named(name).measures(DATA)
     kinds = {type(measure) for measure in held.limits}
-    assert {WorstLinkage, ExactMatch, AttributeInference} <= kinds
-    assert (ClosestRecord in kinds) == (name != "scientific-use") and (LargestUnits in kinds) == (name == "business")
+    assert {WorstLinkage, ExactMatch, SpecialUniques, AttributeInference} <= kinds
+    assert (ClosestRecord in kinds) == (RecordRisk in kinds) == (name != "scientific-use")
+    assert (LargestUnits in kinds) == (PPercent in kinds) == (name == "business")
     assert all(limit > 0 for limit in held.limits.values())
 
 
@@ -61,6 +71,9 @@ def test_a_share_of_many_people_is_many_people() -> None:
     assert PROFILES["public-use"].for_rows(2_000).found == 0.05
 
 
-def test_a_journalist_only_where_population_and_fraction_are_stated() -> None:
+def test_a_journalist_only_where_population_fraction_and_a_secret_participation_are_stated() -> None:
     assert Profile(fraction=0.1).inclusion == 1 and Profile(population=1000).inclusion == 1
-    assert Profile(population=1000, fraction=0.1).inclusion == 0.1
+    assert Profile(population=1000, fraction=0.1).inclusion == 1
+    assert Profile(population=1000, fraction=0.1, taking_part="secret").inclusion == 0.1
+    with pytest.raises(PlanError, match="needs .population and .fraction"):
+        Profile(taking_part="secret")

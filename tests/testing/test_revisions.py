@@ -39,6 +39,7 @@ ROWS = 24
 KEYS, NUMBERS = ("region", "sex", "age"), ("wage", "rent")
 
 FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the others have a value without
+    "AverageWeights": {"size": 5},
     "Chain": {"methods": [sm.Swap(on="sex", rate=0.2), sm.Noise(on="wage", variance=0.2)]},
     "Derive": {"on": "rent", "formula": "wage / 3 + 1"},
     "HouseholdSwap": {"on": ["area"], "rate": 0.4, "partial": True},
@@ -57,7 +58,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "Suppress": {"on": KEYS},
     "Swap": {"on": ["sex"], "rate": 0.3},
     "SwapReidentified": {"on": ["wage"]},
-    "Synthesise": {"on": ["wage", "sex"], "given": ["age"], "leaf": 3},
+    "Synthesise": {"on": ["wage", "sex"], "given": ["age"], "leaf": 3, "smooth": 2},
     "TopCode": {"on": ["wage"], "top_share": 0.2, "replaced_by": "mean"},
     "AreaFromDesign": {"area": "region", "by": ["weight", "area"], "knows": "design"},
     "AttributeInference": {"secret": "sex", "on": ["region", "wage"]},
@@ -70,6 +71,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "KnownIndex": {"on": "wage"},
     "LargestUnits": {"on": "wage", "within": ["sex"]},
     "LDiversity": {"secret": "sex", "on": ["region", "age"]},
+    "PPercent": {"on": "wage", "by": ["region"], "p": 20.0},
     "Position": {"on": "wage", "target": "minimum"},
     "TCloseness": {"secret": "wage", "on": ["region", "sex"]},
     "EditViolations": {"edits": ['sex = "f" -> wage < 40', "rent > 5 -> wage >= 12"]},

@@ -19,6 +19,7 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.telling import alone_on, most_telling
 from sdcmap.methods import Identity
 from sdcmap.risk import ExactMatch, WorstLinkage
@@ -26,6 +27,8 @@ from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.profiles import Profile
 
 MOSTLY = 0.5  # an amount counts as unmasked where more of it, beyond chance, is released as it was
+OFF = 0.1  # of a stated number, by which another may miss it
+RELIABLE, FEW_COUNTED = 5, 0.1  # records from whose weights people can be counted; share of records that may have fewer
 SUBGROUP = 50  # fewest records of a category whose share is looked at
 MOST_TOLD = 30  # columns whose sets of up to three are looked at
 FEW, SAMPLE = 5000, 1000  # beyond so many records so many are targets, on levels on which nothing is decided
@@ -49,6 +52,7 @@ class Gate:
         yield check_unmasked(self.data, self.released, self.method)
         yield self._alone()
         yield from self._held()
+        yield from self._both_snoopers()
         yield from self._subgroups()
         yield from self._area()
         yield from self._levels()
@@ -60,6 +64,8 @@ class Gate:
         alone = self._alone_on(names)
         share, rows = alone / max(1, len(self.released)), len(self.released)
         passed = share <= self.profile.found
+        if not names:
+            return Check("gate", True, "every column that others could know is masked.", hard=False)
         columns = f"the {len(names)} unmasked columns that others could know"
         told = f"{alone:,} of {rows:,} records are alone on {columns}, together"
         advice = "" if passed else f", more than {self.profile.found:.2g}: {self._telling(names)}"
@@ -81,7 +87,7 @@ class Gate:
         held = self.profile.measures(self.data)
         lines = [Line(measure, limit) for measure, limit in held.limits.items()]
         scores = self.score(list(held.limits))
-        yield from check_risks(lines, list(held.limits), scores, "of the written file", "gate")
+        yield from check_risks(lines, list(held.limits), scores, "", "gate")
         for name, reason in held.off.items():
             yield Check("told", True, f"{name} is off: {reason}")
         linkage = next((row for m, row in zip(held.limits, scores, strict=True) if isinstance(m, WorstLinkage)), None)
@@ -90,6 +96,19 @@ class Gate:
             passed = people <= self.profile.people
             sentence = f"{people:,.0f} people are expected to be found, {'at most' if passed else 'more than'} "
             yield Check("gate", passed, f"{sentence}{self.profile.people:,}.", hard=False)
+
+    def _both_snoopers(self) -> Iterator[Check]:
+        """Prosecutor and journalist side by side, and what is wrong with the numbers that a journalist is told by."""
+        linkage = WorstLinkage(inclusion=self.profile.inclusion)
+        (row,) = self.score([linkage]) if self.released.paired else (None,)
+        if row is not None and row.value is not None:
+            known = row.value / self.profile.inclusion
+            told = f"prosecutor, who knows that his target is in the file: {known:.4g} found"
+            part = self.profile.fraction
+            other = f"{part * known:.4g}" if part else "not told, for no population and sampling fraction are stated"
+            by = "prosecutor" if self.profile.inclusion == 1 else "journalist"
+            yield Check("told", True, f"{told}; journalist, who does not: {other}. The gate decides by the {by}.")
+        yield from (Check("told", True, f"warning: {words}") for words in unreliable(self.data, self.profile))
 
     def _subgroups(self) -> Iterator[Check]:
         """The worst category of a key: a share over all people may hide it."""
@@ -104,11 +123,9 @@ class Gate:
             most = float(np.max(share, where=count >= SUBGROUP, initial=0.0))
             worst, where = (most, name) if most > worst else (worst, where)
         passed = worst <= self.profile.subgroup
-        told = f"in the worst category of a key with {SUBGROUP} records or more{f' ({where})' if where else ''}"
-        word = "at most" if passed else "more than"
-        yield Check(
-            "gate", passed, f"{worst:.4g} are found exactly {told}, {word} {self.profile.subgroup:g}.", hard=False
-        )
+        told = f"found by looking up in the worst subgroup{f', a category of {where}' if where else ''}: {worst:.4g}"
+        word = "at most" if passed else "over"
+        yield Check("gate", passed, f"{told}, {word} the line {self.profile.subgroup:g}.", hard=False)
 
     def _area(self) -> Iterator[Check]:
         """The smallest area that is told."""
@@ -130,6 +147,10 @@ class Gate:
         """What who knows less, or more, would find."""
         levels = {"the keys": self.data.keys, "all columns that others could know": self.data.knowable,
                   "every column but the survey's own, as a yardstick": self.data.describing}  # fmt: skip
+        if not self.released.paired:
+            known = "the keys, all columns that others could know, or every column"
+            yield Check("told", True, f"who knows {known} finds nobody: the values of a row are nobody's.")
+            return
         for words, names in levels.items():
             if names:
                 yield Check("told", True, f"who knows {words} ({len(names)}): {self._found(names)}.")
@@ -137,8 +158,6 @@ class Gate:
     def _found(self, names: tuple[str, ...]) -> str:
         unmasked = self._unmasked(names)
         shares = [f"alone on the unmasked of them {self._alone_on(unmasked) / max(1, len(self.released)):.4g}"]
-        if not self.released.paired:
-            return f"{shares[0]}; the values of a row are nobody's, so nobody is found by them"
         targets = SAMPLE if len(self.released) > FEW else 0
         linkage = WorstLinkage(on=names, targets=targets, inclusion=self.profile.inclusion)
         attacks: dict[str, Measure] = {"found exactly": ExactMatch(on=names), "found by linkage": linkage}
@@ -184,3 +203,22 @@ def _as_it_was(data: Microdata, released: Microdata, name: str) -> bool:
     shares = [np.bincount(codes[known], minlength=int(code.max()) + 1) / known.sum() for codes in (own, after)]
     chance = float(shares[0] @ shares[1])
     return same > chance + MOSTLY * (1 - chance) or (chance == 1 and same == 1)
+
+
+def unreliable(data: Microdata, profile: Profile) -> Iterator[str]:
+    """Why population counts by weights, or those that are stated, are not to be trusted: a sentence each."""
+    if profile.population and profile.fraction:
+        stated = profile.population * profile.fraction
+        if abs(stated - len(data)) > OFF * len(data):
+            yield f"population times fraction is {stated:,.0f}, and the file has {len(data):,} records."
+    if data.weight is None or not (profile.population or profile.area):
+        return
+    total = float(np.nansum(data.weights))
+    if profile.population and abs(total - profile.population) > OFF * profile.population:
+        yield f"the weights add up to {total:,.0f}, the stated population is {profile.population:,}: they count no people."
+    if data.keys:
+        cell, count = compress([data.codes(name) for name in data.keys])
+        few = float((count[cell] < RELIABLE).mean())
+        if few > FEW_COUNTED:
+            yield (f"{few:.0%} of the records share their keys with fewer than {RELIABLE}: what their weights say of the "
+                   "population is unreliable.")  # fmt: skip

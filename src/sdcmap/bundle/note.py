@@ -91,7 +91,8 @@ def method_note(
     utilities: Sequence[tuple[Measure, ScoreRow]],
 ) -> Note:
     """The note of a release; `name` is the method's for people."""
-    numeric = [n for n in prepared.masked if prepared.data.column(n).levels is None]
+    data = prepared.data
+    numeric = [n for n in prepared.masked if data.column(n).levels is None and n != data.weight]
     return {
         "made_by": f"sdcmap {sdcmap.__version__}",
         "profile": profile,

@@ -93,7 +93,7 @@ class _Pair(NamedTuple):
     released: Microdata
     rows: Array  # of the original that each released row came from
     halves: tuple[Array, Array]
-    sources: tuple[str, ...]  # columns that are mostly as they were
+    sources: tuple[str, ...]  # columns that are mostly as they were, and the weight, which may still tell its cell
 
     @staticmethod
     def of(data: Microdata, released: Microdata, ids: Sequence[str]) -> _Pair:
@@ -104,7 +104,8 @@ class _Pair(NamedTuple):
         order = rng.permutation(len(released))
         named = [n for n in data.names if n not in data.identifiers and n not in ids]
         pair = _Pair(data, released, rows, (order[first[order]], order[~first[order]]), ())
-        return pair._replace(sources=tuple(n for n in named if n in released.names and pair.mostly_kept(n)))
+        looked = [n for n in named if n in released.names and (n == data.weight or pair.mostly_kept(n))]
+        return pair._replace(sources=tuple(looked))
 
     def changed(self, name: str) -> Array:
         """Where the released value is not the original's."""

@@ -253,7 +253,7 @@ def release(
         if study.seed != plan.seed or study.manifest["data"] != data.digest:
             raise StudyMismatch("the study belongs to other data or another seed than this release.")
     if choice is None or (isinstance(choice, Choice) and choice.candidate is None):
-        raise Refused(["the choice is to release nothing"])
+        raise Refused(["the choice is to release nothing" if choice is None else choice.reason])
     held = _profile_of(plan, profile)
     candidate = plan.chosen(choice)
     draws = plan.replicates if candidate.method.random else 1  # a person who names a candidate may have seen all draws

@@ -15,7 +15,6 @@ from sdcmap.core.method import Method
 from sdcmap.core.rule import Rule, named_limits, scales_of
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import decode
-from sdcmap.core.words import brief
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.study.jobs import UNUSED, ScoreRow, maker, no_value, row_of, score_row
@@ -121,35 +120,40 @@ def check_risks(
     says nothing of a file whose rows are nobody's, where another line sees it."""
     seen = any(not line.measure.paired for line in lines)
     limits = {line.measure: line for line in lines}
+    silent = []
     for measure, score in zip(measures, scores, strict=True):
         if measure in limits and score.status == "unpaired" and seen:
-            yield Check(name, True, f"{said(measure, score, what)}, and other lines hold.")
+            silent.append(type(measure).__name__)
         elif measure in limits:
             yield verdict(name, limits[measure], score, what)
         else:
             yield Check("other risk", True, f"{said(measure, score, what)} (without a line).")
+    if silent:
+        told = f"no row is anybody's, so {_and(list(dict.fromkeys(silent)))}, which compare records, say nothing"
+        yield Check(name, True, f"{told}; the other lines decide.")
 
 
 def verdict(name: str, line: Line, score: ScoreRow, what: str) -> Check:
     """Whether one score is under its line."""
     passed = line.holds(score)
     lower = line.measure.direction == "lower"
-    word = ("at most" if passed else "not at most") if lower else ("at least" if passed else "not at least")
+    word = ("at most" if passed else "over") if lower else ("at least" if passed else "under")
     return Check(name, passed, f"{said(line.measure, score, what)}, {word} the line {line.limit:g}.", name not in SOFT)
 
 
 def said(measure: Measure, score: ScoreRow, what: str) -> str:
+    about = f"{measure.words} {what}".rstrip()
     if score.status == "infinite":
-        return f"{brief(measure.text)} {what} is infinite"
+        return f"{about} is infinite"
     if score.value is None:
-        return f"{brief(measure.text)} {what} could not be computed ({score.reason.rstrip('.')})"
+        return f"{about} could not be computed ({score.reason.rstrip('.')})"
     parts = _parts(score)
     sampled = f" (at most {parts[UPPER]:.4g} by a sample of {parts['targets']:g} records)" if UPPER in parts else ""
     if not sampled and score.se and not measure.expectation:
-        sampled = f" (at most {upper_end(measure, score, score.value):.4g} by its standard error)"
+        sampled = f" (at most {upper_end(measure, score, score.value):.2g} by its standard error)"
     lacking = untried(score)
     not_tried = f" (not tried: {'; '.join(lacking)})" if lacking else ""
-    return f"{brief(measure.text)} {what} is {score.value:.4g}{sampled}{not_tried}"
+    return f"{about} is {score.value:.4g}{sampled}{not_tried}"
 
 
 def untried(score: ScoreRow) -> list[str]:

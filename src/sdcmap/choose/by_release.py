@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -21,6 +21,13 @@ ONLY_UNMASKED = (
     "Release nothing: only the original file itself passes, and no rule chooses it. Plan weaker methods; or name it for a "
     "release of its own, with a written reason."
 )
+
+
+NEXT = (
+    "Next: drop or recode the columns that tell most (sdcmap look), release a sample or pool more records, state what only "
+    "respondents know (known_by), or choose a profile with a contract."
+)
+FEW_LIMITS = 2  # that a reason lists
 
 
 @dataclass(frozen=True)
@@ -104,7 +111,7 @@ class ByRelease(Rule):
         name = name_of(ru, chosen)
         reason = f"Release {name}: {why(row, len(order))}"
         if named_limits(ru.limits):
-            reason += f" All of these are within every limit: {_said(ru)}."
+            reason += self._within_limits(ru, rows[[int(order[0])]])
         if searched > 1:
             reason += f" {searched} draws of this method were searched."
         elif is_expectation and len(draws) > 1:
@@ -117,18 +124,49 @@ class ByRelease(Rule):
     def _over_a_limit(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> str:
         """Why nothing is left of the rows that pass the rule."""
         shares = self._shares(ru, rows)
-        reason = f"Release nothing: of {len(rows):,} that pass the rule none is within every limit: {_said(ru)}."
+        limits = named_limits(ru.limits)
+        named = ", ".join(_limit_in_words(ru, name) for name in limits)
+        said = f": {named}" if len(limits) <= FEW_LIMITS else " with its error"
+        reason = f"Release nothing: of {len(rows):,} that pass the rule none is within every limit{said}"
         if np.isnan(shares).all():
-            return f"{reason} Each lacks a value that is limited."
-        near = rows.row(int(np.nanargmin(shares)), named=True)
-        return f"{reason} The nearest miss is {name_of(ru, near)} with {np.nanmin(shares):.4g} times a limit."
+            return f"{reason}. Each lacks a value that is limited. {NEXT}"
+        place = int(np.nanargmin(shares))
+        miss = f"The nearest miss is {name_of(ru, rows.row(place, named=True))} with {shares[place]:.4g} times a limit"
+        return f"{reason}. {miss}{self._over(ru, rows[[place]])}. {NEXT}"
+
+    def _within_limits(self, ru: RiskUtilityMap, row: pl.DataFrame) -> str:
+        """That every limit holds, few of them by name; of many the one that is nearest."""
+        limits = named_limits(ru.limits)
+        if len(limits) <= FEW_LIMITS:
+            return f" All of these are within every limit: {', '.join(_limit_in_words(ru, name) for name in limits)}."
+        return f" Nearest to its limit is {self._worst(ru, row)}."
+
+    def _over(self, ru: RiskUtilityMap, row: pl.DataFrame) -> str:
+        """Which limit the nearest miss is over, where there are many."""
+        worst = self._worst(ru, row)
+        return f" ({worst})" if worst else ""
+
+    def _worst(self, ru: RiskUtilityMap, row: pl.DataFrame) -> str:
+        """Which limit one row uses up most, where there are many."""
+        uses = {name: float(use[0]) for name, use in self._uses(ru, row).items()}
+        if len(uses) <= FEW_LIMITS:
+            return ""
+        worst = max(uses, key=lambda name: np.nan_to_num(uses[name], nan=np.inf))
+        limit = named_limits(ru.limits)[worst]
+        return f"{measure_words(ru, worst)}, {uses[worst] * limit:.3g} with its error, at most {limit:g}"
+
+    def _uses(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Mapping[str, Array]:
+        return ru.limit_uses(rows, self.quantile if self.by == "quantile" else None)
 
 
-def _said(ru: RiskUtilityMap) -> str:
-    """The limits in words."""
-    higher = {name for name, measure in ru.scores.values.items() if measure.direction == "higher"}
-    limits = named_limits(ru.limits).items()
-    return ", ".join(f"{brief(name)} at {'least' if name in higher else 'most'} {limit:g}" for name, limit in limits)
+def _limit_in_words(ru: RiskUtilityMap, name: str) -> str:
+    higher = name in ru.scores.values and ru.scores.values[name].direction == "higher"
+    return f"{measure_words(ru, name)} at {'least' if higher else 'most'} {named_limits(ru.limits)[name]:g}"
+
+
+def measure_words(ru: RiskUtilityMap, name: str) -> str:
+    """A measure as a sentence calls it."""
+    return ru.scores.values[name].words if name in ru.scores.values else brief(name)
 
 
 def name_of(ru: RiskUtilityMap, row: dict[str, Any]) -> str:

@@ -9,10 +9,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import polars as pl
 
-from sdcmap.choose.by_release import ByRelease, name_of
-from sdcmap.core.rule import Choice, RiskUtilityMap
+from sdcmap.choose.by_release import NEXT, ByRelease, measure_words, name_of
+from sdcmap.core.rule import Choice, RiskUtilityMap, scales_of
 from sdcmap.core.value import Range, Share
-from sdcmap.core.words import brief
 from sdcmap.errors import PlanError
 from sdcmap.kernels.arrays import Array
 
@@ -42,23 +41,29 @@ class Threshold(ByRelease):
         limit = ru.signs[0] * self.risk
         passing = turned <= limit
         word = "at most" if ru.signs[0] > 0 else "at least"
+        by_limits = self.risk == 1 and bool(scales_of(ru.risk, ru.limits))
+        passes = (
+            f"that hold all {len(ru.risk)} limits"
+            if by_limits
+            else f"whose {speech} ({ru.labels[0]}) is {word} {self.risk:g}"
+        )
 
         def why(row: dict[str, Any], count: int) -> str:
             what = "the least loss" if ru.signs[1] > 0 else "the most utility"
-            return (
-                f"it has {what} ({brief(ru.utility)} {row['utility']:.4g}) of the {count:,} among {len(rows):,} "
-                f"{'candidates' if 'id' in row else 'methods'} whose {speech} ({ru.labels[0]}) is {word} {self.risk:g}."
-            )
+            best = f"it has {what}, {measure_words(ru, ru.utility)} {row['utility']:.4g},"
+            among = f"of the {count:,} among {len(rows):,} {'candidates' if 'id' in row else 'methods'}"
+            return f"{best} {among} {passes}."
 
         def miss() -> str:
             if len(rows) == 0:
                 return "Release nothing: no candidate could be made and scored."
             masked = np.where(rows["anchor"], np.inf, turned)
-            near = rows.row(int(np.argmin(masked)), named=True)
-            return (
-                f"Release nothing: no candidate has a {speech} ({ru.labels[0]}) of {word} {self.risk:g}. "
-                f"The nearest miss is {name_of(ru, near)} with {near['risk']:.4g}."
-            )
+            place = int(np.argmin(masked))
+            near = rows.row(place, named=True)
+            none = "holds every limit" if by_limits else f"has a {speech} ({ru.labels[0]}) of {word} {self.risk:g}"
+            unit = " times a limit" if by_limits else ""
+            miss = f"The nearest miss is {name_of(ru, near)} with {near['risk']:.4g}{unit}"
+            return f"Release nothing: no candidate {none}. {miss}{self._over(ru, rows[[place]])}. {NEXT}"
 
         own = lambda draws: ru.losses(draws)[1]
         return self._pick(ru, rows, loss, passing, why, miss, lambda draws: ru.losses(draws)[0] <= limit, own)

@@ -60,14 +60,21 @@ class Measure(Value):
     growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
 
     @property
+    def told(self) -> str:
+        """What the number counts, in a few words, where its class has them."""
+        return ""
+
+    @property
     def words(self) -> str:
-        """A few words for it in a sentence or a picture: the class in words, its variables, and the numbers that are not
-        its defaults. The text, not the words, says which measure it is.
+        """A short name for sentences and pictures: what it counts and its class; or the class in words, its variables, and
+        the numbers that are not its defaults. It holds nothing but what the spec holds.
 
         >>> import sdcmap as sm
-        >>> sm.risk.AttributeInference(secret="wage", on=["age", "sex"]).words, sm.risk.ExactMatch(k=3).words
-        ('attribute inference of wage', 'exact match, k = 3')
+        >>> sm.risk.LDiversity(secret="wage", on=["age", "sex"]).words, sm.SmallCells(n=5).words
+        ('l diversity of wage', 'small cells, n = 5')
         """
+        if self.told:
+            return f"{self.told} ({type(self).__name__})"
         spec = self.spec()
         names = [spec["on"]] if isinstance(spec.get("on"), str) else spec.get("on", [])
         if spec.get("secret"):

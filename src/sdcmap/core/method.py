@@ -33,11 +33,11 @@ class Method(Value):
 
     Class data: `kinds` it masks; `missing` "kept" (missing values stay as they are), "category" (missing is a category
     like any other), "added" (it makes values missing) or "refused"; `reweights`: whether it adjusts the file's weight
-    because it releases other rows; `weights` and `households`: a sentence on what it does with them; `random`: whether
-    replicates differ; `at_zero`: the parameters at which it is the identity; `kept` and `distorted`: for the method
-    note, what it keeps exactly and what it distorts; `in_every_plan`: a plan holds it unasked; `mixes`: a released record
-    may hold what other people had, drawn from a model of all or dealt out among them, so that a release without somebody
-    is more than a release without his row.
+    because it releases other rows; `masks_weight`: whether it may change the weight otherwise; `weights` and `households`:
+    a sentence on what it does with them; `random`: whether replicates differ; `at_zero`: the parameters at which it is
+    the identity; `kept` and `distorted`: for the method note, what it keeps exactly and what it distorts;
+    `in_every_plan`: a plan holds it unasked; `mixes`: a released record may hold what other people had, drawn from a model
+    of all or dealt out among them, so that a release without somebody is more than a release without his row.
 
     Parameters
     ----------
@@ -52,6 +52,7 @@ class Method(Value):
     households: ClassVar[str] = "not used; persons are masked one by one"
     random: ClassVar[bool] = True
     reweights: ClassVar[bool] = False
+    masks_weight: ClassVar[bool] = False
     at_zero: ClassVar[Mapping[str, Any] | None] = None
     kept: ClassVar[str] = ""
     distorted: ClassVar[str] = ""
@@ -152,7 +153,8 @@ class Method(Value):
             variable = data.schema[name]
             if variable.kind not in self.kinds:
                 yield f"{type(self).__name__} masks {' and '.join(self.kinds)} variables; {name!r} is {variable.kind}."
-            if variable.role in ("identifier", "weight", "household", "drop", *UNSERVED):
+            unmasked = ("identifier", "household", "drop", *UNSERVED, *(() if self.masks_weight else ("weight",)))
+            if variable.role in unmasked:
                 yield f"{type(self).__name__} cannot mask {name!r}: it is the file's {variable.role}."
             if self.missing == "refused" and data.missing(name).any():
                 yield f"{type(self).__name__} needs a variable without missing values; {name!r} has some."

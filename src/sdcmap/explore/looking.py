@@ -99,7 +99,8 @@ class Look:
         source = self.stated(path)
         if self.data is None:
             raise SchemaError("a starting plan needs the data that were looked at.")
-        return starting_plan(source.applied(self.data), profile_of(profile), source)
+        formulas = {glance.name: glance.formula for glance in self.variables if glance.formula}
+        return starting_plan(source.applied(self.data), profile_of(profile), source, formulas)
 
     def stated(self, path: str | Path) -> Source:
         """The source with every role as seen; `proposed` names the columns whose role nobody has stated yet."""

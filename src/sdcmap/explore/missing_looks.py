@@ -39,7 +39,7 @@ def missing_looks(data: Microdata) -> Looks:
             continue
         column = data.column(variable.name)
         if column.levels is None:
-            codes += [Code(variable.name, f"{code:g}") for code in _number_codes(_some_distinct(column.values))]
+            codes += [Code(variable.name, f"{code:g}") for code in number_codes(column.values)]
         elif column.levels.dtype.is_numeric():
             known = column.levels.drop_nulls().cast(pl.Float64).to_numpy()
             codes += [Code(variable.name, f"{code:g}") for code in _number_codes(np.sort(known))]
@@ -50,6 +50,11 @@ def missing_looks(data: Microdata) -> Looks:
                 met = column.levels.is_in(others).to_numpy()
                 mixed[variable.name] = int(np.isin(column.values, np.flatnonzero(met)).sum())
     return Looks(tuple(codes), mixed)
+
+
+def number_codes(values: Array) -> list[float]:
+    """Numbers of a column that look like codes."""
+    return _number_codes(_some_distinct(values))
 
 
 def _some_distinct(values: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from sdcmap.data.identifiers import says, scan, tokens
 from sdcmap.data.microdata import Microdata
-from sdcmap.explore.missing_looks import mostly_numbers
+from sdcmap.explore.missing_looks import mostly_numbers, number_codes
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.formulas import MOST_COLUMNS, formulas, rounding
 
@@ -30,8 +30,11 @@ BODY = (
     r"height|stature|groesse|gr\u00f6\u00dfe|koerpergr\w*|taille|talla|altura|estatura|lengte|statura|bmi|waist|hip|obes\w*|kg|"
     r"pounds?|lbs"
 )
-HOUSEHOLD = (
-    r"hid|hhid|household(_?(id|no|nr|number))?|hh_?(id|nr|no|num)|famid|serial(no)?|haushalt(snr|_?id)?|hogar|menage"
+HOUSEHOLD = (  # the whole name, so that an income of the household is none
+    r"hid|hh|serial(no)?|household|haushalt|hogar|menage|ménage|huishouden|famil(y|ia|le)|"
+    r"(\w+_)?(hh|household|haushalts?|hogar|menage|ménage|huishoudens?|fam|family|familie|familien)_?"
+    r"(id|ident|nr|no|num|nummer|number|numero|key|code|kennung)|"
+    r"(id|nr|no|num|numero)_(hh|household|haushalt|hogar|menage|ménage|huishouden|family|familie)"
 )
 PERSON = r"(person_?|case_?|row_?|respondent_?)?(id|nr|no|number)|recid|pid|respondent|lfd_?nr|index|key|uuid|xwaveid"
 PSU = r"\w*psu|upm|cluster(_?id)?|primary_sampling_unit|klumpen"
@@ -85,7 +88,15 @@ class _Looking:
         numeric = [
             v.name for v in self.data.schema.variables if v.kind == "numeric" and v.role not in ("identifier", "drop")
         ]
-        return formulas({name: self.data.numbers(name) for name in numeric}) if len(numeric) <= MOST_COLUMNS else {}
+        if len(numeric) > MOST_COLUMNS:
+            return {}
+        return formulas({name: self._without_codes(name) for name in numeric})
+
+    def _without_codes(self, name: str) -> Array:
+        """The numbers of a column, what looks like a code for missing values left out."""
+        values = self.data.numbers(name)
+        codes = number_codes(values)
+        return np.where(np.isin(values, codes), np.nan, values) if codes else values
 
     def _tells(self, name: str) -> Iterator[tuple[str, str, str, str]]:
         """Role, kind ("": as it is), by what, and Safe Harbor class; the first that comes is proposed."""
@@ -180,8 +191,8 @@ class _Looking:
 
     def _ids(self, name: str, distinct: int) -> Iterator[tuple[str, str, str, str]]:
         rows = len(self.data)
-        if says(HOUSEHOLD, name) and distinct > min(10, rows / 2):
-            if distinct < rows and not self.data.household and name == self._first(HOUSEHOLD):
+        if self._numbers_households(name) and distinct > min(10, rows / 2):
+            if distinct < rows and not self.data.household and name == self._household_first:
                 yield "household", "", "name", ""
             yield "identifier", "", "name", "R"
         if says(PERSON, name) and distinct > min(10, rows / 2):
@@ -190,8 +201,12 @@ class _Looking:
         if self._counts_rows(name, distinct):
             yield "identifier", "", "values: they number the records", "R"
 
-    def _first(self, pattern: str) -> str:
-        return next((name for name in self.data.names if says(pattern, name)), "")
+    @cached_property
+    def _household_first(self) -> str:
+        return next((name for name in self.data.names if self._numbers_households(name)), "")
+
+    def _numbers_households(self, name: str) -> bool:
+        return re.fullmatch(rf"({HOUSEHOLD})_?\d*", tokens(name)) is not None and self._is_code(name)
 
     def _counts_rows(self, name: str, distinct: int) -> bool:
         """Row numbers, and long numbers of one length of which no two are equal."""

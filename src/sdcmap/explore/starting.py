@@ -2,24 +2,42 @@
 
 A release is a whole file: where a chain masks the keys and leaves an amount open, everybody is found by the amount. So each
 chain masks all columns that somebody could know, from weak to strong; the rule takes the least loss that holds every limit.
+Weights that are a record's own, or tell its cell, are averaged in every chain; synthetic numbers are smoothed, so that no
+rare number of a person is given away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+
+import numpy as np
 
 from sdcmap.choose import Threshold
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.roles import Roles
 from sdcmap.data.amounts import holds_numbers
+from sdcmap.data.cells import distinct_cells
 from sdcmap.data.known_by import DATES
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
 from sdcmap.files.reading import Source
-from sdcmap.methods import PRAM, Chain, Microaggregate, Noise, RankSwap, Recode, Suppress, Synthesise
+from sdcmap.kernels.arrays import Array, Floats
+from sdcmap.methods import (
+    PRAM,
+    AverageWeights,
+    Chain,
+    Derive,
+    Microaggregate,
+    Noise,
+    RankSwap,
+    Recode,
+    Suppress,
+    Synthesise,
+)
+from sdcmap.methods.average_weights import averaged
 from sdcmap.methods.microaggregate import MOST_GOWER
 from sdcmap.risk import WorstLinkage
 from sdcmap.study.plan import Plan
@@ -33,16 +51,23 @@ MOST_KEYS = 8  # keys of a local suppression; with more nearly every value would
 PERTURBED = ((0.9, 0.05), (0.7, 0.15), (0.5, 0.3), (0.3, 0.5), (0.15, 0.8))  # PRAM's stay, and the window of ranks
 LEAVES = (5, 20, 50, 100)
 GROUPS = (5, 10, 25, 50)
+SMOOTH = 5  # a synthetic number that fewer people have is drawn between neighbours
+SHARED = 25  # fewest records of one weight
+WEIGHTS = (50, 20, 10, 5, 2)  # most different weights, as many as tell nothing
+TELLS = 0.5  # share of the values that a guess without the weight misses, which the weight may tell
 
 
-def starting_plan(data: Microdata, profile: Profile, source: Source | None = None) -> Plan:
+def starting_plan(
+    data: Microdata, profile: Profile, source: Source | None = None, formulas: Mapping[str, str] | None = None
+) -> Plan:
     """A plan of about 30 candidates for a file whose roles are stated or proposed.
 
-    Every chain masks all columns that others could know; utility is the error of counts of the keys and the numbers, with
-    tables of the keys and the distributions of the numbers beside it; risk is the worst of the profile's measures, each as
-    a share of its limit, at most 1.
+    Every chain masks all columns that others could know, and computes those of `formulas` anew; utility is the error of
+    counts of the keys and the numbers, with tables of the keys and the distributions of the numbers beside it; risk is
+    the worst of the profile's measures, each as a share of its limit, at most 1.
     """
-    columns = Columns(data)
+    derived = tuple(_derived(data, formulas or {}))
+    columns = Columns(data, tuple(step.on for step in derived))
     if not columns.categories and not columns.numbers:
         raise PlanError("the data have no keys and no numeric variables: state roles when reading them.")
     methods = [m for m in dict.fromkeys(columns.methods()) if next(m.misfits(data), None) is None]
@@ -50,7 +75,15 @@ def starting_plan(data: Microdata, profile: Profile, source: Source | None = Non
     risks = [_on_a_sample(measure, len(data)) for measure in held.measures(data).limits]
     measures = [*risks, *columns.utilities()]
     axis = tuple(measure.text for measure in risks)
-    return Plan(methods, measures, risk=axis, rule=Threshold(risk=1.0), data=source, profile=held)
+    return Plan(methods, measures, risk=axis, rule=Threshold(risk=1.0), derive=derived, data=source, profile=held)
+
+
+def _derived(data: Microdata, formulas: Mapping[str, str]) -> Iterator[Derive]:
+    """The steps that compute derived columns: of formulas that hold in the file as it is read."""
+    for name, formula in formulas.items():
+        step = Derive(name, formula)
+        if next(step.misfits(data), None) is None and next(step.doubts(data), None) is None:
+            yield step
 
 
 def _on_a_sample(measure: Measure, rows: int) -> Measure:
@@ -60,17 +93,23 @@ def _on_a_sample(measure: Measure, rows: int) -> Measure:
 
 @dataclass(frozen=True)
 class Columns:
-    """What there is to mask: the columns that others could know, by kind."""
+    """What there is to mask: the columns that others could know, by kind; `derived` are computed from the others."""
 
     data: Microdata
+    derived: tuple[str, ...] = ()
 
     @cached_property
     def categories(self) -> tuple[str, ...]:
         return tuple(name for name in self.data.knowable if self.data.schema[name].kind != "numeric")
 
     @cached_property
-    def numbers(self) -> tuple[str, ...]:
+    def amounts(self) -> tuple[str, ...]:
         return tuple(name for name in self.data.numeric if self.data.schema[name].knowable)
+
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        """The amounts that are not derived."""
+        return tuple(name for name in self.amounts if name not in self.derived)
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -78,11 +117,11 @@ class Columns:
 
     def utilities(self) -> Iterator[Measure]:
         """Errors of counts first, for the map; then of tables of the keys, and of the numbers."""
-        yield QueryError(on=(*self.categories, *self.numbers), queries=2000)
+        yield QueryError(on=(*self.categories, *self.amounts), queries=2000)
         if len(self.keys) > 1:
             yield TableError(self.keys, order=2)
-        if self.numbers:
-            yield KolmogorovSmirnov(on=self.numbers)
+        if self.amounts:
+            yield KolmogorovSmirnov(on=self.amounts)
 
     # ---- chains -----------------------------------------------------------------------------------------------
     def methods(self) -> Iterator[Method]:
@@ -91,13 +130,12 @@ class Columns:
             coarse = self._coarser(bins)
             for stay, window in PERTURBED:
                 yield self._chain(coarse, self._moved(stay), self._ranked(window))
-        coarse = self._coarser(5)
         for size in (3, 10):
             yield self._chain(coarse, self._crowded(size), self._grouped(size))
         for stay, variance in ((0.5, 0.5), (0.3, 2.0)):
             yield self._chain(coarse, self._moved(stay), [Noise(self.numbers, variance)] if self.numbers else [])
         for stay in (0.5, 0.3):
-            drawn: list[Method] = [Synthesise(self.numbers)] if self.numbers else []
+            drawn: list[Method] = [Synthesise(self.numbers, smooth=SMOOTH)] if self.numbers else []
             yield self._chain(coarse, self._moved(stay), drawn)
         yield from self._together()
         yield from self._synthetic()
@@ -108,19 +146,42 @@ class Columns:
         if len(self.data) <= MOST_GOWER and len(names) > 1:
             for size in GROUPS:
                 if 2 * size <= len(self.data):
-                    yield Microaggregate(names, size, method="gower")
+                    yield self._chain([Microaggregate(names, size, method="gower")])
 
     def _synthetic(self) -> Iterator[Method]:
         """Files whose rows are nobody's; those with few categories are drawn first."""
         everything = Roles(self.data).everything
-        order = tuple(sorted(everything, key=lambda name: (name in self.numbers, self.data.level_count(name))))
+        order = sorted(everything, key=lambda name: (name in self.amounts, self.data.level_count(name)))
+        drawn = (*order, *([] if self.data.weight is None else [self.data.weight]))
         if len(order) > 1:
             for leaf in LEAVES:
-                yield Synthesise(order, leaf=leaf)
-            yield Synthesise(order, model="copula")
+                yield self._chain([Synthesise(drawn, leaf=leaf, smooth=SMOOTH)])
+            yield self._chain([Synthesise(drawn, model="copula", smooth=SMOOTH)])
+
+    @cached_property
+    def weighting(self) -> list[Method]:
+        """Weights averaged, in as many groups as tell nothing of the columns that others could know; nothing where the
+        weights are so already."""
+        if self.data.weight is None or len(self.data) < SHARED:
+            return []
+        own = self.data.numbers(self.data.weight)
+        sizes = [max(SHARED, -(-len(self.data) // groups)) for groups in WEIGHTS]
+        size = next((size for size in sizes if not self._tells(averaged(own, size))), len(self.data))
+        return [] if (averaged(own, size) == own).all() else [self._averaging(size)]
+
+    def _averaging(self, size: int) -> Method:
+        """Within strata, where each has enough records."""
+        strata = self.data.schema.of_role("stratum")
+        least = int(self.data.view(distinct_cells, strata).count.min()) if strata else 0
+        return AverageWeights(min(size, least), within=strata) if least >= SHARED else AverageWeights(size)
+
+    def _tells(self, weights: Floats) -> bool:
+        """Whether a weight tells much of a column, beyond the best single guess."""
+        group = np.unique(weights, return_inverse=True)[1]
+        return any(_told(group, self.data.codes(name)) > TELLS for name in self.categories)
 
     def _chain(self, *parts: Sequence[Method]) -> Method:
-        steps = tuple(step for part in parts for step in part)
+        steps = tuple(step for part in (*parts, self.weighting) for step in part)
         return steps[0] if len(steps) == 1 else Chain(steps)
 
     def _coarser(self, bins: int) -> list[Method]:
@@ -155,3 +216,11 @@ class Columns:
 
     def _grouped(self, size: int) -> list[Method]:
         return [Microaggregate(self.numbers, size)] if self.numbers else []
+
+
+def _told(group: Array, codes: Array) -> float:
+    """The share of the values that the commonest value of the group tells, of those that the commonest of all misses."""
+    counts = np.zeros((int(group.max()) + 1, int(codes.max()) + 1))
+    np.add.at(counts, (group, codes), 1)
+    missed = len(codes) - counts.sum(axis=0).max()
+    return float((counts.max(axis=1).sum() - counts.sum(axis=0).max()) / missed) if missed else 0.0

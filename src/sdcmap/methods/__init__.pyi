@@ -2,6 +2,7 @@
 
 import sdcmap.core.method
 
+from .average_weights import AverageWeights as AverageWeights
 from .chain import Chain as Chain
 from .derive import Derive as Derive
 from .household_swap import HouseholdSwap as HouseholdSwap

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import ClassVar
@@ -28,6 +28,13 @@ MOST_PHRASES = 4  # in the name of a chain
 def in_turn(steps: Sequence[Method]) -> Method:
     """One method that applies the steps: a chain of them, or the only one itself."""
     return steps[0] if len(steps) == 1 else Chain(tuple(steps))
+
+
+def _said_once(sentences: Iterable[str]) -> str:
+    """What the steps say, one after the other; what most say by default only where no step says more."""
+    said = dict.fromkeys(sentences)
+    usual = (Method.weights, Method.households)
+    return "; then ".join([words for words in said if words not in usual] or said)
 
 
 def _phrase(words: str, steps: Sequence[Method]) -> str:
@@ -105,6 +112,14 @@ class Chain(Method):
     def missing(self) -> str:  # type: ignore[override]
         """Missing values are kept when every step keeps them."""
         return next((step.missing for step in self.methods if step.missing != "kept"), "kept")
+
+    @property
+    def weights(self) -> str:  # type: ignore[override]
+        return _said_once(step.weights for step in self.methods)
+
+    @property
+    def households(self) -> str:  # type: ignore[override]
+        return _said_once(step.households for step in self.methods)
 
     def cost_ratio(self, few: int, rows: int) -> float:
         return max(step.cost_ratio(few, rows) for step in self.methods)

@@ -56,6 +56,10 @@ class Derive(Method):
     on: str
     formula: str
 
+    @property
+    def deed(self) -> str:
+        return "computed anew"
+
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         return {cls.__name__: "it computes the columns that a plan states, and masks nothing by itself."}

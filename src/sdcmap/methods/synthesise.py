@@ -15,7 +15,7 @@ from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
-from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.arrays import Array, Floats
 from sdcmap.kernels.masking.copula import drawn_given, normal_scores, quantile_mapped
 from sdcmap.kernels.statistics.trees import bin_edges, binned, drawn_from, grow
 from sdcmap.methods.shuffle import predictor_columns, predictor_problems, present_scores
@@ -28,6 +28,18 @@ def absence_scores(data: Microdata, name: str) -> Array:
     return normal_scores(data.missing(name))
 
 
+def smoothed(drawn: Floats, originals: Floats, ranks: int, rng: Generator) -> Floats:
+    """Drawn numbers, those that fewer than `ranks` originals have as uniform draws between the originals so many ranks
+    below and above: the density stays, and a rare number is nobody's own. Originals have no missing values."""
+    ranked = np.sort(originals)
+    first, last = np.searchsorted(ranked, drawn), np.searchsorted(ranked, drawn, side="right") - 1
+    rare = np.flatnonzero((last - first + 1 < ranks) & ~np.isnan(drawn))
+    low, high = ranked[np.maximum(first[rare] - ranks, 0)], ranked[np.minimum(last[rare] + ranks, len(ranked) - 1)]
+    new = drawn.copy()
+    new[rare] = low + (high - low) * rng.random(len(rare))
+    return new
+
+
 @dataclass(frozen=True)
 class Synthesise(Method):
     """Replace the values of some variables by draws from a model of them given the others; of all: synthetic data.
@@ -36,18 +48,22 @@ class Synthesise(Method):
     ----------
     on : variables to replace, of any kind, in the order in which they are drawn. All others are kept as they are; where
         it names every variable but identifiers, weight and household, the file is fully synthetic, and no row of it
-        came from a row of the original.
+        came from a row of the original. The weight may be named too: else each row keeps its own, which says nothing of
+        the new values.
     given : variables, kept, that the model looks at; by default all that are kept, but for identifiers, weight and
         household.
     model : "trees": one variable after the other, each drawn from the leaf of a tree on `given` and the variables drawn
         before; "copula": all at once, a normal regression between the normal scores of all variables, and back by the
         empirical distribution of each. A nominal variable has no order, so that "trees" suit it better.
     leaf : with trees: fewest records of a leaf, at least 1. A value is drawn from as many originals or more.
+    smooth : a number that fewer than so many records have becomes a uniform draw between the originals so many ranks below
+        and above it, so that no rare number of a person is given away; 0: every number occurred in the file. A number of
+        the file may still come up by chance, where its digits are few: a gap there would tell it.
 
     Formula: y_j ~ F_j(. | given, y_1, ..., y_(j-1)), F_j by a tree; or y_j = F_j^-1(Phi(z_j)) with z ~ N(S b, C).
     Missing values are drawn too: a missing category is one more category, whether a number is missing is drawn first, and
-    for the copula present or missing is a variable of its own. Weights are not used: each row keeps its own, and counts
-    once. Households are not used: each row keeps its own.
+    for the copula present or missing is a variable of its own. Weights do not weigh: each row counts once; drawn weights
+    are scaled to the total of the original. Households are not used: each row keeps its own.
     Reference: Reiter (2005); Nowok, Raab, Dibben (2016); Breiman et al. (1984); Sklar (1959).
 
     Examples
@@ -58,11 +74,14 @@ class Synthesise(Method):
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
     missing: ClassVar[str] = "category"
-    weights: ClassVar[str] = "not used; each row keeps its own weight"
+    weights: ClassVar[str] = "not used; each row keeps its own weight, or it is drawn and scaled to the total"
+    masks_weight: ClassVar[bool] = True
     households: ClassVar[str] = "not used; each row keeps its own household"
     mixes: ClassVar[bool] = True
+    revision: ClassVar[int] = 2  # 2: rare numbers can be smoothed, and weights drawn
     kept: ClassVar[str] = (
-        "nothing exactly, but for the variables that are not replaced; every value occurred in the file"
+        "nothing exactly, but for the variables that are not replaced; every value occurred in the file, where numbers are "
+        "not smoothed"
     )
     distorted: ClassVar[str] = "all relations that the model does not see"
 
@@ -70,10 +89,12 @@ class Synthesise(Method):
     given: tuple[str, ...] = ()
     model: Literal["trees", "copula"] = "trees"
     leaf: Annotated[int, Range(1)] = 5
+    smooth: Annotated[int, Range(0)] = 0
 
     @property
     def deed(self) -> str:
-        return f"synthetic by {self.model}"
+        leaf = f" of {self.leaf}" if self.model == "trees" else ""
+        return f"synthetic by {self.model}{leaf}{', smoothed' if self.smooth else ''}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -117,9 +138,18 @@ class Synthesise(Method):
         if len(data) < 2:
             raise Infeasible("a model needs at least 2 records.")
         drawn = self._by_trees(data, rng) if self.model == "trees" else self._by_copula(data, rng)
-        values = {name: new.astype(data.column(name).values.dtype) for name, new in drawn.items()}
+        values = {name: self._as_released(data, name, new, rng) for name, new in drawn.items()}
         synthetic = _without_reasons(data, self.on).change(None, values)
         return replace(synthetic, paired=bool(self._kept(data)) and data.paired)
+
+    def _as_released(self, data: Microdata, name: str, new: Array, rng: Generator) -> Array:
+        """Drawn values: numbers smoothed, and weights scaled to their total."""
+        column = data.column(name)
+        if column.levels is None and self.smooth and not data.missing(name).all():
+            new = smoothed(new, column.values[~data.missing(name)], self.smooth, rng)
+        if name == data.weight and np.nansum(new):
+            new = new * (np.nansum(column.values) / np.nansum(new))
+        return new.astype(column.values.dtype)
 
     def _by_copula(self, data: Microdata, rng: Generator) -> dict[str, Array]:
         """Present or missing is a variable of its own, beside the value."""

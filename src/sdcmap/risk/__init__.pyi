@@ -25,7 +25,9 @@ from .largest_units import LargestUnits as LargestUnits
 from .linkage import Linkage as Linkage
 from .log_linear_risk import LogLinearRisk as LogLinearRisk
 from .nearest_record import NearestRecord as NearestRecord
+from .p_percent import PPercent as PPercent
 from .position import Position as Position
+from .record_risk import RecordRisk as RecordRisk
 from .small_cells import SmallCells as SmallCells
 from .special_uniques import SpecialUniques as SpecialUniques
 from .suda import SUDA as SUDA

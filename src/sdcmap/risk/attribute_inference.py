@@ -106,6 +106,10 @@ class AttributeInference(Controlled):
     tolerance: Annotated[float, Range(0)] = 0.05
     worst: bool = False
 
+    @property
+    def told(self) -> str:
+        return f"{self.secret} inferred better of people inside"
+
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or tuple(name for name in data.keys if name != secret_of(data, self.secret))
 

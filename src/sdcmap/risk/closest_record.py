@@ -72,6 +72,10 @@ class ClosestRecord(Controlled):
 
     on: tuple[str, ...] = ()
 
+    @property
+    def told(self) -> str:
+        return "membership told by distance"
+
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or tuple(dict.fromkeys((*data.keys, *data.numeric)))
 

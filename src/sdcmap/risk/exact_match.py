@@ -50,6 +50,10 @@ class ExactMatch(Measure):
     on: tuple[str, ...] = ()
     k: Annotated[int, Range(2)] = 2
 
+    @property
+    def told(self) -> str:
+        return "found by looking values up" if self.k == 2 else f"among fewer than {self.k} alike"
+
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or data.knowable
 

@@ -103,6 +103,10 @@ class LargestUnits(Measure):
     share: Annotated[float | None, Range(0, 1, "(]")] = None
     within: tuple[str, ...] = ()
 
+    @property
+    def told(self) -> str:
+        return f"largest units found by {self.on}"
+
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
         for name in self.within:

@@ -70,6 +70,10 @@ class SpecialUniques(KeyMeasure):
 
     largest: Annotated[int, Range(1)] = 3
 
+    @property
+    def told(self) -> str:
+        return "special uniques found"
+
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         row, alone, found = self._look_up(original, masked)
         special, place, sets = np.unique(row, return_inverse=True, return_counts=True)

@@ -105,6 +105,10 @@ class WorstLinkage(Attack):
     targets: Annotated[int, Range(0)] = 0
     draw: Annotated[int, Range(0)] = 0
 
+    @property
+    def told(self) -> str:
+        return "found by the best linkage"
+
     def knowing(self, method: Method) -> Measure:
         return replace(self, method=method)
 

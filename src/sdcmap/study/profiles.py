@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from sdcmap.core.measure import Measure
 from sdcmap.core.value import Range, Share, Value, coerce, hints
@@ -36,17 +36,21 @@ class Profile(Value):
     name : "public-use", "scientific-use", "teaching" or "business"; the numbers may be changed.
     found : share of the records that the best attack finds, every knowable column being known; in (0, 1].
     people : number of people whom that attack finds: .05 of 200,000 are 10,000. At least 1; None: no limit.
+    record : the largest risk of a record: how sure anybody can be who looks a person up on the keys; in (0, 1].
     subgroup : share found by looking values up, in the worst category of a key with at least 50 records; in (0, 1].
     k, small : at most a share `small` of the records may be among fewer than k that share the values of the keys.
     special : share of the special uniques that are found by the few values which make them special.
     inferred : by how much a sensitive value is inferred better of people in the file than of people outside.
     membership : probability that the distance to the closest record tells who is in the file; .5 is a coin.
     largest : share of the ten largest units that is found; None: not asked.
-    size : the amount that says how large a unit is; by default the first amount.
+    p, totals : at most a share `totals` of the totals, by the categories of each key, may tell the largest unit within p %
+        to the second largest; None: not asked.
+    size : the amount that says how large a unit is, and is added up; by default the first amount.
     area, smallest_area : column of the areas, and the fewest people that one may have, counted by weights where there are
         some; empty and 0: not asked.
-    population, fraction : people in the population, and the share of them in the file: where both are stated the snooper
-        does not know who took part (a journalist), and finds him with that probability. Else he knows (a prosecutor).
+    population, fraction : people in the population, and the share of them in the file.
+    taking_part : "known": the snooper knows that his target is in the file (a prosecutor); "secret": nobody knows who took
+        part, which needs population and fraction; he then is right with that probability (a journalist).
 
     Examples
     --------
@@ -57,6 +61,7 @@ class Profile(Value):
     name: str = "public-use"
     found: Annotated[float, Range(0, 1, "(]")] = 0.05
     people: Annotated[int | None, Range(1)] = 1000
+    record: Annotated[float | None, Range(0, 1, "(]")] = 0.34
     subgroup: Annotated[float, Range(0, 1, "(]")] = 0.1
     k: Annotated[int, Range(2)] = 3
     small: Annotated[float, Range(0, 1, "(]")] = 0.05
@@ -64,22 +69,27 @@ class Profile(Value):
     inferred: Annotated[float, Range(0, 1, "(]")] = 0.1
     membership: Annotated[float, Range(0.5, 1, "(]")] = 0.6
     largest: Annotated[float | None, Range(0, 1, "(]")] = None
+    p: Annotated[float, Range(0, 100, "()")] = 10.0
+    totals: Annotated[float | None, Range(0, 1, "(]")] = None
     size: str = ""
     area: str = ""
     smallest_area: Annotated[int, Range(0)] = 0
     population: Annotated[int | None, Range(1)] = None
     fraction: Share | None = None
+    taking_part: Literal["known", "secret"] = "known"
 
     def problems(self) -> Iterator[str]:
         if bool(self.area) != bool(self.smallest_area):
             yield ".area and .smallest_area are stated together."
         if self.fraction == 0:
             yield ".fraction must be above 0."
+        if self.taking_part == "secret" and not (self.population and self.fraction):
+            yield '.taking_part = "secret" needs .population and .fraction: who took part is one of how many?'
 
     @property
     def inclusion(self) -> float:
         """The probability that the snooper's target is in the file."""
-        return self.fraction if self.population and self.fraction else 1.0
+        return self.fraction if self.taking_part == "secret" and self.fraction else 1.0
 
     @property
     def words(self) -> str:
@@ -109,6 +119,8 @@ class Profile(Value):
             ClosestRecord,
             ExactMatch,
             LargestUnits,
+            PPercent,
+            RecordRisk,
             SpecialUniques,
             WorstLinkage,
         )
@@ -117,6 +129,7 @@ class Profile(Value):
         yield ExactMatch()
         if data.keys:
             yield ExactMatch(on=data.keys, k=max(3, self.k))
+            yield RecordRisk(on=data.keys, inclusion=self.inclusion)
             yield SpecialUniques(on=data.keys[:MOST_KEYS], largest=3 if len(data.keys) <= FEW_KEYS else 2)
         outside = 0.5 if len(data) < FEW_PEOPLE else 0.2  # of few people, as many outside as inside
         for secret in secrets_of(data):
@@ -126,6 +139,8 @@ class Profile(Value):
             yield ClosestRecord(on=data.knowable, held_out=outside)
         if self.largest is not None and (self.size or data.numeric):
             yield LargestUnits(on=self.size or data.numeric[0], largest=LARGEST)
+        if self.totals is not None and (self.size or data.numeric):
+            yield PPercent(on=self.size or data.numeric[0], by=data.keys, p=self.p)
 
     def limit_of(self, measure: Measure) -> float | None:
         """The limit of a measure; None where the profile has none for its kind."""
@@ -147,18 +162,28 @@ class Profile(Value):
 
 LIMIT_OF = {
     "WorstLinkage": "found", "SpecialUniques": "special", "AttributeInference": "inferred",
-    "ClosestRecord": "membership", "LargestUnits": "largest",
+    "ClosestRecord": "membership", "LargestUnits": "largest", "RecordRisk": "record", "PPercent": "totals",
 }  # fmt: skip
-LIMITS = ("found", "people", "subgroup", "k", "small", "special", "inferred", "membership", "largest")
+LIMITS = (
+    "found", "people", "record", "subgroup", "k", "small", "special", "inferred", "membership", "largest", "p", "totals",
+)  # fmt: skip
 PROFILES = {
     profile.name: profile
     for profile in (
         Profile(),
         Profile(
-            "scientific-use", found=0.2, people=None, subgroup=0.4, small=0.2, special=0.2, inferred=0.2, membership=1.0
+            "scientific-use",
+            found=0.2,
+            people=None,
+            record=None,
+            subgroup=0.4,
+            small=0.2,
+            special=0.2,
+            inferred=0.2,
+            membership=1.0,
         ),
-        Profile("teaching", found=0.02, people=100, subgroup=0.05, k=5, special=0.02, membership=0.55),
-        Profile("business", k=3, largest=0.05),
+        Profile("teaching", found=0.02, people=100, record=0.2, subgroup=0.05, k=5, special=0.02, membership=0.55),
+        Profile("business", largest=0.05, totals=0.05),
     )
 }
 

@@ -57,6 +57,10 @@ class QueryError(WeightedMeasure):
     ways: Annotated[int, Range(1)] = 2
     width: Annotated[float, Range(0, 1, "(]")] = 0.3
 
+    @property
+    def told(self) -> str:
+        return "error of counts"
+
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or keys_and_numbers(data)
 

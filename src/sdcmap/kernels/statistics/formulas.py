@@ -1,4 +1,4 @@
-"""Columns that are a formula of others, within rounding: sums, differences, products, ratios, and powers of these.
+"""Columns that are a formula of others, within rounding: sums with factors, products, ratios, and powers of these.
 
 A formula is tried on a few records first, and what holds there is looked at in all of them.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, permutations
+from keyword import iskeyword
 
 import numpy as np
 
@@ -19,6 +20,8 @@ HOLDS = 0.999  # share of the complete records in which a formula holds
 TRIVIAL = 0.5  # share of records in which a formula of two columns may agree with one of them alone
 CATEGORIES = 20  # a column with at most so many values is no amount that others make up
 SUMMANDS = 12  # most columns of one sum
+UNITS = (1.0, 0.1, 0.01, 0.001, 1e-4, 1e-5, 1 / 12)  # factors of a sum are whole multiples of one of these
+MOSTLY = 0.75  # share of the first records in which a column of a sum is known
 PAIRS: Mapping[
     str, tuple[bool, Callable[[Array, Array], Array]]
 ] = {  # in words: whether order matters, and the formula
@@ -53,13 +56,15 @@ def formulas(columns: Mapping[str, Array]) -> dict[str, str]:
     {'both': 'a + b', 'share': 'a / b'}
     """
     found: dict[str, str] = {}
+    used: set[str] = set()
     names = [name for name in columns if _varies(columns[name])][:MOST_COLUMNS]
     amounts = [name for name in names if len(np.unique(columns[name][:2000])) > CATEGORIES]
     for target in reversed(amounts):  # a total mostly follows its parts
         others = {name: columns[name] for name in names if name != target and name not in found}
-        formula = _formula(columns[target], others)
-        if formula and not any(target in _names_in(other, names) for other in found.values()):
+        formula, parts = _formula(columns[target], others)
+        if formula and target not in used:
             found[target] = formula
+            used |= set(parts)
     return {name: found[name] for name in columns if name in found}
 
 
@@ -77,17 +82,18 @@ def _varies(values: Array) -> bool:
     return len(known) >= FEWEST and bool((known != known[0]).any())
 
 
-def _names_in(formula: str, names: Sequence[str]) -> set[str]:
-    return {name for name in names if name in formula.replace("(", " ").replace(")", " ").split()}
+def _quoted(name: str) -> str:
+    """A name as a formula has it: in backticks where it is more than letters and digits."""
+    return name if name.isidentifier() and not iskeyword(name) else f"`{name}`"
 
 
-def _formula(target: Array, others: Mapping[str, Array]) -> str:
-    """The first formula of the others that gives the target; empty where none does."""
+def _formula(target: Array, others: Mapping[str, Array]) -> tuple[str, tuple[str, ...]]:
+    """The first formula of the others that gives the target, and the columns in it; empty where none does."""
     tolerance = rounding(target) * 1.001
     for words, value, parts in _candidates(target, others, tolerance):
         if _holds(target, value(*(others[name] for name in parts)), [others[name] for name in parts], tolerance):
-            return words
-    return ""
+            return words, parts
+    return "", ()
 
 
 def _holds(target: Array, value: Array, parts: Sequence[Array], tolerance: float) -> bool:
@@ -120,16 +126,16 @@ def _candidates(target: Array, others: Mapping[str, Array], tolerance: float) ->
         for name, x in few.items():
             for scale in SCALES[1:]:
                 if gives(scale * x):
-                    yield f"{_number(scale)} * {name}", lambda a, s=scale: s * a, (name,)
+                    yield f"{_number(scale)} * {_quoted(name)}", lambda a, s=scale: s * a, (name,)
             if gives(x**2):
-                yield f"{name}**2", lambda a: a**2, (name,)
+                yield f"{_quoted(name)}**2", lambda a: a**2, (name,)
         for words, (ordered, function) in PAIRS.items():
             for a, b in permutations(few, 2) if ordered else combinations(few, 2):
                 scale = _scale(float(y[one]), float(function(few[a][one], few[b][one])), float(slack[one]))
                 if scale and (scale == 1 or "/" in words or "*" in words) and gives(scale * function(few[a], few[b])):
                     front = "" if scale == 1 else f"{_number(scale)} * "
-                    yield front + words.format(a=a, b=b), _scaled(function, scale), (a, b)
-        yield from _sums(y, few, gives)
+                    yield front + words.format(a=_quoted(a), b=_quoted(b)), _scaled(function, scale), (a, b)
+        yield from _sums(y, few, slack, gives)
 
 
 def _scale(wanted: float, value: float, slack: float) -> float:
@@ -147,23 +153,44 @@ def _scaled(function: Callable[[Array, Array], Array], scale: float) -> Callable
     return value
 
 
-def _sums(y: Array, few: Mapping[str, Array], gives: Callable[[Array], bool]) -> Iterator[Candidate]:
-    """The sum or difference of several columns, by least squares: coefficients that are all 1, -1 or 0."""
-    names = list(few)
+def _sums(y: Array, few: Mapping[str, Array], slack: Array, gives: Callable[[Array], bool]) -> Iterator[Candidate]:
+    """A sum of several columns, each with a factor of few digits or in twelfths: those that count, by least squares."""
+    names = [name for name, x in few.items() if np.isfinite(x).mean() > MOSTLY]
     x = np.column_stack([few[name] for name in names]) if names else np.empty((len(y), 0))
     whole = np.isfinite(x).all(axis=1) & np.isfinite(y)
     if whole.sum() <= len(names) + 1 or not names:
         return
-    scale = np.abs(x[whole]).max(axis=0)
-    scale[scale == 0] = 1.0
-    coefficients = np.linalg.lstsq(x[whole] / scale, y[whole], rcond=None)[0] / scale
-    signs = np.rint(coefficients)
-    parts = tuple(name for name, sign in zip(names, signs, strict=True) if sign)
-    if not 2 < len(parts) <= SUMMANDS or (np.abs(signs) > 1).any() or not gives(x @ signs):
+    reach = np.ptp(x[whole], axis=0)
+    counts = np.abs(_slopes(x[whole], y[whole])) * reach > 4 * slack.max()
+    if not 0 < counts.sum() <= SUMMANDS:
         return
-    kept = signs[signs != 0]
-    words = " ".join(f"{'+' if sign > 0 else '-'} {name}" for name, sign in zip(parts, kept, strict=True))
-    yield words.removeprefix("+ "), lambda *given: np.column_stack(given) @ kept, parts
+    parts = tuple(name for name, part in zip(names, counts, strict=True) if part)
+    fitted = _slopes(x[whole][:, counts], y[whole])
+    for unit in UNITS:
+        factors = np.rint(fitted / unit) * unit
+        if factors.all() and gives(x[:, counts] @ factors):
+            yield _sum_in_words(parts, factors), lambda *given, f=factors: np.column_stack(given) @ f, parts
+            return
+
+
+def _slopes(x: Array, y: Array) -> Array:
+    """Least squares without a constant, columns brought to one scale."""
+    scale = np.abs(x).max(axis=0)
+    scale[scale == 0] = 1.0
+    return np.asarray(np.linalg.lstsq(x / scale, y, rcond=None)[0] / scale)
+
+
+def _sum_in_words(names: Sequence[str], factors: Array) -> str:
+    """
+    >>> _sum_in_words(["wage", "rent", "tax"], np.array([1.0, 12.0, -0.5]))
+    'wage + 12 * rent - 0.5 * tax'
+    """
+    terms = [
+        f"{'-' if factor < 0 else '+'} {'' if abs(factor) == 1 else f'{_number(abs(factor))} * '}{_quoted(name)}"
+        for name, factor in zip(names, factors, strict=True)
+    ]
+    words = " ".join(terms)
+    return words.removeprefix("+ ") if factors[0] > 0 else "-" + words.removeprefix("- ")
 
 
 def _few(target: Array, others: Sequence[Array]) -> Array:
@@ -176,4 +203,6 @@ def _few(target: Array, others: Sequence[Array]) -> Array:
 
 
 def _number(scale: float) -> str:
-    return "1/12" if abs(scale - 1 / 12) < 1e-12 else f"{scale:g}"
+    twelfths = round(12 * scale)
+    plain = abs(scale - round(scale, 5)) < 1e-9 or abs(scale - twelfths / 12) > 1e-9
+    return f"{scale:.9g}" if plain else f"{twelfths}/12"

@@ -1,0 +1,97 @@
+"""Averaging of survey weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.core.likelihood import Field
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles
+from sdcmap.core.value import Range
+from sdcmap.core.words import number
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import Infeasible
+from sdcmap.kernels.arrays import Array, Floats
+
+
+def averaged(weights: Floats, size: int) -> Floats:
+    """Neighbouring weights, in groups of `size` records or a few more, as their group's mean; equal ones stay equal."""
+    distinct, place, count = np.unique(weights, return_inverse=True, return_counts=True)
+    upto = np.cumsum(count)
+    starts = [0]  # the first distinct weight of each group
+    while (end := int(np.searchsorted(upto, upto[starts[-1]] - count[starts[-1]] + size)) + 1) < len(distinct):
+        starts.append(end)
+    if len(starts) > 1 and len(weights) - upto[starts[-1] - 1] < size:
+        starts.pop()
+    means = np.add.reduceat(distinct * count, starts) / np.add.reduceat(count, starts)
+    group: Array = np.searchsorted(starts, np.arange(len(distinct)), side="right") - 1
+    return np.asarray(means[group][place])
+
+
+@dataclass(frozen=True)
+class AverageWeights(Method):
+    """Replace survey weights by means of neighbouring weights, so that a weight is nobody's own.
+
+    A calibrated weight is mostly a number that no other record has: who knows it, or can compute it, has found the record,
+    and the weight of a cell tells the cell. The step changes the file's weight and nothing else.
+
+    Parameters
+    ----------
+    size : fewest records that share a weight, at least 3.
+
+    Formula: weights in rising order, in groups of `size` records or as many more as have the same weight; w becomes the
+    mean of its group. Totals of weights are kept, in each stratum of `within`; equal weights stay equal.
+    Missing weights are refused. Households are not used: members with one weight keep one. Likelihood: nobody is found by
+    his weight, which no snooper is taken to know.
+    Reference: de Waal and Willenborg (1997), Statistical disclosure control and sampling weights, Journal of Official
+    Statistics 13; the means are a univariate microaggregation of fixed size.
+
+    Examples
+    --------
+    >>> AverageWeights(size=50).words
+    'weights averaged over 50 records or more'
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ("numeric", "ordinal")
+    missing: ClassVar[str] = "refused"
+    weights: ClassVar[str] = "replaced by means of groups; their total is kept"
+    masks_weight: ClassVar[bool] = True
+    random: ClassVar[bool] = False
+    kept: ClassVar[str] = "the total of the weights, and their order but within groups"
+    distorted: ClassVar[str] = "differences of weights within a group"
+
+    size: Annotated[int, Range(3)] = 25
+
+    @property
+    def words(self) -> str:
+        strata = f" within {', '.join(self.within)}" if self.within else ""
+        return f"weights {self.deed}{strata}"
+
+    @property
+    def deed(self) -> str:
+        return f"averaged over {number(self.size)} records or more"
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        return {cls.__name__: "it changes the weights alone: a chain holds it beside what masks the other columns."}
+
+    def masks(self, data: Microdata) -> tuple[str, ...]:
+        return () if data.weight is None else (data.weight,)
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        if data.weight is None:
+            yield "AverageWeights needs a file with a weight."
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        if data.weight is None or len(data) < self.size:
+            raise Infeasible(f"a weight that {self.size} records share needs as many records.")
+        return data.change(None, {data.weight: averaged(data.numbers(data.weight), self.size)})
+
+    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+        return ()
