@@ -137,9 +137,9 @@ def look(source: Microdata | Source | str | Path) -> Look:
     >>> seen.plan("people.csv").count
     21
     """
-    data = opened(source)
-    known = source.sensed() if isinstance(source, Source) else None
-    known = Source(str(source)).sensed() if isinstance(source, str | Path) else known
+    known = None if isinstance(source, Microdata) else source if isinstance(source, Source) else Source(str(source))
+    known = None if known is None else known.sensed()
+    data = opened(known or source)
     proposed = proposals(data)
     for name in (v.name for v in data.schema.variables if not v.knowable):
         proposed[name] = replace(proposed[name], role="other", why="known by the respondent only")
