@@ -34,7 +34,7 @@ class Glance:
     kind: str
     role: str
     stated: bool
-    distinct: int
+    distinct: int  # values that occur, missing not counted
     missing: int
     once: int  # records whose value no other record has
     why: str = ""  # by what the role was told
@@ -165,9 +165,10 @@ def opened(source: Microdata | Source | str | Path) -> Microdata:
 
 
 def _glance(data: Microdata, name: str, proposal: Proposal) -> Glance:
-    counts = np.bincount(data.codes(name), minlength=1)
+    missing = data.missing(name)
+    gone = int(missing.sum())
+    counts = np.bincount(data.codes(name)[~missing] if gone else data.codes(name), minlength=1)
     distinct, once = int((counts > 0).sum()), int((counts == 1).sum())
-    gone = int(data.missing(name).sum())
     return Glance(
         name, proposal.kind, proposal.role, data.schema[name].role is not None, distinct, gone, once, proposal.why,
         proposal.formula, proposal.safe_harbor,
