@@ -53,15 +53,14 @@ def read_typed_csv(path: Path, types: Mapping[str, pl.DataType], missing: Codes)
     import polars as pl
 
     from sdcmap.files.missing_codes import of_column
-    from sdcmap.files.text_types import with_codes
+    from sdcmap.files.text_types import with_codes, written_as
 
     columns = []
     for text in _texts(path, OURS):
         codes = of_column(missing, text.name)
         coded = text.is_in([code.code for code in codes])
         dtype = types.get(text.name, pl.String)
-        rest = text.set(coded, None)
-        values = rest == "true" if dtype == pl.Boolean else rest.cast(dtype)
+        values = written_as(text.set(coded, None), dtype)
         held = text if dtype == pl.String else with_codes(values, text, coded, codes) if coded.any() else values
         columns.append(held)
     return pl.DataFrame(columns)

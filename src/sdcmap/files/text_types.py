@@ -41,6 +41,19 @@ def typed(text: pl.DataFrame, dialect: Dialect, codes: Codes) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
+def written_as(text: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """Texts that we wrote, in the type that they had."""
+    if dtype == pl.Boolean:
+        return text == "true"
+    if dtype == pl.Date:
+        return text.str.to_date("%Y-%m-%d")
+    if dtype == pl.Time:
+        return text.str.to_time("%H:%M:%S%.f")
+    if isinstance(dtype, pl.Datetime):
+        return text.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit=dtype.time_unit)
+    return text.cast(dtype)
+
+
 def with_codes(values: pl.Series, text: pl.Series, coded: pl.Series, codes: Codes) -> pl.Series:
     """The codes among the values again: numbers among numbers, else each as the text it is."""
     numbers = {code.code: code.number for code in codes if code.number is not None}
