@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -168,6 +169,9 @@ def test_a_release_tells_and_refuses_what_is_left(tmp_path: Path, monkeypatch: p
     plan = plan_of(edits=RULES)
     checks = {c.name: c for c in past_the_gate(data, plan, Candidate(plan.expanded[1])).check()}
     assert checks["edits"].passed and checks["edits"].sentence.startswith("0 of 600 records break one of 2 edit rules")
+    folder = past_the_gate(data, plan, Candidate(plan.expanded[1])).write(tmp_path / "out")
+    done = {entry["name"]: entry["done"] for entry in json.loads((folder / "codebook.json").read_text("utf-8"))}
+    assert done["marital"].endswith("2 edit rules repaired") and not done["age"], "the codebook says so where it may be"
     late = sm.Chain([sm.Noise(on="age", variance=0.5), sm.methods.Derive("marital_age", "age * 1")])
     frame = data.frame().with_columns(marital_age=pl.col("age").cast(pl.Float64))
     wide = sm.read(frame, keys=["sex", "marital", "pregnant", "region"], numeric=["age", "marital_age"])

@@ -83,8 +83,13 @@ class Repair(Method):
         """None of its own: it changes nothing but what an earlier step masked."""
         return ()
 
-    def _columns(self) -> tuple[str, ...]:
+    @property
+    def looked_at(self) -> tuple[str, ...]:
+        """The columns of the rules."""
         return tuple(dict.fromkeys(name for rule in self.rules for name in rule.names))
+
+    def _columns(self) -> tuple[str, ...]:
+        return self.looked_at
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from data.schema.unserved("wave", "case")
