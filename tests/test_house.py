@@ -132,8 +132,8 @@ def _reason(found: Import, module: str) -> str:
         return "only kernels/jit.py imports numba"
     if found.package in ("dask", "distributed"):
         return "" if module == "sdcmap.study.cluster" else "only study/cluster.py imports dask"
-    if found.target.startswith("scipy.stats") and not found.function:
-        return "scipy.stats takes a second to load; import it in the function that needs it"
+    if found.target.startswith(("scipy.stats", "scipy.optimize")) and not found.function and room != "theory":
+        return "scipy.stats and scipy.optimize are long to load; import them in the function that needs them"
     if found.package != "sdcmap":
         plain = sys.stdlib_module_names | {"numpy", "scipy", "numba"}
         return "" if room != "kernels" or found.package in plain else "kernels import numpy and scipy alone"
@@ -254,6 +254,7 @@ def test_errors_stand_on_the_ground() -> None:
         ("sdcmap.dossier", "importlib.import_module(name)"),
         ("sdcmap.testing.laws", "import sdcmap"),
         ("sdcmap.risk.linkage", "from scipy import stats"),
+        ("sdcmap.kernels.linking.assignment", "from scipy.optimize import brentq"),
         ("sdcmap.risk.linkage", "try:\n    import scipy.stats\nexcept ImportError:\n    pass"),
         ("sdcmap.study.plan", "from sdcmap.helpers import x"),
     ],

@@ -48,6 +48,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "MultiplicativeNoise": {"on": ["wage"]},
     "Noise": {"on": NUMBERS, "above": 20.0, "variance_above": 0.3},
     "PRAM": {"on": ["region"], "stay": 0.5},
+    "Repair": {"edits": ['sex = "f" -> wage < 40', "rent > 5 -> wage >= 12"]},
     "Protect": {"rule": sm.recordwise.Unsafe(on="wage", k=3), "method": sm.Noise(on="wage")},
     "RandomisedResponse": {"on": ["age"]},
     "RankSwap": {"on": ["wage"], "p": 0.3},
@@ -74,6 +75,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "PPercent": {"on": "wage", "by": ["region"], "p": 20.0},
     "Position": {"on": "wage", "target": "minimum"},
     "TCloseness": {"secret": "wage", "on": ["region", "sex"]},
+    "MarkedRecords": {"edits": ['sex = "f" -> wage < 40', "rent > 0 -> wage >= 1"]},
     "EditViolations": {"edits": ['sex = "f" -> wage < 40', "rent > 5 -> wage >= 12"]},
     "IntervalOverlap": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
     "IntervalWidth": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
@@ -167,6 +169,8 @@ def value_of(value: Value) -> str | float:
     """What a method makes of the tiny file, or what a measure says of its masked copy."""
     if isinstance(value, sm.methods.SwapReidentified):  # a later step: it links with the original
         value = sm.Chain([sm.Noise(on=value.on, variance=0.01), value])
+    if isinstance(value, sm.methods.Repair):  # a later step: it repairs what was masked
+        return digest(value.apply(tiny_masked(), Stream.of_seed(20, "revisions")))
     if isinstance(value, Method):
         return digest(value.apply(tiny(), Stream.of_seed(20, "revisions")))
     if isinstance(value, Measure):

@@ -7,17 +7,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sdcmap.core.edit_rule import parse_edit
 from sdcmap.data.identifiers import numbers_records
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED, UNSERVED
 from sdcmap.errors import did_you_mean
 from sdcmap.kernels.tables.coding import compress
+from sdcmap.risk.marked_records import marked_rows
 from sdcmap.study.plan import Plan
 
 HARD = ("seed", "roles", "determines", "line", "risk", "read back", "earlier releases", "joint risk")
 SOFT = (
     "identifier",
     "weight",
+    "edits",
     "ledger",
     "unmasked",
     "gate",
@@ -27,6 +30,7 @@ REPORTED = ("other risk", "told")  # never fail
 SEED_BITS = 128
 MOST_NAMED = 12  # columns that a sentence names
 MOSTLY_DISTINCT = 0.95  # a text column with at least this share of distinct values looks like an identifier
+MARKED = 0.001  # largest share of records that may break an edit rule of the plan which nobody broke
 UNIQUE_WEIGHTS = 0.05  # largest share of records that may be alone with their weight in a public-use file
 
 
@@ -123,6 +127,26 @@ def _looks_like_identifier(data: Microdata, name: str) -> bool:
         return count > 1 and distinct >= (MOSTLY_DISTINCT if text else 1.0) * count
     before = data if data.base is None else data.base  # an identifier stays one under noise
     return numbers_records(before.numbers(name)[~before.missing(name)])
+
+
+def check_edits(edits: Sequence[str], data: Microdata, released: Microdata) -> Check:
+    """Records that break an edit rule of the plan are nonsense to users and tell a snooper who was masked."""
+    rules = [parse_edit(text) for text in edits]
+    readable = tuple(rule for rule in rules if not any(rule.unreadable(released, data)))
+    gone = (
+        f"; {len(rules) - len(readable)} can no longer be read in the released columns" if readable != (*rules,) else ""
+    )
+    marked = int(marked_rows(readable, data, released).sum())
+    passed = marked <= MARKED * len(released)
+    told = (
+        f"{marked:,} of {len(released):,} records break one of {len(rules)} edit rules that held in the original{gone}"
+    )
+    advice = (
+        ""
+        if passed
+        else f", more than {MARKED:.1%}: they are known to be masked; mask the columns of the rule together"
+    )
+    return Check("edits", passed, f"{told}{advice}.", hard=False)
 
 
 def check_weight(released: Microdata, unmasked_keys: Sequence[str], profile: str) -> Check:

@@ -13,11 +13,11 @@ import numpy as np
 
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.core.method import Method
-from sdcmap.core.words import number
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import Variable
 from sdcmap.files.stat import reason_numbers
 from sdcmap.kernels.arrays import Array
+from sdcmap.methods import Repair
 
 USES = {"weight": "survey weight", "household": "household number", "stratum": "stratum number"}
 WHY = {
@@ -78,7 +78,7 @@ def codebook(prepared: Prepared, method: Method) -> list[Entry]:
 
 
 def _entry(prepared: Prepared, method: Method, variable: Variable) -> Entry:
-    steps = [step for step in method.steps if variable.name in step.masks(prepared.data)]
+    steps = [step for step in method.steps if _touches(step, prepared, variable.name)]
     done = _done(prepared, method, steps, variable)
     counts = _counts(prepared, steps, variable)
     entry: Entry = {
@@ -104,6 +104,12 @@ def _entry(prepared: Prepared, method: Method, variable: Variable) -> Entry:
     if missing:
         entry["missing"] = missing
     return entry
+
+
+def _touches(step: Method, prepared: Prepared, name: str) -> bool:
+    """Whether a step may have changed a column; a repair, where another step masked it."""
+    repairs = isinstance(step, Repair) and name in step.looked_at and name in prepared.masked
+    return repairs or name in step.masks(prepared.data)
 
 
 def _known(data: Microdata, variable: Variable) -> Array:
@@ -200,7 +206,9 @@ def codebook_text(entries: Sequence[Entry]) -> str:
 def _told(entry: Entry) -> list[str]:
     """What was done, why, the range, the counts and how to read it, a line each."""
     done = f"Done: {entry['done']}. Why: {entry['why']}" if entry["done"] else "Done: nothing."
-    ends = [f"Range in the release: {' to '.join(map(number, entry['range']))}."] if "range" in entry else []
+    ends = (
+        [f"Range in the release: {' to '.join(f'{end:,.15g}' for end in entry['range'])}."] if "range" in entry else []
+    )
     counted = [f"{count:,} {what}" for what, count in entry["counts"].items() if count]
     return [done, *ends, *([f"In the release: {', '.join(counted)}."] if counted else []), entry["reading"]]
 

@@ -57,12 +57,16 @@ def aligned(original: Microdata, back: Microdata, prepared: Prepared) -> Microda
     rows = np.argsort(prepared.origin, kind="stable")
     back = _merely_missing(back, prepared.suppressed)
     if not np.array_equal(prepared.origin[rows], np.arange(len(original))):
-        other = _other_rows(original, back, measured, prepared.origin)
+        other = _other_rows(original, back, measured, prepared)
         return replace(other, paired=prepared.data.paired)
     changed = original.change(None, {})
     for name in measured:
         before, variable = original.column(name), original.schema[name]
         after = back.column(name).take(rows)
+        if _became_categories(before, after):
+            codes, levels = _in_order(prepared.data, back, name, after)
+            changed = changed.change(None, {name: codes}, {name: levels})
+            continue
         if before.levels is None:
             if not np.array_equal(before.values, after.values, equal_nan=True):
                 changed = changed.change(None, {name: after.values})
@@ -73,6 +77,13 @@ def aligned(original: Microdata, back: Microdata, prepared: Prepared) -> Microda
             new = {name: levels} if len(levels) > len(before.levels) else None
             changed = changed.change(moved, {name: codes[moved]}, new)
     return replace(changed, paired=prepared.data.paired)
+
+
+def _became_categories(before: Column, after: Column) -> bool:
+    """Whether numbers, or categories that were numbers or dates, are released as texts such as "20 to 29"."""
+    if after.levels is None or after.levels.dtype != pl.String:
+        return False
+    return before.levels is None or before.levels.dtype != pl.String
 
 
 def _merely_missing(back: Microdata, codes: Mapping[str, float | str]) -> Microdata:
@@ -95,16 +106,23 @@ def _place(code: float | str, reasons: Sequence[float | str]) -> int | None:
     return told.index(wanted) + 1 if wanted in told else None
 
 
-def _other_rows(original: Microdata, back: Microdata, measured: list[str], origin: Array) -> Microdata:
+def _in_order(meant: Microdata, back: Microdata, name: str, after: Column) -> tuple[Array, pl.Series]:
+    """Texts that were read back, as categories in the order that they have in the prepared file."""
+    return recoded(meant.schema[name], meant.column(name), back.schema[name], after)
+
+
+def _other_rows(original: Microdata, back: Microdata, measured: list[str], prepared: Prepared) -> Microdata:
     """The same for a file that does not hold each record once: a file of its own, with its origin."""
-    columns = dict(original.take(origin).columns)
+    columns = dict(original.take(prepared.origin).columns)
     for name in measured:
         before, after = original.column(name), back.column(name)
-        if before.levels is None:
+        if _became_categories(before, after):
+            columns[name] = Column(*_in_order(prepared.data, back, name, after))
+        elif before.levels is None:
             columns[name] = after
         else:
             columns[name] = Column(*recoded(original.schema[name], before, back.schema[name], after))
-    return Microdata(original.schema, columns, origin)
+    return Microdata(original.schema, columns, prepared.origin)
 
 
 def recoded(first: Variable, before: Column, second: Variable, after: Column) -> tuple[Array, pl.Series]:

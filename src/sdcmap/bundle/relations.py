@@ -102,7 +102,7 @@ class _Pair(NamedTuple):
         unit = np.arange(len(released)) if data.household is None else data.codes(data.household)[rows]
         first = rng.random(int(unit.max(initial=0)) + 1)[unit] < 0.5
         order = rng.permutation(len(released))
-        named = [n for n in data.names if n not in data.identifiers and n not in ids]
+        named = [n for n in data.names if n not in data.unreleased and n not in ids]
         pair = _Pair(data, released, rows, (order[first[order]], order[~first[order]]), ())
         looked = [n for n in named if n in released.names and (n == data.weight or pair.mostly_kept(n))]
         return pair._replace(sources=tuple(looked))

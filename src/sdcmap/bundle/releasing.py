@@ -16,6 +16,7 @@ import polars as pl
 from sdcmap.bundle.checks import (
     TOLD_IN_THE_NOTE,
     Check,
+    check_edits,
     check_identifiers,
     check_roles,
     check_seed,
@@ -132,6 +133,8 @@ class Release:
         if not good.passed:
             return _Made(*overridden(checks, self.override))
         released = aligned(data, back, prepared)
+        if self.plan.edits:
+            checks += [check_edits(self.plan.edits, data, released)]
         fresh = stream.child("release scores")  # not the stream that the candidate was chosen by
         utilities = [m for m in self.plan.measures if m.axis == "utility"]
         risks = [m for m in self.plan.measures if m.axis == "risk" and not m.expectation]

@@ -33,9 +33,9 @@ def show(title: str, seen: Look) -> None:
 def _columns(title: str, seen: Look) -> Table:
     from rich.table import Table
 
-    table = Table(
-        "variable", "kind", "role", "distinct", "missing", "alone", "told by", title=f"{title}: {seen.rows:,} rows"
-    )
+    table = Table(title=f"{title}: {seen.rows:,} rows")
+    for word in ("variable", "kind", "role", "distinct", "missing", "alone", "told by"):
+        table.add_column(word, overflow="fold")  # a name is shown whole
     for g in seen.variables[:MOST_SHOWN]:
         role = g.role if g.stated else f"{g.role}?"
         table.add_row(g.name, g.kind, role, f"{g.distinct:,}", f"{g.missing:,}", f"{g.once:,}", _why(g))
@@ -45,10 +45,8 @@ def _columns(title: str, seen: Look) -> Table:
 
 
 def _why(glance: Glance) -> str:
-    from sdcmap.data.identifiers import SAFE_HARBOR
-
     formula = f"= {glance.formula}" if glance.formula else ""
-    harbor = f"Safe Harbor {glance.safe_harbor}: {SAFE_HARBOR[glance.safe_harbor]}" if glance.safe_harbor else ""
+    harbor = f"Safe Harbor {glance.safe_harbor}" if glance.safe_harbor else ""
     return "; ".join(part for part in (glance.why, formula, harbor) if part)
 
 
@@ -71,6 +69,8 @@ def _telling(seen: Look) -> Table:
 
 
 def _noticed(seen: Look) -> list[str]:
+    from sdcmap.data.identifiers import SAFE_HARBOR
+
     small = ", ".join(f"{count:,} in cells of {words}" for words, count in seen.sizes.items())
     lines = [f"The keys make {seen.cells:,} combinations; records {small}." if seen.sizes else "No keys."]
     if seen.codes:
@@ -81,5 +81,10 @@ def _noticed(seen: Look) -> list[str]:
         f"{name} holds numbers and {count:,} values that are none: state its codes for missing values, or leave it as text."
         for name, count in list(seen.mixed.items())[:20]
     ]
+    classes = sorted({glance.safe_harbor for glance in seen.variables} - {""})
+    if classes:
+        lines.append(
+            "Safe Harbor classes: " + "; ".join(f"{letter}, {SAFE_HARBOR[letter]}" for letter in classes) + "."
+        )
     lines.append("A role with ? is proposed: state it. `alone` counts records whose value no other record has.")
     return lines

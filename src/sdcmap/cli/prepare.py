@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,6 +75,7 @@ def look(
     held = profile_of(profile)
     seen = look_at(source if not every else sm.read(file, **stated, census=census, known_by=known_by))
     seen = replace(seen, source=source)
+    rules = proposed_edits(seen.data) if edits and seen.data is not None else []
     if as_json:
         print_json(seen.facts)
     else:
@@ -80,24 +83,27 @@ def look(
 
         show(file.name, seen)
         if edits:
-            rules = proposed_edits(source.read() if not every else sm.read(file, **stated, census=census))
-            print("Rules that no record breaks (for EditViolations; judge each):", *(rules or ["none."]), sep="\n  ")
+            print(
+                "Rules that no record breaks (for `edits` in the plan; judge each):", *(rules or ["none."]), sep="\n  "
+            )
     if out is not None:
         plan = seen.plan(file.resolve(), held)
-        write_whole(out, _header(seen) + plan.toml())
+        write_whole(out, _header(seen, rules) + plan.toml())
         note(
             f"{out} holds a starting plan of {plan.count} candidates for {held.words}. Look at every proposed role and "
             f"limit, then: sdcmap check {out}; sdcmap sweep {out} -o study; sdcmap release study"
         )
 
 
-def _header(seen: Look) -> str:
+def _header(seen: Look, rules: Sequence[str]) -> str:
     """What stands above a starting plan: what to do, and what was seen but not applied."""
     codes = ", ".join(f'"{code}"' for code in seen.codes[:MOST_CODES])
     told = (
         f"# These look like codes for missing values; state those that are: missing = [{codes}]\n#\n" if codes else ""
     )
-    return _PLAN_HEADER + told + "\n"
+    held = "".join(f"#   {json.dumps(rule, ensure_ascii=False)},\n" for rule in rules)
+    held = f"# No record breaks these rules; state those that must hold: edits = [\n{held}# ]\n#\n" if rules else ""
+    return _PLAN_HEADER + told + held + "\n"
 
 
 MOST_CODES = 20

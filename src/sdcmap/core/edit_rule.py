@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -82,6 +82,29 @@ class EditRule:
         """Every reason why the rule does not fit these data, a sentence each."""
         for comparison in (*self.when, *self.then):
             yield from (f"edit rule {self.text!r}: {problem}" for problem in comparison.misfits(data))
+
+    def unreadable(self, masked: Microdata, original: Microdata) -> Iterator[str]:
+        """Every reason why the rule cannot be read in a masked file, whose columns may have been recoded."""
+        yield from self.misfits(masked)
+        for name in dict.fromkeys(c.name for c in (*self.when, *self.then) if isinstance(c.value, str)):
+            if name in masked.names and name in original.names and _has_new_categories(masked, original, name):
+                yield f"edit rule {self.text!r}: {name!r} was recoded."
+
+
+def _has_new_categories(masked: Microdata, original: Microdata, name: str) -> bool:
+    now, before = masked.column(name).levels, original.column(name).levels
+    return now is not None and before is not None and now is not before and not set(now) <= {*before, None}
+
+
+def edit_problems(edits: Sequence[str]) -> Iterator[str]:
+    """Everything that is wrong with a list of rules, as the end of a sentence each."""
+    if not edits:
+        yield "must hold at least one rule."
+    for text in edits:
+        try:
+            parse_edit(text)
+        except PlanError as error:
+            yield from error.problems
 
 
 @cache

@@ -25,6 +25,7 @@ SAFE_HARBOR = {
     "P": "biometric identifiers", "Q": "photographs", "R": "any other unique number, mark or code",
 }  # fmt: skip
 LOOKED_AT = 1000  # distinct values of a column
+LONGEST_NUMBER = 1e18  # numbers of more digits are no telephone or case numbers
 FEWEST = 20  # distinct values below which a checksum says nothing
 MOSTLY = 0.9  # share of the values that must look alike
 SURELY_REPEATED = 10  # repetitions that chance must promise before having none is a sign
@@ -146,7 +147,7 @@ def _distinct_texts(data: Microdata, name: str) -> pl.Series:
         levels = column.levels.drop_nulls()
         texts = levels.dtype in (pl.String, pl.Categorical, pl.Enum)
         return levels.cast(pl.String).head(LOOKED_AT) if texts else pl.Series([], dtype=pl.String)
-    known = column.values[np.isfinite(column.values)][: 10 * LOOKED_AT]
+    known = column.values[np.abs(column.values) < LONGEST_NUMBER][: 10 * LOOKED_AT]
     long = len(known) > 0 and bool((known[:LOOKED_AT] >= 1e7).mean() > MOSTLY) and bool((known == np.rint(known)).all())
     return pl.Series(np.unique(known)[:LOOKED_AT].astype(np.int64) if long else [], dtype=pl.Int64)
 

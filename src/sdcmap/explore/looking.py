@@ -34,7 +34,7 @@ class Glance:
     kind: str
     role: str
     stated: bool
-    distinct: int
+    distinct: int  # values that occur, missing not counted
     missing: int
     once: int  # records whose value no other record has
     why: str = ""  # by what the role was told
@@ -138,9 +138,9 @@ def look(source: Microdata | Source | str | Path) -> Look:
     >>> seen.plan("people.csv").count
     21
     """
-    data = opened(source)
-    known = source.sensed() if isinstance(source, Source) else None
-    known = Source(str(source)).sensed() if isinstance(source, str | Path) else known
+    known = None if isinstance(source, Microdata) else source if isinstance(source, Source) else Source(str(source))
+    known = None if known is None else known.sensed()
+    data = opened(known or source)
     proposed = proposals(data)
     for name in (v.name for v in data.schema.variables if not v.knowable):
         proposed[name] = replace(proposed[name], role="other", why="known by the respondent only")
@@ -166,9 +166,10 @@ def opened(source: Microdata | Source | str | Path) -> Microdata:
 
 
 def _glance(data: Microdata, name: str, proposal: Proposal) -> Glance:
-    counts = np.bincount(data.codes(name), minlength=1)
+    missing = data.missing(name)
+    gone = int(missing.sum())
+    counts = np.bincount(data.codes(name)[~missing] if gone else data.codes(name), minlength=1)
     distinct, once = int((counts > 0).sum()), int((counts == 1).sum())
-    gone = int(data.missing(name).sum())
     return Glance(
         name, proposal.kind, proposal.role, data.schema[name].role is not None, distinct, gone, once, proposal.why,
         proposal.formula, proposal.safe_harbor,

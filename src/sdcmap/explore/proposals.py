@@ -22,7 +22,8 @@ REPLICATES = 4  # numbered columns from which on they are a set of replicate wei
 
 REPLICATE = r"(pwgtp|wgtp|rep_?w\w*|brr\w*?|jk\w*?|bsw\w*?|boot\w*?|wrep\w*?|wt_?rep\w*?)_?\d+"
 SURVEY_WEIGHT = (
-    r"pwgtp|wgtp|fnlwgt|perwt|hhwt|asecwt|wtfinl|earnwt|(\w*_)?wgt\w*|w?pond\w*|fexp\w*|fac(tor)?_?exp\w*|hochrechnung\w*|hrf|"
+    r"pwgtp|wgtp|fnlwgt|perwt|hhwt|asecwt|wtfinl|earnwt|genwt|stwt|finalwt|llcpwt|wt(int|mec|ss|sup)\w*|(\w*_|[adfhps])?wgh?t\w*|"
+    r"(psp?|[adp]n?)w(gh?t|eight)|w?pond\w*|fexp\w*|fac(tor)?_?exp\w*|coef_?(elev|pond)\w*|hochrechnung\w*|hrf|"
     r"[hp]hrf|(survey|final|design|sampling|person|cal\w*|grossing|expansion)_?(weights?|wt|factor)|[adp]?weight_?(factor|final)"
 )
 MAYBE_WEIGHT = r"weights?|wt\w?|gewicht\w*|peso|poids\w*|pesi?|vikt|weging\w*|w"

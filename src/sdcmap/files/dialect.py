@@ -9,7 +9,8 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TextIO
@@ -26,6 +27,7 @@ SAMPLE = 1 << 16  # characters that are looked at, at the beginning and at three
 BLOCK = 1 << 24  # bytes that are decoded at a time
 PACKED = (b"\x1f\x8b", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
 C1 = re.compile(rb"[\x80\x82-\x8c\x8e\x91-\x9c\x9e\x9f]")  # characters in CP1252, control codes in Latin-1
+SHAPE = str.maketrans("123456789", "000000000")  # numbers of one shape are numbers by the same marks
 UNDEFINED = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")  # in CP1252
 
 
@@ -96,7 +98,7 @@ def sensed(path: Path, stated: Dialect = SENSED) -> Dialect:
     found = replace(stated, encoding=encoding, quote=quote)
     found = replace(found, sep=stated.sep or _separator(head, found))
     cells = {cell for sample in samples for row in records(io.StringIO(sample, newline=""), found) for cell in row}
-    decimal, thousands = _marks([cell for cell in cells if not cell.isdecimal()], found)
+    decimal, thousands = _marks(Counter(cell.translate(SHAPE) for cell in cells), found)
     return replace(found, decimal=decimal, thousands=thousands)
 
 
@@ -130,7 +132,7 @@ def number_pattern(decimal: str, thousands: str) -> str:
     """What a number looks like with these marks."""
     point = re.escape(decimal)
     grouped = "" if thousands == NONE else rf"\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+|"
-    return rf"^\s*[+-]?(?:{grouped}\d+)?(?:{point}\d*)?(?:[eE][+-]?\d+)?\s*$"
+    return rf"^\s*[+-]?(?:(?:{grouped}\d+)(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?\s*$"
 
 
 # ---- sensing ----------------------------------------------------------------------------------------------------
@@ -205,14 +207,14 @@ def _some(head: str, dialect: Dialect) -> list[list[str]]:
     return rows
 
 
-def _marks(cells: Sequence[str], stated: Dialect) -> tuple[str, str]:
+def _marks(shapes: Mapping[str, int], stated: Dialect) -> tuple[str, str]:
     """The decimal and the thousands mark with which most cells are numbers; the plainest where several serve."""
     best, most = (stated.decimal or ".", stated.thousands or NONE), -1
     for decimal in [stated.decimal] if stated.decimal else DECIMALS:
         for thousands in [stated.thousands] if stated.thousands else THOUSANDS:
             if thousands != decimal:
                 number = re.compile(number_pattern(decimal, thousands))
-                count = sum(number.match(cell) is not None for cell in cells)
+                count = sum(times for shape, times in shapes.items() if number.match(shape))
                 if count > most:
                     best, most = (decimal, thousands), count
     return best

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from sdcmap.files.missing_codes import Codes
 
 NUMBER = re.compile(r"\s*[+-]?\d[\d.,' ]*\s*")
-
-
+YEAR = re.compile(r"(19|20)\d\d")
 MOST_COLUMNS = 10_000
 
 
@@ -43,12 +42,10 @@ class Asked:
 
 def read_csv(path: Path, asked: Asked) -> tuple[pl.DataFrame, dict[str, Variable]]:
     """A text file, its dialect sensed where it is not stated; codes such as 007 stay text, dates are dates."""
-    from sdcmap.files.missing_codes import of_column
     from sdcmap.files.text_types import typed
 
     dialect = sensed(path, asked.dialect)
-    text = _texts(path, dialect)
-    return text.select(typed(column, dialect, of_column(asked.missing, column.name)) for column in text), {}
+    return typed(_texts(path, dialect), dialect, asked.missing), {}
 
 
 def read_typed_csv(path: Path, types: Mapping[str, pl.DataType], missing: Codes) -> pl.DataFrame:
@@ -56,15 +53,14 @@ def read_typed_csv(path: Path, types: Mapping[str, pl.DataType], missing: Codes)
     import polars as pl
 
     from sdcmap.files.missing_codes import of_column
-    from sdcmap.files.text_types import with_codes
+    from sdcmap.files.text_types import with_codes, written_as
 
     columns = []
     for text in _texts(path, OURS):
         codes = of_column(missing, text.name)
         coded = text.is_in([code.code for code in codes])
         dtype = types.get(text.name, pl.String)
-        rest = text.set(coded, None)
-        values = rest == "true" if dtype == pl.Boolean else rest.cast(dtype)
+        values = written_as(text.set(coded, None), dtype)
         held = text if dtype == pl.String else with_codes(values, text, coded, codes) if coded.any() else values
         columns.append(held)
     return pl.DataFrame(columns)
@@ -113,10 +109,12 @@ def _record_lengths(path: Path, dialect: Dialect, rows: int | None = None) -> pl
 
 def _check_header(path: Path, frame: pl.DataFrame) -> None:
     """SchemaError where most names are numbers, or occur as values below themselves: the file has no header."""
-    year = re.compile(r"(19|20)\d\d")
+    import polars as pl
+
+    below = frame.head(5000).select((pl.col(name) == name).any() for name in frame.columns).row(0)
     doubtful = [
-        name for name in frame.columns
-        if (NUMBER.fullmatch(name) and not year.fullmatch(name)) or bool((frame[name].head(5000) == name).any())
+        name for name, met in zip(frame.columns, below, strict=True)
+        if met or (NUMBER.fullmatch(name) and not YEAR.fullmatch(name))
     ]  # fmt: skip
     if frame.height and len(doubtful) * 2 > len(frame.columns):
         raise SchemaError(

@@ -27,6 +27,7 @@ from sdcmap.files.stat import coded_frame, split_missing
 from sdcmap.kernels.arrays import Array
 
 ORDINAL_LEVELS = 50  # a whole-number key with at most so many distinct values is read as ordinal
+EXACT = 2.0**53  # whole numbers below it are floats
 Names = str | Sequence[str]
 _NAMED = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)  # types whose values are categories by themselves
 
@@ -211,8 +212,8 @@ def encode(raw: pl.Series, fact: Variable, kind: str | None) -> tuple[Variable, 
         raise SchemaError(f"column {raw.name!r} is {dtype.base_type()}; text, numbers, dates and booleans are read.")
     if dtype.is_temporal() and not in_calendar(clean):
         raise SchemaError(f"column {raw.name!r} holds dates or times that no calendar has; make them missing first.")
-    clean = clean.fill_nan(None) if dtype.is_float() else clean
     kind = kind or _kind_of(clean, fact)
+    clean = clean.fill_nan(None) if dtype.is_float() and kind != "numeric" else clean
     storage = f"Decimal({dtype.precision}, {dtype.scale})" if isinstance(dtype, pl.Decimal) else str(dtype.base_type())
     variable = replace(fact, name=raw.name, kind=kind, reasons=codes, storage=storage)
     if kind == "numeric":
@@ -241,6 +242,9 @@ def _kind_of(clean: pl.Series, fact: Variable) -> str:
     if not dtype.is_numeric() or fact.role in ("identifier", "household", "stratum"):
         return "nominal"
     labelled = [float(code) for code, _ in fact.values if not isinstance(code, str)]
+    if not labelled and fact.role != "key":
+        return "numeric"
+    clean = clean.fill_nan(None) if dtype.is_float() else clean
     valid = clean.drop_nulls().unique().cast(pl.Float64)
     if len(valid) <= max(len(labelled), 2) and bool(valid.is_in(labelled).any()):
         return "nominal"
@@ -256,13 +260,15 @@ def _float64(clean: pl.Series) -> Array:
         raise SchemaError(
             f"column {clean.name!r} is {clean.dtype.base_type()}, not numbers; state another kind for it."
         )
-    values = clean.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    values = np.ascontiguousarray(clean.cast(pl.Float64).to_numpy())
     endless = int(np.isinf(values).sum())
     if endless:
         raise SchemaError(f"column {clean.name!r} holds {endless} infinite values; make them missing first.")
+    if clean.dtype.is_float() or (clean.dtype.is_integer() and np.nanmax(np.abs(values)) < EXACT):
+        return values
     with suppress(pl.exceptions.PolarsError):  # a decimal of 38 digits may round up to 39
         if clean.cast(pl.Float64).cast(clean.dtype, strict=False).eq_missing(clean).all():
-            return np.ascontiguousarray(values)
+            return values
     raise SchemaError(f"column {clean.name!r} holds numbers with more digits than 2^53; state it as nominal.")
 
 

@@ -1,15 +1,19 @@
-"""What the texts of a column are: numbers, truth, dates, or texts after all."""
+"""What the texts of columns are: numbers, truth, dates, or texts after all.
+
+All columns are tried at once: a query costs as much as a few thousand values, and a file may have thousands of columns.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from itertools import chain
 
 import polars as pl
 
 from sdcmap.files.dialect import NONE, Dialect, number_pattern
-from sdcmap.files.missing_codes import Codes
+from sdcmap.files.missing_codes import Codes, of_column
 
-CODE = r"^(?:\+|-?0\d)"
+CODE = r"^(?:\+|-?0\d)"  # texts such as 007 and +49, which would not be written back as they were
 DATES = (
     (r"^\d{4}-\d\d-\d\d$", ("%Y-%m-%d",)),
     (r"^\d{4}/\d\d?/\d\d?$", ("%Y/%m/%d",)),
@@ -23,15 +27,31 @@ TIMES = (
 )
 
 
-def typed(text: pl.Series, dialect: Dialect, codes: Codes) -> pl.Series:
-    """The column in its type. Where texts that mean "missing" stand among numbers, dates or truth values: as objects."""
-    words = [code.code for code in codes]
-    coded = text.is_in(words) if words else pl.repeat(False, len(text), eager=True)
-    rest = text.set(coded, None) if words and coded.any() else text
-    values = _typed(rest, dialect)
-    if rest is text or values.dtype == pl.String:
-        return text if values.dtype == pl.String else values
-    return with_codes(values, text, coded, codes)
+def typed(text: pl.DataFrame, dialect: Dialect, codes: Codes) -> pl.DataFrame:
+    """Each column in its type. Where texts that mean "missing" stand among numbers, dates or truth values: as objects."""
+    words = {name: own for name in text.columns if (own := [code.code for code in of_column(codes, name)])}
+    rest = text.with_columns(pl.when(~pl.col(name).is_in(own)).then(name).alias(name) for name, own in words.items())
+    values = _types(rest, dialect)
+    columns = []
+    for before, after in zip(text.get_columns(), rest.get_columns(), strict=True):
+        made = values.get(before.name, before)
+        if made is not before and before.null_count() < after.null_count():
+            made = with_codes(made, before, before.is_in(words[before.name]), of_column(codes, before.name))
+        columns.append(made)
+    return pl.DataFrame(columns)
+
+
+def written_as(text: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """Texts that we wrote, in the type that they had."""
+    if dtype == pl.Boolean:
+        return text == "true"
+    if dtype == pl.Date:
+        return text.str.to_date("%Y-%m-%d")
+    if dtype == pl.Time:
+        return text.str.to_time("%H:%M:%S%.f")
+    if isinstance(dtype, pl.Datetime):
+        return text.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit=dtype.time_unit)
+    return text.cast(dtype)
 
 
 def with_codes(values: pl.Series, text: pl.Series, coded: pl.Series, codes: Codes) -> pl.Series:
@@ -53,71 +73,88 @@ def with_codes(values: pl.Series, text: pl.Series, coded: pl.Series, codes: Code
     return pl.Series(text.name, cells, dtype=pl.Object)
 
 
-def _typed(text: pl.Series, dialect: Dialect) -> pl.Series:
-    """The texts in the first type that holds them all; blanks around a number do not count, nor do fields of blanks."""
-    if not text.count():
-        return text
-    values = _in_a_type(text, dialect)
-    if values is None and (text.str.starts_with(" ") | text.str.ends_with(" ") | (text == "")).any():
-        bare = text.str.strip_chars().replace("", None)
-        values = _in_a_type(bare, dialect) if bare.count() else None
-    return text if values is None else values
-
-
-def _in_a_type(text: pl.Series, dialect: Dialect) -> pl.Series | None:
+def _types(text: pl.DataFrame, dialect: Dialect) -> dict[str, pl.Series]:
+    """The columns of which every text is of a type, in the first that holds them; blanks around a number do not count, nor
+    do fields of blanks."""
+    values: dict[str, pl.Series] = {}
+    left = _with_values(text)
     for way in (_numbers, _truth, _dates):
-        values = way(text, dialect)
-        if values is not None and (way is _dates or not _holds_codes(text)):
-            return values
-    return None
+        values |= way(left, dialect)
+        left = _without(left, values)
+    blank = _where(left, pl.all().str.contains("^ | $|^$").any())
+    bare = _with_values(blank.select(pl.all().str.strip_chars().replace("", None))) if blank.width else blank
+    for way in (_numbers, _truth, _dates):
+        values |= {name: made for name, made in way(bare, dialect).items() if name not in values}
+    return values
 
 
-def _holds_codes(text: pl.Series) -> bool:
-    """Whether some texts are codes, such as 007 and +49, that would not be written back as they were."""
-    doubtful = text.str.starts_with("0") | text.str.starts_with("-0") | text.str.starts_with("+")
-    return bool(text.filter(doubtful & (text.str.len_bytes() > 1)).str.contains(CODE).any())
+def _with_values(text: pl.DataFrame) -> pl.DataFrame:
+    return pl.DataFrame([column for column in text.get_columns() if column.null_count() < len(column)])
 
 
-def _all(values: pl.Series, text: pl.Series) -> pl.Series | None:
-    return values if values.count() == text.count() else None
+def _where(text: pl.DataFrame, test: pl.Expr) -> pl.DataFrame:
+    """The columns for which a test holds."""
+    held = text.select(test).row(0) if text.width else ()
+    return pl.DataFrame([column for column, holds in zip(text.get_columns(), held, strict=True) if holds])
 
 
-def _numbers(text: pl.Series, dialect: Dialect) -> pl.Series | None:
-    """Whole numbers where all are, else floats; None where some are no numbers."""
-    plain = None if dialect.decimal == "," else _plain_numbers(text)
-    if plain is not None or (dialect.decimal != "," and dialect.thousands in ("", NONE)):
-        return plain
+def _without(text: pl.DataFrame, done: Container[str]) -> pl.DataFrame:
+    return pl.DataFrame([column for column in text.get_columns() if column.name not in done])
+
+
+def _whole(text: pl.DataFrame, values: pl.DataFrame) -> dict[str, pl.Series]:
+    """The columns of which every text became a value."""
+    pairs = zip(text.get_columns(), values.get_columns(), strict=True)
+    return {made.name: made for before, made in pairs if made.null_count() == before.null_count()}
+
+
+def _numbers(text: pl.DataFrame, dialect: Dialect) -> dict[str, pl.Series]:
+    """Whole numbers where all are, else floats."""
+    values = {} if dialect.decimal == "," else _plain_numbers(text)
+    if dialect.decimal == "," or dialect.thousands not in ("", NONE):
+        values |= _plain_numbers(_marks_off(_without(text, values), dialect))
+    likely = pl.DataFrame([column for column in text.get_columns() if column.name in values])
+    coded = set(_where(likely, pl.all().str.contains(CODE).any()).columns)
+    return {name: made for name, made in values.items() if name not in coded}
+
+
+def _marks_off(text: pl.DataFrame, dialect: Dialect) -> pl.DataFrame:
+    """The columns that are numbers in this dialect, in Python's."""
     pattern = number_pattern(dialect.decimal or ".", dialect.thousands or NONE)
-    for part in (text.drop_nulls().head(100), text.drop_nulls()):  # most texts are told by the first
-        if not (part.str.contains(pattern) & part.str.contains(r"\d")).all():
-            return None
-    bare = text if dialect.thousands in ("", NONE) else text.str.replace_all(dialect.thousands, "", literal=True)
-    return _plain_numbers(bare.str.replace(",", ".", literal=True) if dialect.decimal == "," else bare)
+    for part in (pl.all().drop_nulls().head(100), pl.all()):  # most texts are told by the first
+        text = _where(text, part.str.contains(pattern).all())
+    if dialect.thousands not in ("", NONE):
+        text = text.select(pl.all().str.replace_all(dialect.thousands, "", literal=True))
+    return text.select(pl.all().str.replace(",", ".", literal=True)) if dialect.decimal == "," else text
 
 
-def _plain_numbers(text: pl.Series) -> pl.Series | None:
-    whole = text.drop_nulls().head(20).str.contains(r"^-?\d+$").all()
-    for dtype in (pl.Int64, pl.Int128) if whole else ():
-        values = _all(text.cast(dtype, strict=False), text)
-        if values is not None:
-            return values
-    return _all(text.cast(pl.Float64, strict=False), text)
+def _plain_numbers(text: pl.DataFrame) -> dict[str, pl.Series]:
+    first = pl.all().drop_nulls().head(100)
+    text = _where(text, first.cast(pl.Float64, strict=False).is_not_null().all())
+    whole = _where(text, first.str.contains(r"^-?\d+$").all())
+    values: dict[str, pl.Series] = {}
+    for dtype, likely in ((pl.Int64, whole), (pl.Int128, whole), (pl.Float64, text)):
+        left = _without(likely, values)
+        values |= _whole(left, left.select(pl.all().cast(dtype, strict=False)))
+    return values
 
 
-def _truth(text: pl.Series, _: Dialect) -> pl.Series | None:
-    if not text.drop_nulls().head(20).str.contains(r"^(?i:true|false)$").all():
-        return None
-    truth = {"true": True, "false": False}
-    return _all(text.str.to_lowercase().replace_strict(truth, return_dtype=pl.Boolean, default=None), text)
+def _truth(text: pl.DataFrame, _: Dialect) -> dict[str, pl.Series]:
+    likely = _where(text, pl.all().drop_nulls().head(20).str.contains(r"^(?i:true|false)$").all())
+    truth = (
+        pl.all()
+        .str.to_lowercase()
+        .replace_strict({"true": True, "false": False}, return_dtype=pl.Boolean, default=None)
+    )
+    return _whole(likely, likely.select(truth))
 
 
-def _dates(text: pl.Series, _: Dialect) -> pl.Series | None:
-    first = text.drop_nulls().head(50)
+def _dates(text: pl.DataFrame, _: Dialect) -> dict[str, pl.Series]:
+    values: dict[str, pl.Series] = {}
     for pattern, formats in chain(DATES, TIMES):
-        if first.str.contains(pattern).all():
-            for form in formats:
-                read = text.str.to_datetime if "%H" in form else text.str.to_date
-                values = _all(read(form, strict=False), text)
-                if values is not None:
-                    return values
-    return None
+        likely = _where(text, pl.all().drop_nulls().head(50).str.contains(pattern).all())
+        for form in formats:
+            dtype = pl.Datetime if "%H" in form else pl.Date
+            likely = _without(likely, values)
+            values |= _whole(likely, likely.select(pl.all().str.strptime(dtype, form, strict=False)))
+    return values

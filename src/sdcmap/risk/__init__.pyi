@@ -24,6 +24,7 @@ from .l_diversity import LDiversity as LDiversity
 from .largest_units import LargestUnits as LargestUnits
 from .linkage import Linkage as Linkage
 from .log_linear_risk import LogLinearRisk as LogLinearRisk
+from .marked_records import MarkedRecords as MarkedRecords
 from .nearest_record import NearestRecord as NearestRecord
 from .p_percent import PPercent as PPercent
 from .position import Position as Position

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from numpy.random import Generator
 
+from sdcmap.core.edit_rule import edit_problems, parse_edit
 from sdcmap.core.grid import Grid, decode_grid
 from sdcmap.core.limits import read_table
 from sdcmap.core.measure import Measure
@@ -26,13 +27,25 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.data.whole import write_whole
 from sdcmap.errors import MOST_PROBLEMS, PlanError, SdcmapError, did_you_mean, shortened
 from sdcmap.files.reading import Source
-from sdcmap.methods import Chain, Derive, Identity
+from sdcmap.methods import Chain, Derive, Identity, Repair
 from sdcmap.study.default_risk import NAMES, default_risk
 from sdcmap.study.profiles import Profile, profile_of
 from sdcmap.study.stated_names import problems_of_names, stated_names, without_names
 
 MOST_REPLICATES = 1_000_000
-_PARTS = ("methods", "measures", "replicates", "risk", "limits", "utility", "rule", "derive", "data", "profile")
+_PARTS = (
+    "methods",
+    "measures",
+    "replicates",
+    "risk",
+    "limits",
+    "utility",
+    "rule",
+    "edits",
+    "derive",
+    "data",
+    "profile",
+)
 
 
 @dataclass(frozen=True)
@@ -81,8 +94,11 @@ class Plan:
         axis is then the worst share of its limit.
     rule : how to choose; fix it, with its limits, before the first score.
     data : where the data lie and what their columns are, for plans kept in a file.
+    edits : what must hold within a record, such as 'age < 15 -> marital = "never"': every candidate but `Identity()` ends
+        with the repair of masked values that break it (see `Repair`), and a release tells what is left. To measure only,
+        leave `edits` out and name `EditViolations` or `MarkedRecords` among the measures.
     derive : columns that are computed from others, {"bmi": "weight / height**2"}: every candidate but `Identity()` ends
-        with these steps, in this order (see `Derive`).
+        with these steps, in this order (see `Derive`), after the repair.
     names : {method: what to call it}, by value or text, where its own words (`Method.words`) will not do; in TOML, `name`
         in the method's table. A name stands in maps, reports and the public note; it is no part of what a method is.
     profile : for whom the file is, by name or value (see `Profile`): its limits hold for the measures that the plan has,
@@ -107,6 +123,7 @@ class Plan:
     limits: Limits = field(hash=False)
     rule: Rule | None
     data: Source | None
+    edits: tuple[str, ...]
     derive: tuple[Derive, ...]
     names: Mapping[str, str] = field(hash=False)
     profile: Profile | None
@@ -127,6 +144,7 @@ class Plan:
         seed: int | None = None,
         derive: Mapping[str, str] | Sequence[Derive] = (),
         profile: Profile | str | Mapping[str, Any] | None = None,
+        edits: str | Sequence[str] = (),
     ) -> None:
         measured: tuple[Measure, ...] = _listed(measures)
         known = [measure for measure in measured if isinstance(measure, Measure)]
@@ -142,6 +160,7 @@ class Plan:
             "profile": held,
             "rule": rule,
             "data": data,
+            "edits": _edits(edits),
             "derive": _derived(derive),
             "names": {str(method): name for method, name in (names or {}).items()},
             "seed": secrets.randbits(256) if seed is None else seed,
@@ -224,10 +243,11 @@ class Plan:
         return (m for entry in self.methods for m in (entry if isinstance(entry, Grid) else (entry,)))
 
     def _finished(self, method: Method) -> Method:
-        """The method with the derived columns computed after it."""
-        if not self.derive or isinstance(method, Identity):
+        """The method with edit rules repaired and derived columns computed after it."""
+        last = (*([Repair(self.edits)] if self.edits else []), *self.derive)
+        if not last or isinstance(method, Identity):
             return method
-        return Chain((*(method.methods if isinstance(method, Chain) else (method,)), *self.derive))
+        return Chain((*(method.methods if isinstance(method, Chain) else (method,)), *last))
 
     @cached_property
     def method_names(self) -> Mapping[str, str]:
@@ -322,6 +342,8 @@ class Plan:
         misfits: dict[str, None] = {}
         for part in parts:
             misfits |= dict.fromkeys(part.misfits(data))
+        for text in self.edits:
+            misfits |= dict.fromkeys(parse_edit(text).misfits(data))
         for step in self.derive:
             misfits |= dict.fromkeys([*step.misfits(data)] or step.doubts(data))
         if self.data is None and not data.keys and not data.numeric:
@@ -338,6 +360,8 @@ class Plan:
             table["profile"] = self.profile.table()
         if self.limits and self.limits != _limits_in(self.profile, self.measures):
             table["limits"] = dict(self.limits) if isinstance(self.limits, Mapping) else list(self.limits)
+        if self.edits:
+            table["edits"] = list(self.edits)
         if self.derive:
             table["derive"] = {step.on: step.formula for step in self.derive}
         for name in ("rule", "data"):
@@ -401,6 +425,17 @@ class Plan:
         if plan is None or problems:
             raise PlanError(problems)
         return plan
+
+
+def _edits(given: str | Sequence[str]) -> tuple[str, ...]:
+    """The edit rules; every problem of theirs at once."""
+    edits = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Sequence) else (None,)
+    if not all(isinstance(text, str) for text in edits):
+        raise PlanError("""edits must be a list of rules, such as ['age < 15 -> marital = "never"'].""")
+    problems = list(edit_problems(edits)) if edits else []
+    if problems:
+        raise PlanError([f"edits: {problem}" for problem in problems])
+    return tuple(dict.fromkeys(edits))
 
 
 def _derived(given: Mapping[str, str] | Sequence[Derive]) -> tuple[Derive, ...]:

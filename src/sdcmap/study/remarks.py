@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sdcmap.core.edit_rule import parse_edit
 from sdcmap.core.rule import named_limits
 from sdcmap.data.microdata import Microdata
 from sdcmap.study.cost import makings_of
@@ -18,6 +19,10 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
         yield f"It names no risk measure, so it gets {', '.join(risks)}."
     for name, reason in not_measured(data, plan.measures).items():
         yield reason if reason.startswith(f"{name} is off") else f"{name} is off: {reason}"
+    for text in plan.edits:
+        broken = int(parse_edit(text).broken(data).sum())
+        if broken:
+            yield f"{broken:,} records of the file as it is break the edit rule {text!r}: only masked values are repaired."
     makings = makings_of(data, plan)
     if makings:
         yield (

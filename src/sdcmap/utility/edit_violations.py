@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.edit_rule import EditRule, parse_edit
+from sdcmap.core.edit_rule import EditRule, edit_problems, parse_edit
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError, Undefined
+from sdcmap.errors import Undefined
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,12 @@ class EditViolations(Measure):
     paired: ClassVar[bool] = False
     missing: ClassVar[str] = "a missing value neither calls for a rule nor breaks it"
 
+    revision: ClassVar[int] = 2
+
     edits: tuple[str, ...]
 
     def problems(self) -> Iterator[str]:
-        if not self.edits:
-            yield ".edits must hold at least one rule."
-        for text in self.edits:
-            try:
-                parse_edit(text)
-            except PlanError as error:
-                yield from (f".edits: {problem}" for problem in error.problems)
+        yield from (f".edits {problem}" for problem in edit_problems(self.edits))
 
     @property
     def rules(self) -> tuple[EditRule, ...]:
@@ -68,7 +64,7 @@ class EditViolations(Measure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.checked(original)
-        unreadable = [problem for rule in self.rules for problem in rule.misfits(masked)]
+        unreadable = [problem for rule in self.rules for problem in rule.unreadable(masked, original)]
         if unreadable:
             raise Undefined(f"in the released file, {unreadable[0]}")
         before = [rule.broken(original) for rule in self.rules]

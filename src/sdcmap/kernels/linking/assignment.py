@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.dense_assignment import finished
@@ -28,6 +27,8 @@ class Assignment(NamedTuple):
 
 def dense(score: Array) -> Assignment:
     """The best full assignment of an n x m score matrix: every record of the shorter side is linked."""
+    from scipy.optimize import linear_sum_assignment
+
     n, m = score.shape
     if n == m > 4 * FIRST and np.isfinite(score).all():
         index = np.argpartition(score, m - FIRST, axis=1)[:, m - FIRST :]

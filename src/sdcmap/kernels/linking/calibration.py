@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from sdcmap.kernels.arrays import Array
 
@@ -13,6 +12,8 @@ def calibrated(score: Array, success: Array) -> Array:
 
     Its mean is the mean of `success`. Barlow et al. (1972); Zadrozny and Elkan (2002).
     """
+    from scipy.optimize import isotonic_regression
+
     level, place, count = np.unique(score, return_inverse=True, return_counts=True)
     mean = np.bincount(place, success, minlength=len(level)) / count
     fitted: Array = isotonic_regression(mean, weights=count).x[place] if len(level) else mean

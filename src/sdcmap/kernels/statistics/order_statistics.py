@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from sdcmap.kernels.arrays import Floats
@@ -42,6 +41,8 @@ def normal_moments(rank: int, n: int) -> tuple[float, float]:
 
 def normal_window(rank: int, n: int, depth: float = 45.0) -> tuple[float, float]:
     """Where the density of the `rank`-th smallest of `n` is above e^-depth of its peak; the median or a rank above it."""
+    from scipy.optimize import brentq
+
     peak = float(brentq(_slope, -1.0, 40.0, args=(rank, n), xtol=1e-15))
     top = float(_log_density(peak, rank, n))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import ndtr, xlogy
 
 from sdcmap.kernels.arrays import Floats
@@ -39,6 +38,8 @@ def mse_of_rank(x: Floats, rank: int, noise_variance: float) -> float:
 
 def _window(x: Floats, rank: int, scale: float) -> tuple[float, float]:
     """Where Y_(k) surely lies: no error beyond REACH, and Hoeffding's bound P(N >= k) <= exp(-n KL(k/n, mean p))."""
+    from scipy.optimize import brentq
+
     n, target = len(x), float(x[rank - 1])
     low, high = target - REACH * scale, target + REACH * scale
 

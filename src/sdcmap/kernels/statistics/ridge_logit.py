@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
-from scipy.optimize import minimize
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.two_way import TwoWay
@@ -36,6 +35,8 @@ def ridge_logit(design: TwoWay, ones: Array, zeros: Array, ridge: float) -> Ridg
 
     By L-BFGS in coordinates in which the curvature is 1 at the start: the information is made and taken apart once.
     """
+    from scipy.optimize import minimize
+
     share = float(ones.sum() / (ones.sum() + zeros.sum()))
     start = np.zeros(design.width)
     start[0] = np.log(share / (1 - share))

@@ -1,0 +1,181 @@
+"""Records that masking made impossible, repaired: by a step, by a plan, up to the release."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from samples import SEED, past_the_gate
+from sdcmap.core.edit_rule import parse_edit
+from sdcmap.methods import Repair
+from sdcmap.study.plan import Candidate
+from sdcmap.testing import check_method
+
+RULES = ('age < 18 -> marital = "never"', 'sex = "m" -> pregnant = "no"')
+
+
+def family(rows: int = 2000) -> sm.Microdata:
+    """Nobody under 18 is married, and whoever is pregnant is a woman."""
+    rng = np.random.default_rng(1)
+    age, sex = rng.integers(0, 90, rows), rng.choice(["f", "m"], rows)
+    frame = pl.DataFrame(
+        {
+            "age": age,
+            "sex": sex,
+            "marital": np.where(age < 18, "never", rng.choice(["never", "married", "widowed"], rows)),
+            "pregnant": np.where((sex == "f") & (rng.random(rows) < 0.2), "yes", "no"),
+            "region": rng.choice(["N", "S", "E", "W"], rows),
+        }
+    )
+    return sm.read(frame, keys=["sex", "marital", "pregnant", "region"], numeric="age")
+
+
+def broken(data: sm.Microdata) -> int:
+    return int(sum(parse_edit(rule).broken(data).sum() for rule in RULES))
+
+
+SWAPS = sm.Chain([sm.Swap(on=["marital"], rate=0.3), sm.Swap(on=["sex"], rate=0.2)])
+REPAIRED = sm.Chain([*SWAPS.methods, Repair(RULES)])
+
+
+def after(data: sm.Microdata, method: sm.Method, *rules: str) -> tuple[sm.Microdata, sm.Microdata]:
+    """The file as a method leaves it, and repaired."""
+    masked = sm.mask(data, method, seed=1)
+    return masked, Repair(rules).mask(masked, np.random.default_rng(1))
+
+
+def test_no_rule_is_broken_and_little_is_changed() -> None:
+    data = family()
+    masked, repaired = after(data, SWAPS, *RULES)
+    assert broken(masked) > 100 and broken(repaired) == 0
+    changed = {name: (masked[name] != repaired[name]) for name in data.names}
+    assert not (changed["age"] | changed["region"] | changed["pregnant"]).any(), "no step masked these"
+    impossible = [parse_edit(rule).broken(masked) for rule in RULES]
+    assert (changed["marital"] == impossible[0]).all() and (changed["sex"] == impossible[1]).all()
+    assert broken(sm.mask(data, REPAIRED, seed=1)) == 0, "as a step of a chain too"
+
+
+def test_a_column_that_calls_for_the_rule_is_drawn_from_who_obeys() -> None:
+    """Only the age was masked: a married child gets the age of somebody married, never a marital status."""
+    data = family()
+    noisy, repaired = after(data, sm.Noise(on="age", variance=0.5), RULES[0])
+    drawn = repaired["age"] != noisy["age"]
+    assert drawn.sum() > 20 and (repaired["marital"] == data["marital"]).all()
+    married = data["marital"] != "never"
+    assert (np.rint(repaired["age"][married]) >= 18).all() and not (drawn & ~married).any()
+    assert set(repaired["age"][drawn]) <= set(noisy["age"][married])
+
+
+def test_what_broke_a_rule_before_and_what_nobody_masked_stays() -> None:
+    data, rule = family(), 'age > 50 -> region = "N"'
+    masked, repaired = after(data, sm.Swap(on=["region"], rate=0.3), rule)
+    same = masked["region"] == data["region"]
+    assert (repaired["region"][same] == data["region"][same]).all()
+    left = parse_edit(rule).broken(repaired)
+    assert left.any() and not (left & ~same).any(), "who was masked obeys; who broke it before and was not, does not"
+    alone = sm.mask(data, Repair(RULES), seed=1)
+    assert all((alone[name] == data[name]).all() for name in data.names), "as a first step there is nothing to repair"
+
+
+def test_missing_values_stay_and_are_never_drawn() -> None:
+    third = pl.int_range(pl.len()) % 3 == 0
+    frame = (
+        family()
+        .frame()
+        .with_columns(
+            marital=pl.when(third).then(None).otherwise("marital"),
+            age=pl.when(third.shift(1)).then(None).otherwise("age"),
+        )
+    )
+    data = sm.read(frame, keys=["sex", "marital", "pregnant", "region"], numeric="age")
+    noisy, repaired = after(data, sm.Noise(on="age", variance=0.5), RULES[0])
+    married = (data["marital"] != "never") & ~data.missing("marital") & ~data.missing("age")
+    assert (np.rint(noisy["age"][married]) < 18).any() and (np.rint(repaired["age"][married]) >= 18).all()
+    assert (repaired.missing("age") == data.missing("age")).all()
+
+
+def test_a_recoded_column_is_left() -> None:
+    bands, swaps = sm.Recode(on=["age"], width=10), sm.Swap(on=["marital"], rate=0.3)
+    masked, repaired = after(family(), sm.Chain([bands, swaps]), *RULES)
+    assert (masked["marital"] == repaired["marital"]).all()
+    sm.mask(family(), sm.Chain([bands, swaps, Repair(RULES)]), seed=1)
+
+
+def test_records_taken_last_are_refused_in_a_sentence() -> None:
+    data = family()
+    late = sm.Chain([sm.Swap(on=["marital"], rate=0.3), sm.methods.Sample(rate=0.5), Repair(RULES)])
+    with pytest.raises(sm.errors.Infeasible, match="put the step that takes records before the masking"):
+        sm.mask(data, late, seed=1)
+    early = sm.Chain([sm.methods.Sample(rate=0.5), sm.Swap(on=["marital"], rate=0.3), Repair(RULES)])
+    assert broken(sm.mask(data, early, seed=1)) == 0
+
+
+def test_a_chain_that_repairs_obeys_the_laws() -> None:
+    check_method(REPAIRED, family(200))
+    check_method(sm.Chain([sm.Noise(on="age"), Repair(RULES[:1])]), family(200))
+
+
+@pytest.mark.parametrize("edits", [[], ["age < 15"], "age ! 3 -> age = 1"])
+def test_what_is_no_rule(edits: list[str]) -> None:
+    with pytest.raises(sm.errors.PlanError, match=r"Repair\.edits"):
+        Repair(edits)  # type: ignore[arg-type]
+
+
+# ---- in a plan ------------------------------------------------------------------------------------------------
+def plan_of(**parts: object) -> sm.Plan:
+    measures = [sm.SmallCells(), sm.risk.MarkedRecords(RULES), sm.utility.EditViolations(RULES)]
+    return sm.Plan(SWAPS, measures, rule=sm.Threshold(risk=0.9), seed=SEED, **parts)  # type: ignore[arg-type]
+
+
+def test_a_plan_keeps_its_rules_and_repairs_by_them() -> None:
+    data = family()
+    plan = plan_of(edits=RULES, profile="public-use")
+    again = sm.Plan.from_toml(plan.toml(), seed=SEED)
+    assert again == plan and again.digest == plan.digest and again.edits == RULES
+    assert plan.expanded[1] == REPAIRED and plan.digest != plan_of(profile="public-use").digest
+    for made, marked in ((plan, 0.0), (plan_of(), 0.1)):
+        masked = made.make(data, Candidate(made.expanded[1]))
+        value = sm.risk.MarkedRecords(RULES).apply(data, masked, np.random.default_rng(0)).value
+        assert value == 0 if not marked else value > marked
+
+
+@pytest.mark.parametrize(
+    ("edits", "words"),
+    [
+        ("['age << 15 -> sex = 1']", "edits: 'age << 15 -> sex = 1' cannot be read: an edit rule reads"),
+        ("[3]", "edits must be a list of rules"),
+        ("7", "edits must be a list of rules"),
+    ],
+)
+def test_rules_are_checked_when_a_plan_is_read(edits: str, words: str) -> None:
+    with pytest.raises(sm.errors.PlanError, match=words):
+        sm.Plan.from_toml(f"edits = {edits}\n" + plan_of().toml())
+
+
+def test_rules_that_do_not_fit_the_data_are_told() -> None:
+    problems = plan_of(edits=['aage < 15 -> marital = "never"']).problems_with(family())
+    assert problems == ["edit rule 'aage < 15 -> marital = \"never\"': no column 'aage'. Did you mean 'age'?"]
+
+
+def test_a_release_tells_and_refuses_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repaired, none is left. A rule that the plan states and a candidate cannot keep is refused, unless overridden."""
+    monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "ledger"))
+    data = family(600)
+    plan = plan_of(edits=RULES)
+    checks = {c.name: c for c in past_the_gate(data, plan, Candidate(plan.expanded[1])).check()}
+    assert checks["edits"].passed and checks["edits"].sentence.startswith("0 of 600 records break one of 2 edit rules")
+    folder = past_the_gate(data, plan, Candidate(plan.expanded[1])).write(tmp_path / "out")
+    done = {entry["name"]: entry["done"] for entry in json.loads((folder / "codebook.json").read_text("utf-8"))}
+    assert done["marital"].endswith("2 edit rules repaired") and not done["age"], "the codebook says so where it may be"
+    late = sm.Chain([sm.Noise(on="age", variance=0.5), sm.methods.Derive("marital_age", "age * 1")])
+    frame = data.frame().with_columns(marital_age=pl.col("age").cast(pl.Float64))
+    wide = sm.read(frame, keys=["sex", "marital", "pregnant", "region"], numeric=["age", "marital_age"])
+    odd = sm.Plan(late, plan.measures, rule=plan.rule, seed=SEED, edits=['marital_age < 18 -> marital = "never"'],
+                  derive={"marital_age": "age * 1"})  # fmt: skip
+    checks = {c.name: c for c in past_the_gate(wide, odd, Candidate(odd.expanded[1])).check()}
+    assert not checks["edits"].passed and "more than 0.1%: they are known to be masked" in checks["edits"].sentence
