@@ -17,6 +17,7 @@ from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.copula import drawn_given, normal_scores, quantile_mapped
+from sdcmap.kernels.masking.own_values import unowned_codes, unowned_numbers
 from sdcmap.kernels.statistics.trees import bin_edges, binned, drawn_from, grow
 from sdcmap.methods.shuffle import predictor_columns, predictor_problems, present_scores
 
@@ -45,6 +46,9 @@ class Synthesise(Method):
     leaf : with trees: fewest records of a leaf, at least 1. A value is drawn from as many originals or more.
 
     Formula: y_j ~ F_j(. | given, y_1, ..., y_(j-1)), F_j by a tree; or y_j = F_j^-1(Phi(z_j)) with z ~ N(S b, C).
+    Own values: a value that fewer than three records have would tell that its owner was in the file. A drawn number of
+    that kind becomes any number between the fifth value below and the fifth above; a category the nearest that three have,
+    or any of these where there is no order.
     Missing values are drawn too: a missing category is one more category, whether a number is missing is drawn first, and
     for the copula present or missing is a variable of its own. Weights are not used: each row keeps its own, and counts
     once. Households are not used: each row keeps its own.
@@ -62,9 +66,11 @@ class Synthesise(Method):
     households: ClassVar[str] = "not used; each row keeps its own household"
     mixes: ClassVar[bool] = True
     kept: ClassVar[str] = (
-        "nothing exactly, but for the variables that are not replaced; every value occurred in the file"
+        "nothing exactly, but for the variables that are not replaced; no value that fewer than three records had"
     )
     distorted: ClassVar[str] = "all relations that the model does not see"
+
+    revision: ClassVar[int] = 2  # 2: no value is drawn that one or two people had
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
@@ -117,7 +123,7 @@ class Synthesise(Method):
         if len(data) < 2:
             raise Infeasible("a model needs at least 2 records.")
         drawn = self._by_trees(data, rng) if self.model == "trees" else self._by_copula(data, rng)
-        values = {name: new.astype(data.column(name).values.dtype) for name, new in drawn.items()}
+        values = {name: _unowned(data, name, new, rng) for name, new in drawn.items()}
         synthetic = _without_reasons(data, self.on).change(None, values)
         return replace(synthetic, paired=bool(self._kept(data)) and data.paired)
 
@@ -151,6 +157,16 @@ class Synthesise(Method):
             seen.add(data, name, data.column(name).values)
             asked.add(data, name, drawn[name])
         return drawn
+
+
+def _unowned(data: Microdata, name: str, drawn: Array, rng: Generator) -> Array:
+    """Drawn values of a column, none of them one or two persons' own."""
+    column = data.column(name)
+    if column.levels is None:
+        return unowned_numbers(drawn, column.values, rng)
+    known, ordered = len(column.levels) - column.levels.null_count(), data.schema[name].kind == "ordinal"
+    codes = unowned_codes(drawn.astype(np.int64), column.values, known, ordered, rng)
+    return codes.astype(column.values.dtype)
 
 
 def _without_reasons(data: Microdata, names: tuple[str, ...]) -> Microdata:
