@@ -224,7 +224,7 @@ def groups_of(masked: Microdata, names: tuple[str, ...]) -> Array:
     return np.unique(stacked, axis=0, return_counts=True)[1]
 
 
-@pytest.mark.parametrize("size", [2, 3, 7])
+@pytest.mark.parametrize("size", [3, 4, 7])
 @pytest.mark.parametrize("method", ["mdav", "projection", "gower"])
 def test_every_record_is_like_size_others(method: str, size: int) -> None:
     data = people()
@@ -331,7 +331,7 @@ def test_a_stratum_of_one_record_is_infeasible() -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"size": 1}, r"Microaggregate.size must be in \[2, inf\). Got 1."),
+        ({"size": 2}, r"Microaggregate.size must be in \[3, inf\). Got 2."),
         ({"on": ()}, "must name at least one variable"),
         ({"on": ("wage", "wage")}, "each variable once"),
         ({"method": "kmeans"}, "must be one of 'mdav'"),
@@ -365,8 +365,8 @@ def test_misfits(method: sm.Microaggregate, problem: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_laws(method: str, average: str) -> None:
     for gone in (0.0, 0.1):
-        check_method(sm.Microaggregate(("wage", "rent"), 2, method, average), people(80, gone))
-    check_method(sm.Microaggregate(("wage", "rent"), 2, method, average, within="sex"), people(60))
+        check_method(sm.Microaggregate(("wage", "rent"), 3, method, average), people(80, gone))
+    check_method(sm.Microaggregate(("wage", "rent"), 3, method, average, within="sex"), people(60))
 
 
 def test_laws_of_mixed_kinds_and_variable_groups() -> None:

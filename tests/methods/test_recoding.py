@@ -82,12 +82,22 @@ def test_quantiles_hold_equally_many(persons: sm.Microdata) -> None:
 
 @pytest.mark.parametrize("becomes", ["midpoint", "mean", "median"])
 def test_typical_numbers(ages: sm.Microdata, becomes: Any) -> None:
-    found = sm.mask(ages, sm.Recode(on="years", breaks=[9, 19, 69], becomes=becomes), seed=1)
+    twice = sm.read(pl.concat([ages.frame()] * 2), numeric="years", other="all")
+    found = sm.mask(twice, sm.Recode(on="years", breaks=[9, 19, 69], becomes=becomes), seed=1).take(
+        np.arange(len(ages))
+    )
     ends = {"midpoint": (5, 85), "mean": (5, 85), "median": (5, 85)}[becomes]
     middle = {"midpoint": (14, 44), "mean": (14.5, 44.5), "median": (14.5, 44.5)}[becomes]
     expected = [ends[0]] * 2 + [middle[0]] * 2 + [middle[1]] * 2 + [ends[1]] * 2
     assert found["years"][:-1].tolist() == expected and np.isnan(found["years"][-1])
     assert found.schema["years"].kind == "numeric"
+
+
+@pytest.mark.parametrize("becomes", ["midpoint", "mean", "median"])
+def test_no_interval_tells_the_average_of_one_or_two(ages: sm.Microdata, becomes: Any) -> None:
+    """Two records an interval: the middle of it, and the break at an end, which are no values of theirs."""
+    found = sm.mask(ages, sm.Recode(on="years", breaks=[9, 19, 69], becomes=becomes), seed=1)
+    assert found["years"][:-1].tolist() == [9, 9, 14, 14, 44, 44, 69, 69]
 
 
 def test_a_recoded_number_is_ordinal(persons: sm.Microdata) -> None:

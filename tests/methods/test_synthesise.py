@@ -144,7 +144,10 @@ def test_partial_synthesis_keeps_the_rest(model: str) -> None:
     assert set(masked.changes) == {"wage", "tax"}
     assert masked.paired and masked.origin is None
     for name in ("wage", "tax"):
-        assert np.isin(masked.numbers(name), data.numbers(name)).all()
+        met, counts = np.unique(data.numbers(name), return_counts=True)
+        crowds = met[counts >= 3]
+        assert np.isin(masked.numbers(name), met).sum() == np.isin(masked.numbers(name), crowds).sum()
+        assert met[0] <= masked.numbers(name).min() and masked.numbers(name).max() <= met[-1]
         assert (masked.numbers(name) != data.numbers(name)).mean() > 0.5
 
 
@@ -296,21 +299,17 @@ def test_laws(model: str) -> None:
 
 # ---- rare numbers, and weights --------------------------------------------------------------------------------
 @pytest.mark.parametrize("model", ["trees", "copula"])
-def test_smoothed_numbers_are_nobodys_own_and_keep_their_distribution(model: str) -> None:
+def test_rare_numbers_are_nobodys_own_and_keep_their_distribution(model: str) -> None:
     rng = np.random.default_rng(5)
     wage = np.where(rng.random(2000) < 0.2, 0.0, rng.lognormal(7, 1, 2000).round(4))
     data = sm.read(pl.DataFrame({"sex": rng.choice(["f", "m"], 2000), "wage": wage}), keys="sex", numeric="wage")
-    plain, smooth = (
-        sm.Synthesise(["sex", "wage"], model=model, smooth=ranks).apply(data, ONCE).numbers("wage")  # type: ignore[arg-type]
-        for ranks in (0, 5)
-    )
-    rare = wage[wage > 0]
-    assert np.isin(plain, rare).sum() > 1500 and np.isin(smooth, rare).sum() <= 5
-    assert abs((smooth == 0).mean() - (plain == 0).mean()) < 1e-9  # what many have stays
-    assert smooth.min() >= wage.min() and smooth.max() <= wage.max()
+    drawn = sm.Synthesise(["sex", "wage"], model=model).apply(data, ONCE).numbers("wage")  # type: ignore[arg-type]
+    assert np.isin(drawn, wage[wage > 0]).sum() <= 5  # by chance, among numbers of four decimals
+    assert abs((drawn == 0).mean() - (wage == 0).mean()) < 5 * np.sqrt(0.2 * 0.8 / 2000)  # what many have stays
+    assert drawn.min() >= wage.min() and drawn.max() <= wage.max()
     at = np.quantile(wage, np.arange(0.05, 1, 0.05))
-    ecdf = [np.searchsorted(np.sort(x), at, side="right") / len(x) for x in (plain, smooth)]
-    assert np.abs(ecdf[0] - ecdf[1]).max() < 0.005  # it moves a value by a few ranks of 2,000
+    ecdf = [np.searchsorted(np.sort(x), at, side="right") / len(x) for x in (wage, drawn)]
+    assert np.abs(ecdf[0] - ecdf[1]).max() < 0.05  # 95 % point of the greatest difference of two samples of 2,000: .043
 
 
 def test_drawn_weights_belong_to_the_drawn_values_and_keep_their_total() -> None:

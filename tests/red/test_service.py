@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
+import re
+import signal
 import socket
 import stat
 import sys
@@ -19,7 +23,7 @@ import pytest
 
 from sdcmap.web import safety, server
 from sdcmap.web.entrance import Entrance
-from sdcmap.web.room import Busy, Room
+from sdcmap.web.room import KEPT, Busy, Room
 from sizes import GUARD
 from waiting import until
 from webroom import HEAD, TOKEN, Server, served
@@ -41,6 +45,11 @@ class Interrupted(io.BytesIO):
         return super().read(3)
 
 
+def kept(folder: Path) -> list[str]:
+    """What lies in a folder, the server's own notes apart."""
+    return [path.name for path in folder.iterdir() if path.name != KEPT]
+
+
 # ---- 8: uploads of one name -----------------------------------------------------------------------------------
 def test_of_two_uploads_of_one_name_the_first_to_be_whole_is_kept(tmp_path: Path) -> None:
     """Of 12 uploads of one name at once two were lost and two left empty files: they shared the name of their parts, and
@@ -50,7 +59,18 @@ def test_of_two_uploads_of_one_name_the_first_to_be_whole_is_kept(tmp_path: Path
     with pytest.raises(Busy, match="already"):
         room.take("people.csv", second)
     assert (tmp_path / "people.csv").read_bytes() == PEOPLE * 2
-    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+    assert kept(tmp_path) == ["people.csv"]
+
+
+def test_a_disk_without_hard_links_takes_uploads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sticks and shares of other systems have none."""
+
+    def no_links(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    Room(tmp_path.resolve()).take("people.csv", io.BytesIO(PEOPLE))
+    assert (tmp_path / "people.csv").read_bytes() == PEOPLE and kept(tmp_path) == ["people.csv"]
 
 
 def test_an_upload_that_fails_leaves_nothing(tmp_path: Path) -> None:
@@ -62,7 +82,7 @@ def test_an_upload_that_fails_leaves_nothing(tmp_path: Path) -> None:
     room.take(
         "people.csv", Interrupted(PEOPLE, lambda: (tmp_path / "people.csv").exists() and pytest.fail("too early"))
     )
-    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+    assert kept(tmp_path) == ["people.csv"]
 
 
 # ---- 6: guests that stay --------------------------------------------------------------------------------------
@@ -137,27 +157,58 @@ with open({file!r}, "w") as file:
 """
 
 
-def test_no_command_line_holds_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With `--open` the browser was started with the token as its argument, which every user of a machine can read."""
-    told, browser, folder = tmp_path / "told", tmp_path / "browser", tmp_path / "served"
-    folder.mkdir()
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file in which a browser writes what its command line said."""
+    told, browser = tmp_path / "told", tmp_path / "browser"
     browser.write_text(RECORD.format(python=sys.executable, file=str(told)))
     browser.chmod(0o700)
     monkeypatch.setenv("BROWSER", f"{browser} %s")
+    return told
+
+
+def test_no_command_line_holds_the_token(tmp_path: Path, told: Path) -> None:
+    """With `--open` the browser was started with the token as its argument, which every user of a machine can read. And
+    what a killed server left of that, the next one takes away."""
+
+    def door() -> Path:
+        [argument] = until(lambda: told.exists() and told.read_text().endswith("\n") and told.read_text().split())
+        assert "token" not in argument and argument.startswith("file://")
+        told.unlink()
+        return Path(unquote(argument.removeprefix("file://")))
+
+    folder = tmp_path / "served"
+    folder.mkdir()
+    killed = Server.start(folder, "--open")
+    left = door()
+    killed.end(signal.SIGKILL)
+    assert left.exists()
     running = Server.start(folder, "--open")
     try:
-        [argument] = until(lambda: told.exists() and told.read_text().endswith("\n") and told.read_text().split())
-        secret = running.address.partition("token=")[2]
-        assert secret not in argument and argument.startswith("file://")
-        door = Path(unquote(argument.removeprefix("file://")))
-        assert unescape(door.read_text()).count(running.address) == 2
-        assert (stat.S_IMODE(door.stat().st_mode), stat.S_IMODE(door.parent.stat().st_mode)) == (0o600, 0o700)
+        file = door()
+        assert not left.exists()
+        assert (stat.S_IMODE(file.stat().st_mode), stat.S_IMODE(file.parent.stat().st_mode)) == (0o600, 0o700)
+        [address, other] = re.findall(r"http://[^\"]+", unescape(file.read_text()))
+        assert address == other != running.address
         with httpx.Client(timeout=GUARD) as visitor:
-            assert visitor.get(running.address).status_code == 200
+            assert visitor.get(address).status_code == 200
             assert visitor.get(f"{running.base}/").status_code == 200
-            assert not door.exists()
+            assert not file.exists()
     finally:
         running.end()
+
+
+def test_a_file_leads_in_for_a_short_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no browser came, the file and its token stayed as long as the server."""
+    late, entrance = Entrance(TOKEN), Entrance(TOKEN)
+    assert late.exchange(late.brief(0.0)) is None
+    assert entrance.exchange("") is None and entrance.exchange(entrance.brief(60.0))
+    assert entrance.exchange("") is None
+    monkeypatch.setattr(server, "DOOR_SECONDS", 0.2)
+    monkeypatch.setattr(server.webbrowser, "open", lambda _: None)
+    with server._browser(Room(tmp_path.resolve()), entrance, str):
+        assert len(list(tmp_path.rglob("open.html"))) == 1
+        until(lambda: not list(tmp_path.rglob("open.html")), "the end of its time")
 
 
 def test_a_token_that_was_used_opens_nothing(tmp_path: Path) -> None:

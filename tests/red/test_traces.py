@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,6 +13,7 @@ import pytest
 import sdcmap as sm
 from samples import ROLES, SEED, chosen, failed, people, plan_of
 from sdcmap.bundle import release
+from sdcmap.bundle.checks import check_identifiers
 from sdcmap.bundle.prepare import rounded
 from sdcmap.recordwise import Unsafe
 from sdcmap.study.plan import Candidate
@@ -36,7 +39,7 @@ def test_no_coded_value_is_that_of_one_or_two(replaced_by: str) -> None:
 
 
 RNG = np.random.default_rng(8)
-NUMBERS = {
+KINDS: dict[str, Any] = {
     "shuffled 1 .. n": RNG.permutation(600) + 1,
     "every second": 2 * RNG.permutation(600),
     "case numbers": RNG.choice(5000, 600, replace=False),
@@ -46,9 +49,50 @@ NUMBERS = {
 }
 
 
-@pytest.mark.parametrize("kind", NUMBERS)
-def test_a_number_that_identifies_is_no_amount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+KINDS |= {
+    "random, of any length": RNG.choice(10**9, 600, replace=False),
+    "random, on no grid": RNG.random(600),
+    "telephone, some unknown": np.where(np.arange(600) % 40, KINDS["telephone"], 9_999_999_999),
+}
+
+
+def test_a_number_that_identifies_is_no_amount() -> None:
+    """Random numbers, shuffled 1 .. n, telephone numbers and time stamps went out as amounts."""
+    frame = people().with_columns(pl.Series(kind, values) for kind, values in KINDS.items())
+    checked = check_identifiers(sm.read(frame, **ROLES, other=list(KINDS)))
+    assert [kind for kind in KINDS if repr(kind) not in checked.sentence] == []
+    assert not {"'income'", "'rent'", "'age'"} & set(re.findall(r"'[^']*'", checked.sentence))
+
+
+def test_coordinates_are_no_amounts() -> None:
+    """Two columns of five decimals within 180 degrees, of people who share a home by two."""
+    home = np.repeat(np.arange(300), 2)
+    east, north = RNG.normal(16.3, 0.07, 300).round(5)[home], RNG.normal(48.2, 0.05, 300).round(5)[home]
+    data = sm.read(people().with_columns(pl.Series("x", east), pl.Series("y", north)), **ROLES, other=["x", "y"])
+    assert "'x', 'y' look like coordinates" in check_identifiers(data).sentence
+    assert check_identifiers(sm.read(people(), **ROLES)).passed
+
+
+def test_an_identifier_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check is one of a release."""
     monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "ledger"))
-    data = sm.read(people().with_columns(pl.Series("number", NUMBERS[kind])), **ROLES, other="number")
+    data = sm.read(people().with_columns(pl.Series("number", KINDS["random"])), **ROLES, other="number")
     plan = plan_of(sm.Noise(on=["income"], variance=0.3))
     assert "'number'" in failed(release(data, plan, chosen(plan)))["identifier"]
+
+
+@pytest.mark.parametrize("model", ["trees", "copula"])
+def test_no_own_value_tells_who_was_in_a_synthetic_file(model: Any) -> None:
+    """Of those whose income nobody else has, .60 found it in the synthetic file, and nobody outside did: that told who was
+    in it. Now no such value is drawn; as often as it comes by chance is what people outside see too: over ten draws within
+    three of a hundred."""
+    everybody = people(1200)
+    data = sm.read(everybody[:600], **ROLES)
+    method = sm.methods.Synthesise(on=["age", "sex", "region", "psu", "income", "rent"], model=model)
+    made = [rounded(data, method.apply(data, Candidate(method, draw).stream(SEED))) for draw in range(10)]
+    for name in ("income", "rent"):
+        values = everybody[name].to_numpy()
+        met, count = np.unique(values, return_counts=True)
+        own = np.isin(values, met[count == 1])
+        there = np.mean([np.isin(values, file.numbers(name)) for file in made], axis=0)
+        assert abs(there[:600][own[:600]].mean() - there[600:][own[600:]].mean()) < 0.03

@@ -59,7 +59,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "Suppress": {"on": KEYS},
     "Swap": {"on": ["sex"], "rate": 0.3},
     "SwapReidentified": {"on": ["wage"]},
-    "Synthesise": {"on": ["wage", "sex"], "given": ["age"], "leaf": 3, "smooth": 2},
+    "Synthesise": {"on": ["wage", "sex"], "given": ["age"], "leaf": 3},
     "TopCode": {"on": ["wage"], "top_share": 0.2, "replaced_by": "mean"},
     "AreaFromDesign": {"area": "region", "by": ["weight", "area"], "knows": "design"},
     "AttributeInference": {"secret": "sex", "on": ["region", "wage"]},

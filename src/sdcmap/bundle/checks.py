@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sdcmap.core.edit_rule import parse_edit
-from sdcmap.data.identifiers import numbers_records
+from sdcmap.data.identifiers import MOSTLY_DISTINCT, coordinates, numbers_records
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED, UNSERVED
 from sdcmap.errors import did_you_mean
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.marked_records import marked_rows
 from sdcmap.study.plan import Plan
@@ -29,7 +30,6 @@ TOLD_IN_THE_NOTE = ("unmasked", "gate")  # overrides of these are a data user's 
 REPORTED = ("other risk", "told")  # never fail
 SEED_BITS = 128
 MOST_NAMED = 12  # columns that a sentence names
-MOSTLY_DISTINCT = 0.95  # a text column with at least this share of distinct values looks like an identifier
 MARKED = 0.001  # largest share of records that may break an edit rule of the plan which nobody broke
 UNIQUE_WEIGHTS = 0.05  # largest share of records that may be alone with their weight in a public-use file
 
@@ -108,10 +108,18 @@ def _some(names: Sequence[str]) -> str:
 def check_identifiers(released: Microdata) -> Check:
     """No column looks like an identifier that was stated as something else; `released` is still in file order."""
     alike = [repr(v.name) for v in released.schema.variables if _looks_like_identifier(released, v.name)]
-    if not alike:
+    places = [repr(name) for name in coordinates(_numbers_before(released))]
+    told = [f"nearly every record has a value of its own in {', '.join(alike)}"] if alike else []
+    told += [f"{', '.join(places)} look like coordinates"] if places else []
+    if not told:
         return Check("identifier", True, "no released column looks like an identifier.", hard=False)
-    sentence = f"nearly every record has a value of its own in {', '.join(alike)}: state identifiers as such."
-    return Check("identifier", False, sentence, hard=False)
+    return Check("identifier", False, f"{'; '.join(told)}: state identifiers as such.", hard=False)
+
+
+def _numbers_before(released: Microdata) -> dict[str, Array]:
+    """The known numbers of each column that is released as a number, as they were before masking."""
+    before = released if released.base is None else released.base
+    return {name: before.numbers(name)[~before.missing(name)] for name in released.numeric if name in before.numeric}
 
 
 def _looks_like_identifier(data: Microdata, name: str) -> bool:

@@ -6,7 +6,7 @@ The 18 classes are those of 45 CFR 164.514(b)(2)(i), A to R. What is found is a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -15,7 +15,7 @@ import polars as pl
 
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.granularity import common_step
+from sdcmap.kernels.masking.granularity import common_step, granularity
 
 SAFE_HARBOR = {
     "A": "names", "B": "places smaller than a state", "C": "dates other than years", "D": "telephone numbers",
@@ -28,6 +28,9 @@ LOOKED_AT = 1000  # distinct values of a column
 LONGEST_NUMBER = 1e18  # numbers of more digits are no telephone or case numbers
 FEWEST = 20  # distinct values below which a checksum says nothing
 MOSTLY = 0.9  # share of the values that must look alike
+MOSTLY_DISTINCT = 0.95
+FINE = 5e5  # places of a grid that no amount fills evenly
+COORDINATE_DECIMALS = range(5, 9)  # a metre or less; wages have four
 SURELY_REPEATED = 10  # repetitions that chance must promise before having none is a sign
 LONG = 40  # characters of a text that may tell anything
 
@@ -163,24 +166,46 @@ def _is_prose(texts: pl.Series, rows: int) -> bool:
 
 # ---- numbers that number ------------------------------------------------------------------------------------------
 def numbers_records(values: Array) -> bool:
-    """Whether known numbers, each of another value, tell records apart rather than measure anything.
+    """Whether known numbers tell records apart rather than measure anything.
 
-    So do numbers that fill half a grid, or evenly a tenth of it, where as many drawn with repetition would repeat (n
-    values on a grid of m places: about n^2 / 2m times): 1 .. n in any order, every second one, case numbers; and whole
-    numbers that all have the same seven or more digits: telephone numbers, time stamps, random numbers.
+    So do numbers, each of another value, that fill half a grid, or evenly a tenth of it, where as many drawn with
+    repetition would repeat (n values on a grid of m places: about n^2 / 2m times): 1 .. n in any order, every second one,
+    case numbers. And numbers of which nearly all differ, where all have the same seven or more digits (telephone numbers,
+    time stamps), or where they lie evenly over half a million places or more, or on no grid at all (random numbers,
+    hashes): amounts are skewed.
 
     >>> numbers_records(np.array([3.0, 1, 2, 5, 4])), numbers_records(np.array([1.0, 2, 2, 4, 5]))
     (True, False)
     """
     known = np.unique(values)
-    if len(known) < max(3, len(values)) or not np.isfinite(known).all():
+    if len(known) < max(3, MOSTLY_DISTINCT * len(values)) or not np.isfinite(known).all():
         return False
-    places = np.ptp(known) / (common_step(known) or np.inf)
-    if 0 < places < max(len(known), min(10 * len(known), len(known) ** 2 / (2 * SURELY_REPEATED))):
-        return bool(places < 2 * len(known)) or _spread_evenly(known)
-    whole = bool((known == np.rint(known)).all()) and len(known) >= FEWEST
+    places = np.ptp(known) / (common_step(known) or np.inf) or np.inf
+    most = max(len(known), min(10 * len(known), len(known) ** 2 / (2 * SURELY_REPEATED)))
+    if places < most:
+        return len(known) == len(values) and bool(places < 2 * len(known) or _spread_evenly(known))
+    if len(known) < FEWEST:
+        return False
     low, high = float(np.abs(known).min()), float(np.abs(known).max())
-    return whole and low >= 1e6 and int(np.log10(low)) == int(np.log10(high))
+    alike = low >= 1e6 and int(np.log10(low)) == int(np.log10(high))
+    return alike or (places >= FINE and _spread_evenly(known))
+
+
+def coordinates(columns: Mapping[str, Array]) -> list[str]:
+    """Names of the columns of known numbers, in file order, that may be geographical coordinates: two or more within 180
+    degrees with five to eight decimals each, as many in both, that mostly differ (one household, one place)."""
+    decimals = {name: _decimals(values) for name, values in columns.items()}
+    fine = {name: k for name, k in decimals.items() if k in COORDINATE_DECIMALS}
+    return [name for name, k in fine.items() if list(fine.values()).count(k) > 1]
+
+
+def _decimals(values: Array) -> int | None:
+    """How many decimals numbers within 180 degrees have; None where they are others, or few."""
+    distinct = np.unique(values)
+    if len(distinct) < max(FEWEST, len(values) / 4) or not np.abs(distinct).max() <= 180:
+        return None
+    power = granularity(distinct)
+    return None if power is None else -power
 
 
 def _spread_evenly(ordered: Array) -> bool:

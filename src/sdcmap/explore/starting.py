@@ -2,8 +2,7 @@
 
 A release is a whole file: where a chain masks the keys and leaves an amount open, everybody is found by the amount. So each
 chain masks all columns that somebody could know, from weak to strong; the rule takes the least loss that holds every limit.
-Weights that are a record's own, or tell its cell, are averaged in every chain; synthetic numbers are smoothed, so that no
-rare number of a person is given away.
+Weights that are a record's own, or tell its cell, are averaged in every chain.
 """
 
 from __future__ import annotations
@@ -51,7 +50,6 @@ MOST_KEYS = 8  # keys of a local suppression; with more nearly every value would
 PERTURBED = ((0.9, 0.05), (0.7, 0.15), (0.5, 0.3), (0.3, 0.5), (0.15, 0.8))  # PRAM's stay, and the window of ranks
 LEAVES = (5, 20, 50, 100)
 GROUPS = (5, 10, 25, 50)
-SMOOTH = 5  # a synthetic number that fewer people have is drawn between neighbours
 SHARED = 25  # fewest records of one weight
 WEIGHTS = (50, 20, 10, 5, 2)  # most different weights, as many as tell nothing
 TELLS = 0.5  # share of the values that a guess without the weight misses, which the weight may tell
@@ -135,7 +133,7 @@ class Columns:
         for stay, variance in ((0.5, 0.5), (0.3, 2.0)):
             yield self._chain(coarse, self._moved(stay), [Noise(self.numbers, variance)] if self.numbers else [])
         for stay in (0.5, 0.3):
-            drawn: list[Method] = [Synthesise(self.numbers, smooth=SMOOTH)] if self.numbers else []
+            drawn: list[Method] = [Synthesise(self.numbers)] if self.numbers else []
             yield self._chain(coarse, self._moved(stay), drawn)
         yield from self._together()
         yield from self._synthetic()
@@ -155,8 +153,8 @@ class Columns:
         drawn = (*order, *([] if self.data.weight is None else [self.data.weight]))
         if len(order) > 1:
             for leaf in LEAVES:
-                yield self._chain([Synthesise(drawn, leaf=leaf, smooth=SMOOTH)])
-            yield self._chain([Synthesise(drawn, model="copula", smooth=SMOOTH)])
+                yield self._chain([Synthesise(drawn, leaf=leaf)])
+            yield self._chain([Synthesise(drawn, model="copula")])
 
     @cached_property
     def weighting(self) -> list[Method]:

@@ -26,6 +26,7 @@ from sdcmap.kernels.grouping.univariate_groups import (
     optimal_groups,
     ranked_groups,
 )
+from sdcmap.kernels.masking.own_values import CROWD
 
 MOST_GOWER = 20_000  # records of a trial; with more, groups of mixed variables take longer than all other methods
 ONE_BY_ONE = ("individual", "optimal")
@@ -68,8 +69,8 @@ class Microaggregate(Method):
     Parameters
     ----------
     on : variables to mask; numeric ones, with "gower" of any kind.
-    size : least number of records in a group, at least 2; no group has 2 size or more, but for variable groups that take
-        in the last few records.
+    size : least number of records in a group, at least 3: the average of two tells each the other's value. No group has 2
+        size or more, but for variable groups that take in the last few records.
     method : "mdav": near in all variables together, standardised; "gower": the same for variables of mixed kinds, by
         Gower's distance; "projection": neighbours on the first principal component of the standardised variables, or on
         the variable `axis`; "individual": each variable on its own, neighbours in its order; "optimal": each variable
@@ -110,7 +111,7 @@ class Microaggregate(Method):
     distorted: ClassVar[str] = "every value; variances shrink, and correlations grow"
 
     on: tuple[str, ...]
-    size: Annotated[int, Range(2)] = 3
+    size: Annotated[int, Range(CROWD)] = 3
     method: Literal["mdav", "individual", "optimal", "projection", "gower"] = "mdav"
     average: Literal["mean", "median", "mode"] = "mean"
     groups: Literal["fixed", "variable"] = "fixed"

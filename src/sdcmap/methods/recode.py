@@ -31,6 +31,7 @@ from sdcmap.kernels.masking.breaks import (
     short,
     whole_steps,
 )
+from sdcmap.kernels.masking.own_values import CROWD
 from sdcmap.methods.chain import in_turn
 
 WAYS = ("breaks", "bins", "width", "merge", "prefix", "hierarchy")
@@ -58,7 +59,8 @@ class Recode(Method):
     level : with a hierarchy: the level to recode to; 0 is the values themselves.
     becomes : what numbers become. "label": an ordinal variable with the intervals as categories, such as "(20, 25]";
         measures that need numbers are then undefined. "midpoint" (end intervals: the mean), "mean" or "median" of the
-        values in the interval: the variable stays numeric.
+        values in the interval: the variable stays numeric. Of fewer than three values, which it would tell, no mean or
+        median is taken: they become the midpoint, at an end the break.
     sha256 : the first 16 digits of the hierarchy file's SHA-256, filled in when left out; another content is refused.
 
     Formula: intervals (b_i, b_i+1], or [b_i, b_i+1) closed on the left. Categories that are numbers count as numbers.
@@ -76,6 +78,8 @@ class Recode(Method):
     random: ClassVar[bool] = False
     kept: ClassVar[str] = "every value to within its category: nothing released is untrue"
     distorted: ClassVar[str] = "detail within categories"
+
+    revision: ClassVar[int] = 2  # 2: no mean or median of one or two
 
     on: tuple[str, ...]
     breaks: tuple[float, ...] = ()
@@ -225,12 +229,12 @@ class Recode(Method):
             return x
         breaks = self._breaks(x[known], name)
         place = interval_of(x[known], breaks, self.closed)
-        typical = np.full(len(breaks) + 1, np.nan)
-        for interval in np.unique(place):
-            values = x[known][place == interval]
-            typical[interval] = np.median(values) if self.becomes == "median" else values.mean()
-        if self.becomes == "midpoint":
-            typical[1:-1] = (breaks[:-1] + breaks[1:]) / 2
+        typical = np.concatenate([breaks[:1], (breaks[:-1] + breaks[1:]) / 2, breaks[-1:]])
+        average = np.median if self.becomes == "median" else np.mean
+        for interval, count in enumerate(np.bincount(place, minlength=len(typical))):
+            at_end = interval in (0, len(breaks))
+            if count >= CROWD and (at_end or self.becomes != "midpoint"):
+                typical[interval] = average(x[known][place == interval])
         released = x.copy()
         released[known] = typical[place]
         return released

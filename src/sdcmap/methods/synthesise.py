@@ -15,8 +15,9 @@ from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
-from sdcmap.kernels.arrays import Array, Floats
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.copula import drawn_given, normal_scores, quantile_mapped
+from sdcmap.kernels.masking.own_values import unowned_codes, unowned_numbers
 from sdcmap.kernels.statistics.trees import bin_edges, binned, drawn_from, grow
 from sdcmap.methods.shuffle import predictor_columns, predictor_problems, present_scores
 
@@ -26,18 +27,6 @@ NO_PREDICTOR = ("identifier", "weight", "household")
 def absence_scores(data: Microdata, name: str) -> Array:
     """The normal scores of being missing. A view."""
     return normal_scores(data.missing(name))
-
-
-def smoothed(drawn: Floats, originals: Floats, ranks: int, rng: Generator) -> Floats:
-    """Drawn numbers, those that fewer than `ranks` originals have as uniform draws between the originals so many ranks
-    below and above: the density stays, and a rare number is nobody's own. Originals have no missing values."""
-    ranked = np.sort(originals)
-    first, last = np.searchsorted(ranked, drawn), np.searchsorted(ranked, drawn, side="right") - 1
-    rare = np.flatnonzero((last - first + 1 < ranks) & ~np.isnan(drawn))
-    low, high = ranked[np.maximum(first[rare] - ranks, 0)], ranked[np.minimum(last[rare] + ranks, len(ranked) - 1)]
-    new = drawn.copy()
-    new[rare] = low + (high - low) * rng.random(len(rare))
-    return new
 
 
 @dataclass(frozen=True)
@@ -56,11 +45,11 @@ class Synthesise(Method):
         before; "copula": all at once, a normal regression between the normal scores of all variables, and back by the
         empirical distribution of each. A nominal variable has no order, so that "trees" suit it better.
     leaf : with trees: fewest records of a leaf, at least 1. A value is drawn from as many originals or more.
-    smooth : a number that fewer than so many records have becomes a uniform draw between the originals so many ranks below
-        and above it, so that no rare number of a person is given away; 0: every number occurred in the file. A number of
-        the file may still come up by chance, where its digits are few: a gap there would tell it.
 
     Formula: y_j ~ F_j(. | given, y_1, ..., y_(j-1)), F_j by a tree; or y_j = F_j^-1(Phi(z_j)) with z ~ N(S b, C).
+    Own values: a value that fewer than three records have would tell that its owner was in the file. A drawn number of
+    that kind becomes any number between the fifth value below and the fifth above; a category the nearest that three have,
+    or any of these where there is no order.
     Missing values are drawn too: a missing category is one more category, whether a number is missing is drawn first, and
     for the copula present or missing is a variable of its own. Weights do not weigh: each row counts once; drawn weights
     are scaled to the total of the original. Households are not used: each row keeps its own.
@@ -78,23 +67,22 @@ class Synthesise(Method):
     masks_weight: ClassVar[bool] = True
     households: ClassVar[str] = "not used; each row keeps its own household"
     mixes: ClassVar[bool] = True
-    revision: ClassVar[int] = 2  # 2: rare numbers can be smoothed, and weights drawn
     kept: ClassVar[str] = (
-        "nothing exactly, but for the variables that are not replaced; every value occurred in the file, where numbers are "
-        "not smoothed"
+        "nothing exactly, but for the variables that are not replaced; no value that fewer than three records had"
     )
     distorted: ClassVar[str] = "all relations that the model does not see"
+
+    revision: ClassVar[int] = 2  # 2: no value is drawn that one or two people had; weights may be drawn
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
     model: Literal["trees", "copula"] = "trees"
     leaf: Annotated[int, Range(1)] = 5
-    smooth: Annotated[int, Range(0)] = 0
 
     @property
     def deed(self) -> str:
         leaf = f" of {self.leaf}" if self.model == "trees" else ""
-        return f"synthetic by {self.model}{leaf}{', smoothed' if self.smooth else ''}"
+        return f"synthetic by {self.model}{leaf}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -143,10 +131,8 @@ class Synthesise(Method):
         return replace(synthetic, paired=bool(self._kept(data)) and data.paired)
 
     def _as_released(self, data: Microdata, name: str, new: Array, rng: Generator) -> Array:
-        """Drawn values: numbers smoothed, and weights scaled to their total."""
-        column = data.column(name)
-        if column.levels is None and self.smooth and not data.missing(name).all():
-            new = smoothed(new, column.values[~data.missing(name)], self.smooth, rng)
+        """Drawn values, none of them one or two persons' own; weights scaled to their total."""
+        new, column = _unowned(data, name, new, rng), data.column(name)
         if name == data.weight and np.nansum(new):
             new = new * (np.nansum(column.values) / np.nansum(new))
         return new.astype(column.values.dtype)
@@ -181,6 +167,16 @@ class Synthesise(Method):
             seen.add(data, name, data.column(name).values)
             asked.add(data, name, drawn[name])
         return drawn
+
+
+def _unowned(data: Microdata, name: str, drawn: Array, rng: Generator) -> Array:
+    """Drawn values of a column, none of them one or two persons' own."""
+    column = data.column(name)
+    if column.levels is None:
+        return unowned_numbers(drawn, column.values, rng)
+    known, ordered = len(column.levels) - column.levels.null_count(), data.schema[name].kind == "ordinal"
+    codes = unowned_codes(drawn.astype(np.int64), column.values, known, ordered, rng)
+    return codes.astype(column.values.dtype)
 
 
 def _without_reasons(data: Microdata, names: tuple[str, ...]) -> Microdata:

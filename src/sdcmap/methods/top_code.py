@@ -16,8 +16,7 @@ from sdcmap.core.words import number, percent
 from sdcmap.data.amounts import amounts, changed_amounts
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-
-FEWEST_AVERAGED = 3
+from sdcmap.kernels.masking.own_values import CROWD
 
 
 def coded(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Array:
@@ -25,7 +24,7 @@ def coded(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Ar
     two would tell them: fewer than three are replaced by the bound."""
     if not beyond.any():
         return x
-    if beyond.sum() < FEWEST_AVERAGED and isinstance(replaced_by, str):
+    if beyond.sum() < CROWD and isinstance(replaced_by, str):
         replaced_by = "bound"
     if replaced_by == "mean":
         new = float(x[beyond].mean())

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from filelock import FileLock
+
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.files.formats import endings, is_data_file
 
@@ -91,8 +93,13 @@ class Room:
     def kept(self, name: str) -> Path:
         """Where the server notes things of this study."""
         self._below(name)
+        return self.notes / name
+
+    @property
+    def notes(self) -> Path:
+        """The server's own folder."""
         (self.folder / KEPT).mkdir(mode=0o700, exist_ok=True)
-        return self.folder / KEPT / name
+        return self.folder / KEPT
 
     @staticmethod
     def is_name(name: str) -> bool:
@@ -143,12 +150,17 @@ class Room:
                 if not part.stat().st_size:
                     raise SchemaError(f"{path.name} is empty (0 bytes).")
                 check_decoded(part, self.decoded_limit)
-                path.hardlink_to(part)  # whole and in one step; fails where another upload was faster
-        except FileExistsError:
-            raise Busy("there is a file of that name already.") from None
+                self._name(part, path)
         except OSError as error:
             raise SdcmapError(f"the file cannot be kept ({error.strerror}).") from None
         return path
+
+    def _name(self, part: Path, path: Path) -> None:
+        """Give a whole upload its name, in one step; where another upload was faster, its file stays."""
+        with FileLock(self.notes / "uploads.lock", mode=0o600):
+            if path.exists():
+                raise Busy("there is a file of that name already.")
+            part.replace(path)
 
     def copy(self, source: BinaryIO, path: Path) -> Path:
         """Copy what comes in to `path`, up to the limit."""

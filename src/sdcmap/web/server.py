@@ -8,15 +8,15 @@ import socket
 import threading
 import webbrowser
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from sdcmap.data.private_folder import private_folder, remove_left
 from sdcmap.errors import SdcmapError
 from sdcmap.files.apart import import_nothing_from
 from sdcmap.web.app import make_app
@@ -30,6 +30,7 @@ KEEP_ALIVE_SECONDS = 20  # after an answer, until the next request begins
 MOST_AT_ONCE = 200  # connections; more than are accepted in one round, so that who asks at once is heard
 BACKLOG = 128
 OPEN_SECONDS = 0.5  # until the server listens
+DOOR_SECONDS = 60.0  # in which a browser that was told to must have come in
 
 
 class Impatient(H11Protocol):
@@ -117,35 +118,45 @@ def serve(
     port = listening.getsockname()[1]
     entrance = Entrance(port=port)
     shown = f"[{host}]" if ":" in host else host
-    door = room.kept(f"open-{port}.html") if open_browser else None
 
-    def address() -> str:
-        return f"http://{shown}:{port}{entrance.place}{page}?token={entrance.once}"
+    def address(token: str) -> str:
+        return f"http://{shown}:{port}{entrance.place}{page}?token={token}"
 
     def used() -> None:
-        if door is not None:
-            door.unlink(missing_ok=True)
         with suppress(OSError):  # nobody reads what is printed
-            print(f"for another browser: {address()}", flush=True)
+            print(f"for another browser: {address(entrance.once)}", flush=True)
 
     entrance.used = used
     app = make_app(room, entrance, workers=workers)
-    print(address(), f"token for programs: {entrance.token}", sep="\n", flush=True)
-    with nullcontext() if door is None else _browser(door, address()):
+    print(address(entrance.once), f"token for programs: {entrance.token}", sep="\n", flush=True)
+    remove_left(room.notes)
+    with _browser(room, entrance, address) if open_browser else nullcontext():
         _run(app, listening)
 
 
 @contextmanager
-def _browser(door: Path, address: str) -> Iterator[None]:
-    """Open the address in a browser by a private file: what a command line says, every user of the machine can read."""
-    from sdcmap.data.whole import write_whole
+def _browser(room: Room, entrance: Entrance, address: Callable[[str], str]) -> Iterator[None]:
+    """Open the address in a browser by a private file: what a command line says, every user of the machine can read. The
+    file goes when the browser has come in or has had its time, with the server, or, after a kill, with the next start."""
+    before = entrance.used
+    with private_folder(room.notes) as folder:
+        door = folder / "open.html"
+        door.touch(mode=0o600)
+        door.write_text(render("enter.html", place=address(entrance.brief(DOOR_SECONDS))))
 
-    write_whole(door, render("enter.html", place=address))
-    threading.Timer(OPEN_SECONDS, webbrowser.open, (door.as_uri(),)).start()
-    try:
+        def used() -> None:
+            door.unlink(missing_ok=True)
+            before()
+
+        entrance.used = used
+        timers = (
+            threading.Timer(OPEN_SECONDS, webbrowser.open, (door.as_uri(),)),
+            threading.Timer(DOOR_SECONDS, door.unlink, (True,)),
+        )
+        for timer in timers:
+            timer.daemon = True
+            timer.start()
         yield
-    finally:
-        door.unlink(missing_ok=True)
 
 
 def _run(app: FastAPI, listening: socket.socket) -> None:

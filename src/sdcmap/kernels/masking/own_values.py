@@ -1,0 +1,55 @@
+"""Values that are one or two persons' own: where a model draws one, it tells that its owner was in the file."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.kernels.arrays import Array
+
+NEAR = 5  # values on each side between which an own one may come to lie
+CROWD = 3  # so many records with a value, or behind an average, and it is nobody's own
+
+
+def unowned_numbers(drawn: Array, original: Array, rng: Generator) -> Array:
+    """Numbers drawn from an original; one that fewer than three of its records have becomes any number between the fifth
+    value below it and the fifth above (U(x_(i-5), x_(i+5)), x_(i) its distinct values; at an end of the range, the end).
+    Between its next neighbours it would still be where its owner is, more often than where nobody is. NaN stays.
+
+    >>> rng, original = np.random.default_rng(1), np.array([0.0, 0.0, 0.0, 5.0, 9.0])
+    >>> unowned_numbers(np.array([0.0, 5.0]), original, rng).round(1).tolist()
+    [0.0, 4.6]
+    """
+    values, counts = np.unique(original[~np.isnan(original)], return_counts=True)
+    if len(values) < 2:
+        return drawn
+    rows = np.flatnonzero(~np.isnan(drawn))
+    place = np.searchsorted(values, drawn[rows])
+    owned = counts[place] < CROWD
+    rows, place = rows[owned], place[owned]
+    low, high = values[np.maximum(place - NEAR, 0)], values[np.minimum(place + NEAR, len(values) - 1)]
+    spread = drawn.copy()
+    spread[rows] = low + (high - low) * rng.random(len(rows))
+    return spread
+
+
+def unowned_codes(drawn: Array, original: Array, known: int, ordered: bool, rng: Generator) -> Array:
+    """Codes of categories drawn from an original; one that fewer than three of its records have becomes the nearest that
+    more have, or, without an order, any of these as often as it is met. Where there is none, they stay, as do codes from
+    `known` on, which say that a value is missing.
+
+    >>> unowned_codes(np.array([0, 1, 2, 3]), np.array([0, 0, 0, 1, 2, 3]), 3, True, np.random.default_rng(1)).tolist()
+    [0, 0, 0, 3]
+    """
+    counts = np.bincount(original, minlength=known)
+    crowds = np.flatnonzero(counts[:known] >= CROWD)
+    rows = np.flatnonzero((counts[drawn] < CROWD) & (drawn < known))
+    if len(crowds) == 0 or len(rows) == 0:
+        return drawn
+    moved = drawn.copy()
+    if ordered:
+        nearest = np.abs(drawn[rows, np.newaxis] - crowds).argmin(axis=1)
+        moved[rows] = crowds[nearest]
+    else:
+        moved[rows] = rng.choice(crowds, len(rows), p=counts[crowds] / counts[crowds].sum())
+    return moved
