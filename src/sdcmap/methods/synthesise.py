@@ -11,6 +11,7 @@ from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
+from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
@@ -65,6 +66,7 @@ class Synthesise(Method):
         "nothing exactly, but for the variables that are not replaced; every value occurred in the file"
     )
     distorted: ClassVar[str] = "all relations that the model does not see"
+    searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
