@@ -10,7 +10,7 @@ import typer
 from sdcmap.cli.app import Json, app, print_json
 
 if TYPE_CHECKING:
-    from sdcmap.frontier.searching import Found
+    from sdcmap.frontier.found import Found
 
 
 @app.command()

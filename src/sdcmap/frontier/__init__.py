@@ -6,6 +6,7 @@ plane      the two numbers that a search looks at: log risk, clipped, and loss
 making     proposals made and scored by the engine of a sweep: some rows first, then all
 growing    generation after generation, until the budget, the time or the gain ends
 ends       what stays: drawn afresh to be chosen, and once more to be reported
-searching  `search`, from a plan to what was found
 telling    which choices matter; random search replayed
+found      what was found, and its pictures
+searching  `search`, from a plan to what was found
 """

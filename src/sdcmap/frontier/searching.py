@@ -2,126 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
-
-import polars as pl
 
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
-from sdcmap.frontier.ends import Chosen, Ends, Member, chosen, fresh_area
-from sdcmap.frontier.growing import Grower, Growth, point_of
+from sdcmap.frontier.ends import Ends, chosen
+from sdcmap.frontier.found import Found
+from sdcmap.frontier.growing import Grower, Growth
 from sdcmap.frontier.making import swept, workshop
-from sdcmap.frontier.plane import Plane, Table, map_of
+from sdcmap.frontier.plane import Plane
 from sdcmap.frontier.space import Space
-from sdcmap.map import RUMap
 from sdcmap.study.plan import Plan
 from sdcmap.study.progress import Progress, Watch, search_bar
-from sdcmap.study.scores import Scores
 from sdcmap.study.search_settings import Search
 
 OPEN = 100_000  # evaluations, where only time is stated
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a search found.
-
-    plan : the plan that was searched from, grown by the methods that were made. scores : of its candidates. growth : what
-    was proposed, and the share of the area after each generation. members : the frontier, drawn afresh. choice : what to
-    release by the limit; None where the plan has none. left : candidates that were left as beaten before all was measured.
-    """
-
-    plan: Plan
-    scores: Scores = field(repr=False)
-    space: Space = field(repr=False)
-    plane: Plane = field(repr=False)
-    table: Table = field(repr=False)
-    growth: Growth
-    members: tuple[Member, ...] = field(repr=False)
-    choice: Chosen | None
-    left: int
-
-    @property
-    def evaluations(self) -> int:
-        """Full evaluations of new methods, those that could not be made and those left as beaten included."""
-        return len(self.growth.chosen)
-
-    @cached_property
-    def map(self) -> RUMap:
-        """The R-U map of everything that was measured to the end."""
-        return map_of(self.scores, self.plan)
-
-    @property
-    def facts(self) -> dict[str, object]:
-        """The report of the search, as JSON holds it."""
-        return {
-            "evaluations": self.evaluations,
-            "hypervolume": list(self.growth.areas),
-            "reference": list(self.plane.reference),
-            "front": [member.facts for member in self.members],
-            "stopped": self.growth.stopped,
-        }
-
-    @property
-    def fresh_areas(self) -> tuple[float, float]:
-        """The share of the area that the frontier has by the draws it was found by, and by those it is reported by."""
-        return fresh_area(self.members, self.plane)
-
-    @cached_property
-    def generation_of(self) -> Mapping[str, int]:
-        """Method text -> the generation that proposed it; 0: the plan."""
-        own = dict.fromkeys((method.text for method in self.plan.expanded), 0)
-        return own | {row.decoded.text: row.generation for row in self.growth.chosen}
-
-    @property
-    def losses(self) -> pl.DataFrame:
-        """What happened to each loss: its bound (None: watched), the plan's own frontier from best to worst, and what was
-        chosen, or else the frontier that was found, by reported draws."""
-        own = self._own_frontier
-        shown = self.members if self.choice is None or self.choice.member is None else (self.choice.member,)
-        rows = []
-        for measure in (m for m in self.plan.measures if m.axis == "utility"):
-            sign = 1.0 if measure.direction == "lower" else -1.0
-            bound = self.plane.bounds.get(measure.text)
-            values = self.scores.column(measure.text).filter(pl.col("id").is_in(own.implode()))["value"]
-            now = [member.losses[measure.text] for member in shown if measure.text in member.losses]
-            rows.append((measure.text, None if bound is None else sign * bound, *_ends(values.to_list()), *_ends(now)))
-        names = ("bound", "plan_low", "plan_high", "found_low", "found_high")
-        return pl.DataFrame(rows, schema={"loss": pl.String, **dict.fromkeys(names, pl.Float64)}, orient="row")
-
-    @property
-    def _own_frontier(self) -> pl.Series:
-        """Ids on the frontier of the plan's own candidates."""
-        stated = [method.text for method in self.plan.grown(()).expanded]
-        own = self.map.points.filter(pl.col("method").is_in(stated), ~pl.col("anchor"))
-        places = self.table.among(tuple(own["id"].to_list()))
-        return own["id"].gather(places.front.tolist())
-
-    @property
-    def choices(self) -> pl.DataFrame:
-        """One row a candidate that has a point: its generation, risk and loss, and every choice that had an effect."""
-        place = {name: at for at, name in enumerate(self.table.ids)}
-        rows = []
-        for row in self.growth.chosen:
-            if row.candidate in place and point_of(row):
-                at = place[row.candidate]
-                told = {name: _said(value) for name, value in self.space.settings_of(point_of(row)).items()}
-                rows.append({"id": row.candidate, "generation": row.generation, "risk": float(self.table.risk[at]),
-                             "loss": float(self.table.loss[at]), **told})  # fmt: skip
-        return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _ends(values: list[float]) -> tuple[float | None, float | None]:
-    return (min(values), max(values)) if values else (None, None)
-
-
-def _said(value: str | float) -> str | float:
-    return value if isinstance(value, str) else round(value, 4)
 
 
 def search(
