@@ -110,6 +110,8 @@ def test_the_study_is_one_of_a_sweep_and_screenings_are_on_no_map(folder: Path, 
         plan, scores = study.plan, study.scores()
     assert set(plan.expanded) == set(found.plan.expanded) and len(plan.found) == 32 - found.left
     assert scores.candidate["kind"].unique().sort().to_list() == ["candidate", "identity"]
+    assert found.choice is not None and found.choice.member is not None
+    assert plan.find(found.choice.member.candidate).method == found.choice.member.method
     kinds = {row[1] for row in stored(folder)["candidate"]}
     assert {"screening", "fresh"} <= kinds
     ru = sm.RUMap(scores, FOUND, QUERIES)
@@ -166,7 +168,7 @@ def test_risk_counts_by_its_logarithm_and_less_than_a_quarter_of_the_limit_is_po
 def test_without_a_limit_the_axis_ends_at_releasing_everything(people: Microdata) -> None:
     plan = plan_of(rule=None)
     plane = Plane.of(sm.sweep(people, plan, workers=1), plan)
-    assert plane.limit is None and plane.reference == (plane.most, 1.0)
+    assert plane.limit is None and plane.reference == (plane.most, 1.0) and plane.least == 0.01 * plane.most
     assert np.isclose(plane.across(np.array([np.sqrt(plane.least * plane.most)]))[0], 0.5)
 
 

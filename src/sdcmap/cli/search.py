@@ -27,6 +27,7 @@ def search(
     ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Number of workers; 0: one per core.")] = 0,
     engine: Annotated[str, typer.Option(help="serial, threads, processes, dask, or dask://HOST:PORT.")] = "",
+    charts: Annotated[bool, typer.Option("--charts", help="Draw what was found into STUDY/search.")] = False,
     quiet: Annotated[bool, typer.Option(help="No progress bar.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -52,20 +53,26 @@ def search(
         print_json(found.facts)
         return
     _show(found)
+    if charts:
+        folder = found.save_charts(out / "search")
+        print(f"{folder}: {', '.join(sorted(file.name for file in folder.glob('*.html')))}.")
 
 
 def _show(found: Found) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from sdcmap.core.words import brief
+
     risk, utility = found.map.labels
-    table = Table("frontier", "risk", "utility", "fresh risk", "fresh utility", "draws", "under the limit")
+    table = Table("frontier", "risk", "fresh", "utility", "fresh", "under the limit")
+    table.columns[0].ratio = 1
     for member in found.members:
-        under = "" if member.under is None else f"{member.under:.0%} of {member.tried}"
-        fresh = ["-" if value is None else f"{value:.4g}" for value in (member.fresh_risk, member.fresh_utility)]
-        table.add_row(member.name, f"{member.risk:.4g}", f"{member.utility:.4g}", *fresh, str(member.draws), under)
+        under = "" if member.under is None else f"{round(member.under * member.tried)} of {member.tried}"
+        fresh = ["-" if value is None else f"{value:.3g}" for value in (member.fresh_risk, member.fresh_utility)]
+        table.add_row(member.name, f"{member.risk:.3g}", fresh[0], f"{member.utility:.3g}", fresh[1], under)
     Console().print(table)
-    print(f"risk: {risk}\nutility: {utility}")
+    print(f"risk: {risk}\nutility: {utility}\nfresh: the mean of draws that it was not chosen by")
     before, after = found.fresh_areas
     print(
         f"{found.evaluations:,} methods were evaluated ({found.left} of them left when others had less risk and less loss "
@@ -75,8 +82,9 @@ def _show(found: Found) -> None:
     print(f"Share of the area: {first:.3f} by the plan, {last:.3f} by the search.")
     print(f"Of the frontier above: {before:.3f} as it was found, {after:.3f} by fresh draws.")
     for row in found.losses.iter_rows(named=True):
-        bound = "watched" if row["bound"] is None else f"bound {row['bound']:.4g}"
-        print(f"{row['loss']} ({bound}): plan {_span(row, 'plan')}, found {_span(row, 'found')}.")
+        free = "on the axis" if row["loss"] == found.plan.utility else "watched"
+        bound = free if row["bound"] is None else f"bound {row['bound']:.4g}"
+        print(f"{brief(row['loss'])} ({bound}): plan {_span(row, 'plan')}, found {_span(row, 'found')}.")
     if found.choice is not None:
         print(found.choice.reason)
         if found.choice.member is not None:

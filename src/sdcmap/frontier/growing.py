@@ -114,7 +114,7 @@ class Grower:
     def _reason(self, growth: Growth, began: float) -> str:
         """Why the search stops here; empty: it goes on."""
         settings, used = self.settings, len(growth.chosen)
-        if used and not self._any_made(growth):
+        if growth.generations == 1 and not self._any_made(growth):
             return f"none of {used} could be made and scored: {self._why(growth)}"
         if used + (SIZE if used else STARTS) > settings.budget:
             return f"the budget of {settings.budget} evaluations is used up"

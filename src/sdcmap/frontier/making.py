@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from sdcmap.study.halting import Halt
 from sdcmap.study.jobs import Job, Kind, row_id
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.scores import Scores
-from sdcmap.study.sweeping import START_SECONDS, sweep
+from sdcmap.study.sweeping import START_SECONDS
 
 NOT_DONE = Done("", frozenset())
 WORTH_PROCESSES = 3 * START_SECONDS  # seconds of work, below which they cost more than they save
@@ -142,9 +142,8 @@ def _limits_on(plan: Plan, risk: Sequence[str]) -> Limits:
 # ---- opening --------------------------------------------------------------------------------------------------
 @contextmanager
 def workshop(
-    data: Microdata, plan: Plan, folder: Path, *, workers: int | None, engine: str | None, executor: Executor | None,
-    memory: int = 0,
-) -> Iterator[Workshop]:  # fmt: skip
+    data: Microdata, plan: Plan, folder: Path, *, workers: int | None, engine: str | None, executor: Executor | None
+) -> Iterator[Workshop]:
     """The study of a plan that was swept into `folder`, open for a search, with workers that last for all of it."""
     workers = workers or cores()
     with Study.begin(folder, data, plan) as study, threadpool_limits(1):
@@ -152,23 +151,14 @@ def workshop(
         engine = engine or _worth(study, bound, workers)
         check_engine(engine)
         here = executor is None and engine in ("serial", "threads")
-        copy = nullcontext(None) if here else nullcontext(folder.resolve())
-        with (
-            copy as place,
-            crew(engine, workers, executor, data, place, memory) as (make, run),
-            lasting(make) as again,
-        ):
+        copy = None if here else folder.resolve()
+        with crew(engine, workers, executor, data, copy) as (make, run), lasting(make) as again:
             yield Workshop(data, bound, study, again, run, workers)
 
 
 def _worth(study: Study, plan: Plan, workers: int) -> str:
-    """Processes, where the budget is worth their start, by what the plan's own candidates took."""
-    seconds = study.scores(plan).candidate["seconds"]
+    """Processes, where the budget is worth their start, by what the plan's own candidates took; else serial."""
+    taken = study.scores(plan).candidate["seconds"].to_list()
     budget = 0 if plan.search is None else plan.search.budget
-    return "processes" if workers > 1 and budget * float(seconds.mean() or 0.0) > WORTH_PROCESSES else "serial"  # type: ignore[arg-type]
-
-
-def swept(data: Microdata, plan: Plan, folder: Path, **how: object) -> Plan:
-    """The plan's own candidates made and scored; the plan with the risk measures that it gets unasked."""
-    sweep(data, plan, folder, **how)  # type: ignore[arg-type]
-    return plan.with_risk(data)
+    worth = workers > 1 and budget * sum(taken) / max(len(taken), 1) > WORTH_PROCESSES
+    return "processes" if worth else "serial"

@@ -25,7 +25,7 @@ from sdcmap.study.scores import Scores
 
 CLIP = 0.25  # of the limit: less risk than that is pointless
 ABOVE = 0.15  # share of the axis that lies above the limit
-FLOOR = 0.001  # of the risk of releasing everything, where a measure has no other least level
+FLOOR = 0.01  # of the risk of releasing everything: without a limit, less is no better; few records would decide
 
 
 @dataclass(frozen=True)
@@ -188,11 +188,11 @@ def limit_of(plan: Plan) -> float | None:
 
 
 def _least(ru: RUMap, most: float) -> float:
-    """The risk of releasing nothing, where it is above 0; else a small part of that of releasing everything."""
-    nothing = None if ru.nothing is None else ru.nothing[0]
+    """A small part of the risk of releasing everything, or that of releasing nothing where it is larger."""
+    nothing = 0.0 if ru.nothing is None else ru.nothing[0]
     if ru.signs[0] < 0:
         return most / FLOOR
-    return nothing if nothing is not None and 0 < nothing < most else most * FLOOR
+    return max(nothing, most * FLOOR) if nothing < most else most * FLOOR
 
 
 def _worst(ru: RUMap, best: float) -> float:

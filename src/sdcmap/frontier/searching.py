@@ -12,12 +12,13 @@ from sdcmap.data.private_folder import private_folder
 from sdcmap.frontier.ends import Ends, chosen
 from sdcmap.frontier.found import Found
 from sdcmap.frontier.growing import Grower, Growth
-from sdcmap.frontier.making import swept, workshop
+from sdcmap.frontier.making import workshop
 from sdcmap.frontier.plane import Plane
 from sdcmap.frontier.space import Space
 from sdcmap.study.plan import Plan
 from sdcmap.study.progress import Progress, Watch, search_bar
 from sdcmap.study.search_settings import Search
+from sdcmap.study.sweeping import sweep
 
 OPEN = 100_000  # evaluations, where only time is stated
 
@@ -57,9 +58,9 @@ def search(
     plan = _with_settings(plan, budget, minutes)
     settings = plan.search or Search()
     space = Space(data, settings, plan.derive).checked()
-    how = {"workers": workers, "engine": engine, "executor": executor, "progress": progress}
     with _place(study) as place:
-        judged = swept(data, plan, Path(place), **how)
+        sweep(data, plan, place, workers=workers, engine=engine, executor=executor, progress=progress)
+        judged = plan.with_risk(data)
         with (
             workshop(data, judged, Path(place), workers=workers, engine=engine, executor=executor) as shop,
             search_bar(watch) as seen,

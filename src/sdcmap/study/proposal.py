@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import NamedTuple
 
 from sdcmap.core.method import Method
@@ -29,4 +30,10 @@ class Proposal(NamedTuple):
     @property
     def decoded(self) -> Method:
         """The method itself."""
-        return decode(json.loads(self.method), Method)
+        return _decoded(self.method)
+
+
+@lru_cache(maxsize=4096)
+def _decoded(spec: str) -> Method:
+    """A search asks for the same ones in every generation."""
+    return decode(json.loads(spec), Method)
