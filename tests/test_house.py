@@ -44,19 +44,20 @@ MAY_USE: Mapping[str, set[str]] = {  # docs/design.md shows the same table
     "choose": BELOW,
     "explore": NUMBERS,
     "testing": BELOW | {"study"},
+    "frontier": NUMBERS | {"explore"},
     "charts": NUMBERS,
     "bundle": NUMBERS,
     "dossier": NUMBERS | {"explore", "charts", "bundle"},
     "papers": NUMBERS | {"explore", "charts"},
     "tour": NUMBERS | {"explore", "charts", "bundle", "dossier"},
-    "cli": NUMBERS | {"explore", "charts", "bundle", "dossier", "papers", "tour", "web"},
-    "web": NUMBERS | {"explore", "charts", "bundle", "dossier"},
+    "cli": NUMBERS | {"explore", "frontier", "charts", "bundle", "dossier", "papers", "tour", "web"},
+    "web": NUMBERS | {"explore", "frontier", "charts", "bundle", "dossier"},
 }
 KERNELS_MAY_USE: Mapping[str, set[str]] = {family: set() for family in FAMILIES} | {"masking": {"tables"}}
 FACES = {"cli", "web", "papers", "tour", "dossier", "bundle"}  # they may take public names from the package itself
 LATE = {"sdcmap.core.catalogue", "sdcmap.cli.__init__"}  # they find modules by name: values, drawings; commands
 HEAVY = {"numpy", "numba", "polars", "scipy", "altair", "dask", "fastapi"}
-VERBS = ("read", "write", "mask", "score", "sweep", "look", "compare", "release", "report", "grid", "subsets")
+VERBS = ("read", "write", "mask", "score", "sweep", "look", "compare", "search", "release", "report", "grid", "subsets")
 NOUNS = ("Plan", "Source", "Microdata", "Study", "Scores", "RUMap", "Choice")
 
 

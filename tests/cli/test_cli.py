@@ -19,7 +19,7 @@ from sizes import GUARD
 
 COMMANDS = [
     "look", "check", "sweep", "score", "mask", "map", "choose", "records", "release", "report", "correct", "compare",
-    "serve", "demo",
+    "search", "serve", "demo",
 ]  # fmt: skip
 
 

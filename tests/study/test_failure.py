@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +27,9 @@ from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.study import cluster, engines
 from sdcmap.study import folder as study
-from sdcmap.study.engines import crew, run_all
+from sdcmap.study.engines import crew, lasting, run_all
 from sdcmap.study.jobs import Job
+from sdcmap.study.worker import run_here
 from sizes import GUARD
 
 SDCMAP = f"{sys.executable} -m sdcmap.cli"
@@ -150,6 +153,27 @@ def test_a_dask_worker_out_of_memory_is_not_done(tmp_path: Path, monkeypatch: py
             status = {row.method: row.status for batch in run_all(jobs, run, make, 1) for row in batch}
     greedy = next(ended for method, ended in status.items() if "Greedy" in method)
     assert greedy == "failed" and sorted(status.values()) == ["failed", "ok", "ok"]
+
+
+def test_a_lasting_executor_serves_several_runs_and_is_made_again_when_it_is_broken() -> None:
+    data = sm.demo.population(60, seed=1)
+    plan = sm.Plan([sm.Swap(on="Age")], [sm.SmallCells()], seed=1)
+    made: list[ThreadPoolExecutor] = []
+
+    def make() -> ThreadPoolExecutor:
+        made.append(ThreadPoolExecutor(2))
+        return made[-1]
+
+    def rows() -> list[str]:
+        jobs = iter([Job(c, c.stream(1).key, plan.measures) for c in plan.candidates])
+        return sorted(row.id for batch in run_all(jobs, partial(run_here, data), again, 2) for row in batch)
+
+    with lasting(make) as again:
+        assert rows() == rows() and len(made) == 1
+        made[0]._broken = "a worker died"  # type: ignore[attr-defined]
+        assert len(rows()) == 2 and len(made) == 2
+    with pytest.raises(RuntimeError, match="shutdown"):
+        made[1].submit(len, "")
 
 
 def test_memory_that_cannot_be_had_is_a_failed_candidate_with_its_place() -> None:

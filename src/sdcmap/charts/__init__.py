@@ -6,16 +6,24 @@ from sdcmap.charts.map_contents import map_info
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.planes import draw_criterion
 from sdcmap.charts.ru_map import draw_map
+from sdcmap.charts.search_choices import draw_choices, draw_importance, draw_method_shares
+from sdcmap.charts.search_map import draw_search_map
+from sdcmap.charts.search_progress import draw_progress
 from sdcmap.charts.zoom import draw_zoom
 from sdcmap.core.chart import Chart
 
 __all__ = [
     "Chart",
     "MapInfo",
+    "draw_choices",
     "draw_confidentiality",
     "draw_criterion",
     "draw_densities",
+    "draw_importance",
     "draw_map",
+    "draw_method_shares",
+    "draw_progress",
+    "draw_search_map",
     "draw_side_by_side",
     "draw_zoom",
     "map_info",

@@ -38,7 +38,7 @@ def map_info(
     mark: Choice | None = None,
     by: str | None = None,
     facet: str | Mapping[str, str] | None = None,
-    colour: str = "method",
+    colour: str | Mapping[str, str] = "method",
     label: bool | str = True,
     names: Mapping[str, str] | None = None,
     width: int = 620,
@@ -51,7 +51,7 @@ def map_info(
     table = (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor")).rename(_DRAW, strict=False)
     methods = table["method"].unique(maintain_order=True).to_list()
     rows = labelled(methods, ru.scores)
-    groups = groups_of(rows, colour)
+    groups = groups_of(rows, colour) if isinstance(colour, str) else _stated_groups(methods, colour)
     panels = _panels(rows, facet)
     short = _short_in_panels(rows, panels) | dict(names or {})
     table = _with(table, group=groups, panel=panels, short=short, name={row.text: row.called for row in rows})
@@ -86,6 +86,12 @@ def map_info(
     )
     labels = [row for name in titles for row in label_rows(info, name, names=label, width=width, height=height)]
     return replace(info, labels=_frame(labels))
+
+
+def _stated_groups(methods: Sequence[str], colour: Mapping[str, str]) -> dict[str, str]:
+    """The group of each method, in the order in which the groups are stated."""
+    known = {method: group for method, group in colour.items() if method in set(methods)}
+    return {**known, **{method: "others" for method in methods if method not in known}}
 
 
 def _panels(rows: Sequence[Labelled], facet: str | Mapping[str, str] | None) -> dict[str, str]:

@@ -27,7 +27,7 @@ def draw_map(
     mark: Choice | None = None,
     by: str | None = None,
     facet: str | Mapping[str, str] | None = None,
-    colour: str = "method",
+    colour: str | Mapping[str, str] = "method",
     label: bool | str = True,
     names: Mapping[str, str] | None = None,
     width: int | None = None,
@@ -45,7 +45,7 @@ def draw_map(
         Default: releases, or means where a measure is an expectation.
     facet : small multiples by "method" (its class), by a parameter such as "rate", or by a mapping from method text to the
         title of its panel; each panel has its own frontier.
-    colour : what colours and shapes tell apart, in the same words.
+    colour : what colours and shapes tell apart, in the same words; what a mapping leaves out are "others".
     label : write the names of the chosen and the undominated methods where they find room; "all": of every method.
     names : what to call a method instead, by its text: such as the letters of its variables.
     width, height : of one panel, in pixels.

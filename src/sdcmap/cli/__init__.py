@@ -22,7 +22,7 @@ from sdcmap.cli.app import app, note
 
 _ORDER = [
     "look", "check", "sweep", "score", "mask", "map", "choose", "records", "release", "report", "correct", "compare",
-    "serve", "demo",
+    "search", "serve", "demo",
 ]  # fmt: skip
 for _module in iter_modules(__path__):  # each adds its commands to the app
     if _module.name not in ("__main__", "app"):

@@ -13,7 +13,7 @@ class MapLook(TypedDict, total=False):
 
     mark: Choice | None
     facet: str | Mapping[str, str] | None
-    colour: str
+    colour: str | Mapping[str, str]
     label: bool | str
     names: Mapping[str, str] | None
     width: int | None

@@ -17,6 +17,7 @@ from sdcmap.core.added_noise import AddedNoise
 from sdcmap.core.likelihood import Field, joined
 from sdcmap.core.roles import Roles
 from sdcmap.core.streams import Stream
+from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Value
 from sdcmap.core.words import listed, number, spoken
 from sdcmap.data.cells import cells, common_codes, stacked
@@ -58,6 +59,7 @@ class Method(Value):
     distorted: ClassVar[str] = ""
     in_every_plan: ClassVar[bool] = False
     mixes: ClassVar[bool] = False
+    searched: ClassVar[Strengths | None] = None  # the strengths that a search tries
     growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
 
     within: tuple[str, ...] = field(default=(), kw_only=True)  # mask each stratum of these variables apart
@@ -66,6 +68,17 @@ class Method(Value):
     def trials(cls, roles: Roles) -> Trials:
         """How it is tried on a file of which only the roles are known: two or three strengths; none by default."""
         return {}
+
+    @classmethod
+    def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
+        """How a search tries it on the columns `names` of a file, at a strength in [0, 1] from the weakest worth a trial to
+        the strongest: by `searched`, else one of the trials that it states for them; None: it is not tried on them."""
+        if cls.searched is not None:
+            masked: dict[str, Any] = {"on": names}
+            return cls(**masked, **cls.searched.at(strength))
+        trials = cls.trials(roles.of(names)).values()
+        stated = [trial for trial in trials if isinstance(trial, Method)]
+        return stated[min(int(strength * len(stated)), len(stated) - 1)] if stated else None
 
     @property
     def words(self) -> str:

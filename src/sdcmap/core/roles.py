@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -43,6 +44,14 @@ class Roles:
         """All variables that describe a record."""
         apart = ("identifier", "weight", "household", "drop", *UNSERVED)
         return tuple(v.name for v in self.data.schema.variables if v.role not in apart)
+
+    def of(self, names: Iterable[str]) -> Roles:
+        """The same for these columns alone."""
+        return Roles(self.data.only(names))
+
+    def are_numbers(self, names: Iterable[str]) -> bool:
+        """Whether all of these columns are numeric."""
+        return set(names) <= set(self.numbers)
 
     @cached_property
     def secret(self) -> str:

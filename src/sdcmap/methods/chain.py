@@ -76,6 +76,11 @@ class Chain(Method):
             "PRAM .9 then RankSwap .05": cls((PRAM(keys, 0.9, alpha=1.0), RankSwap(numbers, 0.05))),
         }
 
+    @classmethod
+    def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
+        """A search makes chains of its own."""
+        return None
+
     @property
     def words(self) -> str:
         """The words of its steps; steps that do the same to different variables once."""

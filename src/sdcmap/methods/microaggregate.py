@@ -11,6 +11,7 @@ from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
+from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
@@ -133,6 +134,15 @@ class Microaggregate(Method):
             slow = len(roles.data) > MOST_GOWER
             trials[f"{cls.__name__} gower 3"] = f"too slow for more than {MOST_GOWER:,} records." if slow else mixed
         return trials
+
+    @classmethod
+    def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
+        """Groups of 3 to 100; of mixed variables by Gower's distance, where the file is not too long for it."""
+        near = "mdav" if roles.are_numbers(names) else "gower"
+        if near == "gower" and len(roles.data) > MOST_GOWER:
+            return None
+        largest = max(3, min(100, len(roles.data) // 2))
+        return cls(names, Strengths("size", 3, largest).at(strength)["size"], method=near)  # type: ignore[arg-type]
 
     def problems(self) -> Iterator[str]:
         if not self.on:

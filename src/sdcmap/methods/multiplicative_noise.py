@@ -12,6 +12,7 @@ from numpy.random import Generator
 from sdcmap.core.likelihood import IMPOSSIBLE, Field
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
+from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
@@ -102,6 +103,7 @@ class MultiplicativeNoise(Method):
     at_zero: ClassVar[Mapping[str, Any] | None] = {"variance": 0.0, "integers": False}
     kept: ClassVar[str] = "zeros and signs, value for value but for rounding; the mean in expectation"
     distorted: ClassVar[str] = "every value but zeros; variances grow by the factor's variance times the mean square"
+    searched: ClassVar[Strengths | None] = Strengths("variance", 0.005, 1.0)
 
     on: tuple[str, ...]
     variance: Annotated[float, Range(0)] = 0.01

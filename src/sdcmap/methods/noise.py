@@ -12,6 +12,7 @@ from sdcmap.core.added_noise import AddedNoise
 from sdcmap.core.likelihood import Field
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
+from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
@@ -62,6 +63,7 @@ class Noise(Method):
     at_zero: ClassVar[Mapping[str, Any] | None] = {
         "variance": 0.0, "lower": None, "upper": None, "above": None, "variance_above": None, "integers": False,
     }  # fmt: skip
+    searched: ClassVar[Strengths | None] = Strengths("variance", 0.01, 4.0)
 
     on: tuple[str, ...]
     variance: Annotated[float, Range(0)] = 0.1

@@ -12,6 +12,7 @@ import numpy as np
 from sdcmap.core.method import Trials
 from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
 from sdcmap.core.roles import Roles, strength
+from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.errors import SchemaError
@@ -78,6 +79,7 @@ class PRAM(TransitionMethod):
     at_zero: ClassVar[Mapping[str, Any] | None] = {"alpha": 0.0, "matrix": (), "sha256": ""}
     kept: ClassVar[str] = "without a given matrix, the counts of each variable in expectation"
     distorted: ClassVar[str] = "relations between variables; tables can be corrected without bias, see the matrix"
+    searched: ClassVar[Strengths | None] = Strengths("stay", 0.97, 0.05, log=False, fixed={"alpha": 1.0})
 
     stay: Annotated[float, Range(0, 1)] = 0.8
     alpha: Annotated[float, Range(0, 1)] = 0.5

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from sdcmap.core.method import Trials
 from sdcmap.core.roles import Roles
+from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Positive
 from sdcmap.core.words import number
 from sdcmap.kernels.arrays import Array
@@ -39,6 +40,7 @@ class RandomisedResponse(TransitionMethod):
     missing: ClassVar[str] = "category"
     kept: ClassVar[str] = "nothing exactly; tables can be corrected without bias, see the matrix"
     distorted: ClassVar[str] = "every table of the masked variables, towards equal shares"
+    searched: ClassVar[Strengths | None] = Strengths("epsilon", 6.0, 0.5)
 
     epsilon: Positive = 1.0
 

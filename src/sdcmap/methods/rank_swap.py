@@ -12,6 +12,7 @@ from numpy.random import Generator
 from sdcmap.core.likelihood import Below, Field, Window
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
+from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
@@ -47,6 +48,7 @@ class RankSwap(Method):
 
     kept: ClassVar[str] = "the unweighted distribution of each variable, value for value"
     distorted: ClassVar[str] = "relations between variables; weighted totals"
+    searched: ClassVar[Strengths | None] = Strengths("p", 0.01, 0.9)
 
     on: tuple[str, ...]
     p: Annotated[float | tuple[float, ...], Range(0, 1, "(]")] = 0.05

@@ -13,10 +13,12 @@ from numpy.random import Generator
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
 from sdcmap.core.roles import Roles, strength
+from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Positive, Range
 from sdcmap.core.words import number
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.hierarchy import Hierarchy, number_text
+from sdcmap.data.known_by import DATES
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS, Schema
 from sdcmap.errors import Infeasible, SchemaError
@@ -37,6 +39,7 @@ from sdcmap.methods.chain import in_turn
 WAYS = ("breaks", "bins", "width", "merge", "prefix", "hierarchy")
 OF_NUMBERS = ("breaks", "bins", "width")
 MOST_INTERVALS = 10_000
+MANY = 100  # categories of a trial, beyond which the rare ones are too many to list
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,36 @@ class Recode(Method):
             if steps:
                 trials[f"{cls.__name__} rare {strength(share)}"] = in_turn(steps)
         return trials
+
+    @classmethod
+    def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
+        """Numbers as the means of 50 to 3 intervals with equally many records; categories as `coarser` makes them."""
+        if roles.are_numbers(names):
+            return cls(names, bins=Strengths("bins", 50, 3).at(strength)["bins"], by="quantiles", becomes="mean")
+        steps = [step for name in names if (step := cls.coarser(name, strength, roles)) is not None]
+        return in_turn(steps) if len(steps) == len(names) else None
+
+    @classmethod
+    def coarser(cls, name: str, strength: float, roles: Roles) -> Recode | None:
+        """Fewer categories of one column: 20 to 2 intervals of numbers, years of dates, the rare together (those that
+        below 1 to 30 % of the records have), or first letters of very many; None: it has nothing to merge."""
+        data = roles.data
+        if holds_numbers(data.column(name)):
+            bins = Strengths("bins", 20, 2).at(strength)["bins"]
+            return cls((name,), bins=bins, by="quantiles") if data.level_count(name) > bins else None
+        if data.schema[name].storage in DATES:
+            return cls((name,), prefix=4)
+        if data.level_count(name) > MANY:
+            return cls((name,), prefix=Strengths("prefix", 3, 1).at(strength)["prefix"])
+        return cls.merging_rare(name, Strengths("share", 0.01, 0.3).at(strength)["share"], roles)
+
+    @classmethod
+    def merging_rare(cls, name: str, share: float, roles: Roles) -> Recode | None:
+        """The categories that a smaller share of the records has as one, "other"; None: there are not two of them, or no
+        others beside them."""
+        rare = roles.rare(name, share)
+        all_rare = len(rare) + int(roles.data.missing(name).any()) >= roles.data.level_count(name)
+        return cls((name,), merge=(rare,), labels=("other",)) if len(rare) > 1 and not all_rare else None
 
     def __post_init__(self) -> None:
         super().__post_init__()

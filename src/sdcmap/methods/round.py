@@ -11,6 +11,7 @@ from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
+from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Positive
 from sdcmap.core.words import number
 from sdcmap.data.amounts import amounts, changed_amounts
@@ -70,6 +71,14 @@ class Round(Method):
             )
             for share in (0.25, 1.0)
         }
+
+    @classmethod
+    def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
+        """Each to a handy base near .1 to 4 times its standard deviation."""
+        if not roles.are_numbers(names) or not all(roles.spread(name) > 0 for name in names):
+            return None
+        share = Strengths("base", 0.1, 4.0).at(strength)["base"]
+        return in_turn([cls((name,), handy(share * roles.spread(name)), unbiased=True) for name in names])
 
     @property
     def random(self) -> bool:  # type: ignore[override]

@@ -94,6 +94,15 @@ class Shuffle(Method):
         given = tuple(name for name in others if roles.data.level_count(name) <= MOST_TRIED)
         return {cls.__name__: cls(roles.numbers, given)} if roles.numbers else {}
 
+    @classmethod
+    def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
+        """Given more of the other columns, those with the fewest categories first, the weaker it is."""
+        if not roles.are_numbers(names):
+            return None
+        others = [n for n in roles.everything if n not in names and roles.data.level_count(n) <= MOST_TRIED]
+        others.sort(key=roles.data.level_count)
+        return cls(names, tuple(others[: round((1 - strength) * len(others))]))
+
     def problems(self) -> Iterator[str]:
         if not self.on:
             yield ".on must name at least one variable."

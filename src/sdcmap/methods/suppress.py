@@ -13,6 +13,7 @@ from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
+from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.data.cells import DistinctCells, distinct_cells
@@ -106,6 +107,13 @@ class Suppress(Method):
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         return {f"{cls.__name__} {k}": cls(roles.keys[:MOST_TRIED], k) for k in ((2, 5) if roles.keys else ())}
+
+    @classmethod
+    def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
+        """k from 2 to 20; where the rule cannot be met, what can be blanked is. Not with more keys than it can serve."""
+        if len(names) > MOST_TRIED or any(name in roles.numbers for name in names):
+            return None
+        return cls(names, Strengths("k", 2, 20).at(strength)["k"], unmet="leave")
 
     def problems(self) -> Iterator[str]:
         if self.missing_is == "a category" and self.risk is not None:

@@ -13,6 +13,7 @@ from numpy.random import Generator
 from sdcmap.core.likelihood import Field
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
+from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.data.cells import cells, common_codes
@@ -166,6 +167,7 @@ class Swap(Method):
     households: ClassVar[str] = "swapped whole with `whole_households`, else persons are swapped one by one"
     kept: ClassVar[str] = "unweighted counts of each variable, of the swapped and of the unswapped variables together"
     distorted: ClassVar[str] = "relations between swapped and unswapped variables; weighted counts"
+    searched: ClassVar[Strengths | None] = Strengths("rate", 0.02, 0.5)
 
     on: tuple[str, ...]
     rate: Annotated[float, Range(0, 0.5, "(]")] = 0.01

@@ -11,6 +11,7 @@ from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
+from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
@@ -71,6 +72,7 @@ class Synthesise(Method):
         "nothing exactly, but for the variables that are not replaced; no value that fewer than three records had"
     )
     distorted: ClassVar[str] = "all relations that the model does not see"
+    searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
 
     revision: ClassVar[int] = 2  # 2: no value is drawn that one or two people had; weights may be drawn
 

@@ -66,8 +66,7 @@ def cost_guess(data: Microdata, plan: Plan, limit: float = SECONDS) -> float:
 def makings_of(data: Microdata, plan: Plan) -> int:
     """How many releases without some of the people a sweep makes beside the candidates, for measures that ask for them."""
     counts = (
-        (plan.replicates if method.random else 1) * sum(folds.times for folds in _asked(plan, method, data))
-        for method in plan.expanded
+        plan.draws_of(method) * sum(folds.times for folds in _asked(plan, method, data)) for method in plan.expanded
     )
     return sum(counts)
 

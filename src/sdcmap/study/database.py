@@ -25,6 +25,8 @@ TABLES = {
     "reason text, checksum integer, primary key (candidate, measure_id)",
     "measure": "id text primary key, name text, direction text, low real, high real, unit text, axis text, "
     "at_nothing real, checksum integer",
+    "proposal": "search text, candidate text, generation integer, place integer, method text, parents text, "
+    "point text, checksum integer, primary key (search, candidate)",
     "tally": "name text primary key, rows integer, checksum integer",
 }
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError, ValueError)  # what a bad page gives

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from sdcmap.core.named_files import in_this_room, present_room
-from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError, did_you_mean
 from sdcmap.files.apart import safe_path
@@ -64,6 +63,22 @@ class Borrowed(Executor):
             raise SdcmapError("the executor given is broken; what was stored is kept.") from None
 
 
+class Lasting(Executor):
+    """An executor that outlives the run it serves: the end of a run ends its tasks, not itself."""
+
+    def __init__(self, owner: Executor) -> None:
+        self.owner = owner
+        self.shared_fate = getattr(owner, "shared_fate", True)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "workers":
+            return self.owner.workers  # type: ignore[attr-defined]
+        raise AttributeError(name)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return self.owner.submit(fn, *args, **kwargs)
+
+
 class Workers(ProcessPoolExecutor):
     """Worker processes that import nothing from the folder they stand in."""
 
@@ -88,6 +103,25 @@ def crew(
             yield partial(Borrowed, executor), run
         else:
             yield partial(make_executor, engine, workers), run
+
+
+@contextmanager
+def lasting(make: Callable[[], Executor]) -> Iterator[Callable[[], Executor]]:
+    """`make` for several runs: one executor serves them all, and is made again where it is broken."""
+    made: list[Executor] = []
+
+    def again() -> Executor:
+        if made and getattr(made[-1], "_broken", False):
+            stop(made.pop())
+        if not made:
+            made.append(make())
+        return Lasting(made[-1])
+
+    try:
+        yield again
+    finally:
+        for executor in made:
+            stop(executor)
 
 
 def check_engine(engine: str) -> None:
@@ -192,7 +226,7 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
 
 
 def _killed(job: Job) -> CandidateRow:
-    return candidate_row(job.candidate, Stream(job.key), "failed", KILLED, 0.0)
+    return candidate_row(job, "failed", KILLED, 0.0)
 
 
 def stop(executor: Executor) -> None:

@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 
 from sdcmap import __version__
 from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import PART, remove_left
 from sdcmap.data.whole import write_whole
@@ -29,6 +30,7 @@ from sdcmap.files.writing import write
 from sdcmap.study.database import Database, columns_of, connect
 from sdcmap.study.jobs import CandidateRow, OutsideFile
 from sdcmap.study.plan import Plan
+from sdcmap.study.proposal import Proposal
 from sdcmap.study.scores import Scores
 
 DATABASE = "scores.sqlite"
@@ -62,6 +64,7 @@ class Manifest(TypedDict, total=False):
     first_score: str
     overrides: list[dict[str, str]]
     releases: list[dict[str, Any]]
+    search: dict[str, str]  # of the last search: why it stopped
     plan: str  # SHA-256 of plan.toml as it was written
     checksum: str  # of all the rest
 
@@ -159,7 +162,16 @@ class Study:
         plan = Plan.read(path, seed=self.seed)
         if plan.digest != self.manifest.get("plan", plan.digest):
             raise StudyDamaged(f"{path} is not as the sweep wrote it: sweep again with the plan that is meant.")
-        return plan
+        found = self.found()
+        return plan.grown(found) if found else plan
+
+    def found(self) -> tuple[Method, ...]:
+        """The methods that searches of this study proposed and that were made to the end, in the order of proposal."""
+        with self.database.snapshot():
+            rows = self.database.verified("proposal")
+            made = {row[0] for row in self.database.verified("candidate")} if rows else set()
+        stored = sorted((Proposal._make(row) for row in rows), key=lambda row: (row.search, row.generation, row.place))
+        return tuple(row.decoded for row in stored if row.candidate in made)
 
     @property
     def data(self) -> Microdata:
@@ -193,6 +205,10 @@ class Study:
             self.note(first_score=_now())
         scores = [(row.id, *score) for row in rows for score in row.scores]
         self.database.insert({"candidate": [row[:-1] for row in rows], "score": scores})  # all but the scores
+
+    def propose(self, proposals: Sequence[Proposal]) -> None:
+        """Store what a generation of a search proposed, in one transaction, before it is made."""
+        self.database.insert({"proposal": proposals})
 
     def add_file(self, file: OutsideFile) -> None:
         """Put the scores of a file made elsewhere beside our candidates; another content needs another name."""
@@ -244,14 +260,23 @@ class Study:
         Numbers that another revision or another default made are left out, with a warning that tells how many.
         """
         plan = self.plan if plan is None else self.bound(plan)
-        with self.database.snapshot():
-            candidate, score, measure = (self._table(name) for name in ("candidate", "score", "measure"))
+        candidate, score, measure = self._tables()
         if self.path is not None:  # a study in memory holds nothing else
             ids = _ids(plan)
             outdated = _outdated(plan, ids, candidate, score)
             if outdated:
                 _tell(f"{self.path}: {outdated} left out, since other code or another default made them. Sweep again.")
             candidate = candidate.filter(_among("id", ids) | (pl.col("kind") == "file"))
+        return self._scores(plan, candidate, score, measure)
+
+    def scores_of(self, plan: Plan, ids: Sequence[str]) -> Scores:
+        """The scores of the rows of these ids by the measures of `plan`, whatever their kind: redraws and screenings, which
+        are on no map of the study."""
+        candidate, score, measure = self._tables()
+        return self._scores(plan, candidate.filter(_among("id", ids)), score, measure)
+
+    def _scores(self, plan: Plan, candidate: pl.DataFrame, score: pl.DataFrame, measure: pl.DataFrame) -> Scores:
+        if self.path is not None:
             measures = [m.id for m in plan.measures]
             score = score.filter(_among("candidate", candidate["id"].to_list()), _among("measure_id", measures))
             measure = measure.filter(_among("id", measures))
@@ -264,6 +289,10 @@ class Study:
             plan,
             plan.method_names,
         )
+
+    def _tables(self) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+        with self.database.snapshot():
+            return self._table("candidate"), self._table("score"), self._table("measure")
 
     def _table(self, name: str) -> pl.DataFrame:
         schema = {column: TYPES[kind] for column, kind in columns_of(name).items() if column != "checksum"}
@@ -371,7 +400,12 @@ def _outdated(plan: Plan, ids: Sequence[str], candidate: pl.DataFrame, score: pl
     have = set(candidate["id"])
     wanted = zip(ids, plan.candidates, strict=True)
     lacking = {(made.method.text, made.replicate) for name, made in wanted if name not in have}
-    others = candidate.filter(pl.col("kind") != "file").select("method", "replicate").unique().iter_rows()
+    others = (
+        candidate.filter(pl.col("kind").is_in(["candidate", "identity"]))
+        .select("method", "replicate")
+        .unique()
+        .iter_rows()
+    )
     candidates = sum(1 for name in others if name in lacking)
     numbers = 0
     ours = score.filter(_among("candidate", ids))

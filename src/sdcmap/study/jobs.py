@@ -24,21 +24,29 @@ from sdcmap.data.readable import Readable
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 from sdcmap.files.aligning import align
 from sdcmap.files.reading import read
+from sdcmap.study.halting import Halt
+from sdcmap.study.parts import part_of
 from sdcmap.study.plan import Candidate
+
+Kind = Literal["candidate", "identity", "file", "fresh", "screening", "bound"]
+# a release, the file as it is, a file made elsewhere, a redraw, scores of a part of the rows, scores left when they were
+# beaten already
 
 
 @dataclass(frozen=True)
 class Job:
-    """One candidate to make and the measures still missing; it carries the candidate's own key, never the seed."""
+    """One candidate to make and the measures still missing; it carries the candidate's own key, never the seed.
+
+    kind : of the row that comes of it; None: the candidate's own. part : the key of the part of the rows that it is made
+    of; empty: all. halt : when its other measures need not be taken any more.
+    """
 
     candidate: Candidate
     key: bytes = field(repr=False)
     measures: tuple[Measure, ...]
-
-
-Kind = Literal[
-    "candidate", "identity", "file", "fresh"
-]  # a release, the file as it is, a file made elsewhere, a redraw
+    kind: Kind | None = None
+    part: bytes = field(default=b"", repr=False)
+    halt: Halt | None = None
 
 
 class ScoreRow(NamedTuple):
@@ -71,28 +79,47 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
     """Make one candidate and score it. It never raises: our own errors are recorded with their sentence, any other
     with its type and place only, since its text may hold a data value."""
     started = time.perf_counter()
-    stream = Stream(job.key)
-    candidate = job.candidate
     status, reason = "ok", ""
     scores: tuple[ScoreRow, ...] = ()
     try:
-        masked = candidate.method.apply(data, stream)
-        make = maker(data, candidate.method, stream)
-        scores = tuple(score_row(m, data, masked, stream, candidate.method, make) for m in job.measures)
+        scores = _scored(part_of(data, job.part) if job.part else data, job)
     except (Infeasible, SchemaError) as error:
         status, reason = "infeasible", str(error)
     except Exception as error:
         status, reason = "failed", _type_and_place(error)
-    return candidate_row(candidate, stream, status, reason, time.perf_counter() - started, scores)
+    return candidate_row(job, status, reason, time.perf_counter() - started, scores)
+
+
+def _scored(data: Microdata, job: Job) -> tuple[ScoreRow, ...]:
+    """The candidate made and scored, until all is measured or it is seen to be beaten."""
+    stream, method = Stream(job.key), job.candidate.method
+    masked = method.apply(data, stream)
+    make = maker(data, method, stream)
+    scores: list[ScoreRow] = []
+    for measure in job.measures:
+        scores.append(score_row(measure, data, masked, stream, method, make))
+        if job.halt is not None and job.halt.beaten({row.measure: row.value for row in scores}):
+            break
+    return tuple(scores)
 
 
 def candidate_row(
-    made: Candidate, stream: Stream, status: str, reason: str, seconds: float, scores: tuple[ScoreRow, ...] = ()
+    job: Job, status: str, reason: str, seconds: float, scores: tuple[ScoreRow, ...] = ()
 ) -> CandidateRow:
-    """The row of a candidate that was drawn from this stream."""
+    """The row of a job; one that was left before its last measure is a bound."""
+    made, left = job.candidate, status == "ok" and len(scores) < len(job.measures)
+    kind = "bound" if left else job.kind or made.kind
+    seal = Stream(job.key).seal
     return CandidateRow(
-        made.id, made.kind, made.method.text, made.replicate, status, reason, seconds, stream.seal, scores
+        row_id(made, kind), kind, made.method.text, made.replicate, status, reason, seconds, seal, scores
     )
+
+
+def row_id(candidate: Candidate, kind: Kind) -> str:
+    """The id of a candidate's row of this kind; what is no release has one of its own, so that it is never taken for it."""
+    if kind not in ("screening", "bound"):
+        return candidate.id
+    return hashlib.sha256(f"{kind}/{candidate.id}".encode()).hexdigest()[:12]
 
 
 Maker = Callable[[Folds], tuple[Making, ...]]

@@ -30,6 +30,7 @@ from sdcmap.files.reading import Source
 from sdcmap.methods import Chain, Derive, Identity, Repair
 from sdcmap.study.default_risk import NAMES, default_risk
 from sdcmap.study.profiles import Profile, profile_of
+from sdcmap.study.search_settings import Search, search_of
 from sdcmap.study.stated_names import problems_of_names, stated_names, without_names
 
 MOST_REPLICATES = 1_000_000
@@ -45,6 +46,7 @@ _PARTS = (
     "derive",
     "data",
     "profile",
+    "search",
 )
 
 
@@ -103,6 +105,8 @@ class Plan:
         in the method's table. A name stands in maps, reports and the public note; it is no part of what a method is.
     profile : for whom the file is, by name or value (see `Profile`): its limits hold for the measures that the plan has,
         where it states none itself, and a release is held to them.
+    search : how a search is done, where there is one (see `Search`).
+    found : methods that a search found, one draw each; they stand in the study, not in the plan's file.
     seed : the secret behind every random number, 256 random bits unless stated. It is in no repr, TOML, digest or
         comparison, and `release` refuses one below 128 bits. A study that was begun before keeps its own seed: the plan
         bound to it is `scores.plan`, or `Study.open(folder).plan`.
@@ -127,6 +131,8 @@ class Plan:
     derive: tuple[Derive, ...]
     names: Mapping[str, str] = field(hash=False)
     profile: Profile | None
+    search: Search | None
+    found: tuple[Method, ...] = field(repr=False)
     seed: int = field(repr=False, compare=False)
     seed_stated: bool = field(init=False, repr=False, compare=False)
 
@@ -145,6 +151,8 @@ class Plan:
         derive: Mapping[str, str] | Sequence[Derive] = (),
         profile: Profile | str | Mapping[str, Any] | None = None,
         edits: str | Sequence[str] = (),
+        search: Search | Mapping[str, Any] | None = None,
+        found: Iterable[Method] = (),
     ) -> None:
         measured: tuple[Measure, ...] = _listed(measures)
         known = [measure for measure in measured if isinstance(measure, Measure)]
@@ -162,6 +170,8 @@ class Plan:
             "data": data,
             "edits": _edits(edits),
             "derive": _derived(derive),
+            "search": search_of(search),
+            "found": tuple(found),
             "names": {str(method): name for method, name in (names or {}).items()},
             "seed": secrets.randbits(256) if seed is None else seed,
             "seed_stated": seed is not None,
@@ -178,7 +188,7 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """For a notebook: methods by name, measures, and how to choose; never the seed."""
-        draws = [(name, self.replicates if m.random else 1) for m, name in self._with_names]
+        draws = [(name, self.draws_of(m)) for m, name in self._with_names]
         limits = self.limits if isinstance(self.limits, Mapping) else dict(zip(self.risk, self.limits, strict=False))
         told = [(m.text, m.axis, m.unit, limits.get(m.text)) for m in self.measures]
         rule = html.paragraph(f"Rule: {self.rule.text}") if self.rule else ""
@@ -233,16 +243,25 @@ class Plan:
     def expanded(self) -> tuple[Method, ...]:
         """Every method once, grids unfolded, `Identity()` first."""
         methods: dict[str, Method] = {Identity().digest: Identity()}
-        for method in self._stated():
-            finished = self._finished(method)
-            methods.setdefault(finished.digest, finished)
+        for method in (*map(self.finished, self._stated()), *self.found):
+            methods.setdefault(method.digest, method)
         return tuple(methods.values())
+
+    @cached_property
+    def _drawn_once(self) -> frozenset[str]:
+        """The digests of the methods that only a search found."""
+        stated = {self.finished(method).digest for method in self._stated()} if self.found else set()
+        return frozenset(method.digest for method in self.found) - stated
+
+    def draws_of(self, method: Method) -> int:
+        """How many candidates a method of this plan has."""
+        return self.replicates if method.random and method.digest not in self._drawn_once else 1
 
     def _stated(self) -> Iterator[Method]:
         """The methods as they are stated, grids unfolded."""
         return (m for entry in self.methods for m in (entry if isinstance(entry, Grid) else (entry,)))
 
-    def _finished(self, method: Method) -> Method:
+    def finished(self, method: Method) -> Method:
         """The method with edit rules repaired and derived columns computed after it."""
         last = (*([Repair(self.edits)] if self.edits else []), *self.derive)
         if not last or isinstance(method, Identity):
@@ -252,16 +271,16 @@ class Plan:
     @cached_property
     def method_names(self) -> Mapping[str, str]:
         """Method text -> its name for people, each once: the stated one, else the method's own words."""
-        finished = {self._finished(m).text: self.names[m.text] for m in self._stated() if m.text in self.names}
+        finished = {self.finished(m).text: self.names[m.text] for m in self._stated() if m.text in self.names}
         return names_of(self.expanded, {**self.names, **finished})
 
     def name_of_method(self, method: Method) -> str:
         """The name of a method as the plan states it."""
-        return self.method_names[self._finished(method).text]
+        return self.method_names[self.finished(method).text]
 
     def name_of(self, candidate: Candidate) -> str:
         """A candidate's name for people: its method's, with the draw where there are several."""
-        several = candidate.method.random and self.replicates > 1
+        several = self.draws_of(candidate.method) > 1
         return drawn_name(self.method_names[candidate.method.text], candidate.replicate if several else None)
 
     @property
@@ -269,13 +288,13 @@ class Plan:
         """Every candidate, replicate by replicate, so that a stopped sweep has whole replicates."""
         for replicate in range(self.replicates):
             for method in self.expanded:
-                if method.random or replicate == 0:
+                if replicate < self.draws_of(method):
                     yield Candidate(method, replicate)
 
     @property
     def count(self) -> int:
         """Number of candidates."""
-        return sum(self.replicates if method.random else 1 for method in self.expanded)
+        return sum(map(self.draws_of, self.expanded))
 
     def find(self, name: str) -> Candidate:
         """The candidate of this name, as `sdcmap choose` prints it, or whose id begins with `name`."""
@@ -314,6 +333,12 @@ class Plan:
         plan = copy.copy(self)
         for name, value in (("seed", seed), ("seed_stated", True)):
             object.__setattr__(plan, name, value)
+        return plan
+
+    def grown(self, methods: Iterable[Method]) -> Plan:
+        """The same plan with these methods that a search found, one draw each."""
+        plan = replace(self, found=tuple(methods))
+        object.__setattr__(plan, "seed_stated", self.seed_stated)
         return plan
 
     def with_risk(self, data: Microdata) -> Plan:
@@ -364,7 +389,7 @@ class Plan:
             table["edits"] = list(self.edits)
         if self.derive:
             table["derive"] = {step.on: step.formula for step in self.derive}
-        for name in ("rule", "data"):
+        for name in ("rule", "data", "search"):
             part: Value | None = getattr(self, name)
             if part is not None:
                 table[name] = {key: value for key, value in part.spec().items() if name == "rule" or key != "type"}
@@ -405,12 +430,12 @@ class Plan:
         for name, base in (("methods", Method), ("measures", Measure)):
             given[name] = _decoded_list(name, given.get(name, []), base, problems)
         given["names"] = stated_names(given["methods"], names, problems)
-        for name, part_base in (("rule", Rule), ("data", Source)):
+        for name, part_base in (("rule", Rule), ("data", Source), ("search", Search)):
             if name in given:
                 spec = (
                     given[name]
                     if name == "rule" or not isinstance(given[name], Mapping)
-                    else {**given[name], "type": "Source"}
+                    else {**given[name], "type": part_base.__name__}
                 )
                 given[name] = _decoded(f"[{name}]", spec, part_base, problems)
         try:

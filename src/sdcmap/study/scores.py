@@ -97,7 +97,7 @@ class Scores:
     def _drawn_often(self) -> frozenset[str]:
         """The methods that have several draws, made or not yet."""
         if self.plan is not None:
-            return frozenset(m.text for m in self.plan.expanded if m.random and self.plan.replicates > 1)
+            return frozenset(m.text for m in self.plan.expanded if self.plan.draws_of(m) > 1)
         return frozenset(self.candidate.group_by("method").len().filter(pl.col("len") > 1)["method"])
 
     def name_of(self, method: str, draw: int | None = None) -> str:

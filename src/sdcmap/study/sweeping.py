@@ -158,12 +158,14 @@ def standing(study: Path, plan: Plan | None = None) -> Standing:
     with Study.open(study) as opened:
         plan = plan or opened.plan
         done = opened.done()
-        counts = dict(
-            opened.connection.execute("select status, count(*) from candidate where kind <> 'file' group by status")
+        releases = "kind in ('candidate', 'identity')"
+        statuses = f"select status, count(*) from candidate where {releases} group by status"
+        unmade = (
+            f"select method, count(*), min(reason) from candidate where status <> 'ok' and {releases} "
+            "group by method order by 1"
         )
-        refused = opened.connection.execute(
-            "select method, count(*), min(reason) from candidate where status <> 'ok' group by method order by 1"
-        ).fetchall()
+        counts = dict(opened.connection.execute(statuses))
+        refused = opened.connection.execute(unmade).fetchall()
     left = sum(1 for _ in _lacking(done, plan))
     names = plan.method_names
     named = tuple((names.get(method, method), count, reason) for method, count, reason in refused)

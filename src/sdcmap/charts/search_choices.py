@@ -1,0 +1,124 @@
+"""The choices of a search: which matter, which candidates made which, and which methods stand along the frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from sdcmap.charts.style import COLOURS, CONFIG, GREY, INK, SCHEMA
+from sdcmap.core.chart import Chart, Row, Spec
+
+MOST_STAGES = 12
+FRONT, OTHER = "on the frontier", "others"
+
+
+def draw_importance(table: pl.DataFrame, *, title: str = "Which choices matter") -> Chart:
+    """table : stage, risk, loss: the share of the variance of log risk and of loss that is lost when it is shuffled."""
+    shown = table.head(MOST_STAGES)
+    rows = shown.unpivot(["risk", "loss"], index="stage", variable_name="of", value_name="share").to_dicts()
+    encoding = {
+        "y": {"field": "stage", "type": "nominal", "sort": shown["stage"].to_list(), "title": None,
+              "axis": {"labelLimit": 220}},
+        "yOffset": {"field": "of", "sort": ["risk", "loss"]},
+        "x": {"field": "share", "type": "quantitative", "title": "Share of the variance that is lost without it"},
+        "color": {"field": "of", "type": "nominal", "sort": ["risk", "loss"],
+                  "scale": {"domain": ["risk", "loss"], "range": [COLOURS[1], COLOURS[0]]}, "legend": {"title": None}},
+        "tooltip": [{"field": "stage"}, {"field": "of"}, {"field": "share", "type": "quantitative", "format": ".3f"}],
+    }  # fmt: skip
+    return _chart({"data": {"values": rows}, "mark": "bar", "encoding": encoding, "width": 420}, title)
+
+
+def draw_choices(
+    table: pl.DataFrame, options: Mapping[str, tuple[str, ...]], *, title: str = "Choices of every candidate"
+) -> Chart:
+    """Parallel coordinates: a line a candidate, an axis a choice, those of the frontier in colour.
+
+    table : name, front, then a column an axis: texts among its options, or numbers in [0, 1]; missing where a choice had no
+    effect. options : the words of each axis that has some, from bottom to top.
+    """
+    axes = [name for name in table.columns if name not in ("name", "front")]
+    rows = [
+        {"name": row["name"], "of": FRONT if row["front"] else OTHER, "axis": axis, "said": str(row[axis]),
+         "value": _height(row[axis], options.get(axis, ()))}
+        for row in table.sort("front").iter_rows(named=True) for axis in axes if row[axis] is not None
+    ]  # fmt: skip
+    angle = {"labelAngle": -25, "labelLimit": 160}
+    x = {"field": "axis", "type": "nominal", "sort": axes, "title": None, "axis": angle}
+    y = {"field": "value", "type": "quantitative", "axis": None, "scale": {"domain": [0, 1]}}
+    lines = {
+        "data": {"values": rows},
+        "mark": {"type": "line", "strokeWidth": 1.4, "point": {"size": 14}},
+        "encoding": {"x": x, "y": y, "detail": {"field": "name"}, **_shades(), "tooltip": TIPS},
+    }
+    size = {"width": 115 * max(4, len(axes)), "height": 320}
+    return _chart({"layer": [lines, *_words(axes, options, x, y)], **size}, title)
+
+
+TIPS = [{"field": "name", "title": "candidate"}, {"field": "axis"}, {"field": "said", "title": "choice"}]
+
+
+def _shades() -> Spec:
+    """The frontier in colour, the others faint."""
+    scale = {"domain": [FRONT, OTHER], "range": [COLOURS[1], GREY]}
+    colour = {"field": "of", "type": "nominal", "scale": scale, "legend": {"title": None, "orient": "top"}}
+    opacity = {"condition": {"test": f"datum.of === '{FRONT}'", "value": 0.95}, "value": 0.18}
+    return {"color": colour, "opacity": opacity}
+
+
+def _height(value: object, options: tuple[str, ...]) -> float:
+    if isinstance(value, str):
+        return (options.index(value) + 0.5) / len(options)
+    return float(value)  # type: ignore[arg-type]
+
+
+def _words(axes: list[str], options: Mapping[str, tuple[str, ...]], x: Spec, y: Spec) -> list[Spec]:
+    """The options beside each axis."""
+    rows: list[Row] = [
+        {"axis": axis, "value": _height(option, options[axis]), "text": option}
+        for axis in axes if axis in options for option in options[axis]
+    ]  # fmt: skip
+    look = {"type": "text", "align": "left", "dx": 5, "fontSize": 9, "color": INK}
+    halo = {**look, "color": "white", "stroke": "white", "strokeWidth": 3}
+    text = {"x": x, "y": y, "text": {"field": "text"}}
+    return [{"data": {"values": rows}, "mark": mark, "encoding": text} for mark in (halo, look)]
+
+
+def draw_method_shares(table: pl.DataFrame, *, title: str = "Methods along the frontier") -> Chart:
+    """table : place along the frontier, risk, class, share of the steps that are of this class."""
+    classes = table["class"].unique(maintain_order=True).to_list()
+    rows = table.with_columns(
+        member=pl.col("risk").map_elements(lambda r: f"{r:.3g}", return_dtype=pl.String)
+    ).to_dicts()
+    encoding = {
+        "x": {"field": "place", "type": "ordinal", "title": "Members of the frontier, least risk first",
+              "axis": {"labelExpr": _labels(rows), "labelAngle": 0}},
+        "y": {"field": "share", "type": "quantitative", "title": "Share of its steps", "stack": "zero"},
+        "color": {"field": "class", "type": "nominal", "sort": classes,
+                  "scale": {"domain": classes, "range": [_shade(place) for place in range(len(classes))]},
+                  "legend": {"title": None}},
+        "tooltip": [{"field": "member", "title": "risk"}, {"field": "class"},
+                    {"field": "share", "type": "quantitative", "format": ".0%"}],
+    }  # fmt: skip
+    return _chart({"data": {"values": rows}, "mark": "bar", "encoding": encoding, "width": 520, "height": 240}, title)
+
+
+def _shade(place: int) -> str:
+    """The colour of a class; those after the last colour are the same ones, lighter each time."""
+    again, at = divmod(place, len(COLOURS))
+    parts = [int(COLOURS[at][start : start + 2], 16) for start in (1, 3, 5)]
+    return "#" + "".join(f"{round(255 - (255 - part) * 0.45**again):02x}" for part in parts)
+
+
+def _labels(rows: list[Row]) -> str:
+    """The expression that writes the risk of a member under its bar."""
+    said = {row["place"]: row["member"] for row in rows}
+    whole = ", ".join(f"'{place}': '{risk}'" for place, risk in said.items())
+    return f"({{{whole}}})[datum.label]"
+
+
+def _chart(picture: Spec, title: str) -> Chart:
+    head = {"text": title, "anchor": "start", "fontSize": 13, "color": INK, "offset": 10}
+    return Chart(
+        {"$schema": SCHEMA, "config": CONFIG, "background": "white", "padding": 12, "title": head, **picture}, title
+    )

@@ -1,0 +1,202 @@
+"""Generation after generation: each is a pure function of the seed and of the scores of those before it, read in the order
+of proposal. No clock, no number of workers and no order of arrival has a say in what is proposed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from sdcmap.core.method import Method
+from sdcmap.core.streams import Stream
+from sdcmap.frontier.making import Workshop, bound_id, screening_id, screening_plan
+from sdcmap.frontier.plane import Plane, Table
+from sdcmap.frontier.proposals import Lessons, Parent, Proposed, children, starts
+from sdcmap.frontier.space import Point, Space
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.decision.hypervolume import hypervolume, picked
+from sdcmap.study.plan import Candidate, Plan
+from sdcmap.study.progress import Watch
+from sdcmap.study.proposal import Proposal
+from sdcmap.study.search_settings import STARTS, Search
+
+SIZE = 8  # candidates of a generation after the starts
+CHILDREN = 24  # that are screened for it
+PARENTS = 12
+PATIENCE = 5  # generations that together must gain more than the tolerance
+PAIRS = 5  # candidates that are screened and scored, before screenings are moved to where scores lie
+NOT_CHOSEN = -1  # the place of a child that was screened alone
+
+
+def lineage(plan: Plan, settings: Search) -> str:
+    """Twelve digits of all that decides what a search proposes, but for seed and data."""
+    facts = [
+        [method.digest for method in plan.expanded], [measure.digest for measure in plan.measures], plan.replicates,
+        plan.risk, plan.utility, dict(plan.limits) if isinstance(plan.limits, dict) else list(plan.limits),
+        plan.rule.digest if plan.rule else "", settings.what, SIZE, CHILDREN, STARTS,
+    ]  # fmt: skip
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=list).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What a search has proposed so far, and the share of the area that is dominated after each generation, the plan's own
+    candidates first."""
+
+    proposals: tuple[Proposal, ...] = field(repr=False)
+    areas: tuple[float, ...]
+    stopped: str = ""
+
+    @cached_property
+    def chosen(self) -> tuple[Proposal, ...]:
+        """Those that were made of all rows, in the order of proposal."""
+        return tuple(row for row in self.proposals if row.place != NOT_CHOSEN)
+
+    @cached_property
+    def methods(self) -> tuple[Method, ...]:
+        return tuple(row.decoded for row in self.chosen)
+
+    @property
+    def generations(self) -> int:
+        return max((row.generation for row in self.proposals), default=0)
+
+
+@dataclass(frozen=True)
+class Grower:
+    """All that a generation is grown from."""
+
+    shop: Workshop
+    space: Space
+    plane: Plane
+    settings: Search
+
+    @cached_property
+    def search(self) -> str:
+        return lineage(self.shop.plan, self.settings)
+
+    def grow(self, watch: Watch) -> Growth:
+        """Generations until the search stops; what an earlier run proposed is taken up."""
+        began = time.monotonic()
+        kept = self._stored()
+        growth = Growth((), (self._area(()),))
+        while not (reason := self._reason(growth, began)):
+            number = growth.generations + 1
+            rows = [row for row in kept if row.generation == number] or self._proposed(number, growth)
+            chosen = [row.decoded for row in rows if row.place != NOT_CHOSEN]
+            if not chosen:
+                reason = "nothing new was left to try"
+                break
+            self.shop.evaluate(chosen, self.plane.halt(self.table(growth.methods)))
+            growth = Growth((*growth.proposals, *rows), (*growth.areas, self._area((*growth.methods, *chosen))))
+            watch(len(growth.chosen), self.settings.budget, growth.areas[-1])
+        return Growth(growth.proposals, growth.areas, reason)
+
+    def table(self, methods: Sequence[Method]) -> Table:
+        """The plan's own candidates and these methods in the plane."""
+        return self.plane.table(self.shop.scores(methods), self.shop.plan)
+
+    def _area(self, methods: Sequence[Method]) -> float:
+        table = self.table(methods)
+        return hypervolume(table.x[table.sound], table.y[table.sound])
+
+    def _stored(self) -> list[Proposal]:
+        rows = map(Proposal._make, self.shop.study.database.rows("proposal"))
+        own = [row for row in rows if row.search == self.search]
+        return sorted(own, key=lambda row: (row.generation, row.place == NOT_CHOSEN, row.place, row.candidate))
+
+    # ---- when to stop -------------------------------------------------------------------------------------------
+    def _reason(self, growth: Growth, began: float) -> str:
+        """Why the search stops here; empty: it goes on."""
+        settings, used = self.settings, len(growth.chosen)
+        if growth.generations == 1 and not self._any_made(growth):
+            return f"none of {used} could be made and scored: {self._why(growth)}"
+        if used + (SIZE if used else STARTS) > settings.budget:
+            return f"the budget of {settings.budget} evaluations is used up"
+        if settings.minutes and used and time.monotonic() - began >= 60 * settings.minutes:
+            return f"{settings.minutes:g} minutes have passed"
+        areas = growth.areas
+        if len(areas) > PATIENCE + 1 and areas[-1] - areas[-1 - PATIENCE] < settings.tolerance:
+            return f"{PATIENCE} generations gained less than {settings.tolerance:g} of the area"
+        return ""
+
+    def _any_made(self, growth: Growth) -> bool:
+        """Whether a candidate could be made and scored; one that was left as beaten could."""
+        ids = {Candidate(method).id for method in growth.methods}
+        table = self.table(growth.methods)
+        done = self.shop.study.done()
+        return any(name in ids for name in table.ids) or any(bound_id(m) in done for m in growth.methods)
+
+    def _why(self, growth: Growth) -> str:
+        """The reason that was given most often."""
+        scores = self.shop.scores(growth.methods)
+        reasons = [*scores.candidate["reason"], *scores.score["reason"]]
+        told = pl.Series("reason", [reason for reason in reasons if reason], dtype=pl.String)
+        return str(told.mode().sort()[0]) if len(told) else "no reason was given."
+
+    # ---- what to propose ----------------------------------------------------------------------------------------
+    def _proposed(self, number: int, growth: Growth) -> list[Proposal]:
+        """The proposals of a generation, screened, chosen and stored."""
+        stream = Stream.of_seed(self.shop.plan.seed, "search", self.search, f"generation {number}")
+        taken = frozenset(m.digest for m in (*self.shop.plan.expanded, *(row.decoded for row in growth.proposals)))
+        if number == 1:
+            proposed = starts(self.space, STARTS, stream.rng(), taken)
+            self.shop.screen([p.method for p in proposed])
+            order = list(range(len(proposed)))
+        else:
+            table = self.table(growth.methods)
+            parents, lessons = self._parents(table, growth), self._lessons(growth)
+            proposed = children(self.space, parents, lessons, CHILDREN, stream.rng(), taken)
+            front = table.x[table.sound], table.y[table.sound]
+            order = picked(*self._predicted(proposed, table, growth), SIZE, front)
+        places = {place: rank for rank, place in enumerate(order)}
+        rows = [self._row(p, number, places.get(at, NOT_CHOSEN)) for at, p in enumerate(proposed)]
+        rows.sort(key=lambda row: (row.place == NOT_CHOSEN, row.place, row.candidate))
+        self.shop.study.propose(rows)
+        return rows
+
+    def _row(self, proposed: Proposed, number: int, place: int) -> Proposal:
+        spec = json.dumps(proposed.method.spec())
+        parents, point = json.dumps(proposed.parents), json.dumps(proposed.point)
+        return Proposal(self.search, Candidate(proposed.method).id, number, place, spec, parents, point)
+
+    def _parents(self, table: Table, growth: Growth) -> list[Parent]:
+        """What is best so far: the candidates that make up most of the area, the plan's own among them."""
+        known = {row.candidate: Parent(row.candidate, row.decoded, point_of(row)) for row in growth.chosen}
+        own = {c.id: Parent(c.id, c.method) for c in self.shop.plan.candidates}
+        sound = np.flatnonzero(table.sound)
+        best = picked(table.x[sound], table.y[sound], PARENTS, (np.empty(0), np.empty(0)))
+        return [(known | own)[table.ids[sound[place]]] for place in best]
+
+    def _lessons(self, growth: Growth) -> Lessons:
+        """Which options could be made, by the screenings of everything proposed so far."""
+        done = self.shop.study.done()
+        tried = [(point_of(row), done.get(screening_id(row.decoded))) for row in growth.proposals]
+        return Lessons.of(self.space, [(point, d is not None and d.status == "ok") for point, d in tried if point])
+
+    def _predicted(self, proposed: Sequence[Proposed], table: Table, growth: Growth) -> tuple[Array, Array]:
+        """Where the children would lie: their screenings, moved by what lay between screening and score before."""
+        plan = screening_plan(self.shop.plan)
+        new = self.plane.table(self.shop.screen([p.method for p in proposed]), plan)
+        seen = [screening_id(method) for method in growth.methods]
+        before = self.plane.table(self.shop.study.scores_of(plan, seen), plan).among(tuple(seen))
+        after = table.among(tuple(Candidate(method).id for method in growth.methods))
+        at = new.among(tuple(screening_id(p.method) for p in proposed))
+        return np.clip(at.x + _shift(before.x, after.x), 0, 1), np.clip(at.y + _shift(before.y, after.y), 0, 1)
+
+
+def point_of(row: Proposal) -> Point:
+    """The place of a proposal in the space; empty where a method of the plan was changed."""
+    return tuple(json.loads(row.point))
+
+
+def _shift(screened: Array, scored: Array) -> float:
+    """The median of what scores lie beyond screenings; 0 of few."""
+    both = scored - screened
+    both = both[np.isfinite(both)]
+    return float(np.median(both)) if len(both) >= PAIRS else 0.0

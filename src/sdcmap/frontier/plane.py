@@ -1,0 +1,223 @@
+"""The plane of a search: log risk, clipped, across; loss up. Both are 0 at their best and 1 at the reference.
+
+On a linear axis nine tenths of the area lie above a risk of .1, where nothing is released: so risk counts by its logarithm.
+With a limit, less than a quarter of it is no better than a quarter, and what lies above it counts little: effort goes to
+where the rule decides. The reference is to release everything (risk) and to release nothing (loss).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from sdcmap.core.rule import named_limits, scales_of
+from sdcmap.errors import PlanError
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.decision.pareto import undominated
+from sdcmap.map import RUMap
+from sdcmap.study.halting import Halt
+from sdcmap.study.plan import Plan
+from sdcmap.study.scores import Scores
+
+CLIP = 0.25  # of the limit: less risk than that is pointless
+ABOVE = 0.15  # share of the axis that lies above the limit
+FLOOR = 0.01  # of the risk of releasing everything: without a limit, less is no better; few records would decide
+
+
+@dataclass(frozen=True)
+class Table:
+    """Candidates by id: risk and loss as they are, turned so that less is better; both in the plane, 1 where a constraint
+    is broken; and whether each is within every constraint. NaN: not made, or without a value."""
+
+    ids: tuple[str, ...]
+    risk: Array
+    loss: Array
+    x: Array
+    y: Array
+    sound: Array
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def among(self, ids: tuple[str, ...]) -> Table:
+        """These candidates in this order; NaN for those that are not here."""
+        place = {name: at for at, name in enumerate(self.ids)}
+        rows = np.array([place.get(name, len(self)) for name in ids], dtype=np.int64)  # the row after the last is NaN
+        risk, loss, x, y = (np.append(column, np.nan)[rows] for column in (self.risk, self.loss, self.x, self.y))
+        return Table(ids, risk, loss, x, y, np.append(self.sound, False)[rows])
+
+    @property
+    def front(self) -> Array:
+        """Places of the undominated, ties included, least risk first."""
+        risk, loss = np.where(self.sound, self.risk, np.nan), np.where(self.sound, self.loss, np.nan)
+        best = np.flatnonzero(undominated(risk, loss))
+        return best[np.lexsort((loss[best], risk[best]))]
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Where the axes begin and end. limit : the largest tolerable risk, None without one. bounds : other losses, turned so
+    that less is better, that no candidate may exceed."""
+
+    plan: Plan
+    least: float  # risk (turned) at 0
+    most: float  # risk at 1: releasing everything
+    best: float  # loss at 0
+    worst: float  # loss at 1: releasing nothing
+    limit: float | None
+    signs: tuple[float, float]
+    bounds: Mapping[str, float]
+
+    # ---- from a plan that was swept -----------------------------------------------------------------------------
+    @staticmethod
+    def of(scores: Scores, plan: Plan) -> Plane:
+        """The plane of a plan whose own candidates are scored."""
+        if not plan.risk or not plan.utility:
+            raise PlanError("a search needs a risk measure and a utility measure: they are the axes of its map.")
+        ru = map_of(scores, plan)
+        whole = ru.points.filter("anchor")
+        if not len(whole) or not np.isfinite([whole["risk"][0], whole["utility"][0]]).all():
+            raise PlanError(
+                "a search needs the risk and the loss of the file as it is, and a measure has no value there."
+            )
+        sign_r, sign_u = ru.signs
+        most, best = sign_r * whole["risk"][0], sign_u * whole["utility"][0]
+        limit = limit_of(plan)
+        least = _least(ru, abs(most)) if limit is None else limit * (CLIP if sign_r > 0 else 1 / CLIP)
+        return Plane(
+            plan, sign_r * least, most, best, _worst(ru, best), None if limit is None else sign_r * limit, ru.signs,
+            _bounds(ru, scores, plan),
+        )  # fmt: skip
+
+    @property
+    def reference(self) -> tuple[float, float]:
+        """Risk and loss of the corner that areas are measured against, as the measures have them."""
+        return self.signs[0] * self.most, self.signs[1] * self.worst
+
+    # ---- candidates in the plane --------------------------------------------------------------------------------
+    def table(self, scores: Scores, plan: Plan) -> Table:
+        """The candidates of a table of scores; `plan` names the axes there (redraws have measures of their own)."""
+        ru = map_of(scores, plan)
+        points = ru.points.filter(~pl.col("anchor"))
+        risk, loss = ru.losses(points)
+        over = np.maximum(self._excess(ru, points), self._over_bounds(scores, points))
+        sound = np.isfinite(risk) & np.isfinite(loss) & (over <= 1)
+        x, y = self.across(risk * np.where(risk > 0, np.maximum(over, 1.0), 1.0)), self.up(loss)
+        return Table(tuple(points["id"].to_list()), risk, loss, x, np.where(over <= 1, y, 1.0), sound)
+
+    def across(self, risk: Array) -> Array:
+        """The place of a (turned) risk, in [0, 1]: by its logarithm, that above the limit in the last part."""
+        low, high = self._log(np.array([self.least, self.most]))
+        at = self._log(risk)
+        if self.limit is None:
+            place = (at - low) / max(high - low, 1e-12)
+        else:
+            line = float(self._log(np.array([self.limit]))[0])
+            below = (at - low) / (line - low) * (1 - ABOVE)
+            place = np.where(at <= line, below, 1 - ABOVE * (high - at) / max(high - line, 1e-12))
+        return _in_unit(place)
+
+    def _log(self, risk: Array) -> Array:
+        """The logarithm of a turned risk, rising with it."""
+        sign = self.signs[0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs: Array = sign * np.log(sign * risk)
+        known: Array = np.where(np.isnan(risk), np.nan, np.nan_to_num(logs, nan=-np.inf, posinf=np.inf, neginf=-np.inf))
+        return known
+
+    def up(self, loss: Array) -> Array:
+        """The place of a (turned) loss, in [0, 1]."""
+        return _in_unit((loss - self.best) / (self.worst - self.best))
+
+    def _excess(self, ru: RUMap, points: pl.DataFrame) -> Array:
+        """How many times a limit is used up at most, of risk measures that are not on the axis; they are constraints."""
+        others = {name: limit for name, limit in named_limits(ru.limits).items() if name not in ru.risk}
+        if not others:
+            return np.zeros(len(points))
+        shares: Array = RUMap(ru.scores, ru.risk, ru.utility, others).limit_shares(points)
+        return np.where(np.isnan(shares), np.inf, shares)
+
+    def _over_bounds(self, scores: Scores, points: pl.DataFrame) -> Array:
+        """2 where another loss is above its bound, else 0; a loss without a value breaks none."""
+        over = np.zeros(len(points))
+        for name, bound in self.bounds.items():
+            if name not in scores.values:  # screenings and redraws measure the axes alone
+                continue
+            values = points.select("id").join(
+                scores.column(name).select("id", "value"), on="id", how="left", maintain_order="left"
+            )
+            turned = self._sign(scores, name) * values["value"].to_numpy()
+            over = np.where(turned > bound * (1 + 1e-9) + 1e-12, 2.0, over)
+        return over
+
+    def _sign(self, scores: Scores, measure: str) -> float:
+        return 1.0 if scores.values[measure].direction == "lower" else -1.0
+
+    def halt(self, table: Table) -> Halt | None:
+        """What beats a candidate already, by these; None: nothing does."""
+        if not len(table.front):
+            return None
+        front = tuple((float(table.risk[place]), float(table.loss[place])) for place in table.front)
+        scales = scales_of(self.plan.risk, self.plan.limits) or (1.0,) * len(self.plan.risk)
+        return Halt(self.plan.risk, scales, self.plan.utility, self.signs, front)
+
+
+def _in_unit(place: Array) -> Array:
+    """Places between 0 and 1; NaN stays."""
+    cut: Array = np.clip(place, 0, 1)
+    return cut
+
+
+def map_of(scores: Scores, plan: Plan) -> RUMap:
+    """The map of a plan's own axes."""
+    return RUMap(scores, plan.risk, plan.utility, plan.limits)
+
+
+def limit_of(plan: Plan) -> float | None:
+    """The largest tolerable value of the risk axis: the rule's, the share 1 of its limits, or the limit of its measure."""
+    stated = getattr(plan.rule, "risk", None)
+    if isinstance(stated, float):
+        return stated if stated > 0 else None
+    if scales_of(plan.risk, plan.limits):
+        return 1.0
+    return named_limits(plan.limits).get(plan.risk[0]) if len(plan.risk) == 1 else None
+
+
+def _least(ru: RUMap, most: float) -> float:
+    """A small part of the risk of releasing everything, or that of releasing nothing where it is larger."""
+    nothing = 0.0 if ru.nothing is None else ru.nothing[0]
+    if ru.signs[0] < 0:
+        return most / FLOOR
+    return max(nothing, most * FLOOR) if nothing < most else most * FLOOR
+
+
+def _worst(ru: RUMap, best: float) -> float:
+    """The loss of releasing nothing; where the measure has none, the largest of the plan's own candidates."""
+    at_nothing = ru.end(ru.utility, "at_nothing")
+    if at_nothing is not None and ru.signs[1] * at_nothing > best:
+        return ru.signs[1] * at_nothing
+    losses = ru.losses(ru.points)[1]
+    largest = float(np.max(losses[np.isfinite(losses)], initial=best))
+    return largest if largest > best else best + 1.0
+
+
+def _bounds(ru: RUMap, scores: Scores, plan: Plan) -> dict[str, float]:
+    """The bound of each other loss, turned: the stated one, else the worst on the plan's own frontier; watched ones have
+    none."""
+    stated = {} if plan.search is None else plan.search.bounds_of(plan.measures)
+    bounds: dict[str, float] = {}
+    own = ru.points.filter("frontier")["id"]
+    for measure in plan.measures:
+        if measure.axis != "utility" or measure.text == plan.utility:
+            continue
+        sign = 1.0 if measure.direction == "lower" else -1.0
+        values = scores.column(measure.text).filter(pl.col("id").is_in(own.implode()))["value"].to_numpy()
+        worst = float(np.max(sign * values)) if len(values) else math.inf
+        bound = stated.get(measure.text, sign * worst)
+        if bound is not None and math.isfinite(bound):
+            bounds[measure.text] = sign * bound
+    return bounds

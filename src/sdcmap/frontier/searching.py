@@ -1,0 +1,101 @@
+"""`search`: from a plan to the releases that nothing beats, and how sure that is."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+from sdcmap.data.microdata import Microdata
+from sdcmap.data.private_folder import private_folder
+from sdcmap.frontier.ends import Ends, chosen
+from sdcmap.frontier.found import Found
+from sdcmap.frontier.growing import Grower, Growth
+from sdcmap.frontier.making import workshop
+from sdcmap.frontier.plane import Plane
+from sdcmap.frontier.space import Space
+from sdcmap.study.plan import Plan
+from sdcmap.study.progress import Progress, Watch, search_bar
+from sdcmap.study.search_settings import Search
+from sdcmap.study.sweeping import sweep
+
+OPEN = 100_000  # evaluations, where only time is stated
+
+
+def search(
+    data: Microdata, plan: Plan, budget: int | None = None, *, minutes: float | None = None,
+    study: str | Path | None = None, workers: int | None = None, engine: str | None = None,
+    executor: Executor | None = None, progress: Progress | None = None, watch: Watch | None = None,
+) -> Found:  # fmt: skip
+    """Search for the releases that nothing beats; go on where an earlier search of the study stopped.
+
+    Parameters
+    ----------
+    data : the file, with roles stated: they say what may be done to it.
+    plan : measures, axes, limits and rule; its own methods come first, outside the budget, so that the result is never
+        worse than they are. Its `[search]` part says what is fixed (see `Search`).
+    budget : full evaluations of new methods, one draw each, at least 24; by default the plan's, else 200.
+    minutes : end after the generation in which so many have passed.
+    study : folder to keep everything in; None keeps nothing but what is given back.
+    workers, engine, executor, progress : as in `sweep`; progress tells of the plan's own candidates.
+    watch : called after each generation with (evaluations, budget, share of the area); by default a bar.
+
+    First 24 methods spread over all that may be done to the file, then generations of 8: each is picked from 24 children of
+    the best so far by what they would add to the area, on a quarter of the rows. The area is that below the reference
+    (release everything, lose everything) in log risk and loss. The same seed gives the same candidates, whatever the engine
+    and however often it was killed. The frontier is then drawn afresh, to be chosen by and to be reported by.
+
+    Examples
+    --------
+    >>> import sdcmap as sm
+    >>> people = sm.demo.population(120).only(["Age", "Sex", "wage"])
+    >>> plan = sm.Plan(sm.PRAM(["Age", "Sex"]), [sm.SmallCells(), sm.utility.QueryError(queries=100)], seed=1)
+    >>> found = sm.search(people, plan, budget=24, workers=1)
+    >>> found.evaluations, found.growth.stopped
+    (24, 'the budget of 24 evaluations is used up')
+    """
+    plan = _with_settings(plan, budget, minutes)
+    settings = plan.search or Search()
+    space = Space(data, settings, plan.derive).checked()
+    with _place(study) as place:
+        sweep(data, plan, place, workers=workers, engine=engine, executor=executor, progress=progress)
+        judged = plan.with_risk(data)
+        with (
+            workshop(data, judged, Path(place), workers=workers, engine=engine, executor=executor) as shop,
+            search_bar(watch) as seen,
+        ):
+            plane = Plane.of(shop.scores(()), shop.plan)
+            grower = Grower(shop, space, plane, settings)
+            growth = grower.grow(seen)
+            return _ended(grower, growth)
+
+
+def _ended(grower: Grower, growth: Growth) -> Found:
+    """What was found, drawn afresh; the study remembers why the search stopped."""
+    shop, plane = grower.shop, grower.plane
+    made = {name for name, _ in shop.study.done().items()}
+    methods = tuple(row.decoded for row in growth.chosen if row.candidate in made)
+    scores = shop.scores(methods)
+    table = plane.table(scores, shop.plan)
+    members = Ends(shop, plane, table, scores).members
+    shop.study.note(search={"search": grower.search, "stopped": growth.stopped})
+    choice = chosen(members, plane, grower.settings.sure, len(growth.chosen))
+    grown = shop.plan.grown(methods)
+    left = len(growth.chosen) - len(methods)
+    return Found(grown, scores, grower.space, plane, table, growth, members, choice, left)
+
+
+def _with_settings(plan: Plan, budget: int | None, minutes: float | None) -> Plan:
+    settings = plan.search or Search(budget=OPEN if minutes and budget is None else 200)
+    settings = settings if budget is None else replace(settings, budget=budget)
+    settings = settings if minutes is None else replace(settings, minutes=minutes)
+    settings.bounds_of(plan.measures)
+    grown = replace(plan, search=settings)
+    object.__setattr__(grown, "seed_stated", plan.seed_stated)
+    return grown
+
+
+def _place(study: str | Path | None) -> AbstractContextManager[str | Path]:
+    """The study's folder, or one that is gone afterwards."""
+    return private_folder() if study is None else nullcontext(study)

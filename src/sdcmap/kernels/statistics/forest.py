@@ -1,0 +1,82 @@
+"""A forest of small trees: which predictors matter for a number, and what a point like this one had.
+
+Each tree is grown on a bootstrap of the rows and on some of the columns. A group of columns matters as much as the error of
+the rows a tree has not seen grows when the group is shuffled among them.  Breiman (2001), sections 2 and 10
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.statistics.trees import Tree, bin_edges, binned, drawn_from, grow, leaves_of
+
+TREES, LEAF = 60, 3
+COLUMNS = 0.6  # share of the columns that a tree may ask
+
+
+@dataclass(frozen=True)
+class Predictors:
+    """Columns as bins; NaN is a bin of its own. ordered : whether its bins have an order."""
+
+    bins: Array
+    sizes: Array
+    ordered: Array
+    edges: tuple[Array, ...]
+
+    @staticmethod
+    def of(columns: Array, ordered: Array) -> Predictors:
+        edges = tuple(bin_edges(column) for column in columns.T)
+        return Predictors(_bins(columns, edges), np.array([len(e) + 2 for e in edges]), ordered, edges)
+
+    def like(self, columns: Array) -> Array:
+        """Other rows in the same bins."""
+        return _bins(columns, self.edges)
+
+
+def _bins(columns: Array, edges: tuple[Array, ...]) -> Array:
+    return np.column_stack([binned(column, edge) for column, edge in zip(columns.T, edges, strict=True)])
+
+
+def importance(x: Predictors, y: Array, groups: Mapping[str, list[int]], rng: Generator) -> dict[str, float]:
+    """Group of columns -> by how much of the variance of y the error out of bag grows when it is shuffled; 0 at least."""
+    grown = dict.fromkeys(groups, 0.0)
+    spread = float(y.var()) or 1.0
+    for _ in range(TREES):
+        tree, asked, bag = _grown(x, y, rng)
+        out = np.setdiff1d(np.arange(len(y)), bag)
+        if not len(out):
+            continue
+        bins, before = x.bins[out], _error(tree, x.bins[out][:, asked], y[bag], y[out])
+        for name, columns in groups.items():
+            shuffled = bins.copy()
+            shuffled[:, columns] = bins[rng.permutation(len(out))][:, columns]
+            grown[name] += (_error(tree, shuffled[:, asked], y[bag], y[out]) - before) / (spread * TREES)
+    return {name: max(0.0, value) for name, value in grown.items()}
+
+
+def neighbours_drawn(x: Predictors, y: Array, others: Array, rng: Generator) -> Array:
+    """For each of other rows, a row of x that shares a leaf with it, in a tree drawn anew."""
+    tree, asked, bag = _grown(x, y, rng)
+    drawn: Array = bag[drawn_from(tree, x.like(others)[:, asked], np.arange(len(bag)), rng).astype(np.int64)]
+    return drawn
+
+
+def _grown(x: Predictors, y: Array, rng: Generator) -> tuple[Tree, Array, Array]:
+    """A tree, the columns it may ask, and the rows it was grown on."""
+    count = max(1, round(COLUMNS * x.bins.shape[1]))
+    asked = np.sort(rng.choice(x.bins.shape[1], count, replace=False))
+    bag = rng.integers(0, len(y), len(y))
+    return grow(x.bins[bag][:, asked], x.sizes[asked], x.ordered[asked], y[bag], 0, LEAF), asked, bag
+
+
+def _error(tree: Tree, bins: Array, known: Array, truth: Array) -> float:
+    leaf = leaves_of(tree, bins)
+    means = np.array(
+        [known[tree.rows[s : s + n]].mean() for s, n in zip(tree.start[leaf], tree.size[leaf], strict=True)]
+    )
+    return float(((means - truth) ** 2).mean())

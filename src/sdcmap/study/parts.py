@@ -1,0 +1,23 @@
+"""A part of the rows of a file, the same for every candidate of a study: what candidates are screened on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sdcmap.core.making import fold_of
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Microdata
+
+SHARE = 0.25  # of the people
+
+
+def part_of(data: Microdata, key: bytes) -> Microdata:
+    """A quarter of the people, drawn by this key, as a file of its own; households whole, strata evenly. It is drawn once
+    and kept with the file."""
+    return data.remember(("part", key), lambda: _drawn(data, key))
+
+
+def _drawn(data: Microdata, key: bytes) -> Microdata:
+    fold = fold_of(data, SHARE, data.schema.of_role("stratum"), Stream(key).rng())
+    part = data.take(np.flatnonzero(fold == 0))
+    return Microdata(part.schema, part.columns)

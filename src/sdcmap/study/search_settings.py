@@ -1,0 +1,88 @@
+"""How a search is done: the `[search]` table of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range, Share, Value
+from sdcmap.errors import PlanError, did_you_mean
+
+STARTS = 24  # spread over the space before the first generation
+WATCHED = "watched"
+
+
+@dataclass(frozen=True)
+class Search(Value):
+    """How a search is done; what a person fixes here stays fixed.
+
+    Parameters
+    ----------
+    budget : full evaluations of new methods, one draw each, at least 24; the plan's own methods are not counted.
+    minutes : the search ends after the generation in which so many have passed; 0: no limit.
+    methods : the classes of methods that it may try; by default every one that fits, plug-ins too.
+    fixed : steps that every candidate begins with; the columns that they mask are not searched.
+    leave : columns that stay as they are.
+    bounds : what other losses may be: "IL1s=0.5" is the largest (of a gain the least) tolerable value, "IL1s=watched" none.
+        By default none is worse than the worst on the plan's own frontier.
+    tolerance : the search ends when five generations together gain less of the area, in [0, 1).
+    sure : share of fresh draws under the limit that a release must have to be chosen, in (0, 1].
+
+    Examples
+    --------
+    >>> Search(budget=100, methods=["PRAM", "RankSwap"]).text
+    "Search(budget=100, methods=['PRAM', 'RankSwap'])"
+    """
+
+    budget: int = 200
+    minutes: Annotated[float, Range(0)] = 0.0
+    methods: tuple[str, ...] = ()
+    fixed: tuple[Method, ...] = ()
+    leave: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
+    tolerance: Annotated[float, Range(0, 1, "[)")] = 0.001
+    sure: Annotated[Share, Range(0, 1, "(]")] = 0.8
+
+    def problems(self) -> Iterator[str]:
+        if self.budget < STARTS:
+            yield f".budget must be at least {STARTS}, the number of starts. Got {self.budget}."
+        for text in self.bounds:
+            _, _, bound = text.rpartition("=")
+            if bound.strip() != WATCHED and not _is_number(bound):
+                yield f'.bounds holds {text[:40]!r}: write "Measure=number" or "Measure={WATCHED}".'
+
+    @property
+    def what(self) -> dict[str, Any]:
+        """All that decides which candidates are proposed: budget and minutes say only how many."""
+        identity = self.identity()
+        return {name: identity[name] for name in ("methods", "fixed", "leave", "bounds")}
+
+    def bounds_of(self, measures: Sequence[Measure]) -> dict[str, float | None]:
+        """Measure -> its stated bound (None: it is watched); PlanError where one is none of these losses."""
+        names = {m.text: type(m).__name__ for m in measures if m.axis == "utility"}
+        stated: dict[str, float | None] = {}
+        for text in self.bounds:
+            name, _, bound = text.rpartition("=")
+            meant = [full for full, cls in names.items() if name.strip() in (full, cls)]
+            if not meant:
+                raise PlanError(
+                    f"Search.bounds names {name[:40]!r}, which is no utility measure of the plan."
+                    f"{did_you_mean(name.strip(), names.values())}"
+                )
+            stated |= dict.fromkeys(meant, None if bound.strip() == WATCHED else float(bound))
+        return stated
+
+
+def search_of(given: Search | Mapping[str, Any] | None) -> Search | None:
+    """The settings as a plan has them."""
+    return Search(**given) if isinstance(given, Mapping) else given
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) == float(text)
+    except ValueError:
+        return False
