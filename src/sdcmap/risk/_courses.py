@@ -16,6 +16,7 @@ import numpy as np
 from sdcmap.core.method import Method
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.assignment import dense, one_to_one
+from sdcmap.kernels.linking.cost_links import cost_links
 from sdcmap.kernels.linking.costs import SAME, Cost, block_costs, mean_costs
 from sdcmap.kernels.linking.links import Links, block_links
 from sdcmap.kernels.linking.races import Race, Search
@@ -108,9 +109,21 @@ def hits(pair: Pair, courses: Sequence[Course], targets: Array, lead: Lead = NOB
 
 def links_of_cheapest(pair: Pair, courses: Sequence[Course]) -> LinkTable:
     """Each released record linked to its cheapest known record."""
-    block = _block(pair, courses)
-    m = len(pair.released)
-    return link_nearest(pair, lambda first, keep: block_links(lambda rows: block(rows, first), m, len(first), keep))
+
+    def nearest(first: Array, keep: int) -> Links:
+        links = _no_links(len(pair.released), min(keep, len(first)))
+        for course in courses:
+            among = [
+                cost._replace(known=cost.known[first], released=cost.released[course.places]) for cost in course.costs
+            ]
+            links.index[course.places], links.score[course.places] = cost_links(among, keep, mean=course.mean)
+        return links
+
+    return link_nearest(pair, nearest)
+
+
+def _no_links(rows: int, keep: int) -> Links:
+    return Links(np.full((rows, keep), -1, dtype=np.int32), np.full((rows, keep), -np.inf))
 
 
 def links_to(pair: Pair, courses: Sequence[Course], wanted: Array) -> LinkTable:
@@ -124,7 +137,7 @@ def links_to(pair: Pair, courses: Sequence[Course], wanted: Array) -> LinkTable:
     for course in courses:
         among = [cost._replace(known=cost.known[heads]) for cost in course.costs]
         guess = np.full(len(pair.released), -1)
-        guess[course.places] = heads[Search(among, mean=course.mean)(course.places, 1).index[:, 0]]
+        guess[course.places] = heads[Search(among, mean=course.mean)(course.places, 1)[0][:, 0]]
         reach[course.places] = ~Race(course.costs, guess, mean=course.mean)(course.places)[0]
     rows = np.flatnonzero(reach)
     return link_nearest(
@@ -196,12 +209,10 @@ def _best(pair: Pair, courses: Sequence[Course]) -> Callable[[Array, int], Links
     searches = [Search(course.costs, mean=course.mean) for course in courses]
 
     def best(rows: Array, keep: int) -> Links:
-        keep = min(keep, len(pair.known))
-        links = Links(np.empty((len(rows), keep), dtype=np.int32), np.empty((len(rows), keep)))
+        links = _no_links(len(rows), min(keep, len(pair.known)))
         for course, search in zip(courses, searches, strict=True):
             here = np.flatnonzero(np.isin(rows, course.places))
-            part = search(rows[here], keep)
-            links.index[here], links.score[here] = part.index, part.score
+            links.index[here], links.score[here] = search(rows[here], keep)
         return links
 
     return best

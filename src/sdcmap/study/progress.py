@@ -10,8 +10,8 @@ Progress = Callable[[int, int], None]  # candidates done, candidates in all
 
 
 @contextmanager
-def bar(show: bool | None = None) -> Iterator[Progress]:
-    """`with bar() as report: report(done, total)`; by default shown where a person looks on."""
+def bar(show: bool | None = None, card: str = "") -> Iterator[Progress]:
+    """`with bar() as report: report(done, total)`; by default shown where a person looks on. card: the GPU that is used."""
     if not (sys.stderr.isatty() if show is None else show):
         yield lambda done, total: None
         return
@@ -19,7 +19,8 @@ def bar(show: bool | None = None) -> Iterator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("candidates"), TimeElapsedColumn(), TextColumn("left"))
+    words = TextColumn(f"candidates on {card}" if card else "candidates")
+    columns = (BarColumn(), MofNCompleteColumn(), words, TimeElapsedColumn(), TextColumn("left"))
     with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as shown:
         task = shown.add_task("sweep", total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.device import held_on_device
 from sdcmap.kernels.jit import jit, own_threads
 from sdcmap.kernels.linking.costs import (
     BELOW,
@@ -326,6 +327,7 @@ def _narrow(
 
 
 # ---- is the true record outrun? ---------------------------------------------------------------------------------
+@held_on_device
 class Race:
     """Whether some known record costs less than the true one, the files laid out once for targets that come in parts.
 
@@ -396,6 +398,7 @@ def _outrun(
 
 
 # ---- the cheapest -----------------------------------------------------------------------------------------------
+@held_on_device
 class Search:
     """The cheapest known records of released ones, the files laid out once; mean as in `Race`."""
 
