@@ -221,7 +221,7 @@ def _present_costs(kind: int, a: Array, away: Array, scale: float, cap: float, t
         cell = np.clip((bits >> 49) - 1023 * 8 + 1, 0, last)
         rest = ((bits & ((1 << 49) - 1)) << 3 | 0x3FF << 52).view(np.float64) - 1.0
         pairs = table[HEAD : HEAD + 2 * (last + 1)].reshape(-1, 2)
-        return np.where(apart == 0, table[3], pairs[cell, 0] + pairs[cell, 1] * rest)
+        return np.asarray(np.where(apart == 0, table[3], pairs[cell, 0] + pairs[cell, 1] * rest))
     if kind == SQUARE:
         return np.asarray(np.minimum(scale * away * away, cap))
     if kind == GAP:
