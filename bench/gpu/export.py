@@ -22,6 +22,8 @@ from sdcmap.kernels.linking.cost_links import cost_links
 from sdcmap.kernels.linking.costs import Cost, block_costs, mean_costs
 from sdcmap.kernels.linking.links import _agreement_costs, _distance_costs, agreement_links, nearest_links
 from sdcmap.kernels.linking.races import Race, Search
+from sdcmap.kernels.neighbours.counting import Pairs, count_between
+from sdcmap.kernels.tables.attribution import nearest
 from sdcmap.risk._courses import certain_fields, hits
 from sdcmap.risk.worst_linkage import Siege, _with_certain
 
@@ -129,6 +131,34 @@ def export_groups(store: Store) -> None:
     store["groups"] = np.array([f"groups {place}" for place in range(len(GROUPED))])
 
 
+def export_guesses(store: Store) -> None:
+    """The nearest records and what they guess; neighbours of points."""
+    names = []
+    for numeric, nominal in ((3, 2), (0, 3), (2, 0)):
+        x, y = (np.round(RNG.random((count, numeric)), 2) for count in (500, 9000))
+        for side in (x, y):
+            side[RNG.random(side.shape) < 0.1] = np.nan
+        c, d = (RNG.integers(0, 4, (count, nominal)) for count in (500, 9000))
+        secret, guess = (RNG.integers(0, 3, count).astype(float) for count in (500, 9000))
+        distance, right = nearest(x, c, y, d, secret, guess, 0.1)
+        names.append(f"guesses {numeric}")
+        store.put_all(names[-1], x=x, c=c, y=y, d=d, secret=secret, guess=guess, distance=distance, right=right)
+    store["guesses"] = np.array(names)
+
+
+def export_neighbours(store: Store) -> None:
+    names = []
+    for digits in (1, 6):
+        x = np.round(RNG.normal(size=(8000, 3)), digits)
+        y = x[:3000] + np.round(RNG.normal(size=(3000, 3)), digits)
+        pairs = Pairs.of(y, x, RNG.uniform(0.5, 2, 3000), np.arange(3000))
+        near = pairs.link_distances()
+        below, between = count_between(pairs, near, np.nextafter(near, np.inf))
+        names.append(f"neighbours {digits}")
+        store.put_all(names[-1], y=pairs.y, x=x, unit=pairs.unit, near=near, below=below, between=between)
+    store["neighbours"] = np.array(names)
+
+
 def export_worst(store: Store, n: int = 50_000) -> None:
     """What `WorstLinkage` asks of its kernels on a file of 14 mixed columns, and how its attacks fare."""
     from jobs_attacks import masked_mixture
@@ -149,7 +179,7 @@ def export_worst(store: Store, n: int = 50_000) -> None:
 
 if __name__ == "__main__":
     small = Store()
-    for export in (export_costs, export_links, export_groups):
+    for export in (export_costs, export_links, export_groups, export_guesses, export_neighbours):
         export(small)
     np.savez_compressed(sys.argv[1], **small)
     if len(sys.argv) > 2:

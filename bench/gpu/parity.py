@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "src" / "sdcmap" / "kernels")]
 
-from gpu import card, groups, layout, pairs, races  # type: ignore[import-not-found]  # noqa: E402
+from gpu import attribution, card, groups, layout, neighbours, pairs, races  # type: ignore[import-not-found]  # noqa: E402
 
 SCORE = 1e-6  # of a score, relative
 EXACT = 1e-12  # of a cost in double precision
@@ -105,10 +105,27 @@ def check_groups(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
     yield f"groups of {size} among {len(x)}", np.array_equal(group, stored[f"{name}/group"])
 
 
+def check_guesses(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
+    given = [stored[f"{name}/{part}"] for part in ("x", "c", "y", "d", "secret", "guess")]
+    distance, right = attribution.nearest(*given, 0.1)
+    yield "distances", near(distance, stored[f"{name}/distance"], EXACT)
+    yield "guesses", near(right, stored[f"{name}/right"], EXACT)
+
+
+def check_neighbours(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
+    points = SimpleNamespace(**{part: stored[f"{name}/{part}"] for part in ("y", "x", "unit")})
+    bound = stored[f"{name}/near"]
+    below, between = neighbours.count_between(points, bound, np.nextafter(bound, np.inf))
+    yield "nearer", np.array_equal(below, stored[f"{name}/below"])
+    yield "as near", np.array_equal(between, stored[f"{name}/between"])
+
+
 CHECKS: Mapping[str, Callable[[Stored, str], Iterator[tuple[str, bool]]]] = {
     "costs": check_costs,
     "links": check_links,
     "groups": check_groups,
+    "guesses": check_guesses,
+    "neighbours": check_neighbours,
 }
 
 
@@ -117,7 +134,7 @@ def main(path: str) -> int:
     print(card.name())
     wrong = 0
     for part, check in CHECKS.items():
-        for name in stored[part]:
+        for name in stored.get(part, ()):
             for what, agrees in check(stored, str(name)):
                 wrong += not agrees
                 print(f"{'ok' if agrees else 'DIFFERS':8}{name}: {what}", flush=True)

@@ -14,7 +14,7 @@ from numpy.random import default_rng
 import sdcmap
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import NoCard, present_card, running_on
-from sdcmap.kernels.gpu import KERNELS, layout, pairs, races
+from sdcmap.kernels.gpu import KERNELS, attribution, layout, neighbours, pairs, races
 from sdcmap.kernels.gpu.groups import plain_groups
 from sdcmap.kernels.grouping.gower import gower_groups
 from sdcmap.kernels.grouping.mdav import mdav_groups
@@ -35,6 +35,8 @@ from sdcmap.kernels.linking.costs import (
 from sdcmap.kernels.linking.links import _agreement_costs, _distance_costs, agreement_links, nearest_links
 from sdcmap.kernels.linking.races import Race, Search
 from sdcmap.kernels.linking.search import Costs, by_all_pairs
+from sdcmap.kernels.neighbours.counting import Pairs, count_between
+from sdcmap.kernels.tables.attribution import nearest
 
 N, M = 700, 60
 
@@ -158,6 +160,37 @@ def test_groups(size: int, digits: int) -> None:
     np.testing.assert_array_equal(plain_groups(x, codes, size, mixed=True), gower_groups(x, codes, size))
 
 
+@pytest.mark.parametrize("numeric", [0, 3])
+def test_nearest_records_and_what_they_guess(numeric: int) -> None:
+    rng = default_rng(10)
+    x, y = (np.round(rng.random((count, numeric)), 1) for count in (M, N))
+    for side in (x, y):
+        side[rng.random(side.shape) < 0.1] = np.nan
+    codes = rng.integers(0, 3, (M, 2)), rng.integers(0, 3, (N, 2))
+    secret, guess = rng.integers(0, 3, M).astype(float), rng.integers(0, 3, N).astype(float)
+    fields = attribution.fields_of(x, codes[0], y, codes[1])
+    cost = layout.plain_fields(layout.laid_fields(fields, mean=False), np.arange(M), np.arange(N))
+    wanted = nearest(x, codes[0], y, codes[1], secret, guess, 0.1)
+    for mine, theirs in zip(attribution.plain_nearest(cost, secret, guess, 0.1), wanted, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
+def cloud() -> Pairs:
+    """Points with ties, and a unit of each."""
+    rng = default_rng(11)
+    x = np.round(rng.normal(size=(400, 3)), 1)
+    return Pairs.of(x[:90] + np.round(rng.normal(size=(90, 3)), 1), x, rng.uniform(0.5, 2, 90), np.arange(90))
+
+
+def test_neighbours_are_counted() -> None:
+    pairs_of_points = cloud()
+    near = pairs_of_points.link_distances()
+    for far in (near, np.nextafter(near, np.inf), 2 * near, np.full(90, np.inf)):
+        wanted = count_between(pairs_of_points, near, far)
+        for mine, theirs in zip(neighbours.plain_between(pairs_of_points, near, far), wanted, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
 # ---- tiles and looks ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("columns", [1, 50, 1024, 57_343, 57_344, 59_315, 10_000_000])
 def test_looks_grow_to_all_columns(columns: int) -> None:
@@ -165,6 +198,14 @@ def test_looks_grow_to_all_columns(columns: int) -> None:
     assert looks[-1] == columns and looks == sorted(looks)
     assert all(after <= pairs.SPREAD * pairs.WORTH * before for before, after in pairwise(looks))
     assert pairs.room_of(looks, 16, 9) >= 4 * 16 * looks[-1] / looks[-2]
+
+
+@pytest.mark.parametrize("blocks", [1, 7, 116, 660, 1270])
+def test_parts_of_the_columns_fill_the_card(blocks: int) -> None:
+    lanes = layout.lanes_for(blocks, 10_000_000, 660)
+    rounds = blocks * lanes / 660
+    assert rounds <= layout.ROUNDS or lanes <= layout.LANES
+    assert rounds / np.ceil(rounds) > 0.95
 
 
 # ---- the house of these kernels -------------------------------------------------------------------------------
@@ -182,8 +223,11 @@ def test_they_stand_alone_on_numpy_and_cupy() -> None:
 
 def test_every_kernel_has_its_source_in_the_package() -> None:
     folder = Path(sdcmap.__file__).parent / "kernels" / "gpu"
-    assert {file.name for file in folder.glob("*.cu")} == {"capped.cu", "fields.cu", "groups.cu", "pairs.cu"}
-    assert set(KERNELS) == {"scan_of", "cost_links", "Race", "Search", "mdav_groups", "gower_groups"}
+    assert {file.name for file in folder.glob("*.cu")} == {
+        "capped.cu", "fields.cu", "groups.cu", "neighbours.cu", "pairs.cu",
+    }  # fmt: skip
+    marked = {"scan_of", "cost_links", "Race", "Search", "mdav_groups", "gower_groups", "nearest", "count_between"}
+    assert set(KERNELS) == marked
 
 
 # ---- on a GPU -------------------------------------------------------------------------------------------------
@@ -229,3 +273,17 @@ def test_the_gpu_makes_the_same_groups() -> None:
         on_gpu = mdav_groups(x, 3), gower_groups(x, codes, 3)
     for here, there in zip(on_cpu, on_gpu, strict=True):
         np.testing.assert_array_equal(here, there)
+
+
+@on_a_gpu
+def test_the_gpu_counts_the_same_neighbours_and_guesses() -> None:
+    points, rng = cloud(), default_rng(12)
+    near = points.link_distances()
+    x, y = rng.random((M, 2)), rng.random((N, 2))
+    codes = rng.integers(0, 3, (M, 2)), rng.integers(0, 3, (N, 2))
+    given = x, codes[0], y, codes[1], rng.integers(0, 3, M), rng.integers(0, 3, N), 0.1
+    on_cpu = *count_between(points, near, 2 * near), *nearest(*given)
+    with running_on("gpu"):
+        on_gpu = *count_between(points, near, 2 * near), *nearest(*given)
+    for here, there in zip(on_cpu, on_gpu, strict=True):
+        np.testing.assert_allclose(here, there, rtol=1e-12)

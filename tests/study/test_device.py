@@ -113,8 +113,8 @@ def test_the_bar_names_the_card(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_command_line_says_it_in_one_line(people: Microdata, tmp_path: Path) -> None:
     sm.write(people, tmp_path / "people.csv")
     (tmp_path / "plan.toml").write_text(
-        'measures = ["NearestRecord"]\nreplicates = 1\n[data]\npath = "people.csv"\nnumeric = ["wage", "total"]\n'
-        '[[methods]]\ntype = "Noise"\non = ["wage"]\n'
+        'replicates = 1\n[data]\npath = "people.csv"\nnumeric = ["wage", "total"]\n[[methods]]\ntype = "Noise"\n'
+        'on = ["wage"]\n[[measures]]\ntype = "NearestRecord"\n'
     )
     study = tmp_path / "study"
     said = sdcmap("sweep", tmp_path / "plan.toml", "-o", study, "--workers", 1, "--device", "gpu", code=2)

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .attribution import nearest
 from .groups import gower_groups, mdav_groups
+from .neighbours import count_between
 from .pairs import Search, cost_links, scan_of
 from .races import Race
 
 KERNELS: Mapping[str, Callable[..., Any]] = {
-    kernel.__name__: kernel for kernel in (scan_of, cost_links, Race, Search, mdav_groups, gower_groups)
+    kernel.__name__: kernel
+    for kernel in (scan_of, cost_links, Race, Search, mdav_groups, gower_groups, nearest, count_between)
 }

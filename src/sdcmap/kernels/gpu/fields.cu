@@ -161,3 +161,45 @@ outrun(const double* __restrict__ rows, const double* __restrict__ columns, int 
     }
     if (!lost && equal) atomicAdd(ties + row, equal);
 }
+
+// Run over the columns of this block's part with the row of this thread: `see(column, cost)`.
+template <typename See>
+__device__ __forceinline__ void each_cost(const double* rows, const double* columns, int count, int of, int chunk, double* tile, See see) {
+    Row mine;
+    load_row(rows, count, min((int)(blockIdx.x * THREADS + threadIdx.x), count - 1), mine);
+    const int last = min(of, (int)(blockIdx.y + 1) * chunk);
+    for (int from = blockIdx.y * chunk; from < last; from += TILE) {
+        const int here = min(TILE, last - from);
+        __syncthreads();
+        for (int k = threadIdx.x; k < here * WIDE; k += THREADS) tile[k] = columns[(size_t)from * WIDE + k];
+        __syncthreads();
+        for (int j = 0; j < here; j++) see(from + j, exact_cost(mine.x, tile + j * WIDE));
+    }
+}
+
+// The least cost of each row; costs are not negative, hence they compare as their bits do.
+extern "C" __global__ void __launch_bounds__(THREADS)
+least_costs(const double* __restrict__ rows, const double* __restrict__ columns, int count, int of, int chunk,
+            unsigned long long* least) {
+    __shared__ double tile[TILE * WIDE];
+    double mine = INFINITE;
+    each_cost(rows, columns, count, of, chunk, tile, [&](int, double cost) { mine = fmin(mine, cost); });
+    const int row = blockIdx.x * THREADS + threadIdx.x;
+    if (row < count) atomicMin(least + row, (unsigned long long)__double_as_longlong(mine));
+}
+
+// How many columns cost no more than the least, to rounding, and how many of them guess a row's secret.
+extern "C" __global__ void __launch_bounds__(THREADS)
+right_guesses(const double* __restrict__ rows, const double* __restrict__ columns, int count, int of, int chunk,
+              const double* __restrict__ least, double rounding, double tolerance, const double* __restrict__ secret,
+              const double* __restrict__ guess, unsigned* ties, unsigned* hits) {
+    __shared__ double tile[TILE * WIDE];
+    const int row = blockIdx.x * THREADS + threadIdx.x;
+    const double most = least[min(row, count - 1)] + rounding, wanted = secret[min(row, count - 1)];
+    const double width = tolerance * fabs(wanted);
+    unsigned equal = 0, right = 0;
+    each_cost(rows, columns, count, of, chunk, tile, [&](int column, double cost) {
+        if (cost <= most) equal++, right += fabs(guess[column] - wanted) <= width;
+    });
+    if (row < count && equal) atomicAdd(ties + row, equal), atomicAdd(hits + row, right);
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -17,6 +18,8 @@ NUMBER, CATEGORY, SQUARE, GAP, RELATIVE, SAME, WINDOW, BELOW, MIXTURE, CELL = ra
 )  # as in kernels/linking/costs.py
 HEAD = 4  # states of a NUMBER before its distances
 THREADS, TILE, SEARCHERS, TURNS = 128, 64, 256, 8
+BLOCKS, ROUNDS, LANES = 8, 8, 16  # blocks of a multiprocessor at a time; rounds of them, or parts of columns, at most
+UNEVEN, BEGIN = 0.1, 32  # by how much of a round blocks end unevenly; columns that a part takes to begin
 AT_ONCE = ((8, 4), (24, 2))  # numbers of a row up to which a thread holds so many rows; else one
 
 
@@ -78,6 +81,19 @@ class OnCard:
             constants["tables"] = np.array([self.tables.data.ptr], dtype=np.uint64)
         for name, values in constants.items():
             cupy.ndarray(values.shape, values.dtype, self.module.get_global(name)).set(values)
+
+
+def lanes_for(blocks: int, of: int, slots: int = 0) -> int:
+    """Parts of the columns, so that the blocks of all parts fill the card, `slots` blocks at a time."""
+    slots = slots or BLOCKS * card.processors()
+    most = max(1, min(max(ROUNDS * slots // blocks, LANES), card.blocks(of, TILE)))
+    return max(range(1, most + 1), key=lambda lanes: filled(blocks * lanes / slots, lanes / of))
+
+
+def filled(rounds: float, lanes: float) -> float:
+    """The share of the card that works on pairs: the last round of blocks leaves places empty, and they end unevenly; each
+    part of the columns takes as long to begin as some columns."""
+    return rounds / (math.ceil(rounds) + UNEVEN) / (1 + BEGIN * lanes)
 
 
 def settings_of(fields: int, rows: int, wide: int, **more: int | str) -> dict[str, int | str]:

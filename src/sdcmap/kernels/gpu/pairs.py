@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import card
-from .layout import SEARCHERS, THREADS, TILE, Array, Cost, OnCard, laid_capped, laid_fields
+from .layout import SEARCHERS, THREADS, TILE, Array, Cost, OnCard, laid_capped, laid_fields, lanes_for
 
 FIRST, SPREAD, WORTH = 1024, 8, 7  # columns of the first look; each look after it has so many times as many
 BATCH = 8  # places of a list that are taken at once
@@ -151,9 +151,8 @@ def room_of(looks: Sequence[int], keep: int, lanes: int) -> int:
 
 def lanes_of(files: OnCard, count: int, per_block: int, seen: int) -> int:
     """Parts of the columns, so that every multiprocessor has blocks to run."""
-    blocks = card.blocks(count, per_block)
     fit = min(65536 // (files.kernel("within").num_regs * THREADS), 2048 // THREADS)
-    return max(1, min(card.blocks(seen, TILE), (fit * card.processors()) // blocks or 8))
+    return lanes_for(card.blocks(count, per_block), seen, fit * card.processors())
 
 
 class Tile:

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from . import card
-from .layout import THREADS, TILE, Array, Cost, laid_fields
+from .layout import THREADS, TILE, Array, Cost, laid_fields, lanes_for
 from .pairs import listed_costs
 
 TIE, TINY = 1e-9, 1e-12  # costs so near, relative and absolute, are equal
 FIRST = 2048  # known records of the first look
-BLOCKS = 8  # of a multiprocessor, that columns are divided for
 
 
 class Race:
@@ -48,8 +47,7 @@ class Race:
         rows = cupy.ascontiguousarray(self.files.rows[:, cupy.asarray(targets)])
         beaten, ties = cupy.zeros((2, count), dtype=cupy.uint32)
         blocks = card.blocks(count, THREADS)
-        lanes = max(1, min(card.blocks(seen, TILE), BLOCKS * card.processors() // blocks or 4))
-        chunk = card.blocks(card.blocks(seen, lanes), TILE) * TILE
+        chunk = card.blocks(card.blocks(seen, lanes_for(blocks, seen)), TILE) * TILE
         self._launch("outrun", (blocks, card.blocks(seen, chunk)), (
             rows, self.files.columns, np.int32(count), np.int32(count), np.int32(seen),
             np.int32(max(1, self.files.of // seen)), np.int32(chunk), cupy.asarray(low), cupy.asarray(high), beaten, ties,
