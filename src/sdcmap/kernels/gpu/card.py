@@ -47,6 +47,7 @@ def room() -> int:
     return min(MOST_BYTES, int(free) // 2)
 
 
+@cache
 def processors() -> int:
     """Multiprocessors of the card."""
     return int(cupy().cuda.Device().attributes["MultiProcessorCount"])

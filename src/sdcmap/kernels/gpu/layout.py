@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -83,6 +84,7 @@ class OnCard:
             cupy.ndarray(values.shape, values.dtype, self.module.get_global(name)).set(values)
 
 
+@cache
 def lanes_for(blocks: int, of: int, slots: int = 0) -> int:
     """Parts of the columns, so that the blocks of all parts fill the card, `slots` blocks at a time."""
     slots = slots or BLOCKS * card.processors()
