@@ -23,7 +23,7 @@ from sdcmap.utility import UTILITIES
 SOURCE = Path(sdcmap.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 MOST_AT_THE_TOP = 25
-FAMILIES = {"decision", "grouping", "linking", "masking", "neighbours", "statistics", "tables"}
+FAMILIES = {"decision", "gpu", "grouping", "linking", "masking", "neighbours", "statistics", "tables"}
 BELOW = {"errors", "kernels", "data", "core"}
 ENGINE = BELOW | {"files", "recordwise", "corrections", "methods", "risk", "utility", "theory"}
 NUMBERS = ENGINE | {"study", "map", "choose"}
@@ -54,6 +54,7 @@ MAY_USE: Mapping[str, set[str]] = {  # docs/design.md shows the same table
     "web": NUMBERS | {"explore", "frontier", "charts", "bundle", "dossier"},
 }
 KERNELS_MAY_USE: Mapping[str, set[str]] = {family: set() for family in FAMILIES} | {"masking": {"tables"}}
+CHOOSES = "sdcmap.kernels.device"  # the one module that asks kernels of the GPU
 FACES = {"cli", "web", "papers", "tour", "dossier", "bundle"}  # they may take public names from the package itself
 LATE = {"sdcmap.core.catalogue", "sdcmap.cli.__init__"}  # they find modules by name: values, drawings; commands
 HEAVY = {"numpy", "numba", "polars", "scipy", "altair", "dask", "fastapi"}
@@ -135,6 +136,10 @@ def _reason(found: Import, module: str) -> str:
         return "" if module == "sdcmap.study.cluster" else "only study/cluster.py imports dask"
     if found.target.startswith(("scipy.stats", "scipy.optimize")) and not found.function and room != "theory":
         return "scipy.stats and scipy.optimize are long to load; import them in the function that needs them"
+    if found.package == "cupy":
+        return "" if module == "sdcmap.kernels.gpu.card" else "only kernels/gpu/card.py imports CuPy"
+    if family_of(module) == "gpu" and found.package not in sys.stdlib_module_names | {"numpy"}:
+        return "" if family_of(found.target) == "gpu" else "kernels of the GPU stand alone, on numpy and CuPy"
     if found.package != "sdcmap":
         plain = sys.stdlib_module_names | {"numpy", "scipy", "numba"}
         return "" if room != "kernels" or found.package in plain else "kernels import numpy and scipy alone"
@@ -144,6 +149,7 @@ def _reason(found: Import, module: str) -> str:
     if room == found.room == "kernels":
         mine, theirs = family_of(module), family_of(found.target)
         fine = not theirs or mine == theirs or theirs in KERNELS_MAY_USE.get(mine, set())
+        fine = fine or (theirs == "gpu" and module == CHOOSES)
         return "" if fine else f"kernels of {mine or 'all families'} do not use {theirs}"
     if found.room == room or found.room in MAY_USE.get(room, set()):
         return ""
@@ -237,6 +243,10 @@ def test_errors_stand_on_the_ground() -> None:
         ("sdcmap.kernels.tables.coding", "import polars as pl"),
         ("sdcmap.kernels.tables.coding", "from ...data.microdata import Array"),
         ("sdcmap.kernels.tables.coding", "from sdcmap.kernels.linking.links import Links"),
+        ("sdcmap.kernels.linking.links", "from sdcmap.kernels.gpu.pairs import cost_links"),
+        ("sdcmap.kernels.linking.links", "import cupy"),
+        ("sdcmap.kernels.gpu.pairs", "from sdcmap.kernels.arrays import Array"),
+        ("sdcmap.kernels.gpu.pairs", "import scipy"),
         ("sdcmap.data.microdata", "from sdcmap.methods import Noise"),
         ("sdcmap.data.microdata", "if TYPE_CHECKING:\n    from sdcmap.methods import Noise"),
         ("sdcmap.data.microdata", "from sdcmap import Noise"),

@@ -127,7 +127,7 @@ def test_neither_the_way_nor_the_threads_matter(way: str, threads: int, monkeypa
     case = records(1500, 9000, 5, seed=7, missing=0.02)
     plain = agreement_links(*case, keep=12, threads=1)
     near = nearest_links(*(np.nan_to_num(part) for part in case[:2]), keep=12, threads=1)
-    monkeypatch.setattr(search, "_way", lambda costs, chunks, enough: WAYS[way](costs, enough))
+    monkeypatch.setattr(search, "scan_of", lambda costs, chunks, enough: WAYS[way](costs, enough))
     for expected, links in (
         (plain, agreement_links(*case, keep=12, threads=threads)),
         (near, nearest_links(*(np.nan_to_num(part) for part in case[:2]), keep=12, threads=threads)),

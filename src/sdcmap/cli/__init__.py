@@ -39,6 +39,7 @@ def main() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always", StudyChanged)
         warnings.simplefilter("always", OtherOrder)
+        warnings.filterwarnings("always", "the attacks run on the CPU")
         warnings.showwarning = lambda message, *_, **__: note(str(message))
         with _told_to_go():
             _clean_up()

@@ -43,6 +43,7 @@ def score(
     control: Annotated[Path | None, typer.Option(help="A file of people who are not in the original.")] = None,
     study: Annotated[Path | None, typer.Option(help="Put the file beside the candidates of this study.")] = None,
     name: Annotated[str, typer.Option(help="Its name there.")] = "",
+    device: Annotated[str, typer.Option(help="cpu, gpu, or auto: a GPU where one can be used.")] = "cpu",
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Score a masked file made elsewhere.
@@ -79,7 +80,13 @@ def score(
     }  # fmt: skip
     data = read(original, **given) if study is None or any(given.values()) else _of_study(study, original)
     file = score_file(
-        data, masked, list(measures.values()), by=by or None, paired=not unpaired, name=name or masked.name
+        data,
+        masked,
+        list(measures.values()),
+        by=by or None,
+        paired=not unpaired,
+        name=name or masked.name,
+        device=device,
     )
     rows = dict(zip(measures, file.scores, strict=True))
     if study is not None:

@@ -192,6 +192,7 @@ def sweep(
     memory: Annotated[
         str, typer.Option(help="Most memory to use, such as 2GB; the data are then read in blocks.")
     ] = "",
+    device: Annotated[str, typer.Option(help="cpu, gpu, or auto: a GPU where one can be used.")] = "cpu",
     quiet: Annotated[bool, typer.Option(help="No progress bar.")] = False,
 ) -> None:
     """Make and score every candidate of a plan; go on where an earlier sweep stopped.
@@ -202,13 +203,16 @@ def sweep(
     """
     import sdcmap as sm
     from sdcmap.files.blocks import bytes_of
+    from sdcmap.study.device import settled
     from sdcmap.study.progress import bar
 
     limit = bytes_of(memory) if memory else 0
+    where = settled(device)
     data, parsed = data_and_plan(plan, out / "incoming", limit)
-    with bar(False if quiet else None) as progress:
+    with bar(False if quiet else None, where.card) as progress:
         scores = sm.sweep(
-            data, parsed, out, workers=workers or None, engine=engine or None, progress=progress, memory=limit
-        )
+            data, parsed, out, workers=workers or None, engine=engine or None, progress=progress, memory=limit,
+            device=where.name,
+        )  # fmt: skip
     counts = dict(scores.candidate.group_by("status").len().iter_rows())
     print(f"{out}: " + ", ".join(f"{counts[status]:,} {status}" for status in sorted(counts, reverse=True)) + ".")

@@ -78,6 +78,7 @@ class HistoryFacts(TypedDict):
     fixed_first: bool
     overrides: list[dict[str, str]]
     releases: list[dict[str, str]]
+    cards: list[str]  # GPUs that scores were made with
     times: list[tuple[str, str]]
 
 
@@ -196,6 +197,7 @@ def _history(study: Study, to: Audience, outside: Outside | None) -> HistoryFact
         "fixed_first": study.rule_was_fixed_first,
         "overrides": [{"check": entry.get("check", "")} for entry in overrides],
         "releases": [{"method": _called(entry), "when": _day(entry.get("when", ""))} for entry in releases],
+        "cards": [],
         "times": [],
     }
     if to.external:
@@ -206,6 +208,7 @@ def _history(study: Study, to: Audience, outside: Outside | None) -> HistoryFact
     ]
     times += [(f"rule fixed: {entry['rule'][0]}", entry["fixed"]) for entry in manifest.get("rules", [])]
     times = sorted((when, what) for what, when in times if when)
+    facts["cards"] = list(manifest.get("cards", []))
     facts["times"] = [(what, _second(when)) for when, what in times]
     facts["overrides"] = [{key: str(entry.get(key, "")) for key in ("check", "reason", "when")} for entry in overrides]
     told = ("method", "replicate", "profile", "folder", "when")

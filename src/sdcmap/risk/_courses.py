@@ -122,7 +122,7 @@ def links_to(pair: Pair, courses: Sequence[Course], wanted: Array) -> LinkTable:
     reach = np.zeros(len(pair.released), dtype=np.bool_)
     for course in courses:
         guess = np.full(len(pair.released), -1)
-        guess[course.places] = heads[_among(course, heads)(course.places, 1).index[:, 0]]
+        guess[course.places] = heads[_among(course, heads)(course.places, 1)[0][:, 0]]
         reach[course.places] = ~Race(course.costs, guess, mean=course.mean)(course.places)[0]
     rows = np.flatnonzero(reach)
     return link_nearest(pair, partial(_cheapest_of, courses, rows), rows, groups)
@@ -189,12 +189,11 @@ def _best(courses: Sequence[Course], known: Array | slice = slice(None)) -> Call
     searches = [_among(course, known) for course in courses]
 
     def best(rows: Array, keep: int) -> Links:
-        keep = min(keep, len(searches[0].order))
-        links = Links(np.empty((len(rows), keep), dtype=np.int32), np.empty((len(rows), keep)))
+        count = min(keep, len(courses[0].costs[0].known[known]))
+        links = Links(np.full((len(rows), count), -1, dtype=np.int32), np.full((len(rows), count), -np.inf))
         for course, search in zip(courses, searches, strict=True):
             here = np.flatnonzero(np.isin(rows, course.places))
-            part = search(rows[here], keep)
-            links.index[here], links.score[here] = part.index, part.score
+            links.index[here], links.score[here] = search(rows[here], count)
         return links
 
     return best

@@ -11,11 +11,12 @@ import numpy as np
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.linking.cost_links import cost_links
 from sdcmap.kernels.linking.costs import GAP, SAME, SQUARE, Cost
-from sdcmap.kernels.linking.links import Links, block_links, distance_scores, nearest_links
+from sdcmap.kernels.linking.links import Links, distance_scores, nearest_links
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._courses import Course, course_of
-from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_nearest, link_one_to_one, scored_in_blocks
+from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_nearest, link_one_to_one
 
 FLAT = 1e-10  # directions with less of the largest variance are null
 
@@ -118,15 +119,18 @@ class NearestRecord(Attack):
 
     def courses(self, pair: Pair) -> list[Course]:
         if self.metric == "gower":
-            span = ranges(pair.known if pair.originals else pair.released)
-            fields = [
-                Cost(SAME if is_category else GAP, pair.known[:, f], pair.released[:, f], scale=width, cap=1.0)
-                for f, (is_category, width) in enumerate(zip(pair.categorical, span, strict=True))
-            ]
             gaps = bool(np.isnan(pair.known).any() or np.isnan(pair.released).any())
-            return [course_of(pair, fields, mean=gaps)]
+            return [course_of(pair, self._gower_fields(pair)[1], mean=gaps)]
         known, released = self._coordinates(pair)
         return [course_of(pair, [Cost(SQUARE, a, b) for a, b in zip(known.T, released.T, strict=True)])]
+
+    def _gower_fields(self, pair: Pair) -> tuple[Array, list[Cost]]:
+        """The range of each column, and what its values cost."""
+        span = ranges(pair.known if pair.originals else pair.released)
+        return span, [
+            Cost(SAME if is_category else GAP, pair.known[:, f], pair.released[:, f], scale=width, cap=1.0)
+            for f, (is_category, width) in enumerate(zip(pair.categorical, span, strict=True))
+        ]
 
     def _coordinates(self, pair: Pair) -> tuple[Array, Array]:
         """Both files' numbers as the metric sees them."""
@@ -150,20 +154,21 @@ class NearestRecord(Attack):
         return link_nearest(pair, lambda first, keep: nearest_links(b, a[first], keep))
 
     def _link_gower(self, pair: Pair) -> LinkTable:
-        m = len(pair.released)
-        span = ranges(pair.known if pair.originals else pair.released)
+        span, fields = self._gower_fields(pair)
 
         def known_block(rows: Array | slice) -> Array:
             return gower(pair.known[rows], pair.released, pair.categorical, span)
 
+        def best(rows: Array, keep: int) -> Links:
+            among = [cost._replace(known=cost.known[rows]) for cost in fields]
+            return Links(*cost_links(among, keep, mean=True, known_rows=True))
+
         def nearest(first: Array, keep: int) -> Links:
-            known = pair.known[first]
-            return block_links(
-                lambda rows: gower(pair.released[rows], known, pair.categorical, span), m, len(known), keep
-            )
+            among = [cost._replace(known=cost.known[first]) for cost in fields]
+            return Links(*cost_links(among, keep, mean=True))
 
         if self.one_to_one:
-            return link_one_to_one(pair, scored_in_blocks(known_block, m))
+            return link_one_to_one(pair, Scoring(known_block, best))
         return link_nearest(pair, nearest)
 
 

@@ -65,6 +65,7 @@ class Manifest(TypedDict, total=False):
     overrides: list[dict[str, str]]
     releases: list[dict[str, Any]]
     search: dict[str, str]  # of the last search: why it stopped
+    cards: list[str]  # GPUs that scores were made with
     plan: str  # SHA-256 of plan.toml as it was written
     checksum: str  # of all the rest
 
@@ -235,6 +236,12 @@ class Study:
         if self.path is not None:
             whole = {**self.manifest, "checksum": _checksum(self.manifest)}
             write_whole(self.path / "manifest.json", json.dumps(whole, indent=1))
+
+    def note_card(self, card: str) -> None:
+        """Remember the GPU that scores are made with; empty: none."""
+        cards = self.manifest.get("cards", [])
+        if card and card not in cards:
+            self.note(cards=[*cards, card])
 
     def fix_rule(self, plan: Plan) -> None:
         """Remember when the present rule, its limits and its axes were fixed."""

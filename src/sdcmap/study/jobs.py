@@ -24,6 +24,8 @@ from sdcmap.data.readable import Readable
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 from sdcmap.files.aligning import align
 from sdcmap.files.reading import read
+from sdcmap.kernels.device import NoCard, running_on
+from sdcmap.study.device import settled, told_if_lost
 from sdcmap.study.halting import Halt
 from sdcmap.study.parts import part_of
 from sdcmap.study.plan import Candidate
@@ -47,6 +49,7 @@ class Job:
     kind: Kind | None = None
     part: bytes = field(default=b"", repr=False)
     halt: Halt | None = None
+    device: str = "cpu"
 
 
 class ScoreRow(NamedTuple):
@@ -76,15 +79,18 @@ class CandidateRow(NamedTuple):
 
 
 def run_job(data: Microdata, job: Job) -> CandidateRow:
-    """Make one candidate and score it. It never raises: our own errors are recorded with their sentence, any other
-    with its type and place only, since its text may hold a data value."""
+    """Make one candidate and score it. It never raises, but where a GPU that must be used is lost: our own errors are
+    recorded with their sentence, any other with its type and place only, since its text may hold a data value."""
     started = time.perf_counter()
     status, reason = "ok", ""
     scores: tuple[ScoreRow, ...] = ()
     try:
-        scores = _scored(part_of(data, job.part) if job.part else data, job)
+        with running_on(job.device):
+            scores = _scored(part_of(data, job.part) if job.part else data, job)
     except (Infeasible, SchemaError) as error:
         status, reason = "infeasible", str(error)
+    except NoCard:
+        raise
     except Exception as error:
         status, reason = "failed", _type_and_place(error)
     return candidate_row(job, status, reason, time.perf_counter() - started, scores)
@@ -142,6 +148,8 @@ def score_row(
     except (Undefined, SchemaError) as error:
         unpaired = measure.paired and not masked.paired
         return no_value(measure, "unpaired" if unpaired else "undefined", str(error))
+    except NoCard:
+        raise
     except Exception as error:
         return no_value(measure, "failed", _type_and_place(error))
     return row_of(measure, estimate)
@@ -209,7 +217,7 @@ def mask(data: Microdata, method: Method, *, seed: int) -> Microdata:
 
 def score(
     original: Readable, masked: Readable, measures: Measure | Sequence[Measure], *, by: str | None = None,
-    paired: bool = True, method: Method | None = None, seed: int = 0,
+    paired: bool = True, method: Method | None = None, seed: int = 0, device: str = "cpu",
 ) -> dict[str, Estimate]:  # fmt: skip
     """The measures of a masked file from any tool, named by their text.
 
@@ -222,6 +230,7 @@ def score(
     method : how it was made, where that is known and can be done here: for snoopers who have read the method note, and to
         make it again without some of the people, where a measure needs them as a control group.
     seed : for measures that draw random numbers.
+    device : "cpu"; "gpu" for attacks that have kernels there, an error without one; "auto": a GPU where one can be used.
 
     A measure that has no value raises Undefined with the reason: so do those that compare records, of unpaired files.
     Rows that agree with the original's in no column get the warning `OtherOrder`.
@@ -231,7 +240,8 @@ def score(
     measures = [measures] if isinstance(measures, Measure) else list(measures)
     stream = Stream.of_seed(seed, "score")
     make = None if method is None else maker(original, method, stream)
-    return {m.text: _estimate(m, original, aligned, stream, method, make) for m in measures}
+    with told_if_lost(), running_on(settled(device).name):
+        return {m.text: _estimate(m, original, aligned, stream, method, make) for m in measures}
 
 
 @dataclass(frozen=True)
@@ -250,9 +260,10 @@ class OutsideFile:
 
 def score_file(
     original: Microdata, masked: Readable, measures: Sequence[Measure], *, by: str | None = None, paired: bool = True,
-    seed: int = 0, name: str = "file",
+    seed: int = 0, name: str = "file", device: str = "cpu",
 ) -> OutsideFile:  # fmt: skip
     """As `score`, but one row a measure, with status and reason where there is no value."""
     aligned = align(original, masked, by=by, paired=paired)
     stream = Stream.of_seed(seed, "score")
-    return OutsideFile(name, aligned.digest, tuple(score_row(m, original, aligned, stream) for m in measures))
+    with told_if_lost(), running_on(settled(device).name):
+        return OutsideFile(name, aligned.digest, tuple(score_row(m, original, aligned, stream) for m in measures))

@@ -11,8 +11,8 @@ Watch = Callable[[int, int, float], None]  # evaluations of a search, its budget
 
 
 @contextmanager
-def bar(show: bool | None = None) -> Iterator[Progress]:
-    """`with bar() as report: report(done, total)`; by default shown where a person looks on."""
+def bar(show: bool | None = None, card: str = "") -> Iterator[Progress]:
+    """`with bar() as report: report(done, total)`; by default shown where a person looks on. card: the GPU that is used."""
     if not (sys.stderr.isatty() if show is None else show):
         yield lambda done, total: None
         return
@@ -20,7 +20,8 @@ def bar(show: bool | None = None) -> Iterator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("candidates"), TimeElapsedColumn(), TextColumn("left"))
+    words = TextColumn(f"candidates on {card}" if card else "candidates")
+    columns = (BarColumn(), MofNCompleteColumn(), words, TimeElapsedColumn(), TextColumn("left"))
     with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as shown:
         task = shown.add_task("sweep", total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)

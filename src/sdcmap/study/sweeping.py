@@ -20,6 +20,7 @@ from sdcmap.files.blocks import check_room
 from sdcmap.files.working_copy import passing_copy
 from sdcmap.kernels.machine import cores
 from sdcmap.kernels.room import room_limited
+from sdcmap.study.device import settled, told_if_lost
 from sdcmap.study.engines import CHUNK_SECONDS, check_engine, crew, run_all
 from sdcmap.study.folder import Done, Study
 from sdcmap.study.jobs import CandidateRow, Job
@@ -42,6 +43,7 @@ def sweep(
     executor: Executor | None = None,
     progress: Progress | None = None,
     memory: int = 0,
+    device: str = "cpu",
 ) -> Scores:
     """Make and score every candidate of `plan`; go on where an earlier sweep of the study stopped.
 
@@ -54,6 +56,8 @@ def sweep(
     executor : an executor of your own instead, such as a Dask client's `client.get_executor(pure=False)`.
     memory : bytes that the sweep may use on this machine (0: no limit); large arrays then lie in files of the study. Data
         with more rows than memory come from `read_in_blocks`.
+    device : "cpu"; "gpu" for attacks and groups that have kernels there, an error without a GPU; "auto": a GPU where one
+        can be used, and the CPU, with one line, where it is absent, lost or full. Workers of one machine share its GPU.
     progress : called with (candidates done, candidates in all); by default a bar, where a person looks on.
 
     A plan to choose by that names no risk measure gets those of `default_risk`. A candidate that cannot be made, and a
@@ -63,6 +67,7 @@ def sweep(
     unhurried = engine is None and executor is None and workers > 1
     engine = engine or ("serial" if workers == 1 else "processes")
     check_engine(engine)
+    asked = settled(device)
     crowd = 1 + workers if engine == "processes" else 1  # processes on this machine, this one included
     check_room(memory, len(data), crowd)
     plan = plan.with_risk(data)
@@ -73,18 +78,20 @@ def sweep(
         Study.begin(study, data, plan) as kept,
         room_limited(memory // crowd, kept.path or Path(tempfile.gettempdir())),
         threadpool_limits(1),
-        bar() if progress is None else nullcontext(progress) as report,
+        told_if_lost(),
+        bar(card=asked.card) if progress is None else nullcontext(progress) as report,
     ):
         plan = kept.bound(plan)
         kept.add_measures(plan.measures, data)
+        kept.note_card(asked.card)
         done = kept.done()
         finished = plan.count - sum(1 for _ in _lacking(done, plan)) if done else 0
         report(finished, plan.count)
-        for job in _first_of_each_class(done, plan):  # compiles the kernels before workers start
+        for job in _first_of_each_class(done, plan, asked.name):  # compiles the kernels before workers start
             kept.add(run_here(data, [job]))
             done[job.candidate.id] = Done("ok", frozenset(measure.id for measure in plan.measures))
             finished += 1
-        todo = (_job(candidate, measures, plan) for candidate, measures in _lacking(done, plan))
+        todo = (_job(candidate, measures, plan, asked.name) for candidate, measures in _lacking(done, plan))
         for batch in _worth_no_start(data, todo, plan.count - finished) if unhurried else ():
             kept.add(batch)
             finished += len(batch)
@@ -117,16 +124,16 @@ def _lacking(done: Mapping[str, Done], plan: Plan) -> Iterator[tuple[Candidate, 
             yield candidate, lacking
 
 
-def _job(candidate: Candidate, measures: tuple[Measure, ...], plan: Plan) -> Job:
-    return Job(candidate, candidate.stream(plan.seed).key, measures)
+def _job(candidate: Candidate, measures: tuple[Measure, ...], plan: Plan, device: str) -> Job:
+    return Job(candidate, candidate.stream(plan.seed).key, measures, device)
 
 
-def _first_of_each_class(done: Mapping[str, Done], plan: Plan) -> Iterator[Job]:
+def _first_of_each_class(done: Mapping[str, Done], plan: Plan, device: str) -> Iterator[Job]:
     classes = {type(method) for method in plan.expanded}
     for candidate, measures in _lacking(done, plan):
         if type(candidate.method) in classes:
             classes.remove(type(candidate.method))
-            yield _job(candidate, measures, plan)
+            yield _job(candidate, measures, plan, device)
         if not classes:
             return
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.device import on_device
 from sdcmap.kernels.jit import jit
 
 
+@on_device
 def gower_groups(numbers: Array, codes: Array, size: int) -> Array:
     """The group of each record: groups of `size`, the last one of `size` to 2 size - 1.
 

@@ -11,12 +11,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.device import on_device
 from sdcmap.kernels.grouping.buckets import ROOM, Buckets, buckets_of, distance_from, farthest, nearest, remove
 from sdcmap.kernels.jit import jit
 
 SORTING = 8  # looks at a record that cost as much as sorting it once more
 
 
+@on_device
 def mdav_groups(x: Array, size: int) -> Array:
     """The group of each row of `x`: groups of `size` rows, the last one of `size` to 2 size - 1.
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.device import held_on_device
 from sdcmap.kernels.jit import inner_jit, jit, own_threads
 from sdcmap.kernels.linking.costs import (
     BELOW,
@@ -346,6 +347,7 @@ def _narrow(
 
 
 # ---- is the true record outrun? ---------------------------------------------------------------------------------
+@held_on_device
 class Race:
     """Whether some known record costs less than the true one, the files laid out once for targets that come in parts.
 
@@ -405,6 +407,7 @@ def _outrun(laid: _Laid, truth: Array, targets: Array, mean: bool, beaten: Array
 
 
 # ---- the cheapest -----------------------------------------------------------------------------------------------
+@held_on_device
 class Search:
     """The cheapest known records of released ones, the files laid out once; mean as in `Race`."""
 

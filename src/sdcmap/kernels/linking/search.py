@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.device import on_device
 from sdcmap.kernels.jit import jit, own_threads
 from sdcmap.kernels.linking.boxes import boxed, scan_boxes, spatial_order
 from sdcmap.kernels.linking.tiles import LOW, TILE, scan_all, tiled
@@ -54,7 +55,7 @@ def cheapest(
     enough = min(m, keep + 8 + keep // 8)  # so that float32 does not lose one of the best
     order = spatial_order(_position(costs.a, costs), CHUNK)
     chunks = [order[start : start + CHUNK] for start in range(0, n, CHUNK)]
-    scan = _way(costs, chunks, enough)
+    scan = scan_of(costs, chunks, enough)
 
     def run(rows: Array) -> None:
         keys = scan(rows)[0][:, :enough]
@@ -74,7 +75,8 @@ def cheapest(
 Scan = Callable[[Array], tuple[Array, int]]
 
 
-def _way(costs: Costs, chunks: list[Array], enough: int) -> Scan:
+@on_device
+def scan_of(costs: Costs, chunks: list[Array], enough: int) -> Scan:
     """All pairs, unless a sample of the known records shows that boxes need few of them."""
     if len(costs.a) * len(costs.b) > FEW_PAIRS:
         leaves, in_boxes = by_boxes(costs, enough)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.device import on_device
 from sdcmap.kernels.machine import cores
 from sdcmap.kernels.neighbours.box_tree import Tree, count_within, write_between
 
@@ -70,7 +71,7 @@ class Pairs:
     def count(self, bound: float | Array, most: int | None = None) -> Array:
         """N_i = #{j: z_ij < bound_i}, or `most` where there are at least so many.  Seri (2005), eq. 4"""
         near = np.broadcast_to(np.asarray(bound, dtype=np.float64), len(self.y))
-        counts = self._counted(near, near, most)[0]
+        counts = count_between(self, near, near, most)[0]
         return counts if most is None else np.minimum(counts, most)
 
     def nearer_than_link(self) -> Array:
@@ -81,7 +82,7 @@ class Pairs:
         """How many other records lie exactly as far from y_i as its own, for these rows i."""
         part = self._only(rows)
         own = part.link_distances()
-        return part._counted(own, np.nextafter(own, np.inf))[1] - 1
+        return count_between(part, own, np.nextafter(own, np.inf))[1] - 1
 
     def critical_distance(self, rank: int) -> float:
         """The distance of the nonlink with this rank, 1 the nearest: exact, without all distances at once.
@@ -118,10 +119,10 @@ class Pairs:
         """The distances of all nonlinks in [near, far), of these rows alone where `rows` are given."""
         part = self if rows is None else self._only(rows)
         own = part.link_distances()
-        counts = part._counted(np.full(len(own), near), np.full(len(own), far))[1]
+        counts = count_between(part, np.full(len(own), near), np.full(len(own), far))[1]
         place = np.concatenate([[0], np.cumsum(counts - ((near <= own) & (own < far)))])
         out = np.empty(place[-1])
-        part._work(lambda visit: write_between(part.y, part.unit, visit, part._nodes, part.tree.rows, part.link, near, far,
+        part.work(lambda visit: write_between(part.y, part.unit, visit, part.nodes, part.tree.rows, part.link, near, far,
                                         place, out))  # fmt: skip
         return out
 
@@ -132,7 +133,7 @@ class Pairs:
 
     def _nonlinks_below(self, near: float, far: float) -> tuple[int, int]:
         own = self.link_distances()
-        inner, outer = self._counted(np.full(len(own), near), np.full(len(own), far))
+        inner, outer = count_between(self, np.full(len(own), near), np.full(len(own), far))
         first = int(inner.sum() - (own < near).sum())
         return first, first + int(outer.sum() - ((near <= own) & (own < far)).sum())
 
@@ -155,17 +156,11 @@ class Pairs:
         return Pairs(self.y[rows], self.x, self.unit[rows], self.link[rows], self.tree, self.threads)
 
     @property
-    def _nodes(self) -> tuple[Any, ...]:
+    def nodes(self) -> tuple[Any, ...]:
         tree = self.tree
         return tree.points, tree.low, tree.high, tree.start, tree.stop, tree.leaves
 
-    def _counted(self, near: Array, far: Array, most: int | None = None) -> tuple[Array, Array]:
-        below, between = np.zeros((2, len(self.y)), dtype=np.int64)
-        limit = np.iinfo(np.int64).max if most is None else most
-        self._work(lambda visit: count_within(self.y, self.unit, visit, self._nodes, near, far, limit, below, between))
-        return below, between
-
-    def _work(self, run: Callable[[Array], None]) -> None:
+    def work(self, run: Callable[[Array], None]) -> None:
         """All rows, those near each other in the tree one after the other, in pieces over the threads."""
         place = np.empty(len(self.x), dtype=np.int64)
         place[self.tree.rows] = np.arange(len(self.x))
@@ -177,6 +172,15 @@ class Pairs:
             return
         with ThreadPoolExecutor(self.threads) as pool:
             list(pool.map(run, pieces))
+
+
+@on_device
+def count_between(pairs: Pairs, near: Array, far: Array, most: int | None = None) -> tuple[Array, Array]:
+    """#{j: z_ij < near_i} and #{j: near_i <= z_ij < far_i} of each record; counting may stop where both reach `most`."""
+    below, between = np.zeros((2, len(pairs.y)), dtype=np.int64)
+    limit = np.iinfo(np.int64).max if most is None else most
+    pairs.work(lambda visit: count_within(pairs.y, pairs.unit, visit, pairs.nodes, near, far, limit, below, between))
+    return below, between
 
 
 def likeliest_region(pairs: Pairs, rank: int) -> list[tuple[float, float]]:

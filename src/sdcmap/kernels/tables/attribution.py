@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.device import on_device
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import compress
 
@@ -23,6 +24,7 @@ def attribution_probabilities(key: Array, pair: Array, key_in: Array, pair_in: A
     return share
 
 
+@on_device
 def nearest(
     x: Array, c: Array, y: Array, d: Array, secret: Array, guess: Array, tolerance: float
 ) -> tuple[Array, Array]:

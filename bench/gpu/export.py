@@ -1,0 +1,188 @@
+"""Write what the CPU's kernels find on random files with ties, missing values and categories, for `parity.py` to compare.
+
+python bench/gpu/export.py parity.npz [worst.npz]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import sdcmap as sm
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.grouping.gower import gower_groups
+from sdcmap.kernels.grouping.mdav import mdav_groups
+from sdcmap.kernels.linking import costs as kinds
+from sdcmap.kernels.linking.cost_links import cost_links
+from sdcmap.kernels.linking.costs import Cost, block_costs, mean_costs
+from sdcmap.kernels.linking.links import _agreement_costs, _distance_costs, agreement_links, nearest_links
+from sdcmap.kernels.linking.races import Race, Search
+from sdcmap.kernels.neighbours.counting import Pairs, count_between
+from sdcmap.kernels.tables.attribution import nearest
+from sdcmap.risk._courses import certain_fields, hits
+from sdcmap.risk.worst_linkage import Siege, _with_certain
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+RNG = np.random.default_rng(7)
+FILES = ((3000, 2500, 0.0, 1), (2000, 3000, 0.1, 1), (4000, 4000, 0.05, 6), (900, 40, 0.2, 0), (20000, 3000, 0.05, 1))
+LINKED = ((3000, 4000, 0.0, 6, 8), (2000, 5000, 0.05, 1, 5), (3000, 70000, 0.0, 6, 8), (1000, 300, 0.1, 0, 3))
+GROUPED = (
+    (20000, 3, 8, 0, 6), (5000, 5, 3, 2, 6), (3000, 3, 2, 0, 0), (3000, 10, 2, 3, 0), (700, 1, 2, 1, 1), (5, 3, 2, 1, 1),
+    (1500, 2, 4, 1, 2),
+)  # fmt: skip
+
+
+def numbers(count: int, gaps: float, digits: int) -> Array:
+    """Normal values with ties where digits are few, and a share of them missing."""
+    values = np.round(RNG.normal(size=count), digits)
+    values[RNG.random(count) < gaps] = np.nan
+    return values
+
+
+def fields(n: int, m: int, gaps: float, digits: int) -> dict[str, tuple[list[Cost], bool]]:
+    """Sets of fields by name, and whether their mean counts."""
+
+    def both() -> tuple[Array, Array]:
+        return numbers(n, gaps, digits), numbers(m, gaps, digits)
+
+    codes = tuple(RNG.integers(0, 5, count).astype(float) for count in (n, m))
+    table = np.concatenate([[0.5, 0.7, 0.9, 0.0], np.cumsum(RNG.random(40))])
+    mixture = np.array([np.log(1.2), 0.0, 2.0, np.log(4 / 3), 0.5, 5.55, np.log(1.2) + 0.3])
+    missing = {"both": 0.1, "one": 0.3}
+    every = [
+        Cost(kinds.NUMBER, *both(), scale=20.0, table=table), Cost(kinds.CATEGORY, *codes, scale=5, table=RNG.random(25)),
+        Cost(kinds.SQUARE, *both(), 0.7, 2.0, **missing), Cost(kinds.GAP, *both(), 2.0, 1.0, **missing),
+        Cost(kinds.RELATIVE, *both(), 0.2, 1.0, **missing), Cost(kinds.SAME, *codes, 1.0, 1.5, **missing),
+        Cost(kinds.WINDOW, *both(), 0.5, 1.5, **missing), Cost(kinds.BELOW, *both(), 0.5, 1.5, **missing),
+        Cost(kinds.MIXTURE, *both(), cap=9.0, one=9.0, table=mixture),
+        Cost(kinds.CELL, *both(), cap=9.0, one=9.0, table=np.array([1.2, 0.05, -np.log(0.06)])),
+    ]  # fmt: skip
+    parts = {"every kind": every, "plain": every[2:6], "mean": every[3:6], "ties": every[5:8]}
+    return {name: (costs, name == "mean") for name, costs in parts.items()}
+
+
+class Store(dict[str, Any]):
+    """Arrays by name, each content once."""
+
+    def put(self, values: Array) -> str:
+        values = np.ascontiguousarray(values)
+        key = f"array/{hashlib.sha256(values.tobytes()).hexdigest()[:12]}"
+        self[key] = values
+        return key
+
+    def put_costs(self, name: str, costs: Sequence[Cost]) -> None:
+        self[f"{name}/fields"] = len(costs)
+        for f, cost in enumerate(costs):
+            self[f"{name}/{f}/numbers"] = np.array([cost.kind, cost.scale, cost.cap, cost.both, cost.one])
+            self[f"{name}/{f}/arrays"] = np.array([self.put(part) for part in (cost.known, cost.released, cost.table)])
+
+    def put_all(self, name: str, **values: Any) -> None:
+        self.update({f"{name}/{key}": value for key, value in values.items()})
+
+
+def export_costs(store: Store) -> None:
+    names = []
+    for place, (n, m, gaps, digits) in enumerate(FILES):
+        for kind, (costs, mean) in fields(n, m, gaps, digits).items():
+            name = f"{kind} {place}"
+            names.append(name)
+            store.put_costs(name, costs)
+            truth, keep = RNG.integers(-1, n, m), min(30, n)
+            beaten, ties = Race(costs, truth, mean=mean)(np.arange(m))
+            block = (mean_costs if mean else block_costs)(costs, slice(60), slice(40))
+            link_index, link_score = cost_links(costs, keep, mean=mean)
+            store.put_all(
+                name, mean=mean, truth=truth, beaten=beaten, ties=ties, block=block,
+                searched=Search(costs, mean=mean)(np.arange(m), keep)[1], link_index=link_index, link_score=link_score,
+            )  # fmt: skip
+    store["costs"] = np.array(names)
+
+
+def export_links(store: Store) -> None:
+    names = []
+    for place, (n, m, gaps, digits, width) in enumerate(LINKED):
+        known, released = (
+            10 * np.column_stack([numbers(count, gaps, digits) for _ in range(width)]) for count in (n, m)
+        )
+        reach = np.where(np.isnan(known), 1.0, np.maximum(0.2 * np.maximum(np.abs(known), 0.1), 1e-100))
+        low, gain, keep = -RNG.random(width), RNG.random(width) + 0.5, min(50, m)
+        agreement = known, released, reach, low, gain
+        full = np.nan_to_num(known), np.nan_to_num(released)
+        for name, costs, links in (
+            (f"agreement {place}", _agreement_costs(*agreement), agreement_links(*agreement, keep)),
+            (f"distance {place}", _distance_costs(*full), nearest_links(*full, keep)),
+        ):
+            names.append(name)
+            store.put_all(name, index=links.index, score=links.score, known=known, released=released, reach=reach)
+            store.put_all(name, low=low, gain=gain, **costs._asdict())
+    store["links"] = np.array(names)
+
+
+def export_groups(store: Store) -> None:
+    for place, (n, size, width, nominal, digits) in enumerate(GROUPED):
+        x, codes = np.round(RNG.normal(size=(n, width)), digits), RNG.integers(0, 6, (n, nominal))
+        group = gower_groups(x, codes, size) if nominal else mdav_groups(x, size)
+        store.put_all(f"groups {place}", x=x, codes=codes, size=size, group=group)
+    store["groups"] = np.array([f"groups {place}" for place in range(len(GROUPED))])
+
+
+def export_guesses(store: Store) -> None:
+    """The nearest records and what they guess; neighbours of points."""
+    names = []
+    for numeric, nominal in ((3, 2), (0, 3), (2, 0)):
+        x, y = (np.round(RNG.random((count, numeric)), 2) for count in (500, 9000))
+        for side in (x, y):
+            side[RNG.random(side.shape) < 0.1] = np.nan
+        c, d = (RNG.integers(0, 4, (count, nominal)) for count in (500, 9000))
+        secret, guess = (RNG.integers(0, 3, count).astype(float) for count in (500, 9000))
+        distance, right = nearest(x, c, y, d, secret, guess, 0.1)
+        names.append(f"guesses {numeric}")
+        store.put_all(names[-1], x=x, c=c, y=y, d=d, secret=secret, guess=guess, distance=distance, right=right)
+    store["guesses"] = np.array(names)
+
+
+def export_neighbours(store: Store) -> None:
+    names = []
+    for digits in (1, 6):
+        x = np.round(RNG.normal(size=(8000, 3)), digits)
+        y = x[:3000] + np.round(RNG.normal(size=(3000, 3)), digits)
+        pairs = Pairs.of(y, x, RNG.uniform(0.5, 2, 3000), np.arange(3000))
+        near = pairs.link_distances()
+        below, between = count_between(pairs, near, np.nextafter(near, np.inf))
+        names.append(f"neighbours {digits}")
+        store.put_all(names[-1], y=pairs.y, x=x, unit=pairs.unit, near=near, below=below, between=between)
+    store["neighbours"] = np.array(names)
+
+
+def export_worst(store: Store, n: int = 50_000) -> None:
+    """What `WorstLinkage` asks of its kernels on a file of 14 mixed columns, and how its attacks fare."""
+    from jobs_attacks import masked_mixture
+
+    data, chain, masked = masked_mixture(n)
+    measure = sm.WorstLinkage().knowing(chain)
+    pair = measure.pair(data, masked, measure.checked(data))
+    siege = Siege(pair, measure._targets(pair))
+    certain = certain_fields(pair, measure.method)
+    for name, attack in measure._attacks(pair).items():
+        siege.courses[name] = [_with_certain(course, attack, certain) for course in attack.courses(pair)]
+        siege.hits[name] = hits(pair, siege.courses[name], siege.targets, siege.lead)
+        (course,) = siege.courses[name]
+        store.put_costs(name, course.costs)
+        store.put_all(name, mean=course.mean, rate=siege.hits[name].rate, complete=siege.hits[name].complete)
+    store.update(names=np.array(list(siege.hits)), targets=siege.targets, truth=pair.truth)
+
+
+if __name__ == "__main__":
+    small = Store()
+    for export in (export_costs, export_links, export_groups, export_guesses, export_neighbours):
+        export(small)
+    np.savez_compressed(sys.argv[1], **small)
+    if len(sys.argv) > 2:
+        large = Store()
+        export_worst(large)
+        np.savez_compressed(sys.argv[2], **large)

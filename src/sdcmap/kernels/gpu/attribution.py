@@ -1,0 +1,67 @@
+"""The record nearest to each target, and what the nearest ones guess: every pair looked at on the card, twice."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import card
+from .layout import GAP, SAME, THREADS, TILE, Array, laid_fields, lanes_for
+
+ROUNDING = 1e-12
+
+
+class Field(NamedTuple):
+    """A field of records (known) and targets (released): a number counts |x - y|, at most 1, and a missing one is at 1 from
+    a known one; a code counts whether it differs."""
+
+    kind: int
+    known: Array
+    released: Array
+    scale: float = 1.0
+    cap: float = 1.0
+    both: float = 0.0
+    one: float = 1.0
+    table: Array = np.zeros(0)
+
+
+def fields_of(x: Array, c: Array, y: Array, d: Array) -> list[Field]:
+    """Codes before numbers, as the CPU adds up."""
+    codes = [Field(SAME, theirs, mine) for theirs, mine in zip(d.T, c.T, strict=True)]
+    return codes + [Field(GAP, theirs, mine) for theirs, mine in zip(y.T, x.T, strict=True)]
+
+
+def nearest(
+    x: Array, c: Array, y: Array, d: Array, secret: Array, guess: Array, tolerance: float
+) -> tuple[Array, Array]:  # fmt: skip
+    """The twin of `kernels.tables.attribution.nearest`: the least distance of each target, and the share of the records at
+    that distance that guess right."""
+    fields = fields_of(x, c, y, d)
+    if not fields or not len(x) or not len(y):
+        raise card.Unfit("there is nothing to compare")
+    with card.alone() as cupy:
+        files = laid_fields(fields, mean=False).on_card()
+        files.ready()
+        count, blocks = files.count, card.blocks(files.count, THREADS)
+        chunk = card.blocks(card.blocks(files.of, lanes_for(blocks, files.of)), TILE) * TILE
+        least = cupy.full(count, np.inf)
+        ties, hits = cupy.zeros((2, count), dtype=cupy.uint32)
+
+        def look(name: str, *more: Any) -> None:
+            sizes = np.int32(count), np.int32(files.of), np.int32(chunk)
+            grid = blocks, card.blocks(files.of, chunk)
+            files.kernel(name)(grid, (THREADS,), (files.rows, files.columns, *sizes, least, *more))
+
+        look("least_costs")
+        sides = (cupy.asarray(np.ascontiguousarray(side, dtype=float)) for side in (secret, guess))
+        look("right_guesses", np.float64(ROUNDING), np.float64(tolerance), *sides, ties, hits)
+        return np.asarray(least.get()), np.asarray((hits / ties).get())
+
+
+def plain_nearest(cost: Array, secret: Array, guess: Array, tolerance: float) -> tuple[Array, Array]:
+    """The same from all distances (target, record)."""
+    least = cost.min(axis=1)
+    tied = cost <= least[:, np.newaxis] + ROUNDING
+    right = np.abs(guess - secret[:, np.newaxis]) <= tolerance * np.abs(secret[:, np.newaxis])
+    return least, (tied & right).sum(axis=1) / tied.sum(axis=1)

@@ -1,0 +1,43 @@
+// A cost in single precision: the sum over fields of min(cap, |slope (a - b)|), or of (a - b)^2.
+// Three instructions a field: a product or a difference, a minimum, a sum. Products are fused by hand, so that a pair costs
+// the same, to the last bit, in whichever kernel it is met.
+typedef float Real;
+__constant__ float cap[FIELDS];
+
+struct Row {
+    float x[FIELDS];  // slope times a
+#if SLOPED
+    float slope[FIELDS];
+#endif
+};
+
+// rows: (field, record); with slopes, the fields' slopes follow the fields.
+__device__ __forceinline__ void load_row(const Real* rows, int stride, int at, Row& row) {
+#pragma unroll
+    for (int f = 0; f < FIELDS; f++) {
+        row.x[f] = rows[(size_t)f * stride + at];
+#if SLOPED
+        row.slope[f] = rows[(size_t)(FIELDS + f) * stride + at];
+#endif
+    }
+}
+
+__device__ __forceinline__ void add_field(const Row& row, const Real* y, int f, float& cost) {
+#if SLOPED
+    cost += fminf(fabsf(fmaf(y[f], row.slope[f], -row.x[f])), cap[f]);
+#elif SQUARED
+    const float away = row.x[f] - y[f];
+    cost = fmaf(away, away, cost);
+#else
+    cost += fminf(fabsf(row.x[f] - y[f]), cap[f]);
+#endif
+}
+
+__device__ __forceinline__ void costs_of(const Row (&row)[ROWS], const Real* y, float (&cost)[ROWS]) {
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) cost[r] = 0.0f;
+#pragma unroll
+    for (int f = 0; f < FIELDS; f++)
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) add_field(row[r], y, f, cost[r]);
+}

@@ -1,0 +1,205 @@
+// A cost of fields of any kind, in double precision and in the order of operations of kernels/linking/costs.py; compiled
+// without fused products, so that it is the same number. A row is one side's record, a column the other's.
+typedef double Real;
+#define INFINITE __longlong_as_double(0x7ff0000000000000ll)
+enum { NUMBER, CATEGORY, SQUARE, GAP, RELATIVE, SAME, WINDOW, BELOW, MIXTURE, CELL };
+__device__ constexpr int kinds[FIELDS] = {KINDS};
+__device__ constexpr int gaps[FIELDS] = {GAPS};  // whether values of the field are missing
+__constant__ double numbers[FIELDS * 4];  // scale, cap, both missing, one missing
+__constant__ int places[FIELDS * 2];      // where the field's table begins, and its last pair or how many components
+__constant__ const double* tables;
+
+struct Row {
+    double x[FIELDS];
+};
+
+__device__ __forceinline__ void load_row(const Real* rows, int stride, int at, Row& row) {
+#pragma unroll
+    for (int f = 0; f < FIELDS; f++) row.x[f] = rows[(size_t)f * stride + at];
+}
+
+// Of a table of (value, step to the next): the first for all shorter distances, the last for all longer ones.
+__device__ __forceinline__ double by_distance(double ratio, const double* table, int last) {
+    const long long bits = __double_as_longlong(ratio);
+    const int cell = min(max((__double2hiint(ratio) >> 17) - 1023 * 8 + 1, 0), last);
+    const double rest = __longlong_as_double(0x3ff0000000000000ll | ((bits & 0x1ffffffffffffll) << 3)) - 1.0;
+    const double2 here = reinterpret_cast<const double2*>(table)[cell];
+    return here.x + here.y * rest;
+}
+
+__device__ double mixture(double away, const double* table, int components) {
+    double top = -INFINITE, total = 0.0;
+    for (int k = 0; k < 3 * components; k += 3) {
+        const double off = away - table[k + 1];
+        top = fmax(top, table[k] - table[k + 2] * (off * off));
+    }
+    for (int k = 0; k < 3 * components; k += 3) {
+        const double off = away - table[k + 1];
+        total += exp(table[k] - table[k + 2] * (off * off) - top);
+    }
+    return table[3 * components] - top - log(total);
+}
+
+__device__ double cell(double apart, const double* table) {
+    const double near = (apart - table[1]) * table[0], far = (apart + table[1]) * table[0];
+    const double chance = near > 0 ? 0.5 * (erfc(near) - erfc(far)) : 0.5 * (erf(far) - erf(near));
+    return chance > 0 ? table[2] - log(chance) : INFINITE;
+}
+
+// What two values that are there cost.
+__device__ __forceinline__ double present_cost(double a, double b, int f) {
+    const double scale = numbers[4 * f], cap = numbers[4 * f + 1];
+    const double* table = tables + places[2 * f];
+    const int last = places[2 * f + 1];
+    const double away = b - a;
+    switch (kinds[f]) {
+        case NUMBER: return away == 0 ? table[3] : by_distance(fabs(away) * scale, table + 4, last);
+        case SQUARE: return fmin(scale * away * away, cap);
+        case GAP: return cap * fmin(fabs(away) / scale, 1.0);
+        case RELATIVE: return cap * fmin(fabs(away) / fmax(scale * fmax(fabs(a), 0.1), 1e-100), 1.0);
+        case SAME: return away == 0 ? 0.0 : cap;
+        case WINDOW: return fabs(away) < scale ? 0.0 : cap;
+        case BELOW: return away < scale ? 0.0 : cap;
+        case MIXTURE: return fmin(fmax(mixture(away, table, last), 0.0), cap);
+        default: return fmin(fmax(cell(fabs(away), table), 0.0), cap);
+    }
+}
+
+__device__ __forceinline__ double field_cost(double a, double b, int f) {
+    if (kinds[f] == CATEGORY) return tables[places[2 * f] + (int)(a + b)];  // a: its code times the number of the other's
+    if (gaps[f]) {
+        const bool lost = isnan(a), gone = isnan(b);
+        if (lost || gone) {
+            if (kinds[f] == NUMBER) return tables[places[2 * f] + (!lost ? 2 : gone ? 0 : 1)];
+            return lost && gone ? numbers[4 * f + 2] : numbers[4 * f + 3];
+        }
+    }
+    return present_cost(a, b, f);
+}
+
+// The sum over fields, or their mean over those that both records have (1: they have none).
+__device__ __forceinline__ double exact_cost(const double* x, const double* y) {
+    double total = 0.0;
+    int count = 0;
+#pragma unroll
+    for (int f = 0; f < FIELDS; f++) {
+        const double a = KNOWN_ROWS ? x[f] : y[f], b = KNOWN_ROWS ? y[f] : x[f];
+        if (!MEAN || !gaps[f] || !(isnan(a) || isnan(b))) total += field_cost(a, b, f), count++;
+    }
+    return MEAN ? (count ? total / count : 1.0) : total;
+}
+
+__device__ __forceinline__ void costs_of(const Row (&row)[ROWS], const Real* y, float (&cost)[ROWS]) {
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) cost[r] = __double2float_rn(exact_cost(row[r].x, y));
+}
+
+// The costs of pairs, one by one.
+extern "C" __global__ void listed_costs(const double* rows, int stride, const double* columns, const int* row, const int* column,
+                                        int pairs, double* cost) {
+    const int k = blockIdx.x * blockDim.x + threadIdx.x;
+    if (k >= pairs) return;
+    Row mine;
+    load_row(rows, stride, row[k], mine);
+    cost[k] = exact_cost(mine.x, columns + (size_t)column[k] * WIDE);
+}
+
+// Of the columns that the keys of each row name, the `keep` cheapest and their costs; of equals the first in turn. A warp a row.
+extern "C" __global__ void __launch_bounds__(32)
+ranked(const double* rows, int stride, const double* columns, int enough, int keep, const unsigned* scatter,
+       const unsigned long long* keys, int* index, double* costs) {
+    extern __shared__ double cost[];
+    unsigned* turn = reinterpret_cast<unsigned*>(cost + enough);
+    const int row = blockIdx.x;
+    Row mine;
+    load_row(rows, stride, row, mine);
+    for (int k = threadIdx.x; k < enough; k += 32) {
+        turn[k] = (unsigned)keys[(size_t)row * enough + k];
+        cost[k] = exact_cost(mine.x, columns + (size_t)(turn[k] ^ scatter[row]) * WIDE);
+    }
+    __syncwarp();
+    for (int k = threadIdx.x; k < enough; k += 32) {
+        int rank = 0;
+        for (int j = 0; j < enough; j++) rank += cost[j] < cost[k] || (cost[j] == cost[k] && turn[j] < turn[k]);
+        if (rank < keep) {
+            index[(size_t)row * keep + rank] = (int)(turn[k] ^ scatter[row]);
+            costs[(size_t)row * keep + rank] = cost[k];
+        }
+    }
+}
+
+// How many columns cost a row less than `low`, and how many at most `high`; a row is left once somebody costs less.
+extern "C" __global__ void __launch_bounds__(THREADS)
+outrun(const double* __restrict__ rows, const double* __restrict__ columns, int stride, int count, int seen, int spacing, int chunk,
+       const double* __restrict__ low, const double* __restrict__ high, unsigned* beaten, unsigned* ties) {
+    __shared__ double tile[TILE * WIDE];
+    const int row = blockIdx.x * THREADS + threadIdx.x;
+    Row mine;
+    load_row(rows, stride, min(row, count - 1), mine);
+    const double less = row < count ? low[row] : -1.0, most = row < count ? high[row] : -1.0;
+    bool lost = row >= count;
+    unsigned equal = 0;
+    const int last = min(seen, (int)(blockIdx.y + 1) * chunk);
+    for (int from = blockIdx.y * chunk; from < last; from += TILE) {
+        if (!lost) lost = *(volatile unsigned*)(beaten + row);
+        if (__syncthreads_and(lost)) return;
+        for (int k = threadIdx.x; k < TILE * WIDE; k += THREADS) {
+            const int column = min(from + k / WIDE, last - 1);
+            tile[k] = columns[(size_t)column * spacing * WIDE + k % WIDE];
+        }
+        __syncthreads();
+        if (!lost)
+            for (int j = 0; j < min(TILE, last - from); j++) {
+                const double cost = exact_cost(mine.x, tile + j * WIDE);
+                equal += cost <= most;
+                if (cost < less) {
+                    lost = true;
+                    beaten[row] = 1;
+                    break;
+                }
+            }
+    }
+    if (!lost && equal) atomicAdd(ties + row, equal);
+}
+
+// Run over the columns of this block's part with the row of this thread: `see(column, cost)`.
+template <typename See>
+__device__ __forceinline__ void each_cost(const double* rows, const double* columns, int count, int of, int chunk, double* tile, See see) {
+    Row mine;
+    load_row(rows, count, min((int)(blockIdx.x * THREADS + threadIdx.x), count - 1), mine);
+    const int last = min(of, (int)(blockIdx.y + 1) * chunk);
+    for (int from = blockIdx.y * chunk; from < last; from += TILE) {
+        const int here = min(TILE, last - from);
+        __syncthreads();
+        for (int k = threadIdx.x; k < here * WIDE; k += THREADS) tile[k] = columns[(size_t)from * WIDE + k];
+        __syncthreads();
+        for (int j = 0; j < here; j++) see(from + j, exact_cost(mine.x, tile + j * WIDE));
+    }
+}
+
+// The least cost of each row; costs are not negative, hence they compare as their bits do.
+extern "C" __global__ void __launch_bounds__(THREADS)
+least_costs(const double* __restrict__ rows, const double* __restrict__ columns, int count, int of, int chunk,
+            unsigned long long* least) {
+    __shared__ double tile[TILE * WIDE];
+    double mine = INFINITE;
+    each_cost(rows, columns, count, of, chunk, tile, [&](int, double cost) { mine = fmin(mine, cost); });
+    const int row = blockIdx.x * THREADS + threadIdx.x;
+    if (row < count) atomicMin(least + row, (unsigned long long)__double_as_longlong(mine));
+}
+
+// How many columns cost no more than the least, to rounding, and how many of them guess a row's secret.
+extern "C" __global__ void __launch_bounds__(THREADS)
+right_guesses(const double* __restrict__ rows, const double* __restrict__ columns, int count, int of, int chunk,
+              const double* __restrict__ least, double rounding, double tolerance, const double* __restrict__ secret,
+              const double* __restrict__ guess, unsigned* ties, unsigned* hits) {
+    __shared__ double tile[TILE * WIDE];
+    const int row = blockIdx.x * THREADS + threadIdx.x;
+    const double most = least[min(row, count - 1)] + rounding, wanted = secret[min(row, count - 1)];
+    const double width = tolerance * fabs(wanted);
+    unsigned equal = 0, right = 0;
+    each_cost(rows, columns, count, of, chunk, tile, [&](int column, double cost) {
+        if (cost <= most) equal++, right += fabs(guess[column] - wanted) <= width;
+    });
+    if (row < count && equal) atomicAdd(ties + row, equal), atomicAdd(hits + row, right);
+}

@@ -1,0 +1,50 @@
+"""Neighbours of released records in an archive, every pair looked at on the card, in double precision."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from . import card
+from .layout import THREADS, TILE, Array, lanes_for
+
+
+class Pairs(Protocol):
+    """Released records, archive records and the unit of each released one: `kernels.neighbours.counting.Pairs`."""
+
+    @property
+    def y(self) -> Array: ...
+    @property
+    def x(self) -> Array: ...
+    @property
+    def unit(self) -> Array: ...
+
+
+def count_between(pairs: Pairs, near: Array, far: Array, most: int | None = None) -> tuple[Array, Array]:
+    """The twin of `kernels.neighbours.counting.count_between`; it counts to the end, whatever `most` says."""
+    count, of, fields = len(pairs.y), len(pairs.x), pairs.x.shape[1]
+    with card.alone() as cupy:
+        below, between = cupy.zeros((2, count), dtype=cupy.uint64)
+        if count and of:
+            blocks = card.blocks(count, THREADS)
+            chunk = card.blocks(card.blocks(of, lanes_for(blocks, of)), TILE) * TILE
+            settings: dict[str, int | str] = {"FIELDS": fields, "THREADS": THREADS, "TILE": TILE}
+            bounds = (cupy.asarray(np.ascontiguousarray(part, dtype=float)) for part in (pairs.unit, near, far))
+            card.compiled(("neighbours.cu",), settings, fused=False).get_function("count_between")(
+                (blocks, card.blocks(of, chunk)), (THREADS,),
+                (cupy.asarray(np.ascontiguousarray(pairs.y.T)), cupy.asarray(np.ascontiguousarray(pairs.x, dtype=float)),
+                 np.int32(count), np.int32(of), np.int32(chunk), *bounds, below, between),
+            )  # fmt: skip
+        return below.get().astype(np.int64), between.get().astype(np.int64)
+
+
+def plain_between(pairs: Pairs, near: Array, far: Array) -> tuple[Array, Array]:
+    """The same in numpy, all distances at once."""
+    total = np.zeros((len(pairs.y), len(pairs.x)))
+    for f in range(pairs.x.shape[1]):
+        step = pairs.y[:, f, np.newaxis] - pairs.x[:, f]
+        total += step * step
+    z = np.sqrt(total) / pairs.unit[:, np.newaxis]
+    inner = z < near[:, np.newaxis]
+    return inner.sum(axis=1), (~inner & (z < far[:, np.newaxis])).sum(axis=1)

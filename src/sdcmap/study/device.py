@@ -1,0 +1,45 @@
+"""The device of a sweep or a score: what was asked for, settled once before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from sdcmap.errors import PlanError, SdcmapError, did_you_mean
+from sdcmap.kernels.device import DEVICES, NoCard, go_back, present_card
+
+
+class Device(NamedTuple):
+    """Where kernels run, and the card in words; empty: on the CPU."""
+
+    name: str
+    card: str
+
+
+def settled(device: str) -> Device:
+    """The device that was asked for; without a GPU that can be used, "auto" is the CPU, and "gpu" an error."""
+    if device not in DEVICES:
+        raise PlanError(f"the device must be one of {', '.join(DEVICES)}.{did_you_mean(device, DEVICES)}")
+    if device == "cpu":
+        return Device("cpu", "")
+    try:
+        return Device(device, present_card())
+    except NoCard as reason:
+        if device == "gpu":
+            raise SdcmapError(no_gpu(reason)) from None
+        go_back(reason)
+        return Device("cpu", "")
+
+
+def no_gpu(reason: NoCard) -> str:
+    return f'no GPU can be used: {reason}; device="auto" would go on without one.'
+
+
+@contextmanager
+def told_if_lost() -> Iterator[None]:
+    """A GPU that is lost or full on the way, where one was asked for, ends with one sentence."""
+    try:
+        yield
+    except NoCard as reason:
+        raise SdcmapError(no_gpu(reason)) from None

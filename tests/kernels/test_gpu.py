@@ -1,0 +1,289 @@
+"""The GPU's kernels: their arithmetic in plain numpy against the CPU's kernels, and, where a GPU is, they themselves."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.random import default_rng
+
+import sdcmap
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.device import NoCard, present_card, running_on
+from sdcmap.kernels.gpu import KERNELS, attribution, layout, neighbours, pairs, races
+from sdcmap.kernels.gpu.groups import plain_groups
+from sdcmap.kernels.grouping.gower import gower_groups
+from sdcmap.kernels.grouping.mdav import mdav_groups
+from sdcmap.kernels.linking.cost_links import cost_links
+from sdcmap.kernels.linking.costs import (
+    BELOW,
+    CATEGORY,
+    GAP,
+    NUMBER,
+    RELATIVE,
+    SAME,
+    SQUARE,
+    WINDOW,
+    Cost,
+    block_costs,
+    mean_costs,
+)
+from sdcmap.kernels.linking.links import _agreement_costs, _distance_costs, agreement_links, nearest_links
+from sdcmap.kernels.linking.races import Race, Search
+from sdcmap.kernels.linking.search import Costs, by_all_pairs
+from sdcmap.kernels.neighbours.counting import Pairs, count_between
+from sdcmap.kernels.tables.attribution import nearest
+
+N, M = 700, 60
+
+
+def no_gpu() -> str:
+    """Why no GPU can be used here; empty: one can."""
+    try:
+        present_card()
+    except NoCard as reason:
+        return str(reason)
+    return ""
+
+
+on_a_gpu = pytest.mark.skipif(bool(no_gpu()), reason=f"no GPU: {no_gpu()}")
+
+
+def fields(seed: int, gaps: float = 0.15) -> list[Cost]:
+    """One of every kind that stands in numpy too, with ties, and with missing values where gaps are above 0."""
+    rng = default_rng(seed)
+
+    def numbers() -> tuple[Array, Array]:
+        known = rng.integers(-4, 9, N) / 4
+        sides = known, known[:M] + rng.integers(-1, 2, M) / 4
+        return tuple(np.where(rng.random(len(side)) < gaps, np.nan, side) for side in sides)  # type: ignore[return-value]
+
+    codes = rng.integers(0, 5, N).astype(float), rng.integers(0, 4, M).astype(float)
+    table = np.concatenate([[0.5, 0.7, 0.9, 0.0], np.cumsum(rng.random(25))])
+    return [
+        Cost(NUMBER, *numbers(), scale=1 / 0.3, table=table), Cost(CATEGORY, *codes, scale=4, table=rng.random(20)),
+        Cost(SQUARE, *numbers(), scale=0.3, cap=4.0, both=0.1, one=0.4), Cost(GAP, *numbers(), scale=5.0, cap=2.0, one=0.5),
+        Cost(RELATIVE, *numbers(), scale=0.5, cap=1.5, both=0.2), Cost(SAME, *numbers(), cap=3.0, one=3.0),
+        Cost(WINDOW, *numbers(), scale=0.5, cap=2.5, both=1.0), Cost(BELOW, *numbers(), scale=0.25, cap=1.0),
+    ]  # fmt: skip
+
+
+def plain(costs: list[Cost], mean: bool = False) -> Array:
+    """released x known, as the GPU adds up."""
+    return layout.plain_fields(layout.laid_fields(costs, mean=mean), np.arange(M), np.arange(N))
+
+
+# ---- the twins against the CPU --------------------------------------------------------------------------------
+@pytest.mark.parametrize("known_rows", [False, True])
+@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize("gaps", [0.0, 0.15])
+def test_costs_of_fields(gaps: float, mean: bool, known_rows: bool) -> None:
+    costs = fields(1, gaps)[2:] if mean else fields(1, gaps)
+    laid = layout.laid_fields(costs, mean=mean, known_rows=known_rows)
+    total = layout.plain_fields(laid, np.arange(laid.rows.shape[1]), np.arange(len(laid.columns)))
+    wanted = (mean_costs if mean else block_costs)(costs, slice(None))
+    np.testing.assert_allclose(total if known_rows else total.T, wanted, rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_races(mean: bool) -> None:
+    costs = fields(2)[2:] if mean else fields(2)
+    truth = np.where(np.arange(M) % 7 == 0, -1, np.arange(M))
+    outrun, ties = races.plain_race(plain(costs, mean), truth)
+    beaten, equal = Race(costs, truth, mean=mean)(np.arange(M))
+    assert 5 < beaten.sum() < M
+    np.testing.assert_array_equal(outrun, beaten)
+    np.testing.assert_array_equal(ties[~beaten], equal[~beaten])
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_the_cheapest_cost_the_same_and_each_target_takes_others_of_equals(mean: bool) -> None:
+    costs, keep = fields(3)[2:] if mean else fields(3), 20
+    total, scatter = plain(costs, mean), pairs.scatter_of(np.arange(M))
+    keys = pairs.plain_keys(total, keep, scatter)
+    index = (keys & pairs.LOW).astype(np.int64) ^ scatter[:, np.newaxis]
+    assert all(len(set(row)) == keep for row in index.tolist())
+    score = Search(costs, mean=mean)(np.arange(M), keep)[1]
+    np.testing.assert_allclose(np.take_along_axis(total, index, axis=1), -score, rtol=1e-6)
+
+
+def test_ties_of_links_stand_by_the_lower_row() -> None:
+    costs = fields(4)[5:]  # windows and equalities: hundreds of records cost the same
+    keys = pairs.plain_keys(plain(costs), 30)
+    index, score = cost_links(costs, 30)
+    np.testing.assert_array_equal((keys & pairs.LOW).astype(np.int32), index)
+    assert (np.diff(score, axis=1) == 0).mean() > 0.9
+
+
+def capped(digits: int, gaps: float) -> tuple[Costs, Costs]:
+    """Costs of agreement, with a reach of each value, and squared distances; known n x 3 and released m x 3."""
+    rng = default_rng(5)
+    known, released = np.round(rng.normal(size=(M, 3)), digits), np.round(rng.normal(size=(N, 3)), digits)
+    for side in (known, released):
+        side[rng.random(side.shape) < gaps] = np.nan
+    reach = np.where(np.isnan(known), 1.0, 0.2 * np.maximum(np.abs(known), 0.1))
+    agreement = _agreement_costs(known, released, reach, np.array([-1.0, -0.5, 0.0]), np.array([2.0, 1.0, 0.7]))
+    return agreement, _distance_costs(np.nan_to_num(known), np.nan_to_num(released))
+
+
+@pytest.mark.parametrize("digits", [1, 6])
+def test_costs_in_single_precision(digits: int) -> None:
+    for costs in capped(digits, 0.1):
+        total = layout.plain_capped(layout.laid_capped(*costs), np.arange(M), np.arange(N))
+        keys = np.sort(by_all_pairs(costs, 40)(np.arange(M))[0][:, :40], axis=1)
+        mine = pairs.plain_keys(total, 40)
+        bits = [(side >> pairs.HALF).astype(np.uint32).view(np.float32) for side in (keys, mine)]
+        np.testing.assert_allclose(*bits, rtol=1e-5, atol=1e-7)
+        if digits == 1 and costs.square:  # squares of tenths: exact ties, by the lower row
+            assert ((keys & pairs.LOW) == (mine & pairs.LOW)).mean() > 0.9
+
+
+def test_a_slope_that_all_records_share_is_taken_into_the_files() -> None:
+    a, b = default_rng(6).normal(size=(2, 30, 2)).astype(np.float32)
+    slope, cap = np.array([2.0, 0.5], dtype=np.float32), np.ones(2, dtype=np.float32)
+    laid = layout.laid_capped(a, np.broadcast_to(slope, a.shape), cap, b, False)
+    assert laid.settings["SLOPED"] == 0
+    wanted = np.minimum(slope * np.abs(a[:, np.newaxis] - b), 1.0).sum(axis=2)
+    np.testing.assert_allclose(layout.plain_capped(laid, np.arange(30), np.arange(30)), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 10])
+@pytest.mark.parametrize("digits", [0, 6])
+def test_groups(size: int, digits: int) -> None:
+    rng = default_rng(size)
+    x, codes = np.round(rng.normal(size=(300, 3)), digits), rng.integers(0, 4, (300, 2))
+    np.testing.assert_array_equal(plain_groups(x, codes[:, :0], size, mixed=False), mdav_groups(x, size))
+    np.testing.assert_array_equal(plain_groups(x, codes, size, mixed=True), gower_groups(x, codes, size))
+
+
+@pytest.mark.parametrize("numeric", [0, 3])
+def test_nearest_records_and_what_they_guess(numeric: int) -> None:
+    rng = default_rng(10)
+    x, y = (np.round(rng.random((count, numeric)), 1) for count in (M, N))
+    for side in (x, y):
+        side[rng.random(side.shape) < 0.1] = np.nan
+    codes = rng.integers(0, 3, (M, 2)), rng.integers(0, 3, (N, 2))
+    secret, guess = rng.integers(0, 3, M).astype(float), rng.integers(0, 3, N).astype(float)
+    fields = attribution.fields_of(x, codes[0], y, codes[1])
+    cost = layout.plain_fields(layout.laid_fields(fields, mean=False), np.arange(M), np.arange(N))
+    wanted = nearest(x, codes[0], y, codes[1], secret, guess, 0.1)
+    for mine, theirs in zip(attribution.plain_nearest(cost, secret, guess, 0.1), wanted, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
+def cloud() -> Pairs:
+    """Points with ties, and a unit of each."""
+    rng = default_rng(11)
+    x = np.round(rng.normal(size=(400, 3)), 1)
+    return Pairs.of(x[:90] + np.round(rng.normal(size=(90, 3)), 1), x, rng.uniform(0.5, 2, 90), np.arange(90))
+
+
+def test_neighbours_are_counted() -> None:
+    pairs_of_points = cloud()
+    near = pairs_of_points.link_distances()
+    for far in (near, np.nextafter(near, np.inf), 2 * near, np.full(90, np.inf)):
+        wanted = count_between(pairs_of_points, near, far)
+        for mine, theirs in zip(neighbours.plain_between(pairs_of_points, near, far), wanted, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+# ---- tiles and looks ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("columns", [1, 50, 1024, 57_343, 57_344, 59_315, 10_000_000])
+def test_looks_grow_to_all_columns(columns: int) -> None:
+    looks = pairs.looks_at(columns, 16)
+    assert looks[-1] == columns and looks == sorted(looks)
+    assert all(after <= pairs.SPREAD * pairs.WORTH * before for before, after in pairwise(looks))
+    assert pairs.room_of(looks, 16, 9) >= 4 * 16 * looks[-1] / looks[-2]
+
+
+@pytest.mark.parametrize("blocks", [1, 7, 116, 660, 1270])
+def test_parts_of_the_columns_fill_the_card(blocks: int) -> None:
+    lanes = layout.lanes_for(blocks, 10_000_000, 660)
+    rounds = blocks * lanes / 660
+    assert rounds <= layout.ROUNDS or lanes <= layout.LANES
+    assert rounds / np.ceil(rounds) > 0.95
+
+
+# ---- the house of these kernels -------------------------------------------------------------------------------
+def test_they_stand_alone_on_numpy_and_cupy() -> None:
+    folder = Path(sdcmap.__file__).parent / "kernels" / "gpu"
+    imported = set()
+    for file in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(str(node.module).split(".")[0])
+    assert imported - sys.stdlib_module_names == {"numpy", "cupy"}
+
+
+def test_every_kernel_has_its_source_in_the_package() -> None:
+    folder = Path(sdcmap.__file__).parent / "kernels" / "gpu"
+    assert {file.name for file in folder.glob("*.cu")} == {
+        "capped.cu", "fields.cu", "groups.cu", "neighbours.cu", "pairs.cu",
+    }  # fmt: skip
+    marked = {"scan_of", "cost_links", "Race", "Search", "mdav_groups", "gower_groups", "nearest", "count_between"}
+    assert set(KERNELS) == marked
+
+
+# ---- on a GPU -------------------------------------------------------------------------------------------------
+@on_a_gpu
+@pytest.mark.parametrize("mean", [False, True])
+def test_the_gpu_runs_the_same_races_and_searches(mean: bool) -> None:
+    costs = fields(2)[2:] if mean else fields(2)
+    everybody = np.arange(M)
+
+    def found() -> tuple[tuple[Array, Array], ...]:
+        search = Search(costs, mean=mean)(everybody, 20)
+        return Race(costs, everybody, mean=mean)(everybody), search, cost_links(costs, 20, mean=mean)
+
+    on_cpu = found()
+    with running_on("gpu"):
+        on_gpu = found()
+    np.testing.assert_array_equal(on_cpu[0][0], on_gpu[0][0])
+    np.testing.assert_array_equal(on_cpu[0][1][~on_cpu[0][0]], on_gpu[0][1][~on_cpu[0][0]])
+    np.testing.assert_allclose(on_cpu[1][1], on_gpu[1][1], rtol=1e-12)
+    np.testing.assert_allclose(on_cpu[2][1], on_gpu[2][1], rtol=1e-12)
+
+
+@on_a_gpu
+@pytest.mark.parametrize("digits", [1, 6])
+def test_the_gpu_makes_the_same_links(digits: int) -> None:
+    rng = default_rng(8)
+    known, released = np.round(rng.normal(size=(900, 3)), digits), np.round(rng.normal(size=(3000, 3)), digits)
+    reach, low, gain = np.full(known.shape, 0.3), -np.ones(3), np.ones(3)
+    on_cpu = agreement_links(known, released, reach, low, gain, 50), nearest_links(known, released, 50)
+    with running_on("gpu"):
+        on_gpu = agreement_links(known, released, reach, low, gain, 50), nearest_links(known, released, 50)
+    for here, there in zip(on_cpu, on_gpu, strict=True):
+        np.testing.assert_allclose(here.score, there.score, rtol=1e-6)
+        assert (here.index == there.index).mean() > 0.999
+
+
+@on_a_gpu
+def test_the_gpu_makes_the_same_groups() -> None:
+    rng = default_rng(9)
+    x, codes = np.round(rng.normal(size=(3000, 3)), 1), rng.integers(0, 4, (3000, 2))
+    on_cpu = mdav_groups(x, 3), gower_groups(x, codes, 3)
+    with running_on("gpu"):
+        on_gpu = mdav_groups(x, 3), gower_groups(x, codes, 3)
+    for here, there in zip(on_cpu, on_gpu, strict=True):
+        np.testing.assert_array_equal(here, there)
+
+
+@on_a_gpu
+def test_the_gpu_counts_the_same_neighbours_and_guesses() -> None:
+    points, rng = cloud(), default_rng(12)
+    near = points.link_distances()
+    x, y = rng.random((M, 2)), rng.random((N, 2))
+    codes = rng.integers(0, 3, (M, 2)), rng.integers(0, 3, (N, 2))
+    given = x, codes[0], y, codes[1], rng.integers(0, 3, M), rng.integers(0, 3, N), 0.1
+    on_cpu = *count_between(points, near, 2 * near), *nearest(*given)
+    with running_on("gpu"):
+        on_gpu = *count_between(points, near, 2 * near), *nearest(*given)
+    for here, there in zip(on_cpu, on_gpu, strict=True):
+        np.testing.assert_allclose(here, there, rtol=1e-12)

@@ -1,0 +1,196 @@
+"""Whole measures and methods on a GPU, or on its kernels' arithmetic in plain numpy, against the CPU: the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sdcmap as sm
+from sdcmap.core.measure import Measure
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels import gpu
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.device import NoCard, present_card, running_on
+from sdcmap.kernels.gpu import attribution, groups, layout, neighbours, pairs, races
+from sdcmap.kernels.linking.costs import Cost
+from sdcmap.recordwise.neighbourhood import Unsafe, assess
+from sdcmap.risk import _courses, _linking
+from sdcmap.risk._attack import Attack
+
+RNG = np.random.default_rng(0)
+
+
+# ---- the GPU's kernels, each by what stands beside it in numpy -------------------------------------------------
+def every_cost(costs: Sequence[Cost], mean: bool, known_rows: bool = False) -> Array:
+    laid = layout.laid_fields(costs, mean=mean, known_rows=known_rows)
+    return layout.plain_fields(laid, np.arange(laid.rows.shape[1]), np.arange(len(laid.columns)))
+
+
+def best(cost: Array, keep: int, scatter: Array) -> tuple[Array, Array]:
+    """As the kernel `ranked`: a few more than asked for, by their keys, and then by their costs."""
+    keys = pairs.plain_keys(cost, min(cost.shape[1], keep + 8 + keep // 8), scatter)
+    index = (keys & pairs.LOW).astype(np.int64) ^ scatter[:, np.newaxis]
+    listed = np.take_along_axis(cost, index, axis=1)
+    order = np.lexsort([keys & pairs.LOW, listed])[:, :keep]
+    return np.take_along_axis(index, order, axis=1), -np.take_along_axis(listed, order, axis=1)
+
+
+def scan_of(costs: Any, chunks: Sequence[Array], enough: int) -> Callable[[Array], tuple[Array, int]]:
+    laid = layout.laid_capped(*costs)
+    keys = pairs.plain_keys(layout.plain_capped(laid, np.arange(len(costs.a)), np.arange(len(costs.b))), enough)
+    return lambda rows: (keys[rows], 0)
+
+
+def cost_links(
+    costs: Sequence[Cost], keep: int, *, mean: bool = False, known_rows: bool = False
+) -> tuple[Array, Array]:
+    cost = every_cost(costs, mean, known_rows)
+    return best(cost, min(keep, cost.shape[1]), np.zeros(len(cost), dtype=np.int64))
+
+
+class Race:
+    def __init__(self, costs: Sequence[Cost], truth: Array, *, mean: bool = False) -> None:
+        self.cost, self.truth = every_cost(costs, mean), truth
+
+    def __call__(self, targets: Array, *, threads: int | None = None) -> tuple[Array, Array]:
+        return races.plain_race(self.cost[targets], self.truth[targets])
+
+
+class Search:
+    def __init__(self, costs: Sequence[Cost], *, mean: bool = False) -> None:
+        self.cost = every_cost(costs, mean)
+
+    def __call__(self, targets: Array, keep: int, *, threads: int | None = None) -> tuple[Array, Array]:
+        return best(self.cost[targets], min(keep, self.cost.shape[1]), pairs.scatter_of(targets))
+
+
+def mdav_groups(x: Array, size: int) -> Array:
+    return groups.plain_groups(x, np.zeros((len(x), 0), dtype=int), size, mixed=False)
+
+
+def gower_groups(numbers: Array, codes: Array, size: int) -> Array:
+    return groups.plain_groups(numbers, codes, size, mixed=True)
+
+
+def nearest(
+    x: Array, c: Array, y: Array, d: Array, secret: Array, guess: Array, tolerance: float
+) -> tuple[Array, Array]:
+    laid = layout.laid_fields(attribution.fields_of(x, c, y, d), mean=False)
+    cost = layout.plain_fields(laid, np.arange(len(x)), np.arange(len(y)))
+    return attribution.plain_nearest(cost, secret, guess, tolerance)
+
+
+def count_between(points: Any, near: Array, far: Array, most: int | None = None) -> tuple[Array, Array]:
+    return neighbours.plain_between(points, near, far)
+
+
+PLAIN = (scan_of, cost_links, Race, Search, mdav_groups, gower_groups, nearest, count_between)
+
+
+def no_gpu() -> str:
+    try:
+        present_card()
+    except NoCard as reason:
+        return str(reason)
+    return ""
+
+
+asked: set[str] = set()
+
+
+def noted(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The same kernel, and a note that it was asked."""
+
+    def run(*given: Any, **named: Any) -> Any:
+        asked.add(kernel.__name__)
+        return kernel(*given, **named)
+
+    return run
+
+
+@pytest.fixture(params=["numpy", pytest.param("gpu", marks=pytest.mark.skipif(bool(no_gpu()), reason=no_gpu()))])
+def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+    """The GPU's kernels, or their arithmetic; which of them were asked."""
+    kernels = {kernel.__name__: kernel for kernel in PLAIN} if request.param == "numpy" else gpu.KERNELS
+    assert set(kernels) == set(gpu.KERNELS)
+    monkeypatch.setattr(gpu, "KERNELS", {name: noted(kernel) for name, kernel in kernels.items()})
+    monkeypatch.setattr(_linking, "DENSE_PAIRS", 0)  # so that files of this size need candidates
+    monkeypatch.setattr(_courses, "MATRIX_PAIRS", 0)
+    asked.clear()
+    yield asked
+
+
+@pytest.fixture(scope="module")
+def people() -> Microdata:
+    """Persons with categories, amounts, ties and missing values."""
+    frame = sm.demo.population(260, seed=3).frame()
+    frame = frame.with_columns(wage=frame["wage"].set(frame["wage"] > frame["wage"].quantile(0.9), None))
+    return sm.read(frame, keys=["Age", "Educ", "Sex"], numeric=["wage", "interest", "total"])
+
+
+CHAIN = sm.Chain((sm.PRAM(("Educ",), 0.2), sm.Noise(("wage", "interest", "total"), 0.1)))
+CASES: list[tuple[Measure, set[str]]] = [
+    (sm.risk.Linkage("d"), {"scan_of"}),
+    (sm.risk.Linkage("l"), {"scan_of"}),
+    *((sm.risk.NearestRecord(metric), {"scan_of"}) for metric in ("standardised", "scaled", "mahalanobis")),
+    (sm.risk.NearestRecord(one_to_one=True), {"scan_of"}),
+    (sm.risk.NearestRecord("gower"), {"cost_links"}),
+    (sm.risk.NearestRecord("gower", one_to_one=True), {"cost_links"}),
+    (sm.WorstLinkage().knowing(CHAIN), {"Race"}),
+    (sm.WorstLinkage(on=("wage", "interest", "total")).knowing(CHAIN), {"Race", "Search"}),  # somebody is not found
+    (sm.risk.ClosestRecord(targets=40), {"nearest"}),
+    (sm.risk.AttributeInference("Sex", targets=40), {"nearest"}),
+]
+
+
+@pytest.mark.parametrize(("measure", "kernels"), CASES, ids=lambda case: case.text if isinstance(case, Measure) else "")
+def test_measures(people: Microdata, card: set[str], measure: Measure, kernels: set[str]) -> None:
+    masked = CHAIN.apply(people, Stream.of_seed(5))
+    on_cpu = measure.apply(people, masked, np.random.default_rng(1), ())
+    assert not card
+    with running_on("gpu"):
+        on_gpu = measure.apply(people, masked, np.random.default_rng(1), ())
+    assert card >= kernels
+    assert on_gpu.value == pytest.approx(on_cpu.value, rel=1e-6)
+    for name, value in on_cpu.parts.items():
+        if name not in ("gap", "zone"):
+            assert on_gpu.parts[name] == pytest.approx(value, rel=1e-6), name
+
+
+@pytest.mark.parametrize(
+    "attack", [sm.risk.Linkage("d"), sm.risk.NearestRecord("gower"), sm.WorstLinkage().knowing(CHAIN)]
+)
+def test_links(people: Microdata, card: set[str], attack: Attack) -> None:
+    masked = CHAIN.apply(people, Stream.of_seed(5))
+    here = attack.links(people, masked)
+    with running_on("gpu"):
+        there = attack.links(people, masked)
+    np.testing.assert_array_equal(here.partner, there.partner)
+    np.testing.assert_allclose(here.weight, there.weight, rtol=1e-6)
+    np.testing.assert_allclose(here.found, there.found, rtol=1e-6)
+
+
+def test_groups_of_microaggregation(people: Microdata, card: set[str]) -> None:
+    for how, names in (("mdav", ("interest", "total")), ("gower", ("interest", "total", "Sex"))):
+        method = sm.Microaggregate(names, 4, method=how)
+        here = method.apply(people, Stream.of_seed(1))
+        with running_on("gpu"):
+            there = method.apply(people, Stream.of_seed(1))
+        assert here.frame().equals(there.frame())
+    assert card == {"mdav_groups", "gower_groups"}
+
+
+def test_the_confidentiality_plot(people: Microdata, card: set[str]) -> None:
+    masked = sm.Noise(("interest", "total"), 0.1).apply(people, Stream.of_seed(2))
+    rule = Unsafe(on=("interest", "total"), scale="standardised")
+    here = assess(people, masked, rule)
+    with running_on("gpu"):
+        there = assess(people, masked, rule)
+    assert here.delta == there.delta and card == {"count_between"}
+    np.testing.assert_array_equal(here.neighbours, there.neighbours)
+    np.testing.assert_array_equal(here.nearest, there.nearest)
+    np.testing.assert_array_equal(here.safe, there.safe)
