@@ -94,6 +94,8 @@ def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(of_kind(cls))
     if name == "on":
         return st.lists(st.sampled_from(of_kind(cls)), min_size=1, max_size=2, unique=True)
+    if name in ("left", "right"):
+        return st.sampled_from([(), ("wage", "sex") if name == "left" else ("rent", "age")])
     if name in ("secret", "area"):
         return st.sampled_from((*CATEGORIES, *NUMBERS))
     if name == "target":

@@ -27,11 +27,13 @@ from .k_map import KMap as KMap
 from .known_index import KnownIndex as KnownIndex
 from .l_diversity import LDiversity as LDiversity
 from .largest_units import LargestUnits as LargestUnits
+from .linkability import Linkability as Linkability
 from .linkage import Linkage as Linkage
 from .log_linear_risk import LogLinearRisk as LogLinearRisk
 from .nearest_record import NearestRecord as NearestRecord
 from .population_uniqueness import PopulationUniqueness as PopulationUniqueness
 from .position import Position as Position
+from .singling_out import SinglingOut as SinglingOut
 from .small_cells import SmallCells as SmallCells
 from .special_uniques import SpecialUniques as SpecialUniques
 from .suda import SUDA as SUDA
