@@ -75,6 +75,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "LDiversity": {"secret": "sex", "on": ["region", "age"]},
     "Position": {"on": "wage", "target": "minimum"},
     "TCloseness": {"secret": "wage", "on": ["region", "sex"]},
+    "WorstMembership": {"held_out": 0.5},
     "EditViolations": {"edits": ['sex = "f" -> wage < 40', "rent > 5 -> wage >= 12"]},
     "IntervalOverlap": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
     "IntervalWidth": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},

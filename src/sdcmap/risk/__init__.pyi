@@ -40,5 +40,6 @@ from .suda import SUDA as SUDA
 from .t_closeness import TCloseness as TCloseness
 from .unsafe_combinations import UnsafeCombinations as UnsafeCombinations
 from .worst_linkage import WorstLinkage as WorstLinkage
+from .worst_membership import WorstMembership as WorstMembership
 
 RISKS: tuple[type[sdcmap.core.measure.Measure], ...]

@@ -17,6 +17,8 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import shared_nearest
 from sdcmap.risk._control import Controlled, Difference, Split, positions, ranges_of
 
+PAIR = 2e-9  # seconds: of one variable of a person and a record
+
 
 class Outcome(NamedTuple):
     """The chance that the two sides of each person meet in one record, inside and outside; and that of random records."""
@@ -98,6 +100,10 @@ class Linkability(Controlled):
             yield "Linkability needs at least 2 variables that somebody could know."
         elif not problems:
             yield from self.control_misfits(data, self.variables(data))
+
+    def seconds(self, data: Microdata) -> float | None:
+        people = 2.0 * min(self.targets, len(data) * self.held_out)
+        return (self.folds if self.control == "makings" else 1) * people * len(data) * len(self.variables(data)) * PAIR
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)

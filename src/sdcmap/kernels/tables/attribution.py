@@ -100,6 +100,36 @@ def shared_nearest(x: Array, c: Array, y: Array, d: Array, x2: Array, c2: Array,
     return met
 
 
+@jit
+def two_nearest(x: Array, c: Array, y: Array, d: Array) -> Array:
+    """Gower's distance, times the number of variables, of each target to the nearest and to the second nearest record;
+    infinite where there is none."""
+    nearest = np.full((len(x), 2), np.inf)
+    away = np.empty(len(y))
+    for t in range(len(x)):
+        gower_distances(x[t], c[t], y, d, away)
+        for r in range(len(away)):
+            if away[r] < nearest[t, 0]:
+                nearest[t, 1] = nearest[t, 0]
+                nearest[t, 0] = away[r]
+            elif away[r] < nearest[t, 1]:
+                nearest[t, 1] = away[r]
+    return nearest
+
+
+@jit
+def crowds(x: Array, c: Array, y: Array, d: Array, width: float) -> Array:
+    """For each target the share of records within `width`, and the mean of exp(-distance/width): a count and a density."""
+    crowd = np.zeros((len(x), 2))
+    away = np.empty(len(y))
+    for t in range(len(x)):
+        gower_distances(x[t], c[t], y, d, away)
+        for r in range(len(away)):
+            crowd[t, 0] += away[r] <= width + ROUNDING
+            crowd[t, 1] += np.exp(-away[r] / width)
+    return crowd / len(y)
+
+
 def closer_share(inside: Array, outside: Array) -> float:
     """P(inside < outside) + P(equal) / 2 over all pairs: the area under the curve of an attack on distances."""
     order = np.sort(outside)
