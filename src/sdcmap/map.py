@@ -340,4 +340,10 @@ def _shown(measure: str) -> str:
     >>> _shown("ClosestRecord(control_file='room/outside.csv', sha256='680191575f68ed89')")
     "ClosestRecord(control_file='outside.csv')"
     """
-    return brief(re.sub(r"(archive|control_file)='[^']*/", r"\1='", re.sub(r", sha256='[0-9a-f]+'", "", measure)))
+    return brief(
+        re.sub(
+            r"(archive|control_file|population|hierarchy)='[^']*/",
+            r"\1='",
+            re.sub(r", sha256='[0-9a-f]+'", "", measure),
+        )
+    )

@@ -74,6 +74,14 @@ def archive() -> str:
     return str(path)
 
 
+@cache
+def hierarchy() -> str:
+    """One of the categories of the small files."""
+    path = Path(mkdtemp(prefix="sdcmap-test-")) / "hierarchy.csv"
+    path.write_text("0;low;*\n1;low;*\n2;high;*\n3;high;*\n", encoding="utf-8")
+    return str(path)
+
+
 def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
     """A strategy for one field, from its annotation alone: a new method is tested by existing."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -86,14 +94,19 @@ def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(of_kind(cls))
     if name == "on":
         return st.lists(st.sampled_from(of_kind(cls)), min_size=1, max_size=2, unique=True)
+    if name in ("left", "right"):
+        return st.sampled_from([(), ("wage", "sex") if name == "left" else ("rent", "age")])
     if name in ("secret", "area"):
         return st.sampled_from((*CATEGORIES, *NUMBERS))
     if name == "target":
         return st.sampled_from(["maximum", "minimum", 0.5, 0.9])
     if hint is bool:
         return st.booleans()
+    if name == "hierarchy" and cls is sm.utility.Precision:
+        return st.just(hierarchy())
     if hint is str:
-        return st.just(archive() if name == "archive" and cls is sm.risk.ExternalLink else "")
+        named = (name == "archive" and cls is sm.risk.ExternalLink) or name == "population"
+        return st.just(archive() if named else "")
     if hint is Method:
         return st.sampled_from([sm.Noise(on="wage"), sm.RankSwap(on=NUMBERS, p=0.5), sm.Swap(on="sex", rate=0.2)])
     if hint is sm.recordwise.Unsafe:

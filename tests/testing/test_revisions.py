@@ -61,9 +61,12 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "SwapReidentified": {"on": ["wage"]},
     "Synthesise": {"on": ["wage", "sex"], "given": ["age"], "leaf": 3},
     "TopCode": {"on": ["wage"], "top_share": 0.2, "replaced_by": "mean"},
+    "AlphaKAnonymity": {"secret": "sex", "on": ["region", "age"]},
     "AreaFromDesign": {"area": "region", "by": ["weight", "area"], "knows": "design"},
     "AttributeInference": {"secret": "sex", "on": ["region", "wage"]},
+    "BetaLikeness": {"secret": "sex", "on": ["region", "age"]},
     "CorrectAttribution": {"secret": "sex", "on": ["region", "age"]},
+    "DeltaDisclosure": {"secret": "sex", "on": ["region", "age"]},
     "DiscreditHarm": {"on": "wage"},
     "HouseholdLink": {"attack": sm.risk.NearestRecord("gower", on=["sex", "rent"])},
     "Index": {"on": "wage"},
@@ -76,9 +79,11 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "Position": {"on": "wage", "target": "minimum"},
     "TCloseness": {"secret": "wage", "on": ["region", "sex"]},
     "MarkedRecords": {"edits": ['sex = "f" -> wage < 40', "rent > 0 -> wage >= 1"]},
+    "WorstMembership": {"held_out": 0.5},
     "EditViolations": {"edits": ['sex = "f" -> wage < 40', "rent > 5 -> wage >= 12"]},
     "IntervalOverlap": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
     "IntervalWidth": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
+    "Precision": {"on": "region"},
     "MeanPrecision": {"on": "wage"},
     "SocietyKnowledge": {"on": "wage"},
     "SocietyUtility": {"on": "wage"},
@@ -133,10 +138,24 @@ def archive(folder: str) -> str:
     return str(path)
 
 
+@cache
+def tree(folder: str) -> str:
+    """A hierarchy of the regions."""
+    path = Path(folder) / "regions.csv"
+    path.write_text("a;ab;*\nb;ab;*\nc;c;*\n", encoding="utf-8")
+    return str(path)
+
+
 # ---- what is stored -------------------------------------------------------------------------------------------
 def instance(cls: type[Value], folder: str) -> Value:
     """A value of the class with few fields set."""
-    fields = {"archive": archive(folder)} if cls.__name__ == "ExternalLink" else FIELDS.get(cls.__name__, {})
+    files = {
+        "ExternalLink": {"archive": archive},
+        "DeltaPresence": {"population": archive},
+        "Precision": {"hierarchy": tree},
+    }
+    named = {name: file(folder) for name, file in files.get(cls.__name__, {}).items()}
+    fields = {**FIELDS.get(cls.__name__, {}), **named}
     try:
         return cls(**fields)
     except (TypeError, sm.errors.PlanError) as problem:

@@ -8,7 +8,7 @@ from typing import Any
 from sdcmap.core.named_files import SHOWN
 from sdcmap.core.value import Spec, Value, text_of
 
-FILES = ("archive", "control_file", "hierarchy", "matrix")  # fields that hold the path of a file; `sha256` its digest
+FILES = ("archive", "control_file", "hierarchy", "matrix", "population")  # fields that hold a path; `sha256` its digest
 NO_DIGEST = "0" * SHOWN  # so that a specification can be read where the file is not
 
 

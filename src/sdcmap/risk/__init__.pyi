@@ -2,11 +2,15 @@
 
 import sdcmap.core.measure
 
+from .alpha_k_anonymity import AlphaKAnonymity as AlphaKAnonymity
 from .area_from_design import AreaFromDesign as AreaFromDesign
 from .attribute_inference import AttributeInference as AttributeInference
+from .beta_likeness import BetaLikeness as BetaLikeness
 from .calibrated import Calibrated as Calibrated
 from .closest_record import ClosestRecord as ClosestRecord
 from .correct_attribution import CorrectAttribution as CorrectAttribution
+from .delta_disclosure import DeltaDisclosure as DeltaDisclosure
+from .delta_presence import DeltaPresence as DeltaPresence
 from .discredit_harm import DiscreditHarm as DiscreditHarm
 from .exact_match import ExactMatch as ExactMatch
 from .expected_reidentifications import ExpectedReidentifications as ExpectedReidentifications
@@ -19,21 +23,26 @@ from .informed import Informed as Informed
 from .interval_disclosure import IntervalDisclosure as IntervalDisclosure
 from .intruder_knowledge import IntruderKnowledge as IntruderKnowledge
 from .k_anonymity import KAnonymity as KAnonymity
+from .k_map import KMap as KMap
 from .known_index import KnownIndex as KnownIndex
 from .l_diversity import LDiversity as LDiversity
 from .largest_units import LargestUnits as LargestUnits
+from .linkability import Linkability as Linkability
 from .linkage import Linkage as Linkage
 from .log_linear_risk import LogLinearRisk as LogLinearRisk
 from .marked_records import MarkedRecords as MarkedRecords
 from .nearest_record import NearestRecord as NearestRecord
 from .p_percent import PPercent as PPercent
+from .population_uniqueness import PopulationUniqueness as PopulationUniqueness
 from .position import Position as Position
 from .record_risk import RecordRisk as RecordRisk
+from .singling_out import SinglingOut as SinglingOut
 from .small_cells import SmallCells as SmallCells
 from .special_uniques import SpecialUniques as SpecialUniques
 from .suda import SUDA as SUDA
 from .t_closeness import TCloseness as TCloseness
 from .unsafe_combinations import UnsafeCombinations as UnsafeCombinations
 from .worst_linkage import WorstLinkage as WorstLinkage
+from .worst_membership import WorstMembership as WorstMembership
 
 RISKS: tuple[type[sdcmap.core.measure.Measure], ...]

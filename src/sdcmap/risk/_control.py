@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -23,6 +23,7 @@ from sdcmap.data.cells import common_codes, in_released_categories
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.tables.attribution import share_error
 from sdcmap.risk._archive import read_archive
 from sdcmap.risk._stated import redone
 
@@ -34,6 +35,18 @@ class Split:
     insiders: Microdata
     outsiders: Microdata
     archive: Microdata
+
+
+class Difference(NamedTuple):
+    """A success rate inside less the same outside, and its standard error."""
+
+    value: float
+    se: float
+
+    @staticmethod
+    def of(inside: Array, outside: Array) -> Difference:
+        errors = [share_error(float(group.mean()), len(group)) for group in (inside, outside)]
+        return Difference(float(inside.mean() - outside.mean()), math.hypot(*errors))
 
 
 @dataclass(frozen=True)

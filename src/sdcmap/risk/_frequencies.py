@@ -109,7 +109,7 @@ class LinkMeasure(FrequencyMeasure):
     revision: ClassVar[int] = 2  # 2: exact between f = 1 and 2, and a number for large f
 
     _: KW_ONLY
-    form: Literal["approximate", "exact"] = "approximate"
+    form: Literal["approximate", "exact", "ratio"] = "approximate"
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
@@ -118,6 +118,8 @@ class LinkMeasure(FrequencyMeasure):
     def risks(self, data: Microdata) -> tuple[DistinctCells, Array]:
         """The combinations of keys that occur in this file, and the risk of a record of each."""
         frequency = self.frequencies(data)
+        if self.form == "ratio":
+            return frequency.met, 1 / np.maximum(frequency.records, frequency.weights)
         return frequency.met, individual_risks(frequency.records, frequency.weights, exact=self.form == "exact")
 
     def records(self, original: Microdata, masked: Microdata) -> Array:

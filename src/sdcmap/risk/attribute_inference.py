@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
@@ -19,8 +18,8 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.normal import ndtri
-from sdcmap.kernels.tables.attribution import nearest, share_error
-from sdcmap.risk._control import Controlled, Split, positions, ranges_of
+from sdcmap.kernels.tables.attribution import nearest
+from sdcmap.risk._control import Controlled, Difference, Split, positions, ranges_of
 from sdcmap.risk.l_diversity import secret_misfits, secret_of
 
 FEWEST = 20  # people of a category, below which a difference of shares says little
@@ -34,18 +33,6 @@ class _Outcome(NamedTuple):
     inside: Array
     outside: Array
     naive: float
-
-
-class _Difference(NamedTuple):
-    """A success rate inside less the same outside, and its standard error."""
-
-    value: float
-    se: float
-
-    @staticmethod
-    def of(inside: Array, outside: Array) -> _Difference:
-        errors = [share_error(float(group.mean()), len(group)) for group in (inside, outside)]
-        return _Difference(float(inside.mean() - outside.mean()), math.hypot(*errors))
 
 
 @dataclass(frozen=True)
@@ -169,17 +156,17 @@ class AttributeInference(Controlled):
         parts |= {"sure inside": float((inside == 1).mean()), "sure outside": float((outside == 1).mean())}
         by_category = _categories(outcomes, secret, inside, outside)
         if by_category:
-            parts["worst category"] = max(_Difference.of(*pair).value for pair in by_category)
-        of_all = _Difference.of(inside, outside)
+            parts["worst category"] = max(Difference.of(*pair).value for pair in by_category)
+        of_all = Difference.of(inside, outside)
         value, se = self._worst(of_all, by_category, inside, outside) if self.worst else of_all
         return Estimate(value, se, parts)
 
     def _worst(
-        self, of_all: _Difference, by_category: Sequence[tuple[Array, Array]], inside: Array, outside: Array
-    ) -> _Difference:
+        self, of_all: Difference, by_category: Sequence[tuple[Array, Array]], inside: Array, outside: Array
+    ) -> Difference:
         """The largest difference: of all people, or one of the others that is beyond chance."""
         sure = [(a == 1, b == 1) for a, b in ((inside, outside), *by_category)]
-        others = [_Difference.of(*pair) for pair in (*by_category, *sure)]
+        others = [Difference.of(*pair) for pair in (*by_category, *sure)]
         beyond = float(ndtri(1 - (1 - LEVEL) / len(others)))
         return max([of_all, *(other for other in others if other.value > beyond * other.se)], key=lambda d: d.value)
 

@@ -24,7 +24,7 @@ class ExpectedReidentifications(LinkMeasure):
     on : the variables he knows, of any kind; by default the keys of the file.
     missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
     alpha : with "any value": how much a record counts, in [0, 1], that is missing where the looking record has a value.
-    form : "approximate" (as sdcMicro and mu-Argus), or "exact": of the individual risk.
+    form : "approximate" (as sdcMicro and mu-Argus), "exact", or "ratio" (mu-Argus' journalist): of the individual risk.
 
     Formula: sum of the individual risks over the records; `parts`: "share", the same per record.
     It grows with the file: files of different size are compared by IndividualRisk.

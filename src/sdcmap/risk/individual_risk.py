@@ -27,13 +27,14 @@ class IndividualRisk(LinkMeasure):
     on : the variables he knows, of any kind; by default the keys of the file.
     missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
     alpha : with "any value": how much a record counts, in [0, 1], that is missing where the looking record has a value.
-    form : "approximate" (as sdcMicro and mu-Argus), or "exact".
+    form : "approximate" (as sdcMicro and mu-Argus), "exact", or "ratio" (mu-Argus' journalist).
     summary : "mean" over the records (the global risk), "largest", or the "share above" the threshold.
     threshold : for "share above": a risk in [0, 1].
 
     Formula: r = E(1/F | f) with F | f negative binomial and p = f / sum of weights:
         exact p/f 2F1(1, 1; f+1; 1-p); approximate, f = 1: p/(1-p) ln(1/p); f = 2: p/(1-p) - (p/(1-p))^2 ln(1/p);
-        f > 2: p / (f - (1-p)). Without weights, or where f = F: 1/f.
+        f > 2: p / (f - (1-p)); ratio p/f, one over the persons that the weights say match. Without weights, or where
+        f = F: 1/f.
     `parts`: "mean", "largest", "expected" re-identifications (their sum) and the share "above".
     Missing values as `missing_is` says. Weights must be positive; without any the file is the population. Households are
     not used: see HouseholdRisk.

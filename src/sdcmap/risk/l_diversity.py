@@ -28,6 +28,7 @@ class SensitiveGroups:
     """The sensitive values among the records that match each combination of keys; laid out as kernels.diversity says."""
 
     met: DistinctCells
+    codes: Array  # of the combinations, MISSING only where it is to match every value
     start: Array
     value: Array
     count: Array
@@ -52,7 +53,7 @@ def sensitive_groups(measure: KeyMeasure, data: Microdata, secret: str) -> Sensi
         group, held = np.divmod(pairs, size)
     start = np.searchsorted(group, np.arange(cells + 1))
     whole = np.bincount(value, minlength=size) / max(len(value), 1)
-    return SensitiveGroups(met, start, held, count.astype(np.float64), whole)
+    return SensitiveGroups(met, codes, start, held, count.astype(np.float64), whole)
 
 
 def _counted(codes: Array, cell: Array, value: Array, values: range, wild: bool) -> tuple[Array, Array, Array]:

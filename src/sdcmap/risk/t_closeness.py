@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate
+from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
 from sdcmap.core.value import Share
 from sdcmap.data.cells import DistinctCells
+from sdcmap.data.hierarchy import Hierarchy, number_text
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
+from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.diversity import equal_distances, ordered_distances
+from sdcmap.kernels.tables.diversity import equal_distances, hierarchical_distances, ordered_distances
 from sdcmap.risk._frequencies import KeyMeasure
 from sdcmap.risk.l_diversity import SLACK, secret_misfits, secret_of, sensitive_groups
 
@@ -32,14 +35,19 @@ class TCloseness(KeyMeasure):
     secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
     t : a group is exposed above this distance, in [0, 1].
     distance : "ordered": values far apart in order are far; "equal": any two values are equally far; "by kind": ordered
-        for numeric and ordinal variables, equal for nominal ones.
+        for numeric and ordinal variables, equal for nominal ones; "hierarchical": values are as far as the level at which
+        a hierarchy first gives them one label.
+    hierarchy : for "hierarchical": path of a CSV file as ARX writes it: value;level 1;level 2;... without a header; its
+        last level is one label for all values, or is taken to be.
+    sha256 : the first 16 digits of the hierarchy file's SHA-256, filled in when left out; another content is refused.
     summary : "violations": the share of records in groups further away than t; "largest": the distance of the furthest
         group; "mean": the mean distance over records.
     on : the variables he knows, of any kind; by default the keys of the file.
     missing_is : "any value": a missing key matches every value; "a category": it matches missing alone.
 
     Formula: earth mover's distance of shares p in the group and q in the file; ordered sum_j |P_j - Q_j| / (m - 1) over
-        the m values in order, P and Q running sums; equal 1/2 sum_j |p_j - q_j|. `parts`: all three summaries.
+        the m values in order, P and Q running sums; equal 1/2 sum_j |p_j - q_j|; hierarchical sum over levels h = 1 ..
+        H and labels there of h/H min(excess, lack), of p - q over the labels below each. `parts`: all three summaries.
     Missing keys as `missing_is` says; records whose sensitive value is missing are left out of p and q. Weights and
     households are not used.
     Reference: Li, Li, Venkatasubramanian (2007).
@@ -51,17 +59,34 @@ class TCloseness(KeyMeasure):
     """
 
     missing: ClassVar[str] = "a missing key matches as `missing_is` says; missing sensitive values are left out"
+    revision: ClassVar[int] = 2  # 2: hierarchies; the other distances are as they were
 
     secret: str = ""
     t: Share = 0.2
-    distance: Literal["by kind", "ordered", "equal"] = "by kind"
+    distance: Literal["by kind", "ordered", "equal", "hierarchical"] = "by kind"
     summary: Literal["violations", "largest", "mean"] = "violations"
+    hierarchy: str = ""
+    sha256: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hierarchy and not self.sha256:
+            object.__setattr__(self, "sha256", digest_of(self.hierarchy, "TCloseness.hierarchy"))
+
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        if (self.distance == "hierarchical") != bool(self.hierarchy):
+            yield '.hierarchy must be given with distance = "hierarchical", and only there.'
+        if self.sha256 and not is_digest(self.sha256):
+            yield f".sha256 must be the first {SHOWN} hexadecimal digits of the hierarchy file's SHA-256, in small letters."
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
         secret = secret_of(data, self.secret)
         problems = list(secret_misfits(self, data, self.variables(data), secret))
         yield from problems
+        if not problems and self.hierarchy:
+            yield from self._tree_misfits(data, secret)
         if not problems and self.distance == "ordered" and data.schema[secret].kind == "nominal":
             yield f'TCloseness.distance "ordered" needs a variable with an order; {secret!r} is nominal.'
 
@@ -89,7 +114,47 @@ class TCloseness(KeyMeasure):
         if self.distance == "equal" or (self.distance == "by kind" and data.schema[secret].kind == "nominal"):
             return groups.met, equal_distances(groups.start, groups.value, groups.count, groups.whole)
         place, whole = _values_that_occur(groups.whole)
+        if self.hierarchy:
+            tree = self._tree(data, secret)[groups.whole > 0]
+            return groups.met, hierarchical_distances(
+                groups.start, place[groups.value], groups.count, whole, _codes(tree)
+            )
         return groups.met, ordered_distances(groups.start, place[groups.value], groups.count, whole)
+
+    def _tree_misfits(self, data: Microdata, secret: str) -> Iterator[str]:
+        try:
+            self._tree(data, secret)
+        except (SchemaError, Undefined) as problem:
+            yield f"TCloseness: {problem}"
+
+    def _tree(self, data: Microdata, secret: str) -> Array:
+        """The labels of each value of the sensitive variable, a row each; a missing one has none."""
+        hierarchy = Hierarchy.parse(content_of(self.hierarchy, self.sha256), self.hierarchy)
+        rows = {row[0]: row for row in hierarchy.rows}
+        texts = _texts(data, secret)
+        lacking = sum(text is not None and text not in rows for text in texts)
+        if lacking:
+            raise Undefined(
+                f"the hierarchy {self.hierarchy} misses {lacking} of the {len(texts)} values of {secret!r}."
+            )
+        none = ("",) * (hierarchy.levels + 1)
+        return np.array([none if text is None else rows[text] for text in texts])
+
+
+def _texts(data: Microdata, name: str) -> list[str | None]:
+    """The values of a variable in the order of their codes, as a hierarchy writes them; None: missing."""
+    column = data.column(name)
+    if column.levels is not None:
+        return [None if level is None else str(level) for level in column.levels.to_list()]
+    return [None if np.isnan(x) else number_text(x) for x in np.unique(column.values).tolist()]
+
+
+def _codes(tree: Array) -> Array:
+    """The labels of a hierarchy as codes 0, 1, ... of each level; the values themselves stay apart, and one label for all
+    is put above where the hierarchy has none."""
+    levels = [np.unique(column, return_inverse=True)[1] for column in tree.T[1:]]
+    top = [] if levels and not levels[-1].any() else [np.zeros(len(tree), dtype=np.int64)]
+    return np.column_stack([np.arange(len(tree)), *levels, *top])
 
 
 def _values_that_occur(whole: Array) -> tuple[Array, Array]:

@@ -3,6 +3,8 @@
 import sdcmap.core.measure
 
 from .category_loss import CategoryLoss as CategoryLoss
+from .class_sizes import AverageClassSize as AverageClassSize
+from .class_sizes import Discernibility as Discernibility
 from .distribution_distance import KolmogorovSmirnov as KolmogorovSmirnov
 from .distribution_distance import Wasserstein as Wasserstein
 from .edit_violations import EditViolations as EditViolations
@@ -20,6 +22,8 @@ from .interval_overlap import IntervalOverlap as IntervalOverlap
 from .interval_width import IntervalWidth as IntervalWidth
 from .mean_precision import MeanPrecision as MeanPrecision
 from .moment_change import MomentChange as MomentChange
+from .non_uniform_entropy import NonUniformEntropy as NonUniformEntropy
+from .precision import Precision as Precision
 from .propensity import Propensity as Propensity
 from .query_error import QueryError as QueryError
 from .society_knowledge import SocietyKnowledge as SocietyKnowledge

@@ -73,6 +73,65 @@ def _nearest(
     return distance, right
 
 
+@jit
+def gower_distances(x: Array, c: Array, y: Array, d: Array, out: Array) -> None:
+    """Gower's distance, times the number of variables, of one target with numbers x and codes c to each record."""
+    for r in range(len(y)):
+        total = 0.0
+        for j in range(len(c)):
+            total += c[j] != d[r, j]
+        for j in range(len(x)):
+            gap = abs(x[j] - y[r, j])
+            if np.isnan(gap):
+                gap = 0.0 if np.isnan(x[j]) and np.isnan(y[r, j]) else 1.0
+            total += min(gap, 1.0)
+        out[r] = total
+
+
+@jit
+def shared_nearest(x: Array, c: Array, y: Array, d: Array, x2: Array, c2: Array, y2: Array, d2: Array) -> Array:
+    """For each target the chance that a record drawn among the nearest on one set of variables is the one drawn among the
+    nearest on another: |A and B| / (|A| |B|).  Giomi et al. (2023), linkability, ties at random"""
+    met = np.empty(len(x))
+    left, right = np.empty(len(y)), np.empty(len(y))
+    for t in range(len(x)):
+        gower_distances(x[t], c[t], y, d, left)
+        gower_distances(x2[t], c2[t], y2, d2, right)
+        a, b = left <= left.min() + ROUNDING, right <= right.min() + ROUNDING
+        met[t] = (a & b).sum() / (a.sum() * b.sum())
+    return met
+
+
+@jit
+def two_nearest(x: Array, c: Array, y: Array, d: Array) -> Array:
+    """Gower's distance, times the number of variables, of each target to the nearest and to the second nearest record;
+    infinite where there is none."""
+    nearest = np.full((len(x), 2), np.inf)
+    away = np.empty(len(y))
+    for t in range(len(x)):
+        gower_distances(x[t], c[t], y, d, away)
+        for r in range(len(away)):
+            if away[r] < nearest[t, 0]:
+                nearest[t, 1] = nearest[t, 0]
+                nearest[t, 0] = away[r]
+            elif away[r] < nearest[t, 1]:
+                nearest[t, 1] = away[r]
+    return nearest
+
+
+@jit
+def crowds(x: Array, c: Array, y: Array, d: Array, width: float) -> Array:
+    """For each target the share of records within `width`, and the mean of exp(-distance/width): a count and a density."""
+    crowd = np.zeros((len(x), 2))
+    away = np.empty(len(y))
+    for t in range(len(x)):
+        gower_distances(x[t], c[t], y, d, away)
+        for r in range(len(away)):
+            crowd[t, 0] += away[r] <= width + ROUNDING
+            crowd[t, 1] += np.exp(-away[r] / width)
+    return crowd / len(y)
+
+
 def closer_share(inside: Array, outside: Array) -> float:
     """P(inside < outside) + P(equal) / 2 over all pairs: the area under the curve of an attack on distances."""
     order = np.sort(outside)

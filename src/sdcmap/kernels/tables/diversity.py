@@ -11,6 +11,8 @@ import numpy as np
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
+DENSE = 1 << 22  # groups times values that are looked at at once
+
 
 @jit
 def entropy_diversity(start: Array, count: Array) -> Array:
@@ -78,3 +80,51 @@ def ordered_distances(start: Array, value: Array, count: Array, whole: Array) ->
             distance += (below[high] - below[turn]) - (high - turn) * p
         distances[g] = max(distance, 0.0) / (m - 1)
     return distances
+
+
+def shares_within(start: Array, count: Array) -> tuple[Array, Array]:
+    """The group of each value, and its share of the group."""
+    group = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    total = np.bincount(group, count, minlength=len(start) - 1)
+    share: Array = count / total[group]
+    return group, share
+
+
+def largest_within(group: Array, amounts: Array, groups: int) -> Array:
+    """The largest amount of each group, at least 0; 0 of an empty one."""
+    largest = np.zeros(groups)
+    np.maximum.at(largest, group, amounts)
+    return largest
+
+
+def hierarchical_distances(start: Array, value: Array, count: Array, whole: Array, tree: Array) -> Array:
+    """The earth mover's distance of each group where moving between two values costs the height of their lowest common
+    label over that of the tree; 0 of an empty group.  Li, Li, Venkatasubramanian (2007), section 4.3
+
+    tree : the label of each value at each level, as codes, the values themselves first, one label for all last.
+    """
+    group, share = shares_within(start, count)
+    groups, values = len(start) - 1, len(whole)
+    step = max(1, DENSE // values)
+    distance = np.empty(groups)
+    for low in range(0, groups, step):
+        part = slice(*np.searchsorted(group, [low, low + step]))
+        gap = np.zeros((min(step, groups - low), values))
+        gap[group[part] - low, value[part]] = share[part]
+        gap -= np.where(np.diff(start[low : low + step + 1]) > 0, 1.0, 0.0)[:, np.newaxis] * whole
+        distance[low : low + step] = _moved_up(gap, tree)
+    return distance
+
+
+def _moved_up(gap: Array, tree: Array) -> Array:
+    """What labels have too much meets what their siblings lack one level higher: sum over levels h = 1 .. H and labels
+    there of h/H min(excess of its children, lack of its children)."""
+    distance, height = np.zeros(len(gap)), tree.shape[1] - 1
+    for level in range(1, height + 1):
+        below, first = np.unique(tree[:, level - 1], return_index=True)
+        child_of = np.zeros((len(below), int(tree[:, level].max()) + 1))
+        child_of[below, tree[first, level]] = 1.0
+        excess, lack = np.maximum(gap, 0.0) @ child_of, np.maximum(-gap, 0.0) @ child_of
+        distance += level / height * np.minimum(excess, lack).sum(axis=1)
+        gap = excess - lack
+    return distance

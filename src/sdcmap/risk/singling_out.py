@@ -1,0 +1,247 @@
+"""Statements that are true of exactly one person, found in a release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.core.making import Making
+from sdcmap.core.measure import Estimate
+from sdcmap.core.value import Range
+from sdcmap.data.cells import in_released_categories, joint_codes
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.tables.attribution import share_error
+from sdcmap.kernels.tables.coding import compress
+from sdcmap.kernels.tables.predicates import (
+    ABOVE,
+    AT_LEAST,
+    AT_MOST,
+    BELOW,
+    EQUAL,
+    MISSING,
+    UNEQUAL,
+    count_matches,
+)  # fmt: skip
+from sdcmap.risk._control import Controlled, Split
+
+TRIES, ROUNDS = 20, 30  # statements drawn at a time for each that is wanted, and how often
+ORDERED = np.array([EQUAL, UNEQUAL, AT_LEAST, AT_MOST, ABOVE, BELOW])
+
+
+class Predicates(NamedTuple):
+    """Conjunctions of conditions, a row each: columns, tests and values."""
+
+    column: Array
+    test: Array
+    at: Array
+
+    def take(self, rows: Array) -> Predicates:
+        return Predicates(self.column[rows], self.test[rows], self.at[rows])
+
+    def with_others(self, others: Predicates) -> Predicates:
+        """These and others, each once."""
+        both = Predicates(*(np.concatenate(pair) for pair in zip(self, others, strict=True)))
+        if len(both.at) == 0:
+            return both
+        values = np.unique(both.at, return_inverse=True)[1].reshape(both.at.shape)
+        code, _ = compress([*both.column.T, *both.test.T, *values.T])
+        return both.take(np.sort(np.unique(code, return_index=True)[1]))
+
+    def alone(self, x: Array) -> Array:
+        """Which of them exactly one record satisfies."""
+        one: Array = count_matches(x, self.column, self.test, self.at, 2) == 1
+        return one
+
+
+class Outcome(NamedTuple):
+    """Which predicates single somebody out inside and outside, of random ones the share inside, and how many people."""
+
+    inside: Array
+    outside: Array
+    naive: float
+    people: int
+
+
+@dataclass(frozen=True)
+class SinglingOut(Controlled):
+    """How much oftener statements that single out a released record single out a person who is in it than one who is not.
+
+    The snooper looks for statements that are true of exactly one released record, such as "born in 1931 and a widower
+    with at least 9 children", and says: there is exactly one such person among those of the original. He succeeds when
+    there is. How often the same statements hold of exactly one of as many people who are not in the release is science;
+    counted is what being in it adds. It is the first of the three risks of the European working party, beside
+    linkability and inference.
+
+    Parameters
+    ----------
+    mode : "multivariate": conjunctions of several conditions taken from a released record; "univariate": a value that one
+        released record has, the smallest and the largest number, a single missing value.
+    columns : of "multivariate": how many conditions a statement has, at least 1; fewer where there are fewer variables.
+    queries : how many statements are looked for, at least 1.
+    on : the variables he may use, of any kind; by default every column that somebody could know.
+    held_out : the share of the people, in (0, 1), who are the people outside where no control file names others.
+    targets : the most people in each group, at least 1.
+    control_file : a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS): the people outside of
+        files whose records hold what others had.
+    sha256 : the first 16 digits of its SHA-256, filled in when left out; another content is refused.
+    control : who is outside. "rows": people whose released rows are taken out of the snooper's copy, honest where a row
+        tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
+        others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle)
+        the control file, and makings where there is none.
+    folds : how many makings, at least 1; with `held_out` at most the whole file.
+    method : how the file was made; a sweep and a release fill it in.
+
+    Formula: share of statements that exactly one person inside satisfies, less the same outside; both groups have
+        equally many people, drawn at random from the larger. A condition is x = v of a category, x >= v of a released
+        number above the released median and x <= v of others. Univariate statements are drawn column by column, so that one
+        column of many values does not stand for all.
+    `parts`: the shares "inside" and "outside", "naive" (of random statements, inside), Anonymeter's "residual" (inside
+    - outside) / (1 - outside), and "queries", how many statements were found; 0 where there is none to be found.
+    Missing is a category of its own. A recoded variable is compared in the categories of the release, where each value
+    became one of them. Weights are not used. Households: persons are counted one by one; a making leaves whole
+    households out.
+    Reference: Giomi, Boenisch, Wehmeyer, Tasnadi (2023), section 4.2; Cohen and Nissim (2020); Article 29 Working Party
+    (2014).
+
+    Examples
+    --------
+    >>> SinglingOut("univariate", queries=200).text
+    "SinglingOut(mode='univariate', queries=200)"
+    """
+
+    unit: ClassVar[str] = "difference of shares"
+    bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
+    at_nothing: ClassVar[float | None] = 0.0
+
+    mode: Literal["multivariate", "univariate"] = "multivariate"
+    columns: Annotated[int, Range(1)] = 3
+    queries: Annotated[int, Range(1)] = 500
+    on: tuple[str, ...] = ()
+    held_out: Annotated[float, Range(0, 1, "()")] = field(default=0.5, kw_only=True)
+    targets: Annotated[int, Range(1)] = field(default=100_000, kw_only=True)
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        return self.on or data.knowable
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        problems = list(super().misfits(data))
+        yield from problems
+        if not problems:
+            yield from self.control_misfits(data, self.variables(data))
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        names = self.checked(original)
+        others = self.people_outside(original, names)
+        original = in_released_categories(original, masked, names)
+        drawn = self.split(original, masked, np.ones(len(original), dtype=bool), others, rng)
+        return self._estimate([self._attacked(drawn, names, rng)])
+
+    def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
+        names = self.checked(original)
+        seen = self.as_recoded(original, names)
+        everybody = np.ones(len(seen), dtype=bool)
+        drawn = [self.split_making(seen, making, everybody, rng) for making in makings]
+        return self._estimate([self._attacked(split, names, rng) for split in drawn])
+
+    def _attacked(self, drawn: Split, names: tuple[str, ...], rng: Generator) -> Outcome:
+        size = min(len(drawn.insiders), len(drawn.outsiders))
+        released, insiders, outsiders = _numbers([drawn.archive, drawn.insiders, drawn.outsiders], names)
+        insiders, outsiders = insiders[:size], outsiders[:size]
+        ordered = np.array([drawn.archive.column(name).levels is None for name in names])
+        found = self._singling(released, ordered, rng)
+        guesses = _random(released, ordered, self._width(released), self.queries, rng)
+        return Outcome(found.alone(insiders), found.alone(outsiders), float(guesses.alone(insiders).mean()), size)
+
+    def _singling(self, released: Array, ordered: Array, rng: Generator) -> Predicates:
+        """Different statements that single out a released record."""
+        if self.mode == "univariate":
+            return _rare(released, ordered, self.queries, rng)
+        width = self._width(released)
+        none = np.empty((0, width), dtype=np.int64)
+        found = Predicates(none, none, none.astype(np.float64))
+        for _ in range(ROUNDS):
+            drawn, before = _from_records(released, ordered, width, self.queries * TRIES, rng), len(found.at)
+            found = found.with_others(drawn.take(np.flatnonzero(drawn.alone(released))))
+            if len(found.at) == before or len(found.at) >= self.queries:  # there are no others, or enough
+                break
+        return found.take(np.arange(min(len(found.at), self.queries)))
+
+    def _width(self, released: Array) -> int:
+        return 1 if self.mode == "univariate" else min(self.columns, released.shape[1])
+
+    def _estimate(self, outcomes: Sequence[Outcome]) -> Estimate:
+        inside, outside = (
+            np.concatenate(group) for group in zip(*((o.inside, o.outside) for o in outcomes), strict=True)
+        )
+        naive = float(np.mean([outcome.naive for outcome in outcomes]))
+        if len(inside) == 0:
+            return Estimate(0.0, share_error(0.0, self.queries), {"naive": naive, "queries": 0.0})
+        a, b = float(inside.mean()), float(outside.mean())
+        trials = min(len(inside), sum(outcome.people for outcome in outcomes))  # statements on one person are one trial
+        se = math.hypot(share_error(a, trials), share_error(b, trials))
+        parts = {"inside": a, "outside": b, "naive": naive, "residual": (a - b) / (1 - b) if b < 1 else 0.0}
+        return Estimate(a - b, se, parts | {"queries": float(len(inside))})
+
+
+def _numbers(files: Sequence[Microdata], names: tuple[str, ...]) -> list[Array]:
+    """The variables of each file as numbers: amounts as they are, categories as common codes."""
+    columns: list[list[Array]] = [[] for _ in files]
+    for name in names:
+        kinds = {file.column(name).levels is None for file in files}
+        if len(kinds) > 1:
+            raise Undefined(f"{name!r} was recoded, and nobody can say which released category each value went into.")
+        parts = [file.numbers(name) for file in files] if kinds == {True} else joint_codes(files, name)[0]
+        for column, part in zip(columns, parts, strict=True):
+            column.append(np.asarray(part, dtype=np.float64))
+    return [np.column_stack(column) for column in columns]
+
+
+def _from_records(released: Array, ordered: Array, width: int, count: int, rng: Generator) -> Predicates:
+    """Conditions that randomly drawn records satisfy, on randomly drawn columns."""
+    middle = np.array([np.median(x[~np.isnan(x)]) if (~np.isnan(x)).any() else 0.0 for x in released.T])
+    row = rng.integers(len(released), size=count)
+    column = np.sort(rng.permuted(np.tile(np.arange(released.shape[1]), (count, 1)), axis=1)[:, :width], axis=1)
+    at = released[row[:, np.newaxis], column]
+    high = np.where(at > middle[column], AT_LEAST, AT_MOST)
+    test = np.where(np.isnan(at), MISSING, np.where(ordered[column], high, EQUAL))
+    return Predicates(column, test, at)
+
+
+def _rare(released: Array, ordered: Array, count: int, rng: Generator) -> Predicates:
+    """Single conditions that one record satisfies, drawn column by column in turn."""
+    by_column = []
+    for j, x in enumerate(released.T):
+        values, times = np.unique(x[~np.isnan(x)], return_counts=True)
+        found = [(j, EQUAL, value) for value in values[times == 1]]
+        if ordered[j] and len(values):
+            ends = ((AT_MOST, 0), (AT_LEAST, -1))
+            found += [(j, test, values[end]) for test, end in ends if times[end] == 1]
+        if np.isnan(x).sum() == 1:
+            found.append((j, MISSING, 0.0))
+        by_column.append([found[place] for place in rng.permutation(len(found))])
+    turns = [column[turn] for turn in range(max(map(len, by_column))) for column in by_column if turn < len(column)]
+    table = np.array(turns[:count], dtype=np.float64).reshape(-1, 3, 1)
+    return Predicates(table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2])
+
+
+def _random(released: Array, ordered: Array, width: int, count: int, rng: Generator) -> Predicates:
+    """Conditions with a random test and a random value that occurs."""
+    column = rng.permuted(np.tile(np.arange(released.shape[1]), (count, 1)), axis=1)[:, :width]
+    values = [np.unique(x) for x in released.T]
+    place = rng.random(column.shape)
+    at = np.array(
+        [
+            [values[j][int(p * len(values[j]))] for j, p in zip(*pair, strict=True)]
+            for pair in zip(column, place, strict=True)
+        ]
+    )
+    kinds = np.where(ordered[column], len(ORDERED), 2)
+    test = ORDERED[(rng.random(column.shape) * kinds).astype(np.int64)]
+    return Predicates(column, np.where(np.isnan(at), MISSING, test), at)
