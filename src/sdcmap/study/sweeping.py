@@ -125,7 +125,7 @@ def _lacking(done: Mapping[str, Done], plan: Plan) -> Iterator[tuple[Candidate, 
 
 
 def _job(candidate: Candidate, measures: tuple[Measure, ...], plan: Plan, device: str) -> Job:
-    return Job(candidate, candidate.stream(plan.seed).key, measures, device)
+    return Job(candidate, candidate.stream(plan.seed).key, measures, device=device)
 
 
 def _first_of_each_class(done: Mapping[str, Done], plan: Plan, device: str) -> Iterator[Job]:
