@@ -8,7 +8,6 @@ NaN where its model cannot be fitted.
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import brentq, minimize
 from scipy.special import betaln, digamma, expit, gammaln
 
 from sdcmap.kernels.arrays import Array
@@ -57,6 +56,8 @@ def pitman(sizes: Array, counts: Array, population: float) -> float:
 
 def pitman_fit(sizes: Array, counts: Array) -> tuple[float, float]:
     """alpha and theta at the maximum of the likelihood, over 0 < alpha < 1 and theta > -alpha.  Hoshino (2001), eq. 11"""
+    from scipy.optimize import minimize
+
     n, u = float(sizes @ counts), float(counts.sum())
 
     def loss(at: Array) -> tuple[float, Array]:
@@ -85,6 +86,8 @@ def pitman_fit(sizes: Array, counts: Array) -> tuple[float, float]:
 def snb(sizes: Array, counts: Array, population: float) -> float:
     """K beta^alpha, where K groups of the population have 1 + Y persons, Y negative binomial (alpha, beta): K is Shlosser's
     estimate, and alpha and beta give the sample as many groups of one and of two as it has.  Chen, Keller-McNulty (1998)"""
+    from scipy.optimize import brentq
+
     f = float(sizes @ counts) / population
     ones, twos = (float(counts[sizes == size].sum()) for size in (1, 2))
     if f >= 1 or ones == 0 or twos == 0:
