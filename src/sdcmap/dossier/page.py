@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sdcmap.charts import draw_map
 from sdcmap.core.audience import Audience
-from sdcmap.core.rule import Choice
+from sdcmap.core.rule import Choice, named_limits
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.whole import write_whole
 from sdcmap.dossier import facts, results
@@ -82,9 +82,10 @@ def report(
         "frontier": results.frontier_table(ru, shown, to),
         "releases": results.release_frontier(ru, to),
         "choice": None if marked is None or choice is None else results.choice_facts(marked, choice.rule.text, to),
-        "risks": results.score_table(scores, choice, "risk", to),
+        "risks": results.score_table(scores, choice, "risk", to, named_limits(ru.limits)),
+        "nobodys": results.is_nobodys(scores, choice),
         "untried": results.untried(scores, choice, to),
-        "utilities": results.score_table(scores, choice, "utility", to),
+        "utilities": results.score_table(scores, choice, "utility", to, named_limits(ru.limits)),
         "changes": _changes(data, plan, ours, to),
         "missing": facts.missing_candidates(scores, to),
         "history": facts.history(study, to, outside),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypedDict
 
@@ -11,6 +12,7 @@ import polars as pl
 from sdcmap.core.audience import Audience, significant
 from sdcmap.core.measure import NOT_RUN
 from sdcmap.core.rule import Choice
+from sdcmap.core.words import brief
 from sdcmap.map import RUMap
 from sdcmap.study.scores import Scores
 
@@ -50,9 +52,10 @@ class ChoiceFacts(TypedDict):
 
 
 class MeasureRow(TypedDict):
-    """One measure: the chosen release, its method, the original, and releasing nothing."""
+    """One measure: its limit, the chosen release, its method, the original, and releasing nothing."""
 
     name: str
+    limit: str
     unit: str
     better: str
     own: str
@@ -157,8 +160,10 @@ def untried(scores: Scores, choice: Choice | None, to: Audience) -> list[str]:
     return lines
 
 
-def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) -> list[MeasureRow]:
-    """Every measure of one axis: the chosen release, its method with both bands, the original, releasing nothing."""
+def score_table(
+    scores: Scores, choice: Choice | None, axis: str, to: Audience, limits: Mapping[str, float]
+) -> list[MeasureRow]:
+    """Every measure of one axis: its limit, the chosen release, its method with both bands, the original, nothing."""
     rows: list[MeasureRow] = []
     for name, unit, direction, nothing in (
         scores.measure.filter(pl.col("axis") == axis).select("name", "unit", "direction", "at_nothing").iter_rows()
@@ -168,7 +173,8 @@ def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) 
         whole = next((row for method, row in pooled.items() if scores.kinds[method] == "identity"), None)
         rows.append(
             {
-                "name": name,
+                "name": _in_words(scores, name),
+                "limit": f"{limits[name]:g}" if name in limits else "",
                 "unit": unit,
                 "better": direction,
                 "own": _own(scores, name, choice, to),
@@ -182,6 +188,20 @@ def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) 
             }
         )
     return rows
+
+
+def is_nobodys(scores: Scores, choice: Choice | None) -> bool:
+    """Whether the rows of the chosen file are nobody's, so that measures that compare records have no value."""
+    if choice is None or choice.candidate is None:
+        return False
+    risks = scores.measure.filter(pl.col("axis") == "risk")["name"]
+    return any(choice.method in scores.unpaired(name)["method"].to_list() for name in risks)
+
+
+def _in_words(scores: Scores, name: str) -> str:
+    """A measure by what it counts, where it says so: its text may name a file, which goes by its role."""
+    measure = scores.values.get(name)
+    return measure.words if measure is not None and measure.told else brief(name)
 
 
 def _own(scores: Scores, name: str, choice: Choice | None, to: Audience) -> str:
