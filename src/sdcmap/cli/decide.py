@@ -129,10 +129,11 @@ def release(
     )  # fmt: skip
     try:
         folder = bundle.write(out, tell=None if as_json else _tell)
-    except sm.errors.Refused:
-        if is_the_rules and by_rule is not None and by_rule.runners_up and not as_json:
+    except sm.errors.Refused as refused:
+        measured = all(check.startswith(("risk: ", "gate: ")) for check in refused.checks)
+        if measured and is_the_rules and by_rule is not None and by_rule.runners_up:
             runner_up = by_rule.runners_up[0].rpartition(": ")[0]
-            note(f'Next, where only a measurement was over its line: sdcmap release {study} "{runner_up}" -o {out}')
+            note(f'Next: measured anew it is over a line; a runner-up: sdcmap release {study} "{runner_up}" -o {out}')
         raise
     files = sorted(path.name for path in folder.iterdir())
     if as_json:
