@@ -194,3 +194,16 @@ def test_one_relation_among_many_columns_some_of_them_hard() -> None:
     columns["made"] = columns["wage"] * columns["height"]
     found = told(columns, sm.Noise(on="made", variance=0.2))
     assert set(found) == {"made"} and set(found["made"].by) == {"wage", "height"} and found["made"].gives_back
+
+
+def test_a_sum_with_a_factor_is_found_though_codes_for_missing_values_are_among_the_numbers() -> None:
+    rng = np.random.default_rng(8)
+    pay, rent = rng.lognormal(7.5, 0.5, 1500).round(2), rng.lognormal(6.3, 0.4, 1500).round(2)
+    sums, gone = (pay + 12 * rent).round(2), rng.random((2, 1500)) < 0.06
+    sums[gone.any(axis=0)], pay[gone[0]], rent[gone[1]] = -8.0, -8.0, -9.0
+    frame = pl.DataFrame({"pay": pay, "rent": rent, "sums": sums, "other": rng.lognormal(5, 1, 1500).round(2)})
+    data = sm.read(frame, numeric=["pay", "rent", "sums", "other"])
+    for name, found in (("pay", True), ("other", False)):
+        masked = sm.Noise(name, 0.5).apply(data, Stream.of_seed(1))
+        told = [relation for relation in relations(data, masked, (name,)) if relation.gives_back]
+        assert [relation.by for relation in told] == ([("rent", "sums")] if found else [])

@@ -296,7 +296,7 @@ def test_releasing_nothing_is_refused(persons: sm.Microdata) -> None:
     scores = sm.sweep(persons, plan, workers=1)
     ru = sm.RUMap(scores, risk=plan.risk, utility="Hellinger")
     for nothing in (None, ru.choose(sm.Threshold(risk=-1.0))):
-        with pytest.raises(sm.errors.Refused, match="release nothing"):
+        with pytest.raises(sm.errors.Refused, match="elease nothing"):
             release(persons, plan, nothing)
 
 

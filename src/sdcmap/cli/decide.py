@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sdcmap.cli.app import Json, StudyFolder, app, print_json
+from sdcmap.cli.app import Json, StudyFolder, app, note, print_json
 
 if TYPE_CHECKING:
     from sdcmap.bundle import Check
@@ -127,7 +127,14 @@ def release(
         opened.data, plan, chosen, profile=profile or None, max_risk=max_risk, again=again, override=reasons, ledger=ledger,
         study=opened, confirm_roles=confirm_roles,
     )  # fmt: skip
-    folder = bundle.write(out, tell=None if as_json else _tell)
+    try:
+        folder = bundle.write(out, tell=None if as_json else _tell)
+    except sm.errors.Refused as refused:
+        measured = all(check.startswith(("risk: ", "gate: ")) for check in refused.checks)
+        if measured and is_the_rules and by_rule is not None and by_rule.runners_up:
+            runner_up = by_rule.runners_up[0].rpartition(": ")[0]
+            note(f'Next: measured anew it is over a line; a runner-up: sdcmap release {study} "{runner_up}" -o {out}')
+        raise
     files = sorted(path.name for path in folder.iterdir())
     if as_json:
         print_json({"folder": str(folder), "files": files})

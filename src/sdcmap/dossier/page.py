@@ -11,7 +11,7 @@ from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change import draw_change
 from sdcmap.charts.correlations import draw_correlations
 from sdcmap.core.audience import Audience
-from sdcmap.core.rule import Choice
+from sdcmap.core.rule import Choice, named_limits
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.whole import write_whole
 from sdcmap.dossier import facts, results
@@ -147,9 +147,10 @@ def _common(
         "frontier": results.frontier_table(ru, shown, to),
         "releases": results.release_frontier(ru, to),
         "choice": None if marked is None or choice is None else results.choice_facts(marked, choice.rule.text, to),
-        "risks": results.score_table(ru.scores, choice, "risk", to),
+        "risks": results.score_table(ru.scores, choice, "risk", to, named_limits(ru.limits)),
+        "nobodys": results.is_nobodys(ru.scores, choice),
         "untried": results.untried(ru.scores, choice, to),
-        "utilities": results.score_table(ru.scores, choice, "utility", to),
+        "utilities": results.score_table(ru.scores, choice, "utility", to, named_limits(ru.limits)),
         "missing": facts.missing_candidates(ru.scores, to),
         "history": facts.history(study, to, outside),
         "maps": _maps(shown, marked, to),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypedDict
 
@@ -50,10 +51,10 @@ class ChoiceFacts(TypedDict):
 
 
 class MeasureRow(TypedDict):
-    """One measure: the chosen release, its method, the original, and releasing nothing."""
+    """One measure: its limit, the chosen release, its method, the original, and releasing nothing."""
 
     name: str
-    words: str
+    limit: str
     unit: str
     better: str
     own: str
@@ -159,8 +160,10 @@ def untried(scores: Scores, choice: Choice | None, to: Audience) -> list[str]:
     return lines
 
 
-def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) -> list[MeasureRow]:
-    """Every measure of one axis: the chosen release, its method with both bands, the original, releasing nothing."""
+def score_table(
+    scores: Scores, choice: Choice | None, axis: str, to: Audience, limits: Mapping[str, float]
+) -> list[MeasureRow]:
+    """Every measure of one axis: its limit, the chosen release, its method with both bands, the original, nothing."""
     rows: list[MeasureRow] = []
     for name, unit, direction, nothing in (
         scores.measure.filter(pl.col("axis") == axis).select("name", "unit", "direction", "at_nothing").iter_rows()
@@ -170,8 +173,8 @@ def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) 
         whole = next((row for method, row in pooled.items() if scores.kinds[method] == "identity"), None)
         rows.append(
             {
-                "name": name,
-                "words": scores.words_of(name),
+                "name": scores.words_of(name),
+                "limit": f"{limits[name]:g}" if name in limits else "",
                 "unit": unit,
                 "better": direction,
                 "own": _own(scores, name, choice, to),
@@ -185,6 +188,14 @@ def score_table(scores: Scores, choice: Choice | None, axis: str, to: Audience) 
             }
         )
     return rows
+
+
+def is_nobodys(scores: Scores, choice: Choice | None) -> bool:
+    """Whether the rows of the chosen file are nobody's, so that measures that compare records have no value."""
+    if choice is None or choice.candidate is None:
+        return False
+    risks = scores.measure.filter(pl.col("axis") == "risk")["name"]
+    return any(choice.method in scores.unpaired(name)["method"].to_list() for name in risks)
 
 
 def _own(scores: Scores, name: str, choice: Choice | None, to: Audience) -> str:

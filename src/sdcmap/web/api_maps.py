@@ -129,7 +129,7 @@ def candidate_table(request: Request, name: str, candidate: str) -> dict[str, An
     from contextlib import closing
 
     from sdcmap.core.audience import Audience
-    from sdcmap.core.rule import Choice, Rule
+    from sdcmap.core.rule import Choice, Rule, named_limits
     from sdcmap.dossier.results import score_table
 
     opened = request.app.state.views.study(name)
@@ -149,7 +149,9 @@ def candidate_table(request: Request, name: str, candidate: str) -> dict[str, An
         "masked": list(made.method.masked_names),
         "status": state["status"][0] if len(state) else "not made yet",
         "reason": state["reason"][0] if len(state) else "",
-        "measures": {axis: score_table(scores, row, axis, to) for axis in ("risk", "utility")},
+        "measures": {
+            axis: score_table(scores, row, axis, to, named_limits(plan.limits)) for axis in ("risk", "utility")
+        },
     }
 
 

@@ -18,6 +18,7 @@ from sdcmap.kernels.statistics.trees import grow, leaves_of
 FEWEST = 3  # records of a group that tell something: fewer are unique combinations, and everything "depends" on these
 NEAREST = 5  # records along a number whose middle value smooths outliers away
 KEPT = 0.75  # of the records, those that a trimmed line is fitted to
+STARTS, SCREENED = 40, 500  # small sets of records from which a line may start, and records on which these are compared
 TRIMS = 10
 DENSE = 1 << 16  # cells that are counted in a table of all there may be
 
@@ -119,13 +120,27 @@ def _commonest(group: Array, codes: Floats, count: int) -> Floats:
 def trimmed_slopes(x: Floats, y: Floats) -> Floats:
     """Least trimmed squares (Rousseeuw 1984): the line through three quarters of the records, the worst left out in turn.
 
-    Columns of x and y are centred and scaled by the caller.
+    It starts from all records, or from a few drawn ones, whichever leaves the smaller misses (Rousseeuw and Van Driessen
+    1999): codes for missing values among the numbers bend a line through all. Columns of x and y are scaled by the caller;
+    the constant is fitted, and not given back.
     """
-    slopes: Floats = np.linalg.lstsq(x, y, rcond=None)[0].astype(np.float64)
+    rng = np.random.default_rng(0)  # it decides nothing that is released
+    x = np.column_stack([x, np.ones(len(y))])
+    some = rng.permutation(len(y))[:SCREENED]
+    tried = [_least_squares(x, y)]
+    for _ in range(STARTS if len(y) > 2 * x.shape[1] else 0):
+        few = rng.choice(len(y), x.shape[1] + 1, replace=False)
+        tried.append(_least_squares(x[few], y[few]))
+    slopes = min(tried, key=lambda start: float(np.quantile(np.abs(y[some] - x[some] @ start), KEPT)))
     for _ in range(TRIMS):
         misses = np.abs(y - x @ slopes)
         kept = misses <= np.quantile(misses, KEPT)
-        slopes = np.linalg.lstsq(x[kept], y[kept], rcond=None)[0].astype(np.float64)
+        slopes = _least_squares(x[kept], y[kept])
+    return slopes[:-1]
+
+
+def _least_squares(x: Floats, y: Floats) -> Floats:
+    slopes: Floats = np.linalg.lstsq(x, y, rcond=None)[0].astype(np.float64)
     return slopes
 
 
