@@ -81,6 +81,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "IntervalWidth": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
     "Precision": {"on": "region"},
     "MeanPrecision": {"on": "wage"},
+    "SignificanceAgreement": {"models": ["wage ~ sex + rent", "sex ~ wage"]},
     "SocietyKnowledge": {"on": "wage"},
     "SocietyUtility": {"on": "wage"},
 }
