@@ -139,6 +139,10 @@ def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from([(), ("maximum",), (0.5, "minimum")])
     if hint == Method | None:
         return st.none() | st.just(sm.Noise(on=NUMBERS))
+    if hint is Measure:
+        return st.sampled_from([sm.utility.IL1s(on="wage"), sm.Hellinger(on=("sex", "age")), sm.utility.CategoryLoss()])
+    if name == "by" and cls is sm.utility.WorstSubgroup:
+        return st.sampled_from([("region",), ("sex", "age")])
     if name == "by":
         return st.sampled_from([(), ("region",)])
     if name == "weights":

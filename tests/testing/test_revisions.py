@@ -83,6 +83,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "MeanPrecision": {"on": "wage"},
     "SignificanceAgreement": {"models": ["wage ~ sex + rent", "sex ~ wage"]},
     "SocietyKnowledge": {"on": "wage"},
+    "WorstSubgroup": {"measure": sm.utility.IL1s(on="wage"), "by": ["sex"], "fewest": 10},
     "SocietyUtility": {"on": "wage"},
 }
 

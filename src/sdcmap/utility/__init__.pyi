@@ -42,5 +42,6 @@ from .table_change import EntropyChange as EntropyChange
 from .table_distance import Hellinger as Hellinger
 from .table_distance import TotalVariation as TotalVariation
 from .table_error import TableError as TableError
+from .worst_subgroup import WorstSubgroup as WorstSubgroup
 
 UTILITIES: tuple[type[sdcmap.core.measure.Measure], ...]
