@@ -51,6 +51,14 @@ def test_mdav_loss_on_the_census_file(casc_census: Microdata, size: int, loss: f
     assert found == pytest.approx(loss, abs=0.005)
 
 
+@pytest.mark.parametrize(("method", "risk"), [("individual", 0.8717026), ("projection", 0.004796163)])
+def test_d_risk_of_tarragona(shared: Path, method: str, risk: float) -> None:
+    """The same help page, by the measure."""
+    data = sm.read(shared / "data" / "casc_tarragona.parquet", numeric="all")
+    masked = sm.Microaggregate(data.names, method=method).apply(data, ONCE)
+    assert sm.risk.DRisk().score(data, masked, ONCE.rng()).value == pytest.approx(risk, abs=1e-7)
+
+
 @pytest.mark.parametrize(
     ("method", "risk", "loss"), [("individual", 0.8717026, 120.8887), ("projection", 0.004796163, 1512.416)]
 )

@@ -139,6 +139,10 @@ def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from([(), ("maximum",), (0.5, "minimum")])
     if hint == Method | None:
         return st.none() | st.just(sm.Noise(on=NUMBERS))
+    if hint is Measure:
+        return st.sampled_from([sm.utility.IL1s(on="wage"), sm.Hellinger(on=("sex", "age")), sm.utility.CategoryLoss()])
+    if name == "by" and cls is sm.utility.WorstSubgroup:
+        return st.sampled_from([("region",), ("sex", "age")])
     if name == "by":
         return st.sampled_from([(), ("region",)])
     if name == "weights":
@@ -173,6 +177,7 @@ ALTERNATIVES: dict[str, tuple[dict[str, Any], ...]] = {  # classes that need one
     "IntervalOverlap": ({}, {"models": ["wage ~ rent + sex"]}, {"models": ["wage ~ age:rent"], "on": ["sex"]}),
     "IntervalWidth": ({}, {"models": ["rent ~ age"]}),
     "Recode": ({"bins": 3}, {"width": 2.5}, {"breaks": [0, 5]}, {"prefix": 1}, {"merge": [["0", "1"], ["2"]]}),
+    "SignificanceAgreement": ({"models": ["wage ~ rent + sex"]}, {"models": ["rent ~ age", "wage ~ rent"]}),
     "Sample": ({"rate": 0.4}, {"size": 2}),
     "TopCode": ({"top": 5}, {"bottom": 0, "top": 20}, {"top_share": 0.2}, {"bottom_share": 0.3}),
 }

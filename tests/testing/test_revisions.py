@@ -85,7 +85,9 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "IntervalWidth": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
     "Precision": {"on": "region"},
     "MeanPrecision": {"on": "wage"},
+    "SignificanceAgreement": {"models": ["wage ~ sex + rent", "sex ~ wage"]},
     "SocietyKnowledge": {"on": "wage"},
+    "WorstSubgroup": {"measure": sm.utility.IL1s(on="wage"), "by": ["sex"], "fewest": 10},
     "SocietyUtility": {"on": "wage"},
 }
 

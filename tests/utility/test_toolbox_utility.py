@@ -19,7 +19,7 @@ from sdcmap.errors import PlanError, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import moments
 from sdcmap.kernels.statistics.precision import NORMAL_95
-from sdcmap.kernels.statistics.propensity import logit_pmse
+from sdcmap.kernels.statistics.propensity import mean_squared
 from sdcmap.kernels.statistics.regression import Design, least_squares, logit
 from sdcmap.kernels.tables.queries import range_sums, ranges_around
 from sdcmap.utility._numeric import WeightedMeasure
@@ -449,7 +449,8 @@ def test_null_of_paired_files_is_the_mean_over_swapped_labels() -> None:
     for _ in range(200):
         swap = draw.random(800) < 0.5
         label = np.concatenate([swap, ~swap]).astype(float)
-        pmse = logit_pmse(design, label, 1 - label)
+        fitted = logit(design, label, 1 - label)
+        pmse = None if fitted is None else mean_squared(fitted[1], label, 1 - label)
         assert pmse is not None
         resampled.append(pmse)
     error = np.std(resampled, ddof=1) / np.sqrt(200)

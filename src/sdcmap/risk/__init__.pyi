@@ -9,6 +9,7 @@ from .beta_likeness import BetaLikeness as BetaLikeness
 from .calibrated import Calibrated as Calibrated
 from .closest_record import ClosestRecord as ClosestRecord
 from .correct_attribution import CorrectAttribution as CorrectAttribution
+from .d_risk import DRisk as DRisk
 from .delta_disclosure import DeltaDisclosure as DeltaDisclosure
 from .delta_presence import DeltaPresence as DeltaPresence
 from .discredit_harm import DiscreditHarm as DiscreditHarm
@@ -17,6 +18,7 @@ from .expected_reidentifications import ExpectedReidentifications as ExpectedRei
 from .external_link import ExternalLink as ExternalLink
 from .household_link import HouseholdLink as HouseholdLink
 from .household_risk import HouseholdRisk as HouseholdRisk
+from .identifiability import Identifiability as Identifiability
 from .index import Index as Index
 from .individual_risk import IndividualRisk as IndividualRisk
 from .informed import Informed as Informed
@@ -36,6 +38,7 @@ from .p_percent import PPercent as PPercent
 from .population_uniqueness import PopulationUniqueness as PopulationUniqueness
 from .position import Position as Position
 from .record_risk import RecordRisk as RecordRisk
+from .replicated_uniques import ReplicatedUniques as ReplicatedUniques
 from .singling_out import SinglingOut as SinglingOut
 from .small_cells import SmallCells as SmallCells
 from .special_uniques import SpecialUniques as SpecialUniques

@@ -25,7 +25,12 @@ from .moment_change import MomentChange as MomentChange
 from .non_uniform_entropy import NonUniformEntropy as NonUniformEntropy
 from .precision import Precision as Precision
 from .propensity import Propensity as Propensity
+from .propensity_tests import PO50 as PO50
+from .propensity_tests import SPECKS as SPECKS
 from .query_error import QueryError as QueryError
+from .sample_distances import MMD as MMD
+from .sample_distances import EnergyDistance as EnergyDistance
+from .significance_agreement import SignificanceAgreement as SignificanceAgreement
 from .society_knowledge import SocietyKnowledge as SocietyKnowledge
 from .society_utility import SocietyUtility as SocietyUtility
 from .sse_sst import SseSst as SseSst
@@ -37,5 +42,6 @@ from .table_change import EntropyChange as EntropyChange
 from .table_distance import Hellinger as Hellinger
 from .table_distance import TotalVariation as TotalVariation
 from .table_error import TableError as TableError
+from .worst_subgroup import WorstSubgroup as WorstSubgroup
 
 UTILITIES: tuple[type[sdcmap.core.measure.Measure], ...]

@@ -18,11 +18,11 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.propensity import (
     drawn_null,
     inverse_and_rank,
-    logit_pmse,
     mean_squared,
     paired_null,
     tree_pmse,
 )
+from sdcmap.kernels.statistics.regression import logit
 from sdcmap.kernels.statistics.ridge_logit import ridge_logit
 from sdcmap.kernels.statistics.trees import bin_edges, binned
 from sdcmap.kernels.statistics.two_way import TwoWay, count_terms
@@ -80,6 +80,7 @@ class Propensity(WeightedMeasure):
     paired: ClassVar[bool] = False
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 0.25)
     sampled: ClassVar[bool] = True
+    nulled: ClassVar[bool] = True  # it has a mean where masking made no difference
 
     model: Literal["logit", "trees"] = "logit"
     order: Literal[1, 2] = 2
@@ -92,6 +93,10 @@ class Propensity(WeightedMeasure):
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or keys_and_numbers(data)
+
+    def told_apart(self, p: Array, released: Array, original: Array) -> float:
+        """How far the probabilities of units that hold so many records of each file tell them apart; of a logit."""
+        return mean_squared(p, released, original)
 
     def seconds(self, data: Microdata) -> float | None:
         if self.model == "trees":
@@ -111,7 +116,7 @@ class Propensity(WeightedMeasure):
         names = self.checked(original)
         same_rows = masked.base is original and masked.origin is None and masked.paired
         if same_rows and masked.changes.keys().isdisjoint(self.with_weight(masked, *names)):
-            return Estimate(0.0, None, {"null": 0.0})
+            return Estimate(0.0, None, {"null": 0.0} if self.nulled else {})
         seen = [_Seen.of(original, masked, name) for name in names]
         by = self._by_trees if self.model == "trees" else self._by_logit
         value, parts = by(original, masked, seen, rng)
@@ -142,9 +147,12 @@ class Propensity(WeightedMeasure):
         effect = float((weights[n:] ** 2).mean()) * _left(original, masked)  # of unequal weights, and of a sample
         if many:
             return self._penalised(design, held, moved, effect, rng)
-        value = logit_pmse(design, held[1], held[0])
-        if value is None:
+        fitted = logit(design, held[1], held[0])
+        if fitted is None:
             raise Undefined(TOO_LARGE)
+        value = self.told_apart(fitted[1], held[1], held[0])
+        if not self.nulled:
+            return value, {}
         inverse, rank = inverse_and_rank(design, held[0] + held[1])
         if moved is None:
             return value, {"null": effect * drawn_null(rank, len(masked), n)}
@@ -159,8 +167,8 @@ class Propensity(WeightedMeasure):
         fit = ridge_logit(design, held[1], held[0], RIDGE)
         if fit is None:
             raise Undefined(TOO_LARGE)
-        value = mean_squared(fit.p, held[1], held[0])
-        if draws == 0:
+        value = self.told_apart(fit.p, held[1], held[0])
+        if draws == 0 or not self.nulled:
             return value, {"ridge": RIDGE}
         if moved is None:
             spread, intercept = fit.share * (1 - fit.share) ** 2 * effect, 1.0

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.statistics.regression import Regressors, logit
+from sdcmap.kernels.statistics.regression import Regressors
 from sdcmap.kernels.statistics.trees import grow, leaves_of
 from sdcmap.kernels.statistics.two_way import TwoWay, squared_differences
 
@@ -19,12 +19,6 @@ def mean_squared(p: Array, released: Array, original: Array) -> float:
     total = size.sum()
     share = released.sum() / total
     return float(size @ (p - share) ** 2 / total)
-
-
-def logit_pmse(design: Regressors, released: Array, original: Array) -> float | None:
-    """pMSE of a logistic regression; None where that cannot be fitted."""
-    fitted = logit(design, released, original)
-    return None if fitted is None else mean_squared(fitted[1], released, original)
 
 
 def inverse_and_rank(design: Regressors, size: Array) -> tuple[Array, int]:

@@ -1,0 +1,160 @@
+"""Distances between whole files, over all variables together: energy distance and maximum mean discrepancy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.value import Range
+from sdcmap.data.cells import common_codes
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.statistics.pair_means import row_means
+from sdcmap.utility._numeric import keys_and_numbers, numbers_of
+
+STEP = 1.5e-9  # seconds: of one variable of a pair
+
+
+class Points(NamedTuple):
+    """Records as numbers, in standard deviations of the original, and codes."""
+
+    number: Array
+    code: Array
+
+    def take(self, rows: Array) -> Points:
+        return Points(self.number[rows], self.code[rows])
+
+
+def points_of(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> tuple[Points, Points]:
+    """Both files; a missing number stands at the mean, and that it is missing is a code of its own."""
+    numbers, codes = [], []
+    for name in names:
+        if original.column(name).levels is not None:
+            codes.append(common_codes(original, masked, name).astype(np.int64))
+            continue
+        before, after = numbers_of(original, name), numbers_of(masked, name)
+        known = before[~np.isnan(before)]
+        if len(known) == 0:
+            continue
+        both = (np.concatenate([before, after]) - known.mean()) / (known.std() or 1.0)
+        numbers.append(np.nan_to_num(both))
+        if np.isnan(both).any():
+            codes.append(np.isnan(both).astype(np.int64))
+    n, total = len(original), len(original) + len(masked)
+    x = np.column_stack(numbers) if numbers else np.empty((total, 0))
+    c = np.column_stack(codes) if codes else np.empty((total, 0), dtype=np.int64)
+    if not np.isfinite(x).all():
+        raise Undefined("the numbers are too large to have a distance: divide them by a constant.")
+    return Points(x[:n], c[:n]), Points(x[n:], c[n:])
+
+
+@dataclass(frozen=True)
+class _SampleDistance(Measure):
+    """A distance between two files that is a mean over pairs of records."""
+
+    axis: ClassVar[Literal["risk", "utility"]] = "utility"
+    paired: ClassVar[bool] = False
+    sampled: ClassVar[bool] = True
+    missing: ClassVar[str] = "missing is a category of its own; a missing number stands at the mean"
+
+    on: tuple[str, ...] = ()
+    most: Annotated[int, Range(100)] = 2000
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        return self.on or keys_and_numbers(data)
+
+    def seconds(self, data: Microdata) -> float | None:
+        return 4 * float(min(len(data), self.most)) ** 2 * len(self.variables(data)) * STEP
+
+    def width(self, drawn: Points) -> float:
+        """Of the kernel, from the original's records; 0: the distance itself."""
+        return 0.0
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        names = self.checked(original)
+        rows = len(masked) == len(original) and masked.origin is None and masked.paired
+        if rows and masked.base is original and masked.changes.keys().isdisjoint(names):
+            return Estimate(0.0, 0.0, {"records": 0.0})
+        size = min(len(original), len(masked), self.most)
+        if size < 2:
+            raise Undefined("fewer than 2 records are left to compare.")
+        first, second = points_of(original, masked, names)
+        mine = rng.permutation(len(original))[:size]
+        theirs = mine if rows else rng.permutation(len(masked))[:size]
+        whole = rows and size == len(original)
+        each = self._contributions(first.take(mine), second.take(theirs), across=whole or not rows, within=whole)
+        error = 0.0 if whole else 2 * float(each.std(ddof=1)) / float(np.sqrt(size))
+        return Estimate(max(float(each.mean()), 0.0), error, {"records": float(size)})
+
+    def _contributions(self, first: Points, second: Points, *, across: bool, within: bool) -> Array:
+        """What each record adds: its mean distance to the other file, both ways, less that to its own. Whether record i of
+        both files is a pair too: of whole files it is, of a draw not, for there it would count too often."""
+        width = self.width(first)
+        other = row_means(*first, *second, width, across) + row_means(*second, *first, width, across)
+        own = row_means(*first, *first, width, within) + row_means(*second, *second, width, within)
+        added: Array = other - own if width == 0 else own - other
+        return added
+
+
+@dataclass(frozen=True)
+class EnergyDistance(_SampleDistance):
+    """How far apart the two files are over all variables together, by distances between records.
+
+    Parameters
+    ----------
+    on : variables of any kind; by default the keys and the numeric variables.
+    most : the most records of each file that are compared, at least 100; drawn at random.
+
+    Formula: 2 E d(X, Y) - E d(X, X') - E d(Y, Y'), X and X' two original, Y and Y' two released records; d is Euclid's,
+        d^2 = sum over numbers of (x - y)^2/S^2, S the standard deviation of the original, plus the categories that differ.
+        It is 0 only where both files have one joint distribution. `parts`: how many "records" of each file were
+        compared; 0: no variable changed.
+    Of one number it is 2 times the integral of (F - G)^2, in standard deviations. Pairs are never stored: 2,000 records
+    of 14 variables take a third of a second. The standard error is that of drawing records.
+    Missing is a category of its own; a missing number stands at the mean. Weights and households are not used. Works for
+    sampled and synthetic files; undefined where numbers were recoded into categories. Releasing nothing has no value.
+    Reference: Szekely and Rizzo (2013), eq. 1.
+
+    Examples
+    --------
+    >>> EnergyDistance(on=["income", "age"]).text
+    "EnergyDistance(on=['income', 'age'])"
+    """
+
+    unit: ClassVar[str] = "mean distance"
+
+
+@dataclass(frozen=True)
+class MMD(_SampleDistance):
+    """How far apart the two files are over all variables together: the maximum mean discrepancy, by a kernel.
+
+    Parameters
+    ----------
+    on : variables of any kind; by default the keys and the numeric variables.
+    most : the most records of each file that are compared, at least 100; drawn at random.
+
+    Formula: E k(X, X') + E k(Y, Y') - 2 E k(X, Y), X and X' two original, Y and Y' two released records; k = exp(-d/h),
+        d as for EnergyDistance and h its mean over the original's records that were drawn. `parts`: how many "records"
+        of each file were compared; 0: no variable changed.
+    Far records count less than by EnergyDistance: one outlier cannot rule. The standard error is that of drawing records.
+    Missing is a category of its own; a missing number stands at the mean. Weights and households are not used. Works for
+    sampled and synthetic files; undefined where numbers were recoded into categories. Releasing nothing has no value.
+    Reference: Gretton, Borgwardt, Rasch, Schoelkopf, Smola (2012), eq. 3, squared.
+
+    Examples
+    --------
+    >>> MMD(most=500).text
+    'MMD(most=500)'
+    """
+
+    unit: ClassVar[str] = "squared discrepancy"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 2.0)
+
+    def width(self, drawn: Points) -> float:
+        mean = float(row_means(*drawn, *drawn, 0.0, False).mean())
+        return mean or 1.0

@@ -1,0 +1,121 @@
+"""The loss of the subgroup that lost most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range
+from sdcmap.data.cells import distinct_cells
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import Undefined, did_you_mean
+from sdcmap.kernels.arrays import Array
+
+SHOWN = 3  # subgroups whose losses and sizes are told
+
+
+@dataclass(frozen=True)
+class WorstSubgroup(Measure):
+    """The largest loss over subgroups of the people, where a mean over all hides it.
+
+    Parameters
+    ----------
+    measure : the loss, a utility measure that is better when lower and draws nothing, such as "IL1s(on='wage')".
+    by : the variables whose combinations are the subgroups, such as region, or sex and age; as the original has them.
+    fewest : subgroups with fewer original records are left out, at least 10.
+
+    Formula: max over subgroups g of loss(original records of g, what was released of them). A mean over 50 regions can
+        be small where one region was lost. `parts`: "whole", the loss of the whole file; "median" over subgroups;
+        "subgroups", how many were looked at, and "left out", the share of records in smaller ones; "1st", "2nd", "3rd",
+        the largest losses, and their sizes, "records of the 1st", ...: which they are is read off the data, never off a
+        report.
+    Missing is a subgroup of its own. Weights and households as the measure says. Subgroups for which the measure is
+    undefined are left out; undefined where it is so for all. Undefined for synthetic files: nobody's released record is
+    known.
+    Reference: Purdam and Elliot (2007), who repeat published analyses, most of them of subgroups, on masked files.
+
+    Examples
+    --------
+    >>> WorstSubgroup("IL1s(on='wage')", by=["region"]).text
+    "WorstSubgroup(measure=IL1s(on='wage'), by='region')"
+    """
+
+    axis: ClassVar[Literal["risk", "utility"]] = "utility"
+    unit: ClassVar[str] = "as its measure"
+    missing: ClassVar[str] = "a subgroup of its own; in the measure as that says"
+    weights: ClassVar[str] = "as the measure says"
+    bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
+
+    measure: Measure
+    by: tuple[str, ...]
+    fewest: Annotated[int, Range(10)] = 30
+
+    def problems(self) -> Iterator[str]:
+        if self.measure.axis != "utility" or self.measure.direction != "lower":
+            yield ".measure must be a loss: a utility measure that is better when lower."
+        if self.measure.sampled:
+            yield ".measure must not draw at random: the largest of several losses with an error is too large."
+        if not self.by:
+            yield ".by must name at least one variable."
+
+    def knowing(self, method: Method) -> Measure:
+        return replace(self, measure=self.measure.knowing(method))
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        return self.measure.variables(data)
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from self.measure.misfits(data)
+        for name in self.by:
+            if name not in data.names:
+                yield f"WorstSubgroup: no column {name!r}.{did_you_mean(name, data.names)}"
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        self.checked(original)
+        met = original.view(distinct_cells, self.by)
+        came = np.arange(len(masked)) if masked.origin is None else masked.origin
+        group_of = met.code[came]
+        losses, sizes = [], []
+        for group in np.flatnonzero(met.count >= self.fewest):
+            rows, released = np.flatnonzero(met.code == group), np.flatnonzero(group_of == group)
+            loss = self._loss(original, masked, rows, released, rng)
+            if loss is not None:
+                losses.append(loss)
+                sizes.append(int(met.count[group]))
+        if not losses:
+            raise Undefined(f"no subgroup of {self.fewest} records or more has a value.")
+        whole = self.measure.score(original, masked, rng).value
+        return Estimate(
+            max(losses), None, self._parts(np.array(losses), np.array(sizes), len(original)) | {"whole": whole}
+        )
+
+    def _loss(
+        self, original: Microdata, masked: Microdata, rows: Array, released: Array, rng: Generator
+    ) -> float | None:
+        """The loss of one subgroup; None where it has none."""
+        part, made = original.take(rows), masked.take(released)
+        came = np.searchsorted(rows, released if masked.origin is None else masked.origin[released])
+        try:
+            before = Microdata(part.schema, part.columns)
+            same = len(came) == len(rows) and bool((came == np.arange(len(rows))).all())
+            after = Microdata(made.schema, made.columns, None if same else came)
+            return self.measure.score(before, after, rng).value
+        except Undefined:
+            return None
+
+    def _parts(self, losses: Array, sizes: Array, n: int) -> dict[str, float]:
+        order = np.argsort(-losses, kind="stable")[:SHOWN]
+        parts = {
+            "median": float(np.median(losses)),
+            "subgroups": float(len(losses)),
+            "left out": 1 - float(sizes.sum() / n),
+        }
+        for place, group in zip(("1st", "2nd", "3rd"), order, strict=False):
+            parts |= {place: float(losses[group]), f"records of the {place}": float(sizes[group])}
+        return parts

@@ -1,0 +1,110 @@
+"""Distances between whole files and other readings of propensity scores and intervals, against their plain formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import energy_distance, ks_2samp
+
+import sdcmap as sm
+from sdcmap.core.streams import Stream
+from sdcmap.errors import PlanError, Undefined
+from sdcmap.kernels.statistics.pair_means import row_means
+from sdcmap.utility._intervals import Interval
+from sdcmap.utility.significance_agreement import conclusion
+
+RNG = np.random.default_rng(0)
+
+
+def people(n: int = 400, seed: int = 1) -> sm.Microdata:
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 80, n)
+    frame = pl.DataFrame(
+        {"sex": rng.choice(["f", "m"], n), "age": age.astype(float), "wage": 10.0 * age + rng.normal(0, 40, n)}
+        | {"luck": rng.normal(0, 1, n)}
+    )
+    return sm.read(frame, keys=["sex"], numeric=["age", "wage", "luck"])
+
+
+def scored(measure: sm.Measure, original: sm.Microdata, masked: sm.Microdata, seed: int = 0) -> sm.Estimate:
+    return measure.apply(original, masked, np.random.default_rng(seed))
+
+
+def test_means_over_pairs_are_the_plain_formula() -> None:
+    x, y = RNG.normal(size=(5, 2)), RNG.normal(size=(7, 2))
+    c, d = RNG.integers(0, 3, (5, 1)), RNG.integers(0, 3, (7, 1))
+    away = np.sqrt(((x[:, np.newaxis] - y) ** 2).sum(axis=2) + (c[:, np.newaxis] != d).sum(axis=2))
+    assert row_means(x, c, y, d, 0.0, True) == pytest.approx(away.mean(axis=1))
+    assert row_means(x, c, y, d, 2.0, True) == pytest.approx(np.exp(-away / 2).mean(axis=1))
+    own = np.sqrt(((x[:, np.newaxis] - x) ** 2).sum(axis=2) + (c[:, np.newaxis] != c).sum(axis=2))
+    assert row_means(x, c, x, c, 0.0, False) == pytest.approx(own.sum(axis=1) / 4)
+
+
+def test_the_energy_distance_of_one_number_is_scipys_squared() -> None:
+    """scipy.stats.energy_distance is the root of 2 times the integral of (F - G)^2."""
+    data = people()
+    moved = sm.Noise(on=["wage"], variance=0.5).apply(data, Stream.of_seed(1, "x"))
+    sd = data["wage"].std()
+    found = scored(sm.utility.EnergyDistance(on=["wage"]), data, moved)
+    assert found.value == pytest.approx(energy_distance(data["wage"] / sd, moved["wage"] / sd) ** 2)
+    assert found.se == 0 and found.parts["records"] == 400
+
+
+@pytest.mark.parametrize("measure", [sm.utility.EnergyDistance(), sm.utility.MMD()])
+def test_a_full_shuffle_is_seen_and_other_people_of_the_population_are_not(measure: sm.Measure) -> None:
+    data = people()
+    wage = data["wage"].copy()
+    np.random.default_rng(2).shuffle(wage)
+    shuffled = scored(measure, data, data.change(None, {"wage": wage})).value
+    others = people(seed=9)
+    redrawn = sm.Microdata(others.schema, others.columns, paired=False)
+    assert shuffled > 5 * scored(measure, data, redrawn).value
+    assert scored(measure, data, data.change(None, {})).value == 0
+
+
+@pytest.mark.parametrize("cls", [sm.utility.EnergyDistance, sm.utility.MMD])
+def test_a_draw_of_records_is_within_its_error_of_all(cls: type[sm.Measure]) -> None:
+    data = people(1500)
+    moved = sm.Noise(on=["wage", "luck"], variance=0.5).apply(data, Stream.of_seed(1, "x"))
+    whole = scored(cls(), data, moved).value
+    drawn = [scored(cls(most=150), data, moved, seed) for seed in range(20)]  # type: ignore[call-arg]
+    errors = np.array([(one.value - whole) / one.se for one in drawn if one.se])
+    assert abs(errors.mean()) < 4 / np.sqrt(20) and 0.3 < errors.std() < 2.5
+
+
+def test_a_number_that_became_categories_has_no_distance() -> None:
+    data = people(50)
+    with pytest.raises(Undefined, match="'wage' was recoded into categories"):
+        scored(sm.utility.MMD(), data, sm.Recode(on="wage", bins=3).mask(data, RNG))
+
+
+def test_specks_and_po50_are_read_off_the_propensity_scores() -> None:
+    """One number that moved by a constant: the logit's score rises with it, so that SPECKS is the distance of the
+    numbers."""
+    data = people()
+    moved = data.change(None, {"wage": data["wage"] + 300.0})
+    expected = ks_2samp(data["wage"], moved["wage"]).statistic
+    assert scored(sm.utility.SPECKS(on=["wage"], order=1), data, moved).value == pytest.approx(expected)
+    middle = (data["wage"].mean() + moved["wage"].mean()) / 2
+    right = ((data["wage"] < middle).mean() + (moved["wage"] > middle).mean()) / 2
+    assert scored(sm.utility.PO50(on=["wage"], order=1), data, moved).value == pytest.approx(right - 0.5, abs=0.01)
+    for measure in (sm.utility.SPECKS(), sm.utility.PO50()):
+        assert scored(measure, data, data.change(None, {})).value == 0
+
+
+def test_of_trees_only_pmse_is_told() -> None:
+    with pytest.raises(PlanError, match="SPECKS.model must be 'logit'"):
+        sm.utility.SPECKS(model="trees")
+
+
+def test_conclusions_agree_or_not() -> None:
+    assert [conclusion(Interval(*ends)) for ends in ((1, 2), (-2, -1), (-1, 1), (0, 1))] == [1, -1, 0, 0]
+    data = people()
+    measure = sm.utility.SignificanceAgreement(models=["wage ~ age + luck"])
+    turned = scored(measure, data, data.change(None, {"age": -data["age"]}))
+    assert turned.parts["false findings"] == pytest.approx(1 / 3)  # the sign of age
+    gone = scored(measure, data, data.change(None, {"age": RNG.permutation(data["age"])}))
+    assert gone.parts["missed"] == pytest.approx(1 / 3) and gone.value < 0.7
+    with pytest.raises(PlanError, match="SignificanceAgreement.models must name at least one regression"):
+        sm.utility.SignificanceAgreement()
