@@ -59,7 +59,7 @@ def read_typed_csv(path: Path, types: Mapping[str, pl.DataType], missing: Codes)
     for text in _texts(path, OURS):
         codes = of_column(missing, text.name)
         coded = text.is_in([code.code for code in codes])
-        dtype = types.get(text.name, pl.String)
+        dtype = types.get(text.name, pl.String())
         values = written_as(text.set(coded, None), dtype)
         held = text if dtype == pl.String else with_codes(values, text, coded, codes) if coded.any() else values
         columns.append(held)
