@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import log_mixture
@@ -45,6 +44,8 @@ class Rounded:
     half: float
 
     def __call__(self, known: Array, released: Array) -> Array:
+        from scipy.special import log_ndtr
+
         apart = np.abs(released - known)
         upto, below = log_ndtr((self.half - apart) / self.sd), log_ndtr((-self.half - apart) / self.sd)
         log_chance: Array = upto + np.log1p(-np.exp(below - upto))

@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import log_ndtr
 
 from sdcmap.core.likelihood import IMPOSSIBLE, Field
 from sdcmap.core.method import Method, Trials
@@ -50,6 +49,8 @@ class Multiplied:
     least: float
 
     def __call__(self, known: Array, released: Array) -> Array:
+        from scipy.special import log_ndtr
+
         size = np.abs(known)
         safe = np.where(size > 0, size, 1.0)
         size_released = np.where(released == 0, self.least, np.abs(released))

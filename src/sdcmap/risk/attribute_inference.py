@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import polars as pl
 from numpy.random import Generator
-from scipy.special import ndtri
 
 from sdcmap.core.making import Making
 from sdcmap.core.measure import Estimate
@@ -174,6 +173,8 @@ class AttributeInference(Controlled):
         self, of_all: _Difference, by_category: Sequence[tuple[Array, Array]], inside: Array, outside: Array
     ) -> _Difference:
         """The largest difference: of all people, or one of the others that is beyond chance."""
+        from scipy.special import ndtri
+
         sure = [(a == 1, b == 1) for a, b in ((inside, outside), *by_category)]
         others = [_Difference.of(*pair) for pair in (*by_category, *sure)]
         beyond = float(ndtri(1 - (1 - LEVEL) / len(others)))
