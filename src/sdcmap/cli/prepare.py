@@ -89,7 +89,8 @@ def look(
     if out is not None:
         plan = seen.plan(file.resolve(), held)
         write_whole(out, _header(seen, rules) + plan.toml())
-        wrong = plan.problems_with(plan.data.applied(seen.data)) if plan.data and seen.data else []
+        idle = plan.count == 1 and plan.data is not None and seen.data is not None  # it masks nothing: why?
+        wrong = plan.problems_with(plan.data.applied(seen.data)) if idle else []  # type: ignore[union-attr, arg-type]
         plans = f"{out} holds a starting plan of {plan.count} candidates for {held.words}"
         next_steps = f"sdcmap check {out}; sdcmap sweep {out} -o study; sdcmap release study"
         note(
