@@ -134,8 +134,9 @@ def _reason(found: Import, module: str) -> str:
         return "only kernels/jit.py imports numba"
     if found.package in ("dask", "distributed"):
         return "" if module == "sdcmap.study.cluster" else "only study/cluster.py imports dask"
-    if found.target.startswith(("scipy.stats", "scipy.optimize")) and not found.function and room != "theory":
-        return "scipy.stats and scipy.optimize are long to load; import them in the function that needs them"
+    long = ("scipy.stats", "scipy.optimize", *(["scipy.special"] if room in ("core", "methods", "risk") else []))
+    if found.target.startswith(long) and not found.function and room != "theory":
+        return f"{found.target} is long to load; import it in the function that needs it"
     if found.package == "cupy":
         return "" if module == "sdcmap.kernels.gpu.card" else "only kernels/gpu/card.py imports CuPy"
     if family_of(module) == "gpu" and found.package not in sys.stdlib_module_names | {"numpy"}:

@@ -17,7 +17,7 @@ from sdcmap.core.chart import Chart
 from sdcmap.core.map_options import MapOptions
 from sdcmap.core.measure import Measure
 from sdcmap.core.rule import Choice, Limits, Rule, named_limits, scales_of
-from sdcmap.core.words import MOST_NAMED, brief
+from sdcmap.core.words import MOST_NAMED, axis, brief
 from sdcmap.data import html
 from sdcmap.errors import PlanError
 from sdcmap.kernels.decision.pareto import linear_optima, undominated
@@ -80,7 +80,8 @@ class RUMap:
 
     def __repr__(self) -> str:
         made, best = len(self.points), len(self.frontier)
-        return f"RUMap({' and '.join(self.risk)} against {self.utility}: {made:,} points, {best:,} on the frontier)"
+        axes = f"{axis(self.risk)} against {brief(self.utility)}"
+        return f"RUMap({axes}: {made:,} points, {best:,} on the frontier)"
 
     def _repr_html_(self) -> str:
         """For a notebook: the map as a picture, and its frontier by method."""

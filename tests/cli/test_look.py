@@ -27,7 +27,7 @@ def file(tmp_path: Path) -> Path:
 def test_what_is_printed(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     shown = sdcmap("look", file, "--missing", "lohn=-8 (entf\u00e4llt)", "-o", tmp_path / "plan.toml").stdout
-    assert "umfrage.csv is written with semicolons, decimal commas, thousands by dots, Latin-1." in shown
+    assert "umfrage.csv is read with semicolons, decimal commas, thousands by dots, Latin-1." in shown
     assert "ort:[b]:" in shown and "identifier?" in shown and "weight?" in shown
     assert '--missing "lohn=k.A."' in shown and "all released columns" in shown and "exact, over all sets" in shown
     text = (tmp_path / "plan.toml").read_text()
@@ -52,3 +52,25 @@ def test_files_that_cannot_be_looked_at(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a:b\n1:2\n")
     assert "It reads as one column" in sdcmap("look", tmp_path / "x.csv").stdout
     assert "sep must be one of" in sdcmap("look", tmp_path / "x.csv", "--sep", "x", code=2).stderr
+
+
+def test_proposed_edit_rules_stand_in_the_plan_to_be_taken(tmp_path: Path) -> None:
+    """As a comment: the plan reads without them, and with them once a person has taken the marks away."""
+    ages = [(7 * i) % 60 + 10 for i in range(600)]
+    rows = [f"{age},{'never' if age < 18 or age % 2 else 'married'},{'fm'[age % 2]}" for age in ages]
+    (tmp_path / "x.csv").write_text("\n".join(["age,marital,sex", *rows]))
+    shown = sdcmap("look", tmp_path / "x.csv", "--edits", "-o", tmp_path / "plan.toml").stdout
+    rule = 'age < 18 -> marital = "never"'
+    text = (tmp_path / "plan.toml").read_text()
+    assert rule in shown and sm.Plan.from_toml(text).edits == ()
+    begin = text.index("# No record breaks these rules")
+    end = text.index("# ]\n", begin) + 4
+    taken = text[begin:end].replace("# ", "").partition("must hold: ")[2]
+    assert rule in sm.Plan.from_toml(taken + text).edits
+
+
+def test_a_plan_that_cannot_be_swept_says_why(tmp_path: Path) -> None:
+    rows = [f"{i % 40 + 20},{'fm'[i % 2]},{i % 3 + 1}" for i in range(90)]
+    (tmp_path / "x.csv").write_text("\n".join(["age,sex,wave", *rows]))
+    said = sdcmap("look", tmp_path / "x.csv", "-o", tmp_path / "plan.toml").stderr
+    assert "cannot be swept yet: 'wave' is stated as wave" in said

@@ -51,6 +51,7 @@ def test_every_method_that_is_tried_on_a_file_has_a_short_name_of_its_own() -> N
         sm.methods.HouseholdSwap,
         sm.methods.Derive,
         sm.methods.AverageWeights,
+        sm.methods.Repair,
     }
     names = names_of(tried, {})
     assert len(set(names.values())) == len(tried)

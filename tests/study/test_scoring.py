@@ -58,7 +58,7 @@ def test_a_masked_file_with_other_rows_or_columns(people: Microdata, masked: Mic
         sm.score(people, masked.frame().head(299), MEASURES)
     with pytest.raises(sm.errors.SchemaError, match="no column in common"):
         sm.score(people, pl.DataFrame({"other": range(300)}), MEASURES)
-    with pytest.raises(sm.errors.SchemaError, match="'wage' is String, not numbers"):
+    with pytest.raises(sm.errors.SchemaError, match="'wage' is ordinal, and a numeric one is needed"):
         sm.score(people, masked.frame().with_columns(wage=pl.lit("a lot")), MEASURES)
 
 
@@ -127,3 +127,17 @@ def test_mask_is_replicate_zero_of_the_method(people: Microdata) -> None:
     plan = sm.Plan(method, MEASURES, seed=77)
     candidate = list(plan.candidates)[1]
     assert sm.mask(people, method, seed=77).frame().equals(plan.make(people, candidate).frame())
+
+
+@pytest.mark.parametrize("kind", ["numeric", "ordinal"])
+def test_numbers_that_became_bands_are_scored_as_bands(kind: str, tmp_path: Path) -> None:
+    """An age that another tool released as "(20, 30]" finds the people that our own recoding does."""
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame({"age": rng.integers(16, 90, 300), "sex": rng.choice(["f", "m"], 300)})
+    data = sm.read(frame, keys=["age", "sex"], kinds={"age": kind})
+    masked = sm.mask(data, sm.Recode(on=["age"], width=10), seed=1)
+    masked.frame().write_csv(tmp_path / "masked.csv")
+    measures = [sm.risk.ExactMatch(k=20), sm.risk.WorstLinkage()]
+    rows = score_file(data, tmp_path / "masked.csv", measures, name="elsewhere").scores
+    values = [measure.apply(data, masked, np.random.default_rng(0)).value for measure in measures]
+    assert [row.value for row in rows] == pytest.approx(values) and min(values) > 0

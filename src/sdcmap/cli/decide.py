@@ -26,7 +26,7 @@ def draw_map(
     by: Annotated[str, typer.Option(help="release (every candidate) or mean (one point a method).")] = "",
     facet: Annotated[str, typer.Option(help="Small multiples by `method` or by a parameter, such as rate.")] = "",
 ) -> None:
-    """Draw the R-U map of a study, with its frontier and the choice of its rule.
+    """Draw the R-U map of a study, with its frontier and, on the plan's own axis of risk, the choice of its rule.
 
     Example: sdcmap map cps-study --risk SmallCells --utility Hellinger -o map.html
     """
@@ -36,8 +36,15 @@ def draw_map(
     if out.suffix == ".csv":
         write_whole(out, (ru.means if by == "mean" else ru.points).write_csv())
     else:
-        ru.draw(mark=ru.choose(plan.rule) if plan.rule else None, by=by or None, facet=facet or None).save(out)
+        mark = ru.choose(plan.rule) if plan.rule and _own_axis(plan, risk) else None
+        ru.draw(mark=mark, by=by or None, facet=facet or None).save(out)
     print(out)
+
+
+def _own_axis(plan: Plan, risk: list[str]) -> bool:
+    """Whether this axis is the plan's, so that its rule speaks in the unit of the axis."""
+    own = [{text, text.partition("(")[0]} for text in plan.risk]
+    return not risk or (len(risk) == len(own) and all(name in names for name, names in zip(risk, own, strict=True)))
 
 
 def _map_of(study: Path, risk: list[str], utility: str) -> tuple[RUMap, Plan, Study]:

@@ -18,7 +18,7 @@ def show(title: str, seen: Look) -> None:
 
     console = Console(markup=False, emoji=False, highlight=False)  # a name is a name, :b: and [red] too
     if seen.source is not None and seen.source.dialect.words:
-        console.print(f"{title} is written with {seen.source.dialect.words}.")
+        console.print(f"{title} is read with {seen.source.dialect.words}.")
     if len(seen.variables) == 1:
         console.print(
             "It reads as one column: is that right? Else state the separator, such as --sep ';'.", markup=False

@@ -89,9 +89,14 @@ def look(
     if out is not None:
         plan = seen.plan(file.resolve(), held)
         write_whole(out, _header(seen, rules) + plan.toml())
+        idle = plan.count == 1 and plan.data is not None and seen.data is not None  # it masks nothing: why?
+        wrong = plan.problems_with(plan.data.applied(seen.data)) if idle else []  # type: ignore[union-attr, arg-type]
+        plans = f"{out} holds a starting plan of {plan.count} candidates for {held.words}"
+        next_steps = f"sdcmap check {out}; sdcmap sweep {out} -o study; sdcmap release study"
         note(
-            f"{out} holds a starting plan of {plan.count} candidates for {held.words}. Look at every proposed role and "
-            f"limit, then: sdcmap check {out}; sdcmap sweep {out} -o study; sdcmap release study"
+            f"{plans}. It cannot be swept yet: {' '.join(wrong)}"
+            if wrong
+            else f"{plans}. Look at every proposed role and limit, then: {next_steps}"
         )
 
 

@@ -45,6 +45,8 @@ class Rounded:
     half: float
 
     def __call__(self, known: Array, released: Array) -> Array:
+        from scipy.special import log_ndtr
+
         apart = np.abs(released - known)
         upto, below = log_ndtr((self.half - apart) / self.sd), log_ndtr((-self.half - apart) / self.sd)
         log_chance: Array = upto + np.log1p(-np.exp(below - upto))

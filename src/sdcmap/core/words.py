@@ -33,6 +33,17 @@ def brief(text: str) -> str:
     return re.sub(r"\b(on)=\[((?:'(?:[^'\\]|\\.)*'(?:, )?)+)\]", counted, text)
 
 
+def axis(measures: Sequence[str]) -> str:
+    """Measures on one axis in a few words.
+
+    >>> axis(["SmallCells"]), axis(["A", "B", "C", "D"])
+    ('SmallCells', 'the worst of 4 measures')
+    """
+    return (
+        " and ".join(map(brief, measures)) if len(measures) < MOST_NAMED else f"the worst of {len(measures)} measures"
+    )
+
+
 def percent(share: float) -> str:
     """A share as a person says it.
 

@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 
 MOST_ROWS = 40  # of a table in a notebook
+WIDE = 6  # columns
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], more: str = "rows") -> str:
@@ -14,7 +15,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]], more: str = "
     >>> table(["a"], [["<b>"]])
     '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
     """
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in header)
+    wide = ' style="min-width: 18em"' if len(header) > WIDE else ""  # else many columns leave the first no room
+    head = "".join(f"<th{'' if place else wide}>{html.escape(name)}</th>" for place, name in enumerate(header))
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:MOST_ROWS])
     left = len(rows) - MOST_ROWS
     after = paragraph(f"and {left:,} more {more}") if left > 0 else ""

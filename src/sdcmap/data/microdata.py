@@ -16,6 +16,8 @@ from sdcmap.data.views import Result, Views
 from sdcmap.errors import SchemaError, did_you_mean
 from sdcmap.kernels.arrays import Array
 
+MOST_NAMED = 8  # columns that a repr names
+
 
 @dataclass(frozen=True, repr=False)
 class Column:
@@ -73,7 +75,8 @@ class Microdata:
         return 0 if not self.columns else len(next(iter(self.columns.values())).values)
 
     def __repr__(self) -> str:
-        return f"Microdata({len(self):,} rows, {len(self.names)} columns: {', '.join(self.names)})"
+        more = f" and {len(self.names) - MOST_NAMED:,} more" if len(self.names) > MOST_NAMED else ""
+        return f"Microdata({len(self):,} rows, {len(self.names):,} columns: {', '.join(self.names[:MOST_NAMED])}{more})"
 
     def _repr_html_(self) -> str:
         """For a notebook: names, kinds, roles and how many values are missing. No value of the data is shown: what stands

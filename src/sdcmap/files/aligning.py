@@ -32,7 +32,8 @@ def align(original: Microdata, masked: Readable, *, by: str | None = None, paire
         raw = read(masked)
         codes = _codes(original, raw.names)
         raw = read(masked, missing=codes) if codes else raw
-        masked = read(raw, kinds={name: kind for name, kind in kinds.items() if name in raw.names})
+        bands = {v.name for v in raw.schema.variables if v.kind == "nominal" and kinds.get(v.name) == "numeric"}
+        masked = read(raw, kinds={n: kind for n, kind in kinds.items() if n in raw.names and n not in bands})
     columns = {name: masked.column(name) for name in original.names if name in masked.names and name != by}
     if not columns:
         raise SchemaError("the two files have no column in common.")
@@ -100,7 +101,9 @@ def _as_changes(original: Microdata, columns: dict[str, Column]) -> Microdata:
     changed = original.change(None, {})
     for name, column in columns.items():
         before = original.column(name)
-        if before.levels is None or column.levels is None:
+        if before.levels is None and column.levels is not None:  # numbers that became bands
+            changed = changed.change(None, {name: column.values}, {name: column.levels})
+        elif before.levels is None or column.levels is None:
             differs = ~np.isclose(before.values, column.values, rtol=0, atol=0, equal_nan=True)
             if differs.any():
                 changed = changed.change(None, {name: column.values})

@@ -42,6 +42,8 @@ class CensoredNormal:
     ends_alone: bool = False
 
     def __call__(self, known: Array, released: Array) -> Array:
+        from scipy.special import log_ndtr
+
         larger = np.zeros(known.shape, dtype=bool) if self.above is None else known > self.above
         sd = np.where(larger, self.sd_above, self.sd)
         inside: Array = -0.5 * ((released - known) / sd) ** 2 - np.log(sd / self.sd)

@@ -51,6 +51,8 @@ class Multiplied:
     least: float
 
     def __call__(self, known: Array, released: Array) -> Array:
+        from scipy.special import log_ndtr
+
         size = np.abs(known)
         safe = np.where(size > 0, size, 1.0)
         size_released = np.where(released == 0, self.least, np.abs(released))

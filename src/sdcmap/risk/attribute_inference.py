@@ -165,6 +165,8 @@ class AttributeInference(Controlled):
         self, of_all: Difference, by_category: Sequence[tuple[Array, Array]], inside: Array, outside: Array
     ) -> Difference:
         """The largest difference: of all people, or one of the others that is beyond chance."""
+        from scipy.special import ndtri
+
         sure = [(a == 1, b == 1) for a, b in ((inside, outside), *by_category)]
         others = [Difference.of(*pair) for pair in (*by_category, *sure)]
         beyond = float(ndtri(1 - (1 - LEVEL) / len(others)))

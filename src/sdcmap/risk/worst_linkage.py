@@ -330,6 +330,8 @@ def _with_certain(course: Course, attack: Attack, certain: dict[int, Cost]) -> C
 
 def upper_end(rate: float, targets: int, attacks: int) -> float:
     """The upper end of Wilson's interval for a share, for all attacks together (Bonferroni)."""
+    from scipy.special import ndtri
+
     z2 = float(ndtri(1 - (1 - LEVEL) / (2 * attacks))) ** 2
     centre, spread = rate + z2 / (2 * targets), math.sqrt(z2 / targets * (rate * (1 - rate) + z2 / (4 * targets)))
     return min(1.0, (centre + spread) / (1 + z2 / targets))

@@ -15,7 +15,7 @@ import polars as pl
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.names import drawn_name
-from sdcmap.core.words import brief
+from sdcmap.core.words import brief, listed
 from sdcmap.data import html
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.study.plan import Plan
@@ -54,7 +54,7 @@ class Scores:
             object.__setattr__(self, "candidate", self.candidate.with_columns(columns))
 
     def __repr__(self) -> str:
-        names = ", ".join(self.measure["name"])
+        names = listed([brief(name) for name in self.measure["name"]])
         return f"Scores({len(self.candidate):,} candidates, {len(self._made):,} made; {names})"
 
     def _repr_html_(self) -> str:
@@ -62,7 +62,7 @@ class Scores:
         pooled = {name: dict(self.pooled(name).select("method", "value").iter_rows()) for name in self.measure["name"]}
         draws = self._made.group_by("method", maintain_order=True).len().iter_rows()
         rows = [(self.name_of(method), count, *(of.get(method) for of in pooled.values())) for method, count in draws]
-        return html.paragraph(repr(self)) + html.table(["method", "draws", *pooled], rows, "methods")
+        return html.paragraph(repr(self)) + html.table(["method", "draws", *map(brief, pooled)], rows, "methods")
 
     def column(self, measure: str) -> pl.DataFrame:
         """One measure of every candidate that was made: id, kind, method, replicate, value (infinite is inf), se, parts."""

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from sdcmap.kernels.arrays import Array
 
@@ -63,6 +62,8 @@ class FellegiSunter(NamedTuple):
         P(weight <= T_lambda | link) <= lambda, under the model; infinite where no weight will do. Where they cross,
         either serves alone.
         """
+        from scipy.special import expit
+
         agree, differ = self.patterns.field == 1, self.patterns.field == 0
         weight = agree @ self.agree + differ @ self.disagree
         posterior = expit(weight + np.log(self.share / (1 - self.share)))  # P(link | pattern)

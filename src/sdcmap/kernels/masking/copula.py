@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import ndtr, ndtri
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise import covariance_root
@@ -18,6 +17,8 @@ def normal_scores(x: Array) -> Array:
     F is the empirical distribution of x. Values that occur once have nearly Phi^-1 of their rank; equal values share one
     score, so the scores of a variable with few values vary by less than 1. NaN is one more value, the largest.
     """
+    from scipy.special import ndtri
+
     _, inverse, count = np.unique(x, return_inverse=True, return_counts=True)
     density = np.exp(-0.5 * ndtri(np.cumsum(count)[:-1] / len(x)) ** 2) / np.sqrt(2 * np.pi)
     scores: Array = (-np.diff(density, prepend=0.0, append=0.0) * len(x) / count)[inverse]
@@ -61,6 +62,8 @@ def rank_mapped(x: Array, scores: Array) -> Array:
 
 def quantile_mapped(x: Array, scores: Array) -> Array:
     """F^-1(Phi(score)) for the empirical distribution F of x, NaN the largest value."""
+    from scipy.special import ndtr
+
     place = np.minimum((ndtr(scores) * len(x)).astype(np.int64), len(x) - 1)
     mapped: Array = np.sort(x)[place]
     return mapped
