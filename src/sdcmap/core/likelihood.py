@@ -15,7 +15,6 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import log_mixture
-from sdcmap.kernels.statistics.normal import log_ndtr
 
 IMPOSSIBLE = -np.inf
 

@@ -12,7 +12,6 @@ from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.kernels.masking.noise import shrinkage, spreads, whitening, whole_bounds
-from sdcmap.kernels.statistics.normal import log_ndtr
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.methods._noise_options import NoiseOptions
 

@@ -17,7 +17,6 @@ from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.statistics.normal import log_ndtr
 from sdcmap.methods._noise_likelihood import LEAST, rounding_step
 
 

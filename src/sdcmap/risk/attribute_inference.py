@@ -17,7 +17,6 @@ from sdcmap.data.cells import common_codes, in_released_categories, stacked
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.statistics.normal import ndtri
 from sdcmap.kernels.tables.attribution import nearest
 from sdcmap.risk._control import Controlled, Difference, Split, positions, ranges_of
 from sdcmap.risk.l_diversity import secret_misfits, secret_of

@@ -19,7 +19,6 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.costs import Cost
-from sdcmap.kernels.statistics.normal import ndtri
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._courses import (

@@ -9,7 +9,6 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import ndtri
 
 from sdcmap.core.making import Making
 from sdcmap.core.measure import NOT_RUN, Estimate
@@ -210,6 +209,8 @@ def _estimate(files: Sequence[Scored]) -> Estimate:
 
 def _judged(pairs: Sequence[tuple[Array, Array]]) -> Advantage:
     """The mean advantage over the files."""
+    from scipy.special import ndtri
+
     each = [cross_fitted(*pair) for pair in pairs]
     error = math.sqrt(sum(one.se**2 for one in each)) / len(each)
     return Advantage(float(np.mean([one.value for one in each])), error)
