@@ -257,6 +257,22 @@ def test_what_depends_on_rows_that_were_not_released_is_not_certain() -> None:
     assert {pair.names[place] for place in certain_columns(pair, alone)} == {*KEYS, *NUMBERS}
 
 
+@pytest.mark.parametrize("size", [4, 5])
+def test_what_a_chain_or_a_release_rounds_is_rounded_again(size: int) -> None:
+    """Means of whole ages: a chain puts them on the grid of those that stayed, a written file on that of the original."""
+    data, means = people(200, 8), sm.Microaggregate(("age",), size)
+    chain = sm.Chain((means, sm.Noise(("wage", "rent"), 0.5)))
+    in_chain = chain.apply(data, ONCE)
+    written = means.apply(data, ONCE)
+    written = written.change(None, {"age": np.rint(written.numbers("age"))})
+    for method, masked in ((chain, in_chain), (means, written)):
+        assert (masked.numbers("age") == np.rint(masked.numbers("age"))).all()
+        attack = sm.WorstLinkage().knowing(method)
+        assert isinstance(attack, sm.WorstLinkage)
+        pair = attack.pair(data, masked, attack.checked(data))
+        assert pair.names.index("age") in certain_columns(pair, method)
+
+
 def test_a_chain_states_what_it_can_and_says_what_was_learnt() -> None:
     data = people(300, 9)
     method = sm.Chain((
