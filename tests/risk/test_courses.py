@@ -21,6 +21,7 @@ from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
+from sdcmap.files.aligning import align
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.links import agreement_scores, distance_scores
 from sdcmap.risk import Calibrated, Informed, Linkage, NearestRecord
@@ -115,7 +116,13 @@ def test_every_attack_has_its_twin(attack: str, method: str) -> None:
         return
     found = hits(pair, courses, np.arange(len(masked)))
     np.testing.assert_allclose(found.found, by_brute_force(plain_scores(snooper, pair), pair.truth), atol=1e-12)
-    assert links_of_cheapest(pair, courses).rate == pytest.approx(found.rate)
+    table = links_of_cheapest(pair, courses)
+    assert table.rate == pytest.approx(found.rate)
+    for course in courses:  # of equally cheap records, the first
+        costs = course.block(slice(None), course.places)
+        first = (costs <= costs.min(axis=0) + 1e-9).argmax(axis=0)
+        linked = table.partner[pair.released_rows[course.places]]
+        assert (linked == pair.known_rows[first]).all()
     assert found.potential >= found.rate
 
 
@@ -250,6 +257,22 @@ def test_what_depends_on_rows_that_were_not_released_is_not_certain() -> None:
     assert {pair.names[place] for place in certain_columns(pair, alone)} == {*KEYS, *NUMBERS}
 
 
+@pytest.mark.parametrize("size", [4, 5])
+def test_what_a_chain_or_a_release_rounds_is_rounded_again(size: int) -> None:
+    """Means of whole ages: a chain puts them on the grid of those that stayed, a written file on that of the original."""
+    data, means = people(200, 8), sm.Microaggregate(("age",), size)
+    chain = sm.Chain((means, sm.Noise(("wage", "rent"), 0.5)))
+    in_chain = chain.apply(data, ONCE)
+    written = means.apply(data, ONCE)
+    written = written.change(None, {"age": np.rint(written.numbers("age"))})
+    for method, masked in ((chain, in_chain), (means, written)):
+        assert (masked.numbers("age") == np.rint(masked.numbers("age"))).all()
+        attack = sm.WorstLinkage().knowing(method)
+        assert isinstance(attack, sm.WorstLinkage)
+        pair = attack.pair(data, masked, attack.checked(data))
+        assert pair.names.index("age") in certain_columns(pair, method)
+
+
 def test_a_chain_states_what_it_can_and_says_what_was_learnt() -> None:
     data = people(300, 9)
     method = sm.Chain((
@@ -302,6 +325,13 @@ def test_columns_that_say_nothing() -> None:
     whole = sm.read(frame, keys=KEYS, numeric=NUMBERS)
     gone = whole.change(None, {name: np.full(80, np.nan) for name in NUMBERS})
     assert 0 < worst(whole, gone).value <= 1
+    blank = align(whole, frame.with_columns(pl.lit(None, pl.String).alias(name) for name in KEYS))  # all suppressed
+    assert 0 < worst(whole, blank).value <= 1
+    with pytest.warns(sm.errors.OtherOrder):
+        nothing = align(
+            whole, frame.with_columns(pl.lit(None, frame[name].dtype).alias(name) for name in frame.columns)
+        )
+    assert worst(whole, nothing).value == pytest.approx(1 / 80)
 
 
 def test_two_records_and_one() -> None:

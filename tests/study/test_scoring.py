@@ -62,6 +62,26 @@ def test_a_masked_file_with_other_rows_or_columns(people: Microdata, masked: Mic
         sm.score(people, masked.frame().with_columns(wage=pl.lit("a lot")), MEASURES)
 
 
+def test_a_column_that_was_not_released_is_not_there(people: Microdata, masked: Microdata) -> None:
+    """Neither as if it had been released as it was, nor in silence."""
+    part = masked.frame().drop("wage")
+    with pytest.raises(sm.errors.Undefined, match="the released file has no column 'wage'"):
+        sm.score(people, part, sm.IL1s())
+    others = tuple(name for name in people.numeric if name != "wage")
+    assert sm.score(people, part, sm.IL1s(on=others)) == sm.score(people, masked, sm.IL1s(on=others))
+
+
+def test_the_id_that_matches_rows_is_no_key(people: Microdata) -> None:
+    """A file in which nothing but the id goes with its owner: nobody is found beyond chance."""
+    draw = np.random.default_rng(4)
+    number = pl.Series("id", np.arange(len(people)) + 1000)
+    original = sm.read(people.frame().select("Age", "Sex", "wage").with_columns(number), keys=["Age", "Sex"])
+    other = original.frame().with_columns(
+        *(pl.Series(name, draw.permutation(original.frame()[name])) for name in ("Age", "Sex", "wage"))
+    )
+    assert sm.score(original, other.reverse(), sm.WorstLinkage(), by="id").popitem()[1].value < 0.1
+
+
 def test_a_file_whose_rows_are_nobodys(people: Microdata, tmp_path: Path) -> None:
     """A shuffled exact copy: taken as paired it looks like no copy at all, as unpaired it is one."""
     copy = people.frame().sample(fraction=1, shuffle=True, seed=3)

@@ -35,7 +35,7 @@ def score(
     measure: Annotated[
         list[str], typer.Option(help="Such as SmallCells or 'SmallCells(n=5)'; may be repeated. Default: the study's.")
     ] = [],  # noqa: B006
-    keys: Names = "", numeric: Names = "", sensitive: Names = "", weight: Names = "",
+    keys: Names = "", numeric: Names = "", sensitive: Names = "", identifiers: Names = "", weight: Names = "",
     sep: Sep = "", decimal: Decimal = "", thousands: Thousands = "", quote: Quote = "", encoding: Encoding = "",
     missing: Missing = "",
     by: Annotated[str, typer.Option(help="An id column in both files that says which record is which.")] = "",
@@ -48,8 +48,9 @@ def score(
 ) -> None:  # fmt: skip
     """Score a masked file made elsewhere.
 
-    Rows are taken to be in the order of the original, unless an id column or --unpaired says otherwise. With --study, the
-    original is read with the study's roles and codes for missing values unless some are given here, and must be its file.
+    Rows are taken to be in the order of the original, unless an id column or --unpaired says otherwise. A column that the
+    file lacks was not released, and measures that need it say so. With --study, the original is read with the study's roles
+    and codes for missing values unless some are given here, and must be its file.
 
     Example: sdcmap score cps.csv masked.csv --keys all --measure SmallCells --measure Hellinger --json
 
@@ -76,8 +77,8 @@ def score(
             for text, m in measures.items()
         }
     given: dict[str, Any] = {
-        "keys": keys, "numeric": numeric, "sensitive": sensitive, "weight": weight, "sep": sep, "decimal": decimal,
-        "thousands": thousands, "quote": quote, "encoding": encoding, "missing": missing,
+        "keys": keys, "numeric": numeric, "sensitive": sensitive, "identifiers": identifiers, "weight": weight,
+        "sep": sep, "decimal": decimal, "thousands": thousands, "quote": quote, "encoding": encoding, "missing": missing,
     }  # fmt: skip
     data = read(original, **given) if study is None or any(given.values()) else _of_study(study, original)
     file = score_file(

@@ -20,7 +20,7 @@ FEWEST = 30  # records below which nothing can be said
 
 def align(original: Microdata, masked: Readable, *, by: str | None = None, paired: bool = True) -> Microdata:
     """A masked file as changes of the original: columns matched by name, rows by order or by the id column `by`. What means
-    "missing" in the original does so here.
+    "missing" in the original does so here. A column that the masked file lacks was not released: it is not here either.
 
     Not paired: the rows are nobody's, as of a synthetic file, whatever their number. Rows that are taken to be in the order
     of the original, and agree with it no more than by chance, get the warning `OtherOrder`.
@@ -57,7 +57,15 @@ def align(original: Microdata, masked: Readable, *, by: str | None = None, paire
             OtherOrder,
             stacklevel=3,
         )
-    return aligned
+    kept = {*columns, *original.unreleased, by}
+    return aligned if kept.issuperset(original.names) else aligned.only(n for n in original.names if n in kept)
+
+
+def without_id(original: Microdata, by: str | None) -> Microdata:
+    """The original, the column that matches records being nothing that a snooper knows; a role that was stated stays."""
+    if by is None or by not in original.names or original.schema[by].role not in (None, "other"):
+        return original
+    return original.with_roles(**{by: "identifier"})
 
 
 def _codes(original: Microdata, names: Sequence[str]) -> dict[str, list[float | str]]:

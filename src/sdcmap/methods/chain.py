@@ -12,11 +12,10 @@ from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
 from sdcmap.core.streams import Stream
 from sdcmap.core.words import listed
+from sdcmap.data.grid import on_one_grid
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import Schema
 from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.granularity import in_step_with
 from sdcmap.methods.noise import Noise
 from sdcmap.methods.pram import PRAM
 from sdcmap.methods.rank_swap import RankSwap
@@ -165,7 +164,7 @@ class Chain(Method):
 
     def apply(self, data: Microdata, stream: Stream) -> Microdata:
         for number, step in enumerate(self.methods):
-            data = _on_one_grid(data, step.apply(data, stream.child(f"step {number}")))
+            data = on_one_grid(data, step.apply(data, stream.child(f"step {number}")))
         return data
 
     def log_likelihood(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
@@ -175,16 +174,3 @@ class Chain(Method):
                 what = f"{type(other).__name__} masks what {type(step).__name__} looks at ({', '.join(shared)})"
                 raise Undefined(f"{what}: a chain states a likelihood where its steps work on different variables.")
         return tuple(field for step in self.methods for field in step.log_likelihood(known, released))
-
-
-def _on_one_grid(before: Microdata, after: Microdata) -> Microdata:
-    """What a step made, its new numbers on the grid of the others in their column."""
-    if before.origin is not after.origin or not after.paired:
-        return after
-    new: dict[str, Array] = {}
-    for name in after.changes:
-        made, left = after.column(name), before.column(name)
-        if made.levels is None and left.levels is None and made.values is not left.values and name != after.weight:
-            moved = in_step_with(made.values, left.values)
-            new |= {} if moved is made.values else {name: moved}
-    return after.change(None, new) if new else after

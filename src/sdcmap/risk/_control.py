@@ -51,20 +51,8 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Controlled(Measure):
-    """The base of measures that compare people in the release with people outside it.
-
-    held_out : the share of the people, in (0, 1), who are the people outside where no control file names others.
-    targets : the most people looked at in each group, at least 1.
-    control_file : a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS): the people outside of
-        files whose records hold what others had.
-    sha256 : the first 16 digits of its SHA-256, filled in when left out; another content is refused.
-    control : who is outside. "rows": people whose released rows are taken out of the snooper's copy, honest where a row
-        tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
-        others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle)
-        the control file, and makings where there is none.
-    folds : how many makings, at least 1; with `held_out` at most the whole file.
-    method : how the file was made; a sweep and a release fill it in.
-    """
+    """The base of measures that compare people in the release with people outside it. Its fields say who is outside; the
+    docstring of each measure tells them."""
 
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     sampled: ClassVar[bool] = True

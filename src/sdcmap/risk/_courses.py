@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -109,7 +108,8 @@ def hits(pair: Pair, courses: Sequence[Course], targets: Array, lead: Lead = NOB
 
 def links_of_cheapest(pair: Pair, courses: Sequence[Course]) -> LinkTable:
     """Each released record linked to its cheapest known record."""
-    return link_nearest(pair, partial(_cheapest_of, courses, np.arange(len(pair.released))))
+    every = np.arange(len(pair.released))
+    return link_nearest(pair, lambda known, keep: _best(courses, known)(every, keep))
 
 
 def links_to(pair: Pair, courses: Sequence[Course], wanted: Array) -> LinkTable:
@@ -125,7 +125,7 @@ def links_to(pair: Pair, courses: Sequence[Course], wanted: Array) -> LinkTable:
         guess[course.places] = heads[_among(course, heads)(course.places, 1)[0][:, 0]]
         reach[course.places] = ~Race(course.costs, guess, mean=course.mean)(course.places)[0]
     rows = np.flatnonzero(reach)
-    return link_nearest(pair, partial(_cheapest_of, courses, rows), rows, groups)
+    return link_nearest(pair, lambda known, keep: _best(courses, known)(rows, keep), rows, groups)
 
 
 def links_one_to_one(pair: Pair, courses: Sequence[Course]) -> LinkTable:
@@ -197,13 +197,6 @@ def _best(courses: Sequence[Course], known: Array | slice = slice(None)) -> Call
         return links
 
     return best
-
-
-def _cheapest_of(courses: Sequence[Course], rows: Array, known: Array, keep: int) -> Links:
-    """The cheapest of these known records, of equals the first, of these released ones."""
-    links = _best(courses, known)(rows, keep)
-    order = np.lexsort([links.index, -links.score])
-    return Links(*(np.take_along_axis(side, order, axis=1) for side in links))
 
 
 def _among(course: Course, known: Array | slice) -> Search:

@@ -214,7 +214,8 @@ def true_pairs(pair: Pair, a: Array, b: Array) -> Array:
 def link_nearest(
     pair: Pair, nearest: Callable[[Array, int], Links], places: Array | None = None, groups: Array | None = None
 ) -> LinkTable:
-    """Each released record is linked to its best known record; of t that tie, the true one is taken with probability 1/t.
+    """Each released record is linked to its best known record, the first of t that tie; the true one of them is taken with
+    probability 1/t.
 
     nearest(first, k): the k best of the known records at these places for each released one, or for each of those at
     `places`, which alone are linked then; and where `groups` of known records are given, to these alone.
@@ -229,8 +230,9 @@ def link_nearest(
     true = (tied & (links.index == own[:, np.newaxis])).any(axis=1) / ties
     other = links.score[:, 1] if links.score.shape[1] > 1 else best[:, 0]
     margin = np.where(ties > 1, 0.0, best[:, 0] - np.where(np.isfinite(other), other, best[:, 0]))
-    kept = slice(None) if groups is None else np.isin(links.index[:, 0], groups)
-    known = first[links.index[:, 0]]
+    nearest_one = np.where(tied, links.index, len(first)).min(axis=1)  # the first of those that tie
+    kept = slice(None) if groups is None else np.isin(nearest_one, groups)
+    known = first[nearest_one]
     return link_table(pair, places[kept], known[kept], best[kept, 0], margin[kept], true[kept], {})
 
 

@@ -17,6 +17,7 @@ from sdcmap.core.likelihood import Field, Normal, Rounded, Same
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import common_codes
+from sdcmap.data.grid import on_one_grid
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
@@ -55,10 +56,18 @@ def certain_columns(pair: Pair, method: Method | None) -> dict[int, tuple[Array,
         if again is not None and name in masked and all(not s.random for s in method.steps if name in s.masked_names):
             ours, theirs = _numbers(again, pair.released_file, name)
             ours, theirs = ours[pair.known_rows], theirs[pair.released_rows]
-            a, b = ours[pair.truth[held]], theirs[held]
-            if ((a == b) | (np.isnan(a) & np.isnan(b))).all():
-                columns[place] = ours, theirs
+            for mine in (ours, _rounded_as(theirs, ours)):
+                a, b = mine[pair.truth[held]], theirs[held]
+                if ((a == b) | (np.isnan(a) & np.isnan(b))).all():
+                    columns[place] = mine, theirs
+                    break
     return columns
+
+
+def _rounded_as(released: Array, values: Array) -> Array:
+    """Values rounded to the power of ten of the released ones, as a file that is written has them."""
+    power = granularity(released)
+    return values if power is None else np.round(values, -power)
 
 
 def _numbers(known: Microdata, released: Microdata, name: str) -> tuple[Array, Array]:
@@ -74,11 +83,13 @@ def redone(known: Microdata, method: Method | None, *, blanks: bool = False) -> 
     """The snooper's records after the deterministic steps of the method; those that only blank values where `blanks`. None:
     there are none, or they cannot be done."""
     again = known
+    in_chain = method is not None and method.steps != (method,)
     for step in () if method is None else method.steps:
         if step.random or (step.missing == "added" and not blanks):
             continue
         try:
-            again = step.apply(again, AGAIN)
+            after = step.apply(again, AGAIN)
+            again = on_one_grid(again, after) if in_chain else after
         except (SchemaError, Infeasible):  # the step needs what a step before it makes
             continue
     if again is known or len(again) != len(known) or again.origin is not None:

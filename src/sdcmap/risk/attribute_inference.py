@@ -62,7 +62,7 @@ class AttributeInference(Controlled):
     method : how the file was made; a sweep and a release fill it in.
 
     Formula: success rate inside minus success rate outside, each over at most `targets` people drawn at random; distance
-        as Gower's: |x - y| / range for numbers, 0 or 1 for categories; among equally near records the mean success.
+        as Gower's: |x - y| / range, at most 1, for numbers, 0 or 1 for categories; of equally near ones the mean success.
     By makings the value is that of the method on these data: each making is attacked for people who were in it and people
     who were not, and the released file itself is not looked at.
     `parts`: "inside", "outside", and "naive", the success of always guessing the most frequent released value (of a

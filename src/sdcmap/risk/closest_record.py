@@ -49,7 +49,8 @@ class ClosestRecord(Controlled):
     method : how the file was made; a sweep and a release fill it in.
 
     Formula: P(d_in < d_out) + P(d_in = d_out) / 2 over pairs of people drawn at random, d the distance to the closest
-        released record: Gower's, the mean of |x - y| / range for numbers and 0 or 1 for categories.
+        released record: Gower's, the mean of |x - y| / range, at most 1, for numbers and 0 or 1 for
+        categories.
     By makings the value is that of the method on these data, the mean over the makings: each is compared with people who
     were in it and people who were not, and the released file itself is not looked at.
     `parts`: the median distance "inside" and "outside", and the share of "copies" (distance 0) inside.

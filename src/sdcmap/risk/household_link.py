@@ -87,6 +87,7 @@ class HouseholdLink(Measure):
     """
 
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    revision: ClassVar[int] = 2  # 2: what a chain or a release rounds after a deterministic step
     unit: ClassVar[str] = "share of records"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     missing: ClassVar[str] = "as the attack says"

@@ -67,7 +67,7 @@ class Informed(Attack):
     'Informed(slip=0.001)'
     """
 
-    revision: ClassVar[int] = 3  # 2: more columns by default; 3: rounding after noise
+    revision: ClassVar[int] = 4  # 2: more columns by default; 3: rounding after noise; 4: what a chain rounds
 
     method: Method | None = None
     slip: Annotated[float, Range(0, 1, "()")] = 1e-9

@@ -97,7 +97,7 @@ class WorstLinkage(Attack):
     'WorstLinkage(inclusion=0.1)'
     """
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5  # 5: what a chain or a release rounds after a deterministic step
     households: ClassVar[str] = "used: one member found gives the others away"
 
     method: Method | None = None

@@ -22,7 +22,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.readable import Readable
 from sdcmap.errors import Infeasible, SchemaError, Undefined
-from sdcmap.files.aligning import align
+from sdcmap.files.aligning import align, without_id
 from sdcmap.files.reading import read
 from sdcmap.kernels.device import NoCard, running_on
 from sdcmap.study.device import settled, told_if_lost
@@ -225,7 +225,7 @@ def score(
     ----------
     original : Microdata, with keys, numeric variables and weight stated; or a path or frame.
     masked : Microdata, path or frame with the same columns; rows in the same order, or matched by a column.
-    by : name of an id column in both files that says which record is which.
+    by : name of an id column in both files that says which record is which; it is no column of the release.
     paired : False where the rows are nobody's, as of a synthetic file, however many they are.
     method : how it was made, where that is known and can be done here: for snoopers who have read the method note, and to
         make it again without some of the people, where a measure needs them as a control group.
@@ -235,7 +235,7 @@ def score(
     A measure that has no value raises Undefined with the reason: so do those that compare records, of unpaired files.
     Rows that agree with the original's in no column get the warning `OtherOrder`.
     """
-    original = original if isinstance(original, Microdata) else read(original)
+    original = without_id(original if isinstance(original, Microdata) else read(original), by)
     aligned = align(original, masked, by=by, paired=paired)
     measures = [measures] if isinstance(measures, Measure) else list(measures)
     stream = Stream.of_seed(seed, "score")
@@ -263,6 +263,7 @@ def score_file(
     seed: int = 0, name: str = "file", device: str = "cpu",
 ) -> OutsideFile:  # fmt: skip
     """As `score`, but one row a measure, with status and reason where there is no value."""
+    original = without_id(original, by)
     aligned = align(original, masked, by=by, paired=paired)
     stream = Stream.of_seed(seed, "score")
     with told_if_lost(), running_on(settled(device).name):

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit, own_threads
+from sdcmap.kernels.jit import inner_jit, jit, own_threads
 
 T = TypeVar("T")
 
@@ -36,8 +36,9 @@ class TwoWay(NamedTuple):
         levels = codes.max(axis=0, initial=0).astype(np.int64) + 1
         amounts = numbers.shape[1]
         met = np.zeros(count_terms([*(levels - 1).tolist(), *[1] * amounts], amounts, order), dtype=np.bool_)
-        _mark(codes, numbers, levels, order, met)
-        return cls(codes, numbers, levels, order, np.cumsum(met) - 1)
+        possible = cls(codes, numbers, levels, order, np.arange(len(met)))
+        _mark(possible, met)
+        return possible._replace(place=np.cumsum(met) - 1)
 
     @property
     def rows(self) -> int:
@@ -61,7 +62,7 @@ class TwoWay(NamedTuple):
         def part(start: int, stop: int) -> tuple[float, Array, Array]:
             gradient = np.zeros(self.width)
             information = np.zeros((self.width, self.width) if informed else (0, 0))
-            value = _likelihood(start, stop, *self, ones, zeros, slopes, gradient, information, p)
+            value = _likelihood(start, stop, self, ones, zeros, slopes, gradient, information, p)
             return value, gradient, information
 
         (value, gradient, information), (more, slope, curve) = self._halves(part)
@@ -74,7 +75,7 @@ class TwoWay(NamedTuple):
     def predicted(self, slopes: Array) -> Array:
         """X b, for the columns b of a matrix."""
         product = np.empty((self.rows, slopes.shape[1]))
-        self._halves(lambda start, stop: _predict(start, stop, *self, slopes, product))
+        self._halves(lambda start, stop: _predict(start, stop, self, slopes, product))
         return product
 
     def moments(self, residuals: Array) -> Array:
@@ -82,7 +83,7 @@ class TwoWay(NamedTuple):
 
         def part(start: int, stop: int) -> Array:
             product = np.zeros((self.width, residuals.shape[1]))
-            _moments(start, stop, *self, residuals, product)
+            _moments(start, stop, self, residuals, product)
             return product
 
         first, second = self._halves(part)
@@ -104,15 +105,14 @@ def count_terms(widths: Sequence[int], squares: int, order: int) -> int:
 
 def squared_differences(before: TwoWay, after: TwoWay, matrix: Array, weights: Array) -> float:
     """sum w d'Md, d the differences between the rows of two designs of the same terms."""
-    return _squared_differences(*before, after.codes, after.numbers, matrix, weights)
+    return _squared_differences(before, before._replace(codes=after.codes, numbers=after.numbers), matrix, weights)
 
 
 # ---- kernels --------------------------------------------------------------------------------------------------
-@jit
-def _terms(
-    row: int, codes: Array, numbers: Array, levels: Array, order: int, place: Array, at: Array, value: Array
-) -> int:  # fmt: skip
+@inner_jit
+def _terms(design: TwoWay, row: int, at: Array, value: Array) -> int:
     """The terms of a row that are not 0, in rising order; returns how many there are."""
+    codes, numbers, levels, order, place = design
     variables, amounts = codes.shape[1], numbers.shape[1]
     at[0], value[0], met, start = 0, 1.0, 1, 1
     for a in range(variables):
@@ -152,33 +152,31 @@ def _terms(
 
 
 @jit
-def _room(codes: Array, numbers: Array) -> int:
-    """The most terms of a row."""
-    both = codes.shape[1] + numbers.shape[1] + 1
-    return int(both * (both + 1))
+def _room(design: TwoWay) -> tuple[Array, Array]:
+    """Places and values of the terms of a row, at most."""
+    both = design.codes.shape[1] + design.numbers.shape[1] + 1
+    return np.empty(both * (both + 1), np.int64), np.empty(both * (both + 1))
 
 
 @jit
-def _mark(codes: Array, numbers: Array, levels: Array, order: int, met: Array) -> None:
+def _mark(design: TwoWay, met: Array) -> None:
     """Mark the possible terms that are not 0 in every row."""
-    room = _room(codes, numbers)
-    at, value, itself = np.empty(room, np.int64), np.empty(room), np.arange(len(met))
-    for row in range(len(codes)):
-        for a in range(_terms(row, codes, numbers, levels, order, itself, at, value)):
+    at, value = _room(design)
+    for row in range(len(design.codes)):
+        for a in range(_terms(design, row, at, value)):
             met[at[a]] = True
 
 
 @jit
 def _likelihood(
-    start: int, stop: int, codes: Array, numbers: Array, levels: Array, order: int, place: Array,
-    ones: Array, zeros: Array, slopes: Array, gradient: Array, information: Array, p: Array,
+    start: int, stop: int, design: TwoWay, ones: Array, zeros: Array, slopes: Array, gradient: Array, information: Array,
+    p: Array,
 ) -> float:  # fmt: skip
     """Adds the rows' share of the gradient and of the lower half of the information; returns their log-likelihood."""
-    room = _room(codes, numbers)
-    at, value = np.empty(room, np.int64), np.empty(room)
+    at, value = _room(design)
     informed, total = len(information) > 0, 0.0
     for row in range(start, stop):
-        met = _terms(row, codes, numbers, levels, order, place, at, value)
+        met = _terms(design, row, at, value)
         eta = 0.0
         for a in range(met):
             eta += slopes[at[a]] * value[a]
@@ -206,14 +204,10 @@ def _mirror(matrix: Array) -> None:
 
 
 @jit
-def _predict(
-    start: int, stop: int, codes: Array, numbers: Array, levels: Array, order: int, place: Array,
-    slopes: Array, product: Array,
-) -> None:  # fmt: skip
-    room = _room(codes, numbers)
-    at, value = np.empty(room, np.int64), np.empty(room)
+def _predict(start: int, stop: int, design: TwoWay, slopes: Array, product: Array) -> None:
+    at, value = _room(design)
     for row in range(start, stop):
-        met = _terms(row, codes, numbers, levels, order, place, at, value)
+        met = _terms(design, row, at, value)
         product[row] = 0.0
         for a in range(met):
             for k in range(slopes.shape[1]):
@@ -221,34 +215,27 @@ def _predict(
 
 
 @jit
-def _moments(
-    start: int, stop: int, codes: Array, numbers: Array, levels: Array, order: int, place: Array,
-    residuals: Array, product: Array,
-) -> None:  # fmt: skip
-    room = _room(codes, numbers)
-    at, value = np.empty(room, np.int64), np.empty(room)
+def _moments(start: int, stop: int, design: TwoWay, residuals: Array, product: Array) -> None:
+    at, value = _room(design)
     for row in range(start, stop):
-        met = _terms(row, codes, numbers, levels, order, place, at, value)
+        met = _terms(design, row, at, value)
         for a in range(met):
             for k in range(residuals.shape[1]):
                 product[at[a], k] += value[a] * residuals[row, k]
 
 
 @jit
-def _squared_differences(
-    codes: Array, numbers: Array, levels: Array, order: int, place: Array, codes_after: Array, numbers_after: Array,
-    matrix: Array, weights: Array,
-) -> float:  # fmt: skip
-    room = _room(codes, numbers)
-    at, value, total = np.empty(2 * room, np.int64), np.empty(2 * room), 0.0
-    for row in range(len(codes)):
-        old = _terms(row, codes, numbers, levels, order, place, at, value)
-        value[:old] *= -1.0
-        met = old + _terms(row, codes_after, numbers_after, levels, order, place, at[old:], value[old:])
+def _squared_differences(before: TwoWay, after: TwoWay, matrix: Array, weights: Array) -> float:
+    (at, value), (at_after, value_after), total = _room(before), _room(after), 0.0
+    for row in range(len(weights)):
+        old, new = _terms(before, row, at, value), _terms(after, row, at_after, value_after)
         square = 0.0
-        for a in range(met):
-            line = matrix[at[a]]
-            for b in range(met):
-                square += value[a] * value[b] * line[at[b]]
+        for a in range(old + new):
+            line = matrix[at[a] if a < old else at_after[a - old]]
+            mine = -value[a] if a < old else value_after[a - old]
+            for b in range(old):
+                square -= mine * value[b] * line[at[b]]
+            for b in range(new):
+                square += mine * value_after[b] * line[at_after[b]]
         total += weights[row] * square
     return total
