@@ -36,7 +36,7 @@ types:
 suite:
 	$(PYTEST)
 
-soak: install  ## the long tests in full: 50 kills, minutes of fuzzing a reader, many more examples of every law
+soak: install  ## the long tests in full: 50 kills, minutes of fuzzing a reader, 200 attacked releases, many more examples of every law
 	SDCMAP_SOAK=1 $(PYTEST)
 
 bench: install $(PEERS)  ## a table, and bench/results.json

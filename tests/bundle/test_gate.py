@@ -61,11 +61,21 @@ def test_three_levels_are_told(persons: sm.Microdata) -> None:
     ]  # fmt: skip
 
 
+ALONE = {name: columns for name, columns in ROLES.items() if name != "household"} | {"drop": "hh"}
+
+
+def test_who_lives_together_finds_people_that_nothing_else_finds(persons: sm.Microdata) -> None:
+    """Groups of 100 equal records hide each person; households as wholes, by their size and who is in them, do not."""
+    plan = plan_of(STRONG)
+    assert "gate" not in failed(release(sm.read(people(), **ALONE), plan, chosen(plan)))
+    assert "WorstLinkage" in failed(release(persons, plan, chosen(plan)))["gate"]
+
+
 def test_the_gate_decides_on_what_others_could_know() -> None:
     rng = np.random.default_rng(3)
     frame = people().with_columns(**{f"q{i}": rng.integers(1, 6, 600) for i in range(8)})
     opinions = [f"q{i}" for i in range(8)]
-    given = {**ROLES, "other": opinions, "kinds": {**ROLES["kinds"], **dict.fromkeys(opinions, "ordinal")}}
+    given = {**ALONE, "other": opinions, "kinds": {**ROLES["kinds"], **dict.fromkeys(opinions, "ordinal")}}
     plan = plan_of(STRONG)
     open_items = release(sm.read(frame, **given), plan, chosen(plan))
     assert any(
@@ -111,7 +121,8 @@ def test_a_slight_change_does_not_make_an_amount_masked(persons: sm.Microdata) -
     assert failed(release(persons, plan, chosen(plan)))["unmasked"].startswith("'income' would be released as it was")
 
 
-def test_what_passes_is_not_found_by_an_independent_snooper(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_what_passes_is_not_found_by_an_independent_snooper(tmp_path: Path) -> None:
+    persons = sm.read(people(), **ALONE)
     plan = plan_of(STRONG, profile="public-use")
     release(persons, plan, chosen(plan)).write(tmp_path / "public")
     released = pl.read_parquet(tmp_path / "public" / "data.parquet").with_columns(pl.col("region").cast(pl.String))

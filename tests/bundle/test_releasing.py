@@ -23,17 +23,19 @@ from sdcmap.bundle import Check, Release
 from sdcmap.study.plan import Candidate
 
 
-@pytest.fixture
-def written(persons: sm.Microdata, tmp_path: Path) -> Path:
-    plan = plan_of(SWAP_AND_NOISE)
-    return release(persons, plan, chosen(plan)).write(tmp_path / "public")
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One release, which these tests read and none of them changes."""
+    folder, plan = tmp_path_factory.mktemp("released"), plan_of(SWAP_AND_NOISE)
+    going = release(sm.read(people(), **ROLES), plan, chosen(plan), ledger=folder / "ledger")
+    return going.write(folder / "public")
 
 
 # ---- what is written ------------------------------------------------------------------------------------------
-def test_a_release_holds_the_listed_names_and_nothing_else(written: Path, tmp_path: Path) -> None:
+def test_a_release_holds_the_listed_names_and_nothing_else(written: Path) -> None:
     names = {"data.parquet", "codebook.json", "codebook.md", "note.md", "note.json", "SHA256SUMS"}
     assert {path.name for path in written.iterdir()} == names
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".part")] == []
+    assert [path.name for path in written.parent.iterdir() if path.name.startswith(".part")] == []
     assert written.stat().st_mode & 0o077 == 0, "private until somebody opens it"
 
 
@@ -186,15 +188,16 @@ def secrets_of(data: sm.Microdata, plan: sm.Plan) -> list[bytes]:
     return [*(text.encode() for text in texts), seed, seed[::-1], bytes.fromhex(data.digest)]
 
 
-def test_no_secret_is_in_the_bundle_or_the_ledger(written: Path, persons: sm.Microdata, ledger: Path) -> None:
+def test_no_secret_is_in_the_bundle_or_the_ledger(written: Path, persons: sm.Microdata) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     forbidden = [*secrets_of(persons, plan), chosen(plan).id.encode()]
-    files = [*written.iterdir(), *(path for path in ledger.iterdir() if path.name != "lock")]
+    kept = written.parent / "ledger"
+    files = [*written.iterdir(), *(path for path in kept.iterdir() if path.name != "lock")]
     assert len(files) >= 8
     for path in files:
         content = path.read_bytes()
         assert [secret for secret in forbidden if secret in content] == [], path.name
-        assert path.parent == ledger or b"replicate" not in content, path.name
+        assert path.parent == kept or b"replicate" not in content, path.name
 
 
 def test_no_secret_and_no_value_is_in_a_refusal(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:

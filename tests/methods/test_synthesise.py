@@ -144,10 +144,10 @@ def test_partial_synthesis_keeps_the_rest(model: str) -> None:
     assert set(masked.changes) == {"wage", "tax"}
     assert masked.paired and masked.origin is None
     for name in ("wage", "tax"):
-        met, counts = np.unique(data.numbers(name), return_counts=True)
-        crowds = met[counts >= 3]
-        assert np.isin(masked.numbers(name), met).sum() == np.isin(masked.numbers(name), crowds).sum()
-        assert met[0] <= masked.numbers(name).min() and masked.numbers(name).max() <= met[-1]
+        before, after = data.numbers(name), masked.numbers(name)
+        assert before.min() <= after.min() and after.max() <= before.max()
+        assert name == "tax" or not np.isin(after, before).any()  # every wage is somebody's own
+        assert name == "wage" or (after == np.rint(after)).all()
         assert (masked.numbers(name) != data.numbers(name)).mean() > 0.5
 
 

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from samples import ROLES, chosen, failed, past_the_gate, people, plan_of
+from samples import ROLES, chosen, failed, past_the_gate, plan_of
+from samples import people as everybody
 from sdcmap.bundle import Release
 
 column = pl.col
@@ -34,6 +35,10 @@ def released(frame: pl.DataFrame, seed: int = 0, income: str = "income", **optio
     return past_the_gate(data, plan, chosen(plan), **options)
 
 
+def people() -> pl.DataFrame:
+    return everybody(300)
+
+
 DISGUISES = {
     "a column dropped": lambda: released(people().drop("rent"), 1),
     "a column renamed": lambda: released(people().rename({"income": "wages"}), 2, "wages"),
@@ -42,15 +47,15 @@ DISGUISES = {
     "shifted": lambda: released(people().with_columns(column("income") + 1, column("rent") * 2), 5),
     "one weight changed": lambda: released(pl.concat([people()[:1].with_columns(w=9.0), people()[1:]]), 6),
     "another order": lambda: released(people().sample(fraction=1, shuffle=True, seed=1), 7),
-    "half of the rows": lambda: released(people()[:300], 8),
+    "half of the rows": lambda: released(people()[:150], 8),
     "dropped and shifted": lambda: released(people().drop("rent").with_columns(column("income") + 1), 9),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("disguise", DISGUISES)
-def test_no_disguise_passes(tmp_path: Path, disguise: str) -> None:
+def test_no_disguise_passes(tmp_path: Path) -> None:
     released(people()).write(tmp_path / "first")
-    assert "1 earlier release " in failed(DISGUISES[disguise]())["earlier releases"]
+    told = {disguise: failed(made()).get("earlier releases", "") for disguise, made in DISGUISES.items()}
+    assert [disguise for disguise, sentence in told.items() if "1 earlier release " not in sentence] == []
 
 
 def test_another_ledger_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,11 +81,11 @@ def test_a_study_remembers_its_ledger(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_averaging_is_counted(tmp_path: Path) -> None:
-    """One release leaves an error of sqrt(.3) sd, ten of .17: the line that one is under, ten are not."""
+    """One release leaves an error of sqrt(.3) sd, ten of .17: the line that one is under, five are not."""
     sd, income = float(np.std(people()["income"].to_numpy())), sm.risk.KnownIndex(on="income")
     line = sm.Threshold(risk=2.5 / (NOISE * sd**2))
     refused = 0
-    for number in range(10):
+    for number in range(5):
         data = sm.read(people().with_columns(column("rent") + number), **ROLES)
         parts = {"measures": [income, sm.IL1s(on=["income"])], "rule": line, "seed": 2**200 + number}
         plan = plan_of(sm.Noise(on=["income"], variance=NOISE), **parts)
@@ -89,4 +94,4 @@ def test_averaging_is_counted(tmp_path: Path) -> None:
         except sm.errors.Refused as error:
             assert "of all releases together" in str(error)
             refused += 1
-    assert refused == 8, "the third release and all after it"
+    assert refused == 3, "the third release and all after it"

@@ -24,7 +24,7 @@ from sdcmap.errors import Undefined
 from sdcmap.files.aligning import align
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.links import agreement_scores, distance_scores
-from sdcmap.risk import Calibrated, Informed, Linkage, NearestRecord
+from sdcmap.risk import Calibrated, HouseholdLink, Informed, Linkage, NearestRecord
 from sdcmap.risk import _courses as courses_of
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._courses import hits, links_of_cheapest, links_one_to_one
@@ -366,8 +366,13 @@ def test_one_member_found_gives_the_household_away() -> None:
     leader = together.removesuffix(", then the household")
     alone = attack.attacks(data, masked)[leader].found
     homes = [alone[np.arange(200) // 4 == home].max() for home in range(50)]
-    assert found.value == found.parts[together] > found.parts[leader]
-    assert found.value == pytest.approx(np.mean(homes), abs=1e-9)
+    assert found.parts[together] > found.parts[leader]
+    assert found.parts[together] == pytest.approx(np.mean(homes), abs=1e-9)
+    wholes = {name: share for name, share in found.parts.items() if name.endswith(", households as wholes")}
+    for name in ("informed", "calibrated"):  # the same as the measure of households
+        told = HouseholdLink({"informed": Informed, "calibrated": Calibrated}[name](on=data.knowable)).knowing(method)
+        assert wholes[f"{name}, households as wholes"] == pytest.approx(told.score(data, masked, default_rng(1)).value)
+    assert found.value == max(found.parts[together], *wholes.values()) > found.parts[together]
     moved = data.change(None, {"home": np.random.default_rng(1).permutation(data.codes("home"))})
     apart = sm.WorstLinkage().knowing(sm.methods.Identity()).score(data, moved, default_rng(1))
     assert all(share <= 1 for share in apart.parts.values())

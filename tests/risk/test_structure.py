@@ -368,6 +368,8 @@ def special_by_brute_force(data: Microdata, masked: Microdata, largest: int, any
             if alone and not any(smaller <= set(chosen) for smaller in minimal):
                 minimal.append(set(chosen))
                 hits = [j for j, other in enumerate(theirs) if same(ours[person], other, chosen)]
+                full = [j for j in hits if not any_value or None not in [theirs[j][k] for k in chosen]]
+                hits = full or hits  # who has the values comes before who has a blank
                 found[row] = max(float(hits == [row]), np.nan_to_num(found[row]))
     return found
 

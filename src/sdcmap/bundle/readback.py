@@ -70,12 +70,12 @@ def aligned(original: Microdata, back: Microdata, prepared: Prepared) -> Microda
         if before.levels is None:
             if not np.array_equal(before.values, after.values, equal_nan=True):
                 changed = changed.change(None, {name: after.values})
-            continue
-        codes, levels = recoded(variable, before, back.schema[name], after)
-        moved = np.flatnonzero(codes != before.values)
-        if len(moved):
-            new = {name: levels} if len(levels) > len(before.levels) else None
-            changed = changed.change(moved, {name: codes[moved]}, new)
+        else:
+            codes, levels = recoded(variable, before, back.schema[name], after)
+            moved = np.flatnonzero(codes != before.values)
+            if len(moved):
+                new = {name: levels} if len(levels) > len(before.levels) else None
+                changed = changed.change(moved, {name: codes[moved]}, new)
     return replace(changed, paired=prepared.data.paired)
 
 
@@ -114,6 +114,7 @@ def _in_order(meant: Microdata, back: Microdata, name: str, after: Column) -> tu
 def _other_rows(original: Microdata, back: Microdata, measured: list[str], prepared: Prepared) -> Microdata:
     """The same for a file that does not hold each record once: a file of its own, with its origin."""
     columns = dict(original.take(prepared.origin).columns)
+    made: dict[str, str] = {}  # categories of another type, or of numbers
     for name in measured:
         before, after = original.column(name), back.column(name)
         if _became_categories(before, after):
@@ -122,20 +123,26 @@ def _other_rows(original: Microdata, back: Microdata, measured: list[str], prepa
             columns[name] = after
         else:
             columns[name] = Column(*recoded(original.schema[name], before, back.schema[name], after))
-    return Microdata(original.schema, columns, prepared.origin)
+        levels = columns[name].levels
+        if levels is not None and (before.levels is None or levels.dtype != before.levels.dtype):
+            made[name] = str(levels.dtype.base_type())
+    return Microdata(original.schema.recoded(made), columns, prepared.origin)
 
 
 def recoded(first: Variable, before: Column, second: Variable, after: Column) -> tuple[Array, pl.Series]:
     """The codes of `after` in the levels of `before`, with levels it alone has at the end. Each user-missing code is a
-    category of its own, as in the original."""
+    category of its own, as in the original. Where numbers became texts, such as ages in intervals, levels are texts."""
     if before.levels is None or after.levels is None:
         raise SchemaError(f"column {first.name!r} is categorical in one file and numeric in the other.")
-    alphabet = {key: code for code, key in enumerate(_keys(first, before.levels))}
+    ours, theirs = before.levels, after.levels
+    if ours.dtype.is_numeric() != theirs.dtype.is_numeric():
+        ours, theirs = ours.cast(pl.String), theirs.cast(pl.String)
+    alphabet = {key: code for code, key in enumerate(_keys(first, ours))}
     known = len(alphabet)
-    renamed = np.array([alphabet.setdefault(key, len(alphabet)) for key in _keys(second, after.levels)], dtype=np.int64)
+    renamed = np.array([alphabet.setdefault(key, len(alphabet)) for key in _keys(second, theirs)], dtype=np.int64)
     new = [value for _, value in list(alphabet)[known:]]
-    more = pl.Series(new, dtype=before.levels.dtype, strict=False)
-    levels = pl.concat([before.levels, more]) if new else before.levels
+    more = pl.Series(new, dtype=ours.dtype, strict=False)
+    levels = pl.concat([ours, more]) if new else before.levels
     return renamed[after.values] if len(renamed) else after.values, levels
 
 

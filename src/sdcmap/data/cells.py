@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
+from sdcmap.data.read_labels import categories_of
 from sdcmap.errors import SchemaError
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import LARGEST_KEY, compress, count_cells, mixed_radix, move_cells, recount
@@ -209,9 +210,10 @@ def _recoded_codes(original: Microdata, masked: Microdata, name: str) -> Array:
 
 
 def in_released_categories(original: Microdata, masked: Microdata, names: Sequence[str]) -> Microdata:
-    """The original in the categories that masking made, where each value became one of them; else as it is.
+    """The original in the categories that masking made, where each value became one of them, or where their labels say
+    which (after noise one value became several); else as it is.
 
-    It is what a snooper does who knows an age and reads "20 to 29" in the release. A value that has no released record
+    It is what a snooper does who knows an age and reads "(20, 29]" in the release. A value that has no released record
     is missing.
     """
     recoded = {name: _in_new_categories(original, masked, name) for name in names} if masked.paired else {}
@@ -234,11 +236,26 @@ def _in_new_categories(original: Microdata, masked: Microdata, name: str) -> Col
     became = np.full(original.level_count(name), -1, dtype=np.int64)
     became[came] = released
     if (became[came] != released).any():
-        return None
+        read = _read(original, masked, name)
+        if read is None:
+            return None
+        became = read
     null = levels.is_null().arg_true()
     levels = levels if len(null) else levels.clone().extend_constant(None, 1)
     became[became < 0] = null[0] if len(null) else len(levels) - 1
     return Column(became.astype(smallest_unsigned(len(levels)))[code], levels)
+
+
+def _read(original: Microdata, masked: Microdata, name: str) -> Array | None:
+    """The released category of each value of a column, as its label says; -1: none."""
+    before, levels = original.column(name), masked.column(name).levels
+    if levels is None:
+        return None
+    count = np.bincount(masked.column(name).values, minlength=len(levels))
+    met = np.flatnonzero((count > 0) & levels.is_not_null().to_numpy())
+    values = pl.Series(np.unique(before.values)) if before.levels is None else before.levels
+    place = categories_of(values, levels.gather(met).cast(pl.String).to_list())
+    return None if place is None else np.where(place < 0, -1, met[place])
 
 
 def _named(levels: pl.Series) -> list[Any]:

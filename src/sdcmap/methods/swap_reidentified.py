@@ -96,6 +96,7 @@ class SwapReidentified(Method):
     >>> chain = Chain([Noise(on=["income", "tax"]), SwapReidentified(on=["income", "tax"])])
     """
 
+    mixes: ClassVar[bool] = True
     missing: ClassVar[str] = "category"
     weights: ClassVar[str] = "not used to draw pairs; each record keeps its own weight"
     kept: ClassVar[str] = "the joint distribution of the exchanged variables, in the file and in each subdomain"

@@ -22,7 +22,7 @@ from sdcmap.kernels.masking.own_values import unowned_codes, unowned_numbers
 from sdcmap.kernels.statistics.trees import bin_edges, binned, drawn_from, grow
 from sdcmap.methods.shuffle import predictor_columns, predictor_problems, present_scores
 
-NO_PREDICTOR = ("identifier", "weight", "household")
+NO_PREDICTOR = ("identifier", "drop", "weight", "household")
 
 
 def absence_scores(data: Microdata, name: str) -> Array:
@@ -48,9 +48,9 @@ class Synthesise(Method):
     leaf : with trees: fewest records of a leaf, at least 1. A value is drawn from as many originals or more.
 
     Formula: y_j ~ F_j(. | given, y_1, ..., y_(j-1)), F_j by a tree; or y_j = F_j^-1(Phi(z_j)) with z ~ N(S b, C).
-    Own values: a value that fewer than three records have would tell that its owner was in the file. A drawn number of
-    that kind becomes any number between the fifth value below and the fifth above; a category the nearest that three have,
-    or any of these where there is no order.
+    Own values: a value that few records have would tell that its owner was in the file. A drawn number that fewer than ten
+    have becomes any number between the eighth value below and the eighth above, on the column's grid; a category that fewer
+    than three have, the nearest that three have, or any of these where there is no order.
     Missing values are drawn too: a missing category is one more category, whether a number is missing is drawn first, and
     for the copula present or missing is a variable of its own. Weights do not weigh: each row counts once; drawn weights
     are scaled to the total of the original. Households are not used: each row keeps its own.
@@ -69,12 +69,12 @@ class Synthesise(Method):
     households: ClassVar[str] = "not used; each row keeps its own household"
     mixes: ClassVar[bool] = True
     kept: ClassVar[str] = (
-        "nothing exactly, but for the variables that are not replaced; no value that fewer than three records had"
+        "nothing exactly, but for the variables that are not replaced; no number that fewer than ten records had, as it was"
     )
     distorted: ClassVar[str] = "all relations that the model does not see"
     searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
 
-    revision: ClassVar[int] = 2  # 2: no value is drawn that one or two people had; weights may be drawn
+    revision: ClassVar[int] = 3  # 2: no value of one or two people, weights may be drawn; 3: nor a number that few had
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()

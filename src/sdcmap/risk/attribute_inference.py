@@ -56,8 +56,8 @@ class AttributeInference(Controlled):
     sha256 : the first 16 digits of its SHA-256, filled in when left out; another content is refused.
     control : who is outside. "rows": people whose released rows are taken out of the snooper's copy, honest where a row
         tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
-        others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle)
-        the control file, and makings where there is none.
+        others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle,
+        RankSwap) the control file, and makings where there is none.
     folds : how many makings, at least 1; with `held_out` at most the whole file.
     method : how the file was made; a sweep and a release fill it in.
 
@@ -85,7 +85,7 @@ class AttributeInference(Controlled):
     unit: ClassVar[str] = "difference of shares"
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.0
-    revision: ClassVar[int] = 2  # 2: a control file or makings where values are dealt out among records
+    revision: ClassVar[int] = 3  # 3: makings of rank swaps too
 
     secret: str = ""
     on: tuple[str, ...] = ()

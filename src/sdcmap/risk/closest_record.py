@@ -11,27 +11,37 @@ from numpy.random import Generator
 
 from sdcmap.core.making import Making
 from sdcmap.core.measure import Estimate
-from sdcmap.data.cells import in_released_categories
-from sdcmap.data.microdata import Microdata
+from sdcmap.data.cells import in_released_categories, stacked
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import closer_share, nearest, share_error
 from sdcmap.risk._control import Controlled, Split, positions, ranges_of
 
+ONE_SIDED = 1.6449  # normal quantile of .95
 
-class _Distances(NamedTuple):
-    """The distance of each person inside and outside to the closest record."""
+
+class _Groups(NamedTuple):
+    """A number of each person inside and outside: the lower, the more he seems to be in the file."""
 
     inside: Array
     outside: Array
 
 
+class _Seen(NamedTuple):
+    """What is seen of people in one file: the distance to the closest record, and how little of theirs is in it."""
+
+    distance: _Groups
+    strangeness: _Groups
+
+
 @dataclass(frozen=True)
 class ClosestRecord(Controlled):
-    """How well the distance to the closest released record tells people in the file from people outside it.
+    """How well the released records tell people in the file from people outside it: by the closest, or by own values.
 
     The snooper knows everything about two people, one in the original file and one not, and wants to know which is which:
-    being in it may itself be the secret. He bets on the one who has the closer released record, and succeeds when that is
-    the one in the file. At one half he learns nothing. In a census everybody is in the file: there it is off.
+    being in it may itself be the secret. He bets on the one who has the closer released record, or on the one of whose
+    values more are in the file, in whosever record, and succeeds when that is the one in the file. At one half he learns
+    nothing. In a census everybody is in the file: there it is off.
 
     Parameters
     ----------
@@ -43,17 +53,19 @@ class ClosestRecord(Controlled):
     sha256 : the first 16 digits of its SHA-256, filled in when left out; another content is refused.
     control : who is outside. "rows": people whose released rows are taken out of the snooper's copy, honest where a row
         tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
-        others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle)
-        the control file, and makings where there is none.
+        others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle,
+        RankSwap) the control file, and makings where there is none.
     folds : how many makings, at least 1; with `held_out` at most the whole file.
     method : how the file was made; a sweep and a release fill it in.
 
     Formula: P(d_in < d_out) + P(d_in = d_out) / 2 over pairs of people drawn at random, d the distance to the closest
-        released record: Gower's, the mean of |x - y| / range, at most 1, for numbers and 0 or 1 for
-        categories.
+        released record: Gower's, the mean of |x - y| / range, at most 1, for numbers and 0 or 1 for categories. The same
+        of d = sum of log(share of the people with his value) over his values that are in the file counts where it is more, and
+        beyond chance (1.64 standard errors above one half).
     By makings the value is that of the method on these data, the mean over the makings: each is compared with people who
     were in it and people who were not, and the released file itself is not looked at.
-    `parts`: the median distance "inside" and "outside", and the share of "copies" (distance 0) inside.
+    `parts`: the shares "by distance" and "by own values"; the median distance "inside" and "outside", and the share of
+    "copies" (distance 0) inside.
     Missing is a category of its own; a missing number is at distance 1 from a known one. A recoded variable is
     compared in the categories of the release, where each value became one of them. Weights are not used. Households:
     persons are looked at one by one; a making leaves whole households out, and keeps strata.
@@ -69,7 +81,7 @@ class ClosestRecord(Controlled):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.5
     floor: ClassVar[str] = "no better than chance"
-    revision: ClassVar[int] = 2  # 2: a control file or makings where values are dealt out among records
+    revision: ClassVar[int] = 3  # 3: own values, in whosever record
 
     on: tuple[str, ...] = ()
 
@@ -93,33 +105,64 @@ class ClosestRecord(Controlled):
         others = self.people_outside(original, names)
         original = in_released_categories(original, masked, names)
         drawn = self.split(original, masked, np.ones(len(original), dtype=bool), others, rng)
-        return _estimate([_distances(drawn, names, ranges_of(original, names))])
+        return _estimate([_seen(drawn, names, ranges_of(original, names))])
 
     def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
         names = self.checked(original)
         seen = self.as_recoded(original, names)
         everybody, ranges = np.ones(len(seen), dtype=bool), ranges_of(seen, names)
         drawn = [self.split_making(seen, making, everybody, rng) for making in makings]
-        return _estimate([_distances(split, names, ranges) for split in drawn])
+        return _estimate([_seen(split, names, ranges) for split in drawn])
 
 
-def _distances(drawn: Split, names: tuple[str, ...], ranges: dict[str, float]) -> _Distances:
+def _seen(drawn: Split, names: tuple[str, ...], ranges: dict[str, float]) -> _Seen:
+    distances = (_distance(group, drawn.archive, names, ranges) for group in (drawn.insiders, drawn.outsiders))
+    return _Seen(_Groups(*distances), _strangeness(drawn, names))
+
+
+def _distance(people: Microdata, archive: Microdata, names: tuple[str, ...], ranges: dict[str, float]) -> Array:
     """Gower's distance of each person to the closest record."""
-
-    def closest(people: Microdata) -> Array:
-        nobody = np.zeros(len(people)), np.zeros(len(drawn.archive))
-        far: Array = nearest(*positions(people, drawn.archive, names, ranges), *nobody, 0.0)[0]
-        return far / len(names)
-
-    return _Distances(closest(drawn.insiders), closest(drawn.outsiders))
+    nobody = np.zeros(len(people)), np.zeros(len(archive))
+    far: Array = nearest(*positions(people, archive, names, ranges), *nobody, 0.0)[0]
+    return far / len(names)
 
 
-def _estimate(distances: Sequence[_Distances]) -> Estimate:
-    """The mean over files of how often who is inside is closer."""
-    share = float(np.mean([closer_share(d.inside, d.outside) for d in distances]))
+def _strangeness(drawn: Split, names: tuple[str, ...]) -> _Groups:
+    """The logarithms of how many people have each of somebody's values that are in the file, added up: the rarer, the
+    lower."""
+    groups = drawn.insiders, drawn.outsiders
+    total = np.zeros(sum(map(len, groups)))
+    for name in names:
+        columns = [file.column(name) for file in (*groups, drawn.archive)]
+        ours, theirs = np.split(_equal_codes(columns), [len(total)])
+        there = np.bincount(theirs, minlength=int(ours.max(initial=0)) + 1)[ours] > 0
+        known = ~np.concatenate([group.missing(name) for group in groups])
+        total += np.where(there & known, np.log(np.bincount(ours)[ours] / len(ours)), 0.0)
+    return _Groups(*np.split(total, [len(drawn.insiders)]))
+
+
+def _equal_codes(columns: Sequence[Column]) -> Array:
+    """Codes of these columns, one below the other, that are equal where values are."""
+    both = stacked(columns)
+    return both.values if both.levels is not None else np.unique(both.values, return_inverse=True)[1]
+
+
+def _share(groups: Sequence[_Groups]) -> tuple[float, float]:
+    """How often who is inside has the lower number, the mean over files; and its standard error."""
+    share = float(np.mean([closer_share(group.inside, group.outside) for group in groups]))
+    return share, share_error(share, sum(min(len(group.inside), len(group.outside)) for group in groups))
+
+
+def _estimate(seen: Sequence[_Seen]) -> Estimate:
+    """The better of both attacks."""
+    distances = [each.distance for each in seen]
+    by_distance, by_values = _share(distances), _share([each.strangeness for each in seen])
+    own = by_values if by_values[0] > 0.5 + ONE_SIDED * by_values[1] else by_distance
     parts = {
+        "by distance": by_distance[0],
+        "by own values": by_values[0],
         "inside": float(np.mean([np.median(d.inside) for d in distances])),
         "outside": float(np.mean([np.median(d.outside) for d in distances])),
         "copies": float(np.concatenate([d.inside == 0 for d in distances]).mean()),
     }
-    return Estimate(share, share_error(share, sum(min(len(d.inside), len(d.outside)) for d in distances)), parts)
+    return Estimate(*max(by_distance, own), parts)

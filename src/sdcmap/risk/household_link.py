@@ -121,7 +121,7 @@ class HouseholdLink(Measure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         pair, known, released = self._households(original, masked)
         courses = self._courses(pair)
-        rate = _rate(self._found(pair, known, released, courses))
+        rate = _rate(found_as_wholes(pair, known, released, courses))
         parts = {
             "prosecutor": rate,
             "equal composition": _rate(found_by_equal(pair, known, released)),
@@ -133,41 +133,47 @@ class HouseholdLink(Measure):
         """The chance that the household of each person is found."""
         pair, known, released = self._households(original, masked)
         each = np.empty(len(masked))
-        each[pair.released_rows] = self.attack.inclusion * self._found(pair, known, released, self._courses(pair))
+        each[pair.released_rows] = self.attack.inclusion * found_as_wholes(pair, known, released, self._courses(pair))
         return each
 
     def _households(self, original: Microdata, masked: Microdata) -> tuple[Pair, Homes, Homes]:
         """Both files laid out, and the households of each."""
         pair = self.attack.pair(original, masked, self.checked(original))
-        if masked.household is None:
-            raise Undefined("the released file does not say who lives together.")
-        known = original.view(household_numbers, str(original.household))
-        released = masked.view(household_numbers, masked.household)
-        return pair, Homes.by(known[pair.known_rows]), Homes.by(released[pair.released_rows])
+        return pair, *homes_of(pair, original, masked)
 
     def _courses(self, pair: Pair) -> list[Course]:
         """What pairs of persons cost; equality of certain columns is asked for first."""
         certain = certain_fields(pair, self.method).values()
         return [course._replace(costs=[*course.costs, *certain]) for course in self.attack.courses(pair)]
 
-    def _found(self, pair: Pair, known: Homes, released: Homes, courses: Sequence[Course]) -> Array:
-        """The chance that the household of the released person at each place is taken for what it is."""
-        own = known.of[pair.truth]
-        whole = bool((released.size[released.of] == known.size[own]).all())
-        found = np.zeros(len(own))
-        for size in np.unique(released.size).tolist():
-            low, high = np.searchsorted(known.size, [size, (size if whole else known.size[-1]) + 1])
-            begin = known.begin[low : high + 1]
-            people = known.order[begin[0] : begin[-1]]
-            first, last = np.searchsorted(released.size, [size, size + 1])
-            parts = min(last - first, 1 + (last - first) * size * len(people) // PAIRS)
-            for homes in np.array_split(np.arange(first, last), parts):
-                places = released.order[released.begin[homes[0]] : released.begin[homes[-1] + 1]]
-                costs = household_costs(
-                    _costs(courses, people, places), np.arange(0, len(places) + 1, size), begin - begin[0]
-                )
-                found[places] = _taken(costs, np.repeat(np.arange(len(homes)), size), own[places] - low)
-        return found
+
+def homes_of(pair: Pair, original: Microdata, masked: Microdata) -> tuple[Homes, Homes]:
+    """The households of the known and of the released persons."""
+    if original.household is None or masked.household is None:
+        raise Undefined("the released file does not say who lives together.")
+    known = original.view(household_numbers, original.household)
+    released = masked.view(household_numbers, masked.household)
+    return Homes.by(known[pair.known_rows]), Homes.by(released[pair.released_rows])
+
+
+def found_as_wholes(pair: Pair, known: Homes, released: Homes, courses: Sequence[Course]) -> Array:
+    """The chance that the household of the released person at each place is taken for what it is."""
+    own = known.of[pair.truth]
+    whole = bool((released.size[released.of] == known.size[own]).all())
+    found = np.zeros(len(own))
+    for size in np.unique(released.size).tolist():
+        low, high = np.searchsorted(known.size, [size, (size if whole else known.size[-1]) + 1])
+        begin = known.begin[low : high + 1]
+        people = known.order[begin[0] : begin[-1]]
+        first, last = np.searchsorted(released.size, [size, size + 1])
+        parts = min(last - first, 1 + (last - first) * size * len(people) // PAIRS)
+        for homes in np.array_split(np.arange(first, last), parts):
+            places = released.order[released.begin[homes[0]] : released.begin[homes[-1] + 1]]
+            costs = household_costs(
+                _costs(courses, people, places), np.arange(0, len(places) + 1, size), begin - begin[0]
+            )
+            found[places] = _taken(costs, np.repeat(np.arange(len(homes)), size), own[places] - low)
+    return found
 
 
 def _taken(costs: Array, home: Array, own: Array) -> Array:

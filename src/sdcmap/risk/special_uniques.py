@@ -44,12 +44,14 @@ class SpecialUniques(KeyMeasure):
 
     The snooper knows a few things of somebody that nobody else has together: a widow of sixteen, the only dentist of a
     village. He needs no register to know that such people are rare. He looks these values up in the released file, and
-    succeeds when exactly one record has them and it is that person's.
+    succeeds when exactly one record has them and it is that person's. A record that has them all comes before those with a
+    blank among them.
 
     Parameters
     ----------
     on : the variables he may know, of any kind; by default the keys of the file.
-    missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
+    missing_is : "any value": a missing value matches every value, where no record has the values; "a category": it matches
+        missing alone.
     largest : the most variables that he knows of one person, at least 1.
 
     Formula: a record is a special unique where it is alone in the original on a set of up to `largest` variables and on no
@@ -67,6 +69,7 @@ class SpecialUniques(KeyMeasure):
     """
 
     unit: ClassVar[str] = "share of special uniques"
+    revision: ClassVar[int] = 2  # 2: a record that has the values comes before those with a blank
 
     largest: Annotated[int, Range(1)] = 3
 
@@ -104,10 +107,7 @@ class SpecialUniques(KeyMeasure):
         for chosen in np.unique(sets).tolist():
             some = members(chosen)
             row = np.flatnonzero(np.isin(origin, person[sets == chosen]))
-            ours, theirs = known[origin[row]][:, some], released[row][:, some]
-            alone = matching_records(ours, released[:, some]) == 1
-            own = ((ours == theirs) | (ours == MISSING) | (theirs == MISSING)).all(axis=1)
-            parts.append(Lookups(row, alone, alone & own))
+            parts.append(_looked_up(known[origin[row]][:, some], released[:, some], row))
         return Lookups(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def _special(self, original: Microdata) -> tuple[Array, Array]:
@@ -129,6 +129,20 @@ class SpecialUniques(KeyMeasure):
             )
         both = np.column_stack(columns)
         return both[: len(known)], both[len(known) :]
+
+
+def _looked_up(known: Array, released: Array, row: Array) -> Lookups:
+    """Known values looked up among all released ones: records that have them all first, then those with blanks."""
+    filled = np.where(released == MISSING, released.max(initial=0) + 1, released)  # a blank is no value of anybody's
+    have, may = matching_records(known, filled), matching_records(known, released)
+    alone = np.where(have > 0, have, may) == 1
+    own = np.where(have > 0, _agree(known, filled[row]), _agree(known, released[row]))
+    return Lookups(row, alone, alone & own)
+
+
+def _agree(known: Array, theirs: Array) -> Array:
+    agree: Array = ((known == theirs) | (known == MISSING) | (theirs == MISSING)).all(axis=1)
+    return agree
 
 
 def _share(hits: Array) -> float:

@@ -34,6 +34,7 @@ from sdcmap.risk._courses import (
 )
 from sdcmap.risk._linking import DENSE_PAIRS, ROUNDING, LinkTable, Pair
 from sdcmap.risk.calibrated import Calibrated
+from sdcmap.risk.household_link import found_as_wholes, homes_of
 from sdcmap.risk.informed import Informed
 from sdcmap.risk.linkage import Linkage
 from sdcmap.risk.nearest_record import NearestRecord
@@ -45,6 +46,7 @@ ATTACKS: dict[str, Attack] = {
     "mahalanobis": NearestRecord("mahalanobis"),
     "gower": NearestRecord("gower"),
 }
+TOLD = ("informed", "calibrated")  # attacks that know the method
 PAIRS = 4_000_000_000  # up to so many pairs every released record is a target
 SAMPLE = 2_500  # targets beyond: a standard error of .01 at most
 LEVEL = 0.95  # of the interval, for all attacks together
@@ -86,8 +88,10 @@ class WorstLinkage(Attack):
     standard error, and "upper (95 %)" is the upper end of Wilson's interval, simultaneous over the attacks. The record form
     is the largest calibrated link probability over the attacks. "linked" is the least share of records that a one-to-one
     attack could link (below .99, on large files, rates are low by what is not linked).
-    Households: where the file has a household number, who finds one member has found all whose number is the same, and the
-    best attack is counted so too ("informed, then the household"); links and the record form are of persons.
+    Households: where the file has a household number, the attack that leads, Informed and Calibrated compare households
+    as wholes too, as in HouseholdLink ("informed, households as wholes"); and who finds one member has found all whose
+    number is the same, so that the best attack on persons is counted so too ("informed, then the household"). Links and
+    the record form are of persons.
     Missing values: as each attack says. Weights are not used. Releasing nothing leaves a guess: 1/n.
     Reference: Yancey, Winkler, Creecy (2002); the best of several attacks in place of their one.
 
@@ -97,7 +101,9 @@ class WorstLinkage(Attack):
     'WorstLinkage(inclusion=0.1)'
     """
 
-    revision: ClassVar[int] = 5  # 5: what a chain or a release rounds after a deterministic step
+    revision: ClassVar[int] = (
+        6  # 5: what a chain or a release rounds after a deterministic step; 6: households as wholes
+    )
     households: ClassVar[str] = "used: one member found gives the others away"
 
     method: Method | None = None
@@ -197,6 +203,7 @@ class WorstLinkage(Attack):
         if not siege.hits and not siege.made:
             raise Undefined(next(iter(siege.not_run.values())))
         siege.lead_one_to_one()
+        siege.compare_households(original, masked)
         siege.reveal_households(original, masked)
         return siege
 
@@ -215,7 +222,7 @@ class WorstLinkage(Attack):
         """The attacks that fit a file with numbers, or of numbers and categories, by name."""
         whitened = () if pair.categorical.all() else ("nearest", "mahalanobis")
         fitting = (*(("gower",) if pair.categorical.any() else ()), *whitened, "l", "d")
-        told: dict[str, Attack] = {"informed": Informed(self.method), "calibrated": Calibrated(self.method)}
+        told: dict[str, Attack] = dict(zip(TOLD, (Informed(self.method), Calibrated(self.method)), strict=True))
         return told | {name: ATTACKS[name] for name in fitting}
 
 
@@ -285,8 +292,7 @@ class Siege:
         """Make the attack one to one that has most of the true records among its best, unless somebody finds everybody."""
         if max(self.rates.values()) >= 1 or not self.hits:
             return
-        ended = [name for name, share in self.hits.items() if share.complete]
-        leader = max(ended, key=lambda name: (self.hits[name].potential, self.hits[name].rate))
+        leader = self._leader
         name = f"{leader} one-to-one"
         if len(self.targets) < len(self.pair.released):
             self.not_run[name] = "only some of the records were targets."
@@ -296,12 +302,33 @@ class Siege:
         except Undefined as problem:
             self.not_run[name] = str(problem)
 
+    @property
+    def _leader(self) -> str:
+        """The attack that has most of the true records among its best."""
+        ended = [name for name, share in self.hits.items() if share.complete]
+        return max(ended, key=lambda name: (self.hits[name].potential, self.hits[name].rate))
+
+    def compare_households(self, original: Microdata, masked: Microdata) -> None:
+        """The attack that leads, and those that know the method, on households as wholes: a family has no doubles where its
+        members have many."""
+        if original.household is None or masked.household != original.household or not masked.paired:
+            return
+        if max(self.rates.values()) >= 1 or not self.hits:
+            return
+        if len(self.targets) < len(self.pair.released):
+            self.not_run["households as wholes"] = "only some of the records were targets."
+            return
+        homes = homes_of(self.pair, original, masked)
+        for name in dict.fromkeys((self._leader, *(told for told in TOLD if told in self.courses))):
+            found = found_as_wholes(self.pair, *homes, self.courses[name])
+            self.revealed[f"{name}, households as wholes"] = found[self.targets]
+
     def reveal_households(self, original: Microdata, masked: Microdata) -> None:
         """Of the best attack: who finds one member of a released household has found all of it."""
         name = masked.household
         if name is None or original.household != name or not masked.paired:
             return
-        rates = self.rates
+        rates = {name: rate for name, rate in self.rates.items() if name not in self.revealed}
         leader = max(rates, key=lambda attack: rates[attack])
         if len(self.targets) < len(self.pair.released):
             self.not_run[f"{leader}, then the household"] = "only some of the records were targets."

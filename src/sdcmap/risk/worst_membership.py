@@ -199,6 +199,8 @@ def _estimate(files: Sequence[Scored]) -> Estimate:
         not_run["shadow"] = "it needs two makings of the method or more."
     judged = {name: _judged(pairs) for name, pairs in attacks.items()}
     best = max(judged, key=lambda name: judged[name].value)
+    from scipy.special import ndtri
+
     beyond = float(ndtri(1 - (1 - LEVEL) / len(judged)))
     proven = {name: a for name, a in judged.items() if a.value > beyond * a.se}
     name = max(proven, key=lambda name: proven[name].value) if proven else best
@@ -209,7 +211,6 @@ def _estimate(files: Sequence[Scored]) -> Estimate:
 
 def _judged(pairs: Sequence[tuple[Array, Array]]) -> Advantage:
     """The mean advantage over the files."""
-    from scipy.special import ndtri
 
     each = [cross_fitted(*pair) for pair in pairs]
     error = math.sqrt(sum(one.se**2 for one in each)) / len(each)

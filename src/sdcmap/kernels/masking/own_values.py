@@ -6,30 +6,36 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.masking.granularity import common_step
 
-NEAR = 5  # values on each side between which an own one may come to lie
+NEAR = 8  # values on each side between which an own one may come to lie
+FEW = 10  # records with a number; that three have it, and not two, would tell of the third
 CROWD = 3  # so many records with a value, or behind an average, and it is nobody's own
 
 
 def unowned_numbers(drawn: Array, original: Array, rng: Generator) -> Array:
-    """Numbers drawn from an original; one that fewer than three of its records have becomes any number between the fifth
-    value below it and the fifth above (U(x_(i-5), x_(i+5)), x_(i) its distinct values; at an end of the range, the end).
-    Between its next neighbours it would still be where its owner is, more often than where nobody is. NaN stays.
+    """Numbers drawn from an original; one that fewer than ten of its records have becomes any number between the eighth
+    value below it and the eighth above (U(x_(i-8), x_(i+8)), x_(i) its distinct values; at an end of the range, the end).
+    Between its next neighbours it would still be where its owner is, more often than where nobody is. It stays on the grid
+    of the original, where there is one: off it, it would tell that few had it. NaN stays.
 
-    >>> rng, original = np.random.default_rng(1), np.array([0.0, 0.0, 0.0, 5.0, 9.0])
+    >>> rng, original = np.random.default_rng(1), np.repeat([0.0, 5.0, 9.0], [10, 1, 1])
     >>> unowned_numbers(np.array([0.0, 5.0]), original, rng).round(1).tolist()
-    [0.0, 4.6]
+    [0.0, 5.0]
     """
     values, counts = np.unique(original[~np.isnan(original)], return_counts=True)
     if len(values) < 2:
         return drawn
     rows = np.flatnonzero(~np.isnan(drawn))
     place = np.searchsorted(values, drawn[rows])
-    owned = counts[place] < CROWD
+    owned = counts[place] < FEW
     rows, place = rows[owned], place[owned]
     low, high = values[np.maximum(place - NEAR, 0)], values[np.minimum(place + NEAR, len(values) - 1)]
     spread = drawn.copy()
     spread[rows] = low + (high - low) * rng.random(len(rows))
+    step = common_step(values)
+    if step > 0:
+        spread[rows] = values[0] + step * np.rint((spread[rows] - values[0]) / step)
     return spread
 
 
