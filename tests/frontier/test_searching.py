@@ -27,7 +27,7 @@ from sdcmap.frontier.searching import Found
 from sdcmap.kernels.decision.hypervolume import hypervolume
 from sdcmap.risk import ExactMatch
 from sdcmap.study.folder import Study
-from sizes import size
+from sizes import SOAK, size
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +93,13 @@ def test_a_stopped_search_goes_on_and_a_larger_budget_goes_further(
     assert small.evaluations == 24 and small.facts["hypervolume"] == found.facts["hypervolume"][:2]  # type: ignore[index]
     more = sm.search(people, plan_of(), BUDGET, study=tmp_path / "s", workers=1)
     assert more.facts == found.facts
+
+
+@pytest.mark.skipif(not SOAK, reason="a cluster of our own takes long to start")
+def test_the_same_candidates_on_a_cluster(people: Microdata, folder: Path, found: Found, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="a Dask cluster needs: pip install 'sdcmap[dask]'")
+    sm.search(people, plan_of(), BUDGET, study=tmp_path / "s", workers=2, engine="dask")
+    assert stored(tmp_path / "s") == stored(folder)
 
 
 # ---- what a candidate of a search is --------------------------------------------------------------------------

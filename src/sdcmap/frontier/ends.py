@@ -128,12 +128,16 @@ class Ends:
         """How many draws are under the limit, of how many."""
         hits, count = 0, 0
         for purpose in purposes:
-            plan = fresh_plan(self.shop.plan, purpose)
-            table = self.plane.table(self._drawn(method, purpose), plan)
-            limit = np.inf if self.plane.limit is None else self.plane.limit
-            hits += int((table.sound & (table.risk <= limit)).sum())
+            hits += self._hits(self._drawn(method, purpose), fresh_plan(self.shop.plan, purpose))
             count += len(redraws(self.shop.plan, method, purpose))
         return hits, count
+
+    def _hits(self, scores: Scores, plan: Plan) -> int:
+        """How many of these draws a rule would take: limits by measure hold with the standard errors of what is sampled."""
+        table, ru = self.plane.table(scores, plan), map_of(scores, plan)
+        limit = np.inf if self.plane.limit is None else self.plane.limit
+        within = ru.limit_shares(ru.points.filter(~pl.col("anchor"))) <= 1
+        return int((table.sound & (table.risk <= limit) & within).sum())
 
     def _in_doubt(self, under: tuple[int, int]) -> bool:
         return self.plane.limit is not None and 0 < under[0] < under[1]
