@@ -246,6 +246,7 @@ def test_candidates_that_cannot_be_made_end_the_search_with_the_reason(people: M
         ({"search": {"bounds": ["IL1s=1"]}}, "Search.bounds names 'IL1s', which is no utility measure of the plan."),
         ({"measures": [QUERIES], "rule": None}, "a search needs a risk measure and a utility measure"),
         ({"measures": [FOUND]}, "a search needs a risk measure and a utility measure"),
+        ({"measures": [ExactMatch(on="Sex", k=3), QUERIES]}, "the file as it is has no risk"),
     ],
 )
 def test_bad_input_is_told_in_a_sentence(people: Microdata, change: dict[str, Any], said: str) -> None:
