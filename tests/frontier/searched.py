@@ -53,6 +53,5 @@ def die(rows: int, calls: int) -> None:
 
 if __name__ == "__main__":
     folder, rows, calls = sys.argv[1:]
-    if int(rows):
-        die(int(rows), int(calls))
+    die(int(rows), int(calls))
     sm.search(people_of(), plan_of(), BUDGET, study=folder, workers=1)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from searched import BUDGET, FOUND, KEYS, LIMIT, NUMBERS, OWN, QUERIES, people_of, plan_of
+from searched import BUDGET, FOUND, KEYS, LIMIT, NUMBERS, OWN, QUERIES, plan_of
 
 import sdcmap as sm
 from commands import sdcmap
@@ -22,27 +22,13 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
 from sdcmap.frontier import growing
 from sdcmap.frontier.ends import fresh_plan, redraws
+from sdcmap.frontier.found import Found
 from sdcmap.frontier.plane import Plane, limit_of
-from sdcmap.frontier.searching import Found
 from sdcmap.kernels.decision.hypervolume import hypervolume
 from sdcmap.risk import ExactMatch
 from sdcmap.study.folder import Study
-from sizes import size
-
-
-@pytest.fixture(scope="module")
-def people() -> Microdata:
-    return people_of()
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("search") / "study"
-
-
-@pytest.fixture(scope="module")
-def found(people: Microdata, folder: Path) -> Found:
-    return sm.search(people, plan_of(), BUDGET, study=folder, workers=1)
+from sdcmap.study.search_settings import Search
+from sizes import SOAK, size
 
 
 def stored(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
@@ -60,18 +46,14 @@ def test_the_same_candidates_with_other_workers(people: Microdata, folder: Path,
 
 
 @pytest.mark.slow
-def test_the_same_candidates_in_processes(people: Microdata, folder: Path, found: Found, tmp_path: Path) -> None:
-    sm.search(people, plan_of(), BUDGET, study=tmp_path / "s", workers=2, engine="processes")
-    assert stored(tmp_path / "s") == stored(folder)
-
-
-@pytest.mark.slow
-def test_a_killed_search_goes_on_to_the_same_front(folder: Path, found: Found, tmp_path: Path) -> None:
+def test_a_killed_search_goes_on_to_the_same_front(
+    people: Microdata, folder: Path, found: Found, tmp_path: Path
+) -> None:
     dice, endings = random.Random(2), []
     for _ in range(size(1, 20)):
         endings.append(drive(tmp_path / "s", dice.randrange(5, 40), dice.randrange(1, 4000)))
     assert endings[0] == -signal.SIGKILL and set(endings) <= {-signal.SIGKILL, 0}  # the last may come to its end
-    assert drive(tmp_path / "s", 0, 0) == 0
+    assert sm.search(people, plan_of(), BUDGET, study=tmp_path / "s", workers=1).facts == found.facts
     assert stored(tmp_path / "s") == stored(folder)
 
 
@@ -93,6 +75,17 @@ def test_a_stopped_search_goes_on_and_a_larger_budget_goes_further(
     assert small.evaluations == 24 and small.facts["hypervolume"] == found.facts["hypervolume"][:2]  # type: ignore[index]
     more = sm.search(people, plan_of(), BUDGET, study=tmp_path / "s", workers=1)
     assert more.facts == found.facts
+
+
+@pytest.mark.skipif(not SOAK, reason="workers of their own take long to start; sweeps are tested with them")
+@pytest.mark.parametrize("engine", ["processes", "dask"])
+def test_the_same_candidates_with_workers_of_their_own(
+    people: Microdata, folder: Path, found: Found, tmp_path: Path, engine: str
+) -> None:
+    if engine == "dask":
+        pytest.importorskip("distributed", reason="a Dask cluster needs: pip install 'sdcmap[dask]'")
+    sm.search(people, plan_of(), BUDGET, study=tmp_path / "s", workers=2, engine=engine)
+    assert stored(tmp_path / "s") == stored(folder)
 
 
 # ---- what a candidate of a search is --------------------------------------------------------------------------
@@ -132,7 +125,7 @@ def test_parents_and_generations_are_stored(folder: Path, found: Found) -> None:
 def test_what_is_beaten_is_left_as_a_bound(people: Microdata, tmp_path: Path) -> None:
     both = [ExactMatch(on=KEYS, k=3), ExactMatch(on=("Age", "Sex"), k=5), QUERIES]
     plan = plan_of(measures=both, risk=both[:2], limits=[0.1, 0.1], rule=sm.Threshold(risk=1.0))
-    found = sm.search(people, plan, 32, study=tmp_path / "s", workers=1)
+    found = sm.search(people, plan, 24, study=tmp_path / "s", workers=1)
     bounds = [row for row in stored(tmp_path / "s")["candidate"] if row[1] == "bound"]
     assert len(bounds) == found.left > 0
     full = found.table
@@ -209,16 +202,23 @@ def test_fresh_measures_have_targets_of_their_own() -> None:
 
 
 # ---- when it stops --------------------------------------------------------------------------------------------
-def test_it_stops_by_time_after_a_whole_generation(people: Microdata) -> None:
-    found = sm.search(people, plan_of(), minutes=1e-9, workers=1)
-    assert found.evaluations == 24 and found.growth.stopped == "1e-09 minutes have passed"
-
-
-def test_it_stops_when_generations_gain_too_little(people: Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing, "PATIENCE", 1)
-    plan = plan_of(search={"methods": ["PRAM", "RankSwap"], "tolerance": 0.99})
-    found = sm.search(people, plan, 96, workers=1)
-    assert found.evaluations == 24 + 8 and found.growth.stopped == "1 generations gained less than 0.99 of the area"
+@pytest.mark.parametrize(
+    ("used", "areas", "seconds", "said"),
+    [
+        (0, [0.1], 9999.0, ""),
+        (24, [0.1, 0.2], 59.0, ""),
+        (24, [0.1, 0.2], 60.0, "1 minutes have passed"),
+        (88, [0.1, 0.2], 0.0, ""),
+        (96, [0.1, 0.2], 0.0, "the budget of 100 evaluations is used up"),
+        (64, [0.1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.512], 0.0, ""),
+        (64, [0.1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.508], 0.0, "5 generations gained less than 0.01 of the area"),
+        (56, [0.1, 0.5, 0.5, 0.5, 0.5, 0.5], 0.0, ""),
+    ],
+)
+def test_it_stops_by_budget_time_or_gain_after_a_whole_generation(
+    used: int, areas: list[float], seconds: float, said: str
+) -> None:
+    assert growing.stop_reason(Search(budget=100, minutes=1, tolerance=0.01), used, areas, seconds) == said
 
 
 def test_a_limit_that_nobody_meets_names_the_nearest(people: Microdata) -> None:
@@ -246,6 +246,7 @@ def test_candidates_that_cannot_be_made_end_the_search_with_the_reason(people: M
         ({"search": {"bounds": ["IL1s=1"]}}, "Search.bounds names 'IL1s', which is no utility measure of the plan."),
         ({"measures": [QUERIES], "rule": None}, "a search needs a risk measure and a utility measure"),
         ({"measures": [FOUND]}, "a search needs a risk measure and a utility measure"),
+        ({"measures": [ExactMatch(on="Sex", k=3), QUERIES]}, "the file as it is has no risk"),
     ],
 )
 def test_bad_input_is_told_in_a_sentence(people: Microdata, change: dict[str, Any], said: str) -> None:
@@ -270,18 +271,18 @@ def room(people: Microdata, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_command_prints_the_report_as_json(room: Path) -> None:
-    said = sdcmap("search", room / "plan.toml", "-o", room / "study", "--budget", 32, "--workers", 1, "--json")
+    said = sdcmap("search", room / "plan.toml", "-o", room / "study", "--budget", 24, "--workers", 1, "--json")
     report = json.loads(said.stdout)
     assert list(report) == ["evaluations", "hypervolume", "reference", "front", "stopped"]
-    assert report["evaluations"] == 32 and len(report["hypervolume"]) == 3 and report["reference"] == [0.2, 1.0]
+    assert report["evaluations"] == 24 and len(report["hypervolume"]) == 2 and report["reference"] == [0.2, 1.0]
     names = ["name", "method", "risk", "utility", "fresh_risk", "fresh_utility", "draws"]
     assert report["front"] and all(list(member) == names for member in report["front"])
-    assert report["stopped"] == "the budget of 32 evaluations is used up"
+    assert report["stopped"] == "the budget of 24 evaluations is used up"
 
 
 def test_the_command_tells_a_person_what_was_found(room: Path) -> None:
-    said = sdcmap("search", room / "plan.toml", "-o", room / "study", "--budget", 32, "--workers", 1, "--quiet").stdout
-    assert "32 methods were evaluated" in said and "by fresh draws" in said
+    said = sdcmap("search", room / "plan.toml", "-o", room / "study", "--budget", 24, "--workers", 1, "--quiet").stdout
+    assert "24 methods were evaluated" in said and "by fresh draws" in said
     assert "Release " in said and "Hellinger" in said
     assert "Release " in sdcmap("choose", room / "study").stdout
     told = sdcmap("search", room / "plan.toml", "-o", room / "s2", "--budget", 5, code=2).stderr

@@ -22,11 +22,6 @@ KEYS, NUMBERS = ("Age", "Educ", "Sex"), ("wage", "total")
 NOTHING: frozenset[str] = frozenset()
 
 
-@pytest.fixture(scope="module")
-def people() -> Microdata:
-    return sm.demo.population(150, seed=3).only([*KEYS, *NUMBERS])
-
-
 def points(space: Space, count: int, seed: int = 1) -> list[tuple[float, ...]]:
     rng = np.random.default_rng(seed)
     return [tuple(map(float, rng.random(len(space.dimensions)))) for _ in range(count)]

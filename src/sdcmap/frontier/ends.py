@@ -7,8 +7,10 @@ randomness has one of each, since only its measures are drawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -84,9 +86,48 @@ def redraws(plan: Plan, method: Method, purpose: Purpose) -> list[Candidate]:
 
 
 @dataclass(frozen=True)
+class Draws:
+    """The fresh draws of some methods for one purpose, by method text."""
+
+    scores: Scores
+    plan: Plan  # with the fresh measures
+    plane: Plane
+
+    @property
+    def methods(self) -> frozenset[str]:
+        return frozenset(self.scores.candidate["method"])
+
+    @cached_property
+    def means(self) -> dict[str, tuple[float, float]]:
+        """Pooled risk and utility."""
+        means = map_of(self.scores, self.plan).means.select("method", "risk", "utility")
+        return {method: (risk, utility) for method, risk, utility in means.iter_rows()}
+
+    @cached_property
+    def under(self) -> Counter[str]:
+        """How many draws a rule would take: limits by measure hold with the standard errors of what is sampled."""
+        table, ru = self.plane.table(self.scores, self.plan), map_of(self.scores, self.plan)
+        points = ru.points.filter(~pl.col("anchor"))
+        limit = np.inf if self.plane.limit is None else self.plane.limit
+        passing = table.sound & (table.risk <= limit) & (ru.limit_shares(points) <= 1)
+        return Counter(points["method"].filter(pl.Series(passing)).to_list())
+
+    def losses(self, plan: Plan) -> dict[str, dict[str, float]]:
+        """Every utility measure, pooled, under its name in `plan`."""
+        pairs = [
+            (new, own) for new, own in zip(self.plan.measures, plan.measures, strict=True) if own.axis == "utility"
+        ]
+        pooled = {own.text: self.scores.pooled(new.text) for new, own in pairs}
+        told: dict[str, dict[str, float]] = {}
+        for name, table in pooled.items():
+            for method, value in table.select("method", "value").iter_rows():
+                told.setdefault(method, {})[name] = value
+        return told
+
+
+@dataclass(frozen=True)
 class Ends:
-    """The ends of a search: its shop, its plane, and the candidates in it. sure : share of draws under the limit that a
-    choice needs."""
+    """The ends of a search: where it was made, its plane, and the candidates in it."""
 
     shop: Workshop
     plane: Plane
@@ -96,15 +137,34 @@ class Ends:
     @property
     def members(self) -> tuple[Member, ...]:
         """The members of the frontier, drawn afresh, least risk first."""
-        methods = self._methods()
-        plan = self.shop.plan
-        self._draw(methods, "choose")
-        doubtful = [m for m in methods if self._in_doubt(self._under(m, ("choose",)))]
-        self._draw(doubtful, "race")
-        self._draw(methods, "report")
-        return tuple(self._member(plan, method, row, method in doubtful) for method, row in methods.items())
+        rows = self._rows()
+        choose = self._drawn(rows, "choose")
+        doubtful = [m for m in rows if self._in_doubt(choose.under[m.text], len(self._of(m, "choose")))]
+        race, report = self._drawn(doubtful, "race"), self._drawn(rows, "report")
+        losses = report.losses(self.shop.plan)
+        return tuple(self._member(method, row, choose, race, report, losses) for method, row in rows.items())
 
-    def _methods(self) -> dict[Method, int]:
+    def _member(
+        self,
+        method: Method,
+        row: int,
+        choose: Draws,
+        race: Draws,
+        report: Draws,
+        losses: Mapping[str, dict[str, float]],
+    ) -> Member:
+        text = method.text
+        tried = len(self._of(method, "choose")) + (len(self._of(method, "race")) if text in race.methods else 0)
+        under = (choose.under[text] + race.under[text]) / tried
+        risk, utility = report.means.get(text, (None, None))
+        return Member(
+            self.scores.name_of(text), method, self.table.ids[row], *self._found_at(row),
+            under=None if self.plane.limit is None else under, tried=tried, chosen_by=choose.means.get(text),
+            fresh_risk=risk, fresh_utility=utility, draws=0 if risk is None else len(self._of(method, "report")),
+            losses=losses.get(text, {}),
+        )  # fmt: skip
+
+    def _rows(self) -> dict[Method, int]:
         """Method -> the place of its candidate in the table, of those that make up most of the area."""
         front = self.table.front
         best = picked(self.table.x[front], self.table.y[front], MOST, (np.empty(0), np.empty(0)))
@@ -115,57 +175,23 @@ class Ends:
             rows.setdefault(self.scores.methods[methods[self.table.ids[row]]], row)
         return rows
 
-    def _draw(self, methods: Sequence[Method] | Mapping[Method, int], purpose: Purpose) -> None:
-        plan = self.shop.plan
-        wanted = [c for method in methods for c in redraws(plan, method, purpose)]
-        self.shop.draw_again(wanted, fresh_plan(plan, purpose))
+    def _of(self, method: Method, purpose: Purpose) -> list[Candidate]:
+        return redraws(self.shop.plan, method, purpose)
 
-    def _drawn(self, method: Method, purpose: Purpose) -> Scores:
-        ids = [candidate.id for candidate in redraws(self.shop.plan, method, purpose)]
-        return self.shop.study.scores_of(fresh_plan(self.shop.plan, purpose), ids)
+    def _drawn(self, methods: Iterable[Method], purpose: Purpose) -> Draws:
+        """Fresh draws of these methods, made and read back."""
+        plan = fresh_plan(self.shop.plan, purpose)
+        wanted = [candidate for method in methods for candidate in self._of(method, purpose)]
+        self.shop.draw_again(wanted, plan)
+        return Draws(self.shop.study.scores_of(plan, [candidate.id for candidate in wanted]), plan, self.plane)
 
-    def _under(self, method: Method, purposes: Sequence[Purpose]) -> tuple[int, int]:
-        """How many draws are under the limit, of how many."""
-        hits, count = 0, 0
-        for purpose in purposes:
-            plan = fresh_plan(self.shop.plan, purpose)
-            table = self.plane.table(self._drawn(method, purpose), plan)
-            limit = np.inf if self.plane.limit is None else self.plane.limit
-            hits += int((table.sound & (table.risk <= limit)).sum())
-            count += len(redraws(self.shop.plan, method, purpose))
-        return hits, count
+    def _in_doubt(self, hits: int, count: int) -> bool:
+        return self.plane.limit is not None and 0 < hits < count
 
-    def _in_doubt(self, under: tuple[int, int]) -> bool:
-        return self.plane.limit is not None and 0 < under[0] < under[1]
-
-    def _member(self, plan: Plan, method: Method, row: int, raced: bool) -> Member:
-        purposes: tuple[Purpose, ...] = ("choose", "race") if raced else ("choose",)
-        hits, tried = self._under(method, purposes)
+    def _found_at(self, row: int) -> tuple[float, float]:
+        """Risk and utility of the draw by which a member was found, as the measures have them."""
         signs = self.plane.signs
-        chosen_by = _mean(self._drawn(method, "choose"), fresh_plan(plan, "choose"))
-        reported, judged = self._drawn(method, "report"), fresh_plan(plan, "report")
-        risk, utility = _mean(reported, judged) or (None, None)
-        return Member(
-            self.scores.name_of(method.text), method, self.table.ids[row], signs[0] * float(self.table.risk[row]),
-            signs[1] * float(self.table.loss[row]), None if self.plane.limit is None else hits / max(tried, 1), tried,
-            chosen_by, risk, utility, 0 if risk is None else len(redraws(plan, method, "report")),
-            _losses(reported, judged, plan),
-        )  # fmt: skip
-
-
-def _mean(scores: Scores, plan: Plan) -> tuple[float, float] | None:
-    """The pooled risk and utility of the draws of one method; None where none has both."""
-    means = map_of(scores, plan).means
-    return (float(means["risk"][0]), float(means["utility"][0])) if len(means) else None
-
-
-def _losses(scores: Scores, fresh: Plan, plan: Plan) -> dict[str, float]:
-    """Every utility measure of a plan, pooled over the draws, under its own name."""
-    pairs = [
-        (new.text, own.text) for new, own in zip(fresh.measures, plan.measures, strict=True) if own.axis == "utility"
-    ]
-    pooled = {own: scores.pooled(new) for new, own in pairs}
-    return {name: float(table["value"][0]) for name, table in pooled.items() if len(table)}
+        return signs[0] * float(self.table.risk[row]), signs[1] * float(self.table.loss[row])
 
 
 def fresh_area(members: Sequence[Member], plane: Plane) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -132,14 +132,18 @@ class Found:
         """Which classes of methods stand where along the frontier."""
         return drawn("draw_method_shares", shares_along(self.members))
 
+    @property
+    def pictures(self) -> dict[str, Callable[[], Chart]]:
+        """Name -> how it is drawn; those that few candidates cannot tell are left out."""
+        drawings = {"map": self.draw, "progress": self.draw_progress}
+        drawings |= {"importance": self.draw_importance, "choices": self.draw_choices} if self.choices.enough else {}
+        return drawings | ({"methods": self.draw_shares} if self.members else {})
+
     def save_charts(self, folder: str | Path) -> Path:
-        """Every picture as a page of its own, in a private folder; those that few candidates cannot tell are left out."""
+        """Every picture as a page of its own, in a private folder."""
         folder = Path(folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        pictures = {"map": self.draw, "progress": self.draw_progress}
-        pictures |= {"importance": self.draw_importance, "choices": self.draw_choices} if self.choices.enough else {}
-        pictures |= {"methods": self.draw_shares} if self.members else {}
-        for name, draw in pictures.items():
+        for name, draw in self.pictures.items():
             draw().save(folder / f"{name}.html")
         return folder
 

@@ -113,17 +113,10 @@ class Grower:
     # ---- when to stop -------------------------------------------------------------------------------------------
     def _reason(self, growth: Growth, began: float) -> str:
         """Why the search stops here; empty: it goes on."""
-        settings, used = self.settings, len(growth.chosen)
+        used = len(growth.chosen)
         if growth.generations == 1 and not self._any_made(growth):
             return f"none of {used} could be made and scored: {self._why(growth)}"
-        if used + (SIZE if used else STARTS) > settings.budget:
-            return f"the budget of {settings.budget} evaluations is used up"
-        if settings.minutes and used and time.monotonic() - began >= 60 * settings.minutes:
-            return f"{settings.minutes:g} minutes have passed"
-        areas = growth.areas
-        if len(areas) > PATIENCE + 1 and areas[-1] - areas[-1 - PATIENCE] < settings.tolerance:
-            return f"{PATIENCE} generations gained less than {settings.tolerance:g} of the area"
-        return ""
+        return stop_reason(self.settings, used, growth.areas, time.monotonic() - began)
 
     def _any_made(self, growth: Growth) -> bool:
         """Whether a candidate could be made and scored; one that was left as beaten could."""
@@ -188,6 +181,18 @@ class Grower:
         after = table.among(tuple(Candidate(method).id for method in growth.methods))
         at = new.among(tuple(screening_id(p.method) for p in proposed))
         return np.clip(at.x + _shift(before.x, after.x), 0, 1), np.clip(at.y + _shift(before.y, after.y), 0, 1)
+
+
+def stop_reason(settings: Search, used: int, areas: Sequence[float], seconds: float) -> str:
+    """Why a search stops after so many evaluations and seconds, with this share of the area after each generation; empty:
+    it goes on. The starts are always made."""
+    if used + (SIZE if used else STARTS) > settings.budget:
+        return f"the budget of {settings.budget} evaluations is used up"
+    if settings.minutes and used and seconds >= 60 * settings.minutes:
+        return f"{settings.minutes:g} minutes have passed"
+    if len(areas) > PATIENCE + 1 and areas[-1] - areas[-1 - PATIENCE] < settings.tolerance:
+        return f"{PATIENCE} generations gained less than {settings.tolerance:g} of the area"
+    return ""
 
 
 def point_of(row: Proposal) -> Point:

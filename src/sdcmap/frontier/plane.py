@@ -86,6 +86,8 @@ class Plane:
             )
         sign_r, sign_u = ru.signs
         most, best = sign_r * whole["risk"][0], sign_u * whole["utility"][0]
+        if most == 0:
+            raise PlanError("by this risk measure the file as it is has no risk: there is nothing to search for.")
         limit = limit_of(plan)
         least = _least(ru, abs(most)) if limit is None else limit * (CLIP if sign_r > 0 else 1 / CLIP)
         return Plane(

@@ -50,7 +50,7 @@ def search(
     --------
     >>> import sdcmap as sm
     >>> people = sm.demo.population(120).only(["Age", "Sex", "wage"])
-    >>> plan = sm.Plan(sm.PRAM(["Age", "Sex"]), [sm.SmallCells(), sm.utility.QueryError(queries=100)], seed=1)
+    >>> plan = sm.Plan(sm.PRAM(["Age", "Sex"]), [sm.risk.ExactMatch(), sm.utility.QueryError(queries=100)], seed=1)
     >>> found = sm.search(people, plan, budget=24, workers=1)
     >>> found.evaluations, found.growth.stopped
     (24, 'the budget of 24 evaluations is used up')
