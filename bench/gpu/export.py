@@ -133,13 +133,13 @@ def export_groups(store: Store) -> None:
 
 
 def export_densities(store: Store) -> None:
-    """Windows, equalities and mixtures, with the costs of the cheapest in single precision."""
+    """Windows, equalities and mixtures, and the cheapest in single precision; no value is at a window's edge."""
     kind = np.array([kinds.WINDOW, kinds.BELOW, kinds.SAME, kinds.MIXTURE, kinds.MIXTURE])
     parts = np.tile([[0.0, 0.0, 2.0], [0.3, 1.0, 5.0]], (5, 1, 1))
     names = []
     for gaps in (0.0, 0.1):
         a, b = (np.column_stack([numbers(count, gaps, 1) for _ in kind]) for count in (1500, 4000))
-        costs = FieldCosts(kind, a, b, np.full(5, 8.0), np.array([0.7, 0.3, 1.0, 0.0, 0.0]), parts)
+        costs = FieldCosts(kind, a, b, np.full(5, 8.0), np.array([0.75, 0.35, 1.0, 0.0, 0.0]), parts)
         scatter = (np.arange(1500) * 1_327_217_885 % (1 << 31)).astype(np.int32)
         keys = np.concatenate(
             [np.sort(scan_of_fields(costs, scatter, 60)(rows)) for rows in np.arange(1500).reshape(-1, 250)]
