@@ -20,6 +20,7 @@ from sdcmap.kernels.grouping.mdav import mdav_groups
 from sdcmap.kernels.linking import costs as kinds
 from sdcmap.kernels.linking.cost_links import cost_links
 from sdcmap.kernels.linking.costs import Cost, block_costs, mean_costs
+from sdcmap.kernels.linking.field_links import FieldCosts, scan_of_fields
 from sdcmap.kernels.linking.links import _agreement_costs, _distance_costs, agreement_links, nearest_links
 from sdcmap.kernels.linking.races import Race, Search
 from sdcmap.kernels.neighbours.counting import Pairs, count_between
@@ -131,6 +132,23 @@ def export_groups(store: Store) -> None:
     store["groups"] = np.array([f"groups {place}" for place in range(len(GROUPED))])
 
 
+def export_densities(store: Store) -> None:
+    """Windows, equalities and mixtures, and the cheapest in single precision; no value is at a window's edge."""
+    kind = np.array([kinds.WINDOW, kinds.BELOW, kinds.SAME, kinds.MIXTURE, kinds.MIXTURE])
+    parts = np.tile([[0.0, 0.0, 2.0], [0.3, 1.0, 5.0]], (5, 1, 1))
+    names = []
+    for gaps in (0.0, 0.1):
+        a, b = (np.column_stack([numbers(count, gaps, 1) for _ in kind]) for count in (1500, 4000))
+        costs = FieldCosts(kind, a, b, np.full(5, 8.0), np.array([0.75, 0.35, 1.0, 0.0, 0.0]), parts)
+        scatter = (np.arange(1500) * 1_327_217_885 % (1 << 31)).astype(np.int32)
+        keys = np.concatenate(
+            [np.sort(scan_of_fields(costs, scatter, 60)(rows)) for rows in np.arange(1500).reshape(-1, 250)]
+        )
+        names.append(f"densities {gaps}")
+        store.put_all(names[-1], **costs._asdict(), scatter=scatter, keys=keys)
+    store["densities"] = np.array(names)
+
+
 def export_guesses(store: Store) -> None:
     """The nearest records and what they guess; neighbours of points."""
     names = []
@@ -179,7 +197,7 @@ def export_worst(store: Store, n: int = 50_000) -> None:
 
 if __name__ == "__main__":
     small = Store()
-    for export in (export_costs, export_links, export_groups, export_guesses, export_neighbours):
+    for export in (export_costs, export_links, export_groups, export_densities, export_guesses, export_neighbours):
         export(small)
     np.savez_compressed(sys.argv[1], **small)
     if len(sys.argv) > 2:

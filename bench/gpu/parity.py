@@ -105,6 +105,18 @@ def check_groups(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
     yield f"groups of {size} among {len(x)}", np.array_equal(group, stored[f"{name}/group"])
 
 
+def check_densities(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
+    costs = SimpleNamespace(**{part: stored[f"{name}/{part}"] for part in ("kind", "a", "b", "cap", "width", "parts")})
+    scatter, wanted = stored[f"{name}/scatter"], stored[f"{name}/keys"]
+    keys = pairs.scan_of_fields(costs, scatter, wanted.shape[1])(np.arange(len(scatter)))
+    found, theirs = ((side >> pairs.HALF).astype(np.uint32).view(np.float32) for side in (keys, wanted))
+    yield "costs of the cheapest", near(found, theirs, 1e-5)
+    laid = layout.laid_fields(pairs.likely_fields(costs), mean=False, known_rows=True)
+    plain = layout.plain_fields(laid, np.arange(len(costs.a)), np.arange(len(costs.b)))
+    same = float((keys == pairs.plain_keys(plain, wanted.shape[1], scatter.astype(np.int64))).mean())
+    yield f"keys as in numpy: {same:.4f}", same > 0.999
+
+
 def check_guesses(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
     given = [stored[f"{name}/{part}"] for part in ("x", "c", "y", "d", "secret", "guess")]
     distance, right = attribution.nearest(*given, 0.1)
@@ -124,6 +136,7 @@ CHECKS: Mapping[str, Callable[[Stored, str], Iterator[tuple[str, bool]]]] = {
     "costs": check_costs,
     "links": check_links,
     "groups": check_groups,
+    "densities": check_densities,
     "guesses": check_guesses,
     "neighbours": check_neighbours,
 }

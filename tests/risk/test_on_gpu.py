@@ -45,6 +45,13 @@ def scan_of(costs: Any, chunks: Sequence[Array], enough: int) -> Callable[[Array
     return lambda rows: (keys[rows], 0)
 
 
+def scan_of_fields(costs: Any, scatter: Array, enough: int) -> Callable[[Array], Array]:
+    laid = layout.laid_fields(pairs.likely_fields(costs), mean=False, known_rows=True)
+    total = layout.plain_fields(laid, np.arange(len(costs.a)), np.arange(len(costs.b)))
+    keys = pairs.plain_keys(total, enough, scatter.astype(np.int64))
+    return lambda rows: keys[rows]
+
+
 def cost_links(
     costs: Sequence[Cost], keep: int, *, mean: bool = False, known_rows: bool = False
 ) -> tuple[Array, Array]:
@@ -88,7 +95,7 @@ def count_between(points: Any, near: Array, far: Array, most: int | None = None)
     return neighbours.plain_between(points, near, far)
 
 
-PLAIN = (scan_of, cost_links, Race, Search, mdav_groups, gower_groups, nearest, count_between)
+PLAIN = (scan_of, scan_of_fields, cost_links, Race, Search, mdav_groups, gower_groups, nearest, count_between)
 
 
 def no_gpu() -> str:
@@ -133,6 +140,8 @@ def people() -> Microdata:
 
 
 CHAIN = sm.Chain((sm.PRAM(("Educ",), 0.2), sm.Noise(("wage", "interest", "total"), 0.1)))
+SWAPPED = sm.RankSwap(("interest", "total"), 0.1)
+MIXED = sm.methods.MixtureNoise(("interest", "total"))
 CASES: list[tuple[Measure, set[str]]] = [
     (sm.risk.Linkage("d"), {"scan_of"}),
     (sm.risk.Linkage("l"), {"scan_of"}),
@@ -171,6 +180,20 @@ def test_links(people: Microdata, card: set[str], attack: Attack) -> None:
         there = attack.links(people, masked)
     np.testing.assert_array_equal(here.partner, there.partner)
     np.testing.assert_allclose(here.weight, there.weight, rtol=1e-6)
+    np.testing.assert_allclose(here.found, there.found, rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", [SWAPPED, MIXED], ids=lambda method: type(method).__name__)
+def test_a_reader_of_the_note_links_by_windows_and_mixtures(
+    people: Microdata, card: set[str], method: sm.Method
+) -> None:
+    masked = method.apply(people, Stream.of_seed(6))
+    attack = sm.risk.Informed(method, on=("interest", "total"))
+    here = attack.links(people, masked)
+    with running_on("gpu"):
+        there = attack.links(people, masked)
+    assert "scan_of_fields" in card
+    np.testing.assert_array_equal(here.partner, there.partner)
     np.testing.assert_allclose(here.found, there.found, rtol=1e-6)
 
 

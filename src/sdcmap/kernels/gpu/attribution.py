@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from . import card
-from .layout import GAP, SAME, THREADS, TILE, Array, laid_fields, lanes_for
+from .layout import GAP, SAME, THREADS, TILE, Array, Field, laid_fields, lanes_for
 
 ROUNDING = 1e-12
 
 
-class Field(NamedTuple):
-    """A field of records (known) and targets (released): a number counts |x - y|, at most 1, and a missing one is at 1 from
-    a known one; a code counts whether it differs."""
-
-    kind: int
-    known: Array
-    released: Array
-    scale: float = 1.0
-    cap: float = 1.0
-    both: float = 0.0
-    one: float = 1.0
-    table: Array = np.zeros(0)
-
-
 def fields_of(x: Array, c: Array, y: Array, d: Array) -> list[Field]:
-    """Codes before numbers, as the CPU adds up."""
+    """Codes before numbers, as the CPU adds up: a code counts whether it differs, a number |x - y|, 1 at most, and a
+    missing one is at 1 from a known one."""
     codes = [Field(SAME, theirs, mine) for theirs, mine in zip(d.T, c.T, strict=True)]
     return codes + [Field(GAP, theirs, mine) for theirs, mine in zip(y.T, x.T, strict=True)]
 

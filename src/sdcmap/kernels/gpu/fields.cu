@@ -2,7 +2,7 @@
 // without fused products, so that it is the same number. A row is one side's record, a column the other's.
 typedef double Real;
 #define INFINITE __longlong_as_double(0x7ff0000000000000ll)
-enum { NUMBER, CATEGORY, SQUARE, GAP, RELATIVE, SAME, WINDOW, BELOW, MIXTURE, CELL };
+enum { NUMBER, CATEGORY, SQUARE, GAP, RELATIVE, SAME, WINDOW, BELOW, MIXTURE, CELL, LIKELIEST };
 __device__ constexpr int kinds[FIELDS] = {KINDS};
 __device__ constexpr int gaps[FIELDS] = {GAPS};  // whether values of the field are missing
 __constant__ double numbers[FIELDS * 4];  // scale, cap, both missing, one missing
@@ -40,6 +40,15 @@ __device__ double mixture(double away, const double* table, int components) {
     return table[3 * components] - top - log(total);
 }
 
+// By the likeliest component alone: (cost, centre, half precision) of each.
+__device__ __forceinline__ double likeliest(double away, double cap, const double* table, int components) {
+    for (int k = 0; k < 3 * components; k += 3) {
+        const double off = away - table[k + 1];
+        cap = fmin(cap, table[k] + off * off * table[k + 2]);
+    }
+    return cap;
+}
+
 __device__ double cell(double apart, const double* table) {
     const double near = (apart - table[1]) * table[0], far = (apart + table[1]) * table[0];
     const double chance = near > 0 ? 0.5 * (erfc(near) - erfc(far)) : 0.5 * (erf(far) - erf(near));
@@ -61,6 +70,7 @@ __device__ __forceinline__ double present_cost(double a, double b, int f) {
         case WINDOW: return fabs(away) < scale ? 0.0 : cap;
         case BELOW: return away < scale ? 0.0 : cap;
         case MIXTURE: return fmin(fmax(mixture(away, table, last), 0.0), cap);
+        case LIKELIEST: return likeliest(away, cap, table, last);
         default: return fmin(fmax(cell(fabs(away), table), 0.0), cap);
     }
 }

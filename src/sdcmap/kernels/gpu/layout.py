@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ Array = NDArray[Any]
 NUMBER, CATEGORY, SQUARE, GAP, RELATIVE, SAME, WINDOW, BELOW, MIXTURE, CELL = range(
     10
 )  # as in kernels/linking/costs.py
+LIKELIEST = 10  # a mixture by its likeliest component alone, as in kernels/linking/field_links.py
 HEAD = 4  # states of a NUMBER before its distances
 THREADS, TILE, SEARCHERS, TURNS = 128, 64, 256, 8
 BLOCKS, ROUNDS, LANES = 8, 8, 16  # blocks of a multiprocessor at a time; rounds of them, or parts of columns, at most
@@ -96,6 +97,19 @@ def filled(rounds: float, lanes: float) -> float:
     """The share of the card that works on pairs: the last round of blocks leaves places empty, and they end unevenly; each
     part of the columns takes as long to begin as some columns."""
     return rounds / (math.ceil(rounds) + UNEVEN) / (1 + BEGIN * lanes)
+
+
+class Field(NamedTuple):
+    """A field made here, with what it costs; a `Cost`."""
+
+    kind: int
+    known: Array
+    released: Array
+    scale: float = 1.0
+    cap: float = 1.0
+    both: float = 0.0  # where both are missing
+    one: float = 1.0  # where one is
+    table: Array = np.zeros(0)
 
 
 def settings_of(fields: int, rows: int, wide: int, **more: int | str) -> dict[str, int | str]:
@@ -246,5 +260,9 @@ def _present_costs(kind: int, a: Array, away: Array, scale: float, cap: float, t
         return np.asarray(cap * np.minimum(apart / scale, 1.0))
     if kind == RELATIVE:
         return np.asarray(cap * np.minimum(apart / np.maximum(scale * np.maximum(np.abs(a), 0.1), 1e-100), 1.0))
+    if kind == LIKELIEST:
+        cost, centre, half = table[: 3 * last].reshape(-1, 3).T
+        parts = cost + (away[..., np.newaxis] - centre) ** 2 * half
+        return np.asarray(np.minimum(parts.min(axis=-1), cap))
     inside = {SAME: apart == 0, WINDOW: apart < scale, BELOW: away < scale}
     return np.where(inside[kind], 0.0, cap)

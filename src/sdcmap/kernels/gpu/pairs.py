@@ -12,12 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from . import card
-from .layout import SEARCHERS, THREADS, TILE, Array, Cost, OnCard, laid_capped, laid_fields, lanes_for
+from .layout import (
+    BELOW,
+    LIKELIEST,
+    SAME,
+    SEARCHERS,
+    THREADS,
+    TILE,
+    WINDOW,
+    Array,
+    Cost,
+    Field,
+    OnCard,
+    laid_capped,
+    laid_fields,
+    lanes_for,
+)
 
 FIRST, SPREAD, WORTH = 1024, 8, 7  # columns of the first look; each look after it has so many times as many
 BATCH = 8  # places of a list that are taken at once
@@ -40,6 +55,41 @@ def scan_of(costs: tuple[Array, Array, Array, Array, bool], chunks: Sequence[Arr
     a, slope, cap, b, square = costs
     keys = cheapest_keys(a, slope, cap, b, square, enough)
     return lambda rows: (keys[rows], 0)
+
+
+class FieldCosts(Protocol):
+    """Both files and how fields count: `kernels.linking.field_links.FieldCosts`."""
+
+    @property
+    def kind(self) -> Array: ...
+    @property
+    def a(self) -> Array: ...
+    @property
+    def b(self) -> Array: ...
+    @property
+    def cap(self) -> Array: ...
+    @property
+    def width(self) -> Array: ...
+    @property
+    def parts(self) -> Array: ...
+
+
+def likely_fields(costs: FieldCosts) -> list[Field]:
+    """Windows, equalities and mixtures as fields; a mixture counts by its likeliest component."""
+    fields = []
+    for f, (kind, cap) in enumerate(zip(costs.kind, costs.cap, strict=True)):
+        kind = int(kind) if kind in (SAME, WINDOW, BELOW) else LIKELIEST
+        sides, table = (costs.a[:, f], costs.b[:, f]), np.append(costs.parts[f].ravel(), 0.0)
+        fields.append(Field(kind, *sides, float(costs.width[f]), float(cap), 0.0, float(cap), table))
+    return fields
+
+
+def scan_of_fields(costs: FieldCosts, scatter: Array, enough: int) -> Any:
+    """The twin of `kernels.linking.field_links.scan_of_fields`, in double precision."""
+    with card.alone() as cupy:
+        files = laid_fields(likely_fields(costs), mean=False, known_rows=True).on_card()
+        keys = keys_on_card(files, files.rows, enough, cupy.asarray(scatter, dtype=cupy.uint32)).get()
+    return lambda rows: keys[rows]
 
 
 class Search:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.device import on_device
 from sdcmap.kernels.jit import lane_jit, own_threads
 from sdcmap.kernels.linking.costs import BELOW, SAME, WINDOW
 from sdcmap.kernels.linking.links import Links, best_links
@@ -47,17 +48,12 @@ def likeliest_links(
     links = Links(np.empty((n, keep), dtype=np.int32), np.empty((n, keep)))
     if n == 0 or keep == 0:
         return links
-    a, b = (np.where(np.isnan(side), GONE, side).astype(np.float32) for side in (costs.a, costs.b))
-    tiles, row = tiled(b, TILE), np.arange(m, dtype=np.int32)
-    cap, width, parts = (np.ascontiguousarray(x, dtype=np.float32) for x in (costs.cap, costs.width, costs.parts))
-    kind = costs.kind.astype(np.int64)
+    scatter = ((np.arange(n) * GOLDEN) % 1 * (1 << 31)).astype(np.int32)
+    scan = scan_of_fields(costs, scatter, enough)
 
     def run(start: int) -> None:
         rows = np.arange(start, min(n, start + CHUNK))
-        keys = np.empty((len(rows), enough + TILE + ROOM), dtype=np.uint64)
-        scatter = ((rows * GOLDEN) % 1 * (1 << 31)).astype(np.int32)
-        _scan(tiles, row, a[rows], kind, cap, width, parts, scatter, enough, keys)
-        index = (np.sort(keys[:, :enough], axis=1) & LOW).astype(np.int32) ^ scatter[:, np.newaxis]
+        index = (np.sort(scan(rows), axis=1) & LOW).astype(np.int32) ^ scatter[rows, np.newaxis]
         best = best_links(score(rows[:, np.newaxis], index), keep)
         links.index[rows] = np.take_along_axis(index, best.index.astype(np.int64), axis=1)
         links.score[rows] = best.score
@@ -66,6 +62,22 @@ def likeliest_links(
         for _ in pool.map(run, range(0, n, CHUNK)):
             pass
     return links
+
+
+@on_device
+def scan_of_fields(costs: FieldCosts, scatter: Array, enough: int) -> Callable[[Array], Array]:
+    """The keys of the `enough` cheapest of known records: the cost's bits above a row turned by the record's scatter."""
+    a, b = (np.where(np.isnan(side), GONE, side).astype(np.float32) for side in (costs.a, costs.b))
+    tiles, row = tiled(b, TILE), np.arange(len(b), dtype=np.int32)
+    cap, width, parts = (np.ascontiguousarray(x, dtype=np.float32) for x in (costs.cap, costs.width, costs.parts))
+    kind = costs.kind.astype(np.int64)
+
+    def scan(rows: Array) -> Array:
+        keys = np.empty((len(rows), enough + TILE + ROOM), dtype=np.uint64)
+        _scan(tiles, row, a[rows], kind, cap, width, parts, scatter[rows], enough, keys)
+        return keys[:, :enough]
+
+    return scan
 
 
 @lane_jit
