@@ -60,8 +60,8 @@ class ClosestRecord(Controlled):
 
     Formula: P(d_in < d_out) + P(d_in = d_out) / 2 over pairs of people drawn at random, d the distance to the closest
         released record: Gower's, the mean of |x - y| / range, at most 1, for numbers and 0 or 1 for categories. The same
-        of d = sum of log(share of the people with his value) over his values that are in the file counts where it is more, and
-        beyond chance (1.64 standard errors above one half).
+        of d = sum of log(share of the people with his value) over his values that are in the file counts where
+        it is more, and beyond chance (1.64 standard errors above one half).
     By makings the value is that of the method on these data, the mean over the makings: each is compared with people who
     were in it and people who were not, and the released file itself is not looked at.
     `parts`: the shares "by distance" and "by own values"; the median distance "inside" and "outside", and the share of
