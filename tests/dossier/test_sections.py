@@ -78,7 +78,7 @@ def test_falls_are_multiples_of_the_limit(plan: sm.Plan, scores: Scores, chosen:
     assert fall.before == pytest.approx(before / 0.05) and fall.after == 0.0
     nobodys = next(row for row in scores.candidate.to_dicts() if "Synthesise" in row["method"])
     other = Choice(nobodys["id"], nobodys["method"], 0, None, None, sm.Threshold(risk=1.0), "", ())
-    assert "exact match on wage" in without_value(plan, scores, other)
+    assert "found by looking values up on wage (ExactMatch)" in without_value(plan, scores, other)
     drawn = draw_before_after([Fall("one", float("inf"), 0.0), Fall("two", 3.0, 0.5)]).spec["data"]["values"]
     assert all(0 < row["after"] <= row["before"] <= 1.3 * 3 for row in drawn)
 
@@ -129,7 +129,7 @@ def test_evidence_speaks_in_the_terms_of_frameworks(scores: Scores, chosen: Choi
     known = {"rule fixed first": "yes", "overrides": "none"}
     tables = {table.name.split(",")[0]: table for table in evidence(scores, chosen, known, Audience("internal", 400))}
     wp216 = {row.term: row.found for row in tables["Article 29 Working Party"].rows}
-    assert any(line.startswith("exact match on wage: 0 ") for line in wp216["singling out"])
+    assert any(line.startswith("found by looking values up on wage (ExactMatch): 0 ") for line in wp216["singling out"])
     assert wp216["inference"] == (NOT_ASSESSED,)
     safes = {row.term: row.found for row in tables["Five Safes"].rows}
     assert safes["safe projects"] == (NOT_ASSESSED,) and len(safes) == 5

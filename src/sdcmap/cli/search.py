@@ -27,6 +27,7 @@ def search(
     ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Number of workers; 0: one per core.")] = 0,
     engine: Annotated[str, typer.Option(help="serial, threads, processes, dask, or dask://HOST:PORT.")] = "",
+    device: Annotated[str, typer.Option(help="cpu, gpu, or auto: a GPU where one can be used.")] = "cpu",
     charts: Annotated[bool, typer.Option("--charts", help="Draw what was found into STUDY/search.")] = False,
     quiet: Annotated[bool, typer.Option(help="No progress bar.")] = False,
     as_json: Json = False,
@@ -47,7 +48,7 @@ def search(
     silent = (lambda *_: None) if quiet or as_json else None
     found = sm.search(
         data, parsed, budget, minutes=minutes, study=out, workers=workers or None, engine=engine or None,
-        progress=silent, watch=silent,
+        device=device, progress=silent, watch=silent,
     )  # fmt: skip
     if as_json:
         print_json(found.facts)

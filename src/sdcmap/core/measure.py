@@ -73,14 +73,13 @@ class Measure(Value):
         >>> sm.risk.LDiversity(secret="wage", on=["age", "sex"]).words, sm.SmallCells(n=5).words
         ('l diversity of wage', 'small cells, n = 5')
         """
-        if self.told:
-            return f"{self.told} ({type(self).__name__})"
         spec = self.spec()
         names = [spec["on"]] if isinstance(spec.get("on"), str) else spec.get("on", [])
-        if spec.get("secret"):
-            about = f" of {spec['secret']}"
-        else:
-            about = f" on {', '.join(names) if len(names) <= MOST_NAMED else f'{len(names)} columns'}" if names else ""
+        about = f" on {', '.join(names) if len(names) <= MOST_NAMED else f'{len(names)} columns'}" if names else ""
+        if self.told:
+            known = "" if "secret" in spec or any(name in self.told for name in names) else about
+            return f"{self.told}{known} ({type(self).__name__})"
+        about = f" of {spec['secret']}" if spec.get("secret") else about
         plain = {name: part for name, part in spec.items() if type(part) in (int, float) and name not in self.unspoken}
         return ", ".join([f"{spoken(type(self).__name__)}{about}", *(f"{n} = {number(p)}" for n, p in plain.items())])
 

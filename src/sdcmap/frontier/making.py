@@ -20,6 +20,7 @@ from sdcmap.core.rule import Limits
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.machine import cores
+from sdcmap.study.device import settled, told_if_lost
 from sdcmap.study.engines import Run, check_engine, crew, lasting, run_all
 from sdcmap.study.folder import Done, Study
 from sdcmap.study.halting import Halt
@@ -42,6 +43,7 @@ class Workshop:
     make: Callable[[], Executor] = field(repr=False)
     run: Run = field(repr=False)
     workers: int
+    device: str = "cpu"
 
     # ---- scores -------------------------------------------------------------------------------------------------
     def scores(self, methods: Sequence[Method]) -> Scores:
@@ -76,7 +78,7 @@ class Workshop:
         halt: Halt | None = None,
     ) -> Job:  # fmt: skip
         stream = candidate.stream(self.plan.seed)
-        return Job(candidate, (stream.child("screening") if part else stream).key, measures, kind, part, halt)
+        return Job(candidate, (stream.child("screening") if part else stream).key, measures, kind, part, halt, self.device)
 
     def _run(self, jobs: Sequence[Job], done: Mapping[str, Done]) -> None:
         """The jobs that are not done yet, in their order; rows are stored as they come."""
@@ -142,8 +144,9 @@ def _limits_on(plan: Plan, risk: Sequence[str]) -> Limits:
 # ---- opening --------------------------------------------------------------------------------------------------
 @contextmanager
 def workshop(
-    data: Microdata, plan: Plan, folder: Path, *, workers: int | None, engine: str | None, executor: Executor | None
-) -> Iterator[Workshop]:
+    data: Microdata, plan: Plan, folder: Path, *, workers: int | None, engine: str | None, executor: Executor | None,
+    device: str = "cpu",
+) -> Iterator[Workshop]:  # fmt: skip
     """The study of a plan that was swept into `folder`, open for a search, with workers that last for all of it."""
     workers = workers or cores()
     with Study.begin(folder, data, plan) as study, threadpool_limits(1):
@@ -152,8 +155,8 @@ def workshop(
         check_engine(engine)
         here = executor is None and engine in ("serial", "threads")
         copy = None if here else folder.resolve()
-        with crew(engine, workers, executor, data, copy) as (make, run), lasting(make) as again:
-            yield Workshop(data, bound, study, again, run, workers)
+        with crew(engine, workers, executor, data, copy) as (make, run), lasting(make) as again, told_if_lost():
+            yield Workshop(data, bound, study, again, run, workers, settled(device).name)
 
 
 def _worth(study: Study, plan: Plan, workers: int) -> str:

@@ -26,7 +26,7 @@ OPEN = 100_000  # evaluations, where only time is stated
 def search(
     data: Microdata, plan: Plan, budget: int | None = None, *, minutes: float | None = None,
     study: str | Path | None = None, workers: int | None = None, engine: str | None = None,
-    executor: Executor | None = None, progress: Progress | None = None, watch: Watch | None = None,
+    executor: Executor | None = None, device: str = "cpu", progress: Progress | None = None, watch: Watch | None = None,
 ) -> Found:  # fmt: skip
     """Search for the releases that nothing beats; go on where an earlier search of the study stopped.
 
@@ -38,7 +38,7 @@ def search(
     budget : full evaluations of new methods, one draw each, at least 24; by default the plan's, else 200.
     minutes : end after the generation in which so many have passed.
     study : folder to keep everything in; None keeps nothing but what is given back.
-    workers, engine, executor, progress : as in `sweep`; progress tells of the plan's own candidates.
+    workers, engine, executor, device, progress : as in `sweep`; progress tells of the plan's own candidates.
     watch : called after each generation with (evaluations, budget, share of the area); by default a bar.
 
     First 24 methods spread over all that may be done to the file, then generations of 8: each is picked from 24 children of
@@ -59,10 +59,12 @@ def search(
     settings = plan.search or Search()
     space = Space(data, settings, plan.derive).checked()
     with _place(study) as place:
-        sweep(data, plan, place, workers=workers, engine=engine, executor=executor, progress=progress)
+        sweep(data, plan, place, workers=workers, engine=engine, executor=executor, device=device, progress=progress)
         judged = plan.with_risk(data)
         with (
-            workshop(data, judged, Path(place), workers=workers, engine=engine, executor=executor) as shop,
+            workshop(
+                data, judged, Path(place), workers=workers, engine=engine, executor=executor, device=device
+            ) as shop,
             search_bar(watch) as seen,
         ):
             plane = Plane.of(shop.scores(()), shop.plan)

@@ -70,9 +70,10 @@ class Lasting(Executor):
         self.owner = owner
         self.shared_fate = getattr(owner, "shared_fate", True)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
+        """How many workers it has, where its owner tells."""
         if name == "workers":
-            return self.owner.workers  # type: ignore[attr-defined]
+            return getattr(self.owner, name)
         raise AttributeError(name)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
