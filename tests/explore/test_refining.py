@@ -33,7 +33,7 @@ def compared(file: sm.Microdata, plan: sm.Plan, tmp_path_factory: pytest.TempPat
 
 def test_strengths_around_one_stay_in_their_range() -> None:
     assert [m.rate for m in nearby(sm.Swap("a", 0.4))] == [0.2, 0.3, 0.4]
-    assert [m.size for m in nearby(Microaggregate("w", size=3))] == [2, 3, 4, 6]
+    assert [m.size for m in nearby(Microaggregate("w", size=3))] == [3, 4, 6]
     assert nearby(Shuffle("w")) == [Shuffle("w")]
     both = nearby(Chain([sm.Swap("a", 0.2), sm.Noise("w", 0.1)]))
     assert [step.text for step in both[0].steps] == [
