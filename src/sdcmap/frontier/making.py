@@ -78,7 +78,9 @@ class Workshop:
         halt: Halt | None = None,
     ) -> Job:  # fmt: skip
         stream = candidate.stream(self.plan.seed)
-        return Job(candidate, (stream.child("screening") if part else stream).key, measures, kind, part, halt, self.device)
+        return Job(
+            candidate, (stream.child("screening") if part else stream).key, measures, kind, part, halt, self.device
+        )
 
     def _run(self, jobs: Sequence[Job], done: Mapping[str, Done]) -> None:
         """The jobs that are not done yet, in their order; rows are stored as they come."""

@@ -57,7 +57,7 @@ def search(
     """
     plan = _with_settings(plan, budget, minutes)
     settings = plan.search or Search()
-    space = Space(data, settings, plan.derive).checked()
+    space = Space(data, settings, plan.last).checked()
     with _place(study) as place:
         sweep(data, plan, place, workers=workers, engine=engine, executor=executor, device=device, progress=progress)
         judged = plan.with_risk(data)

@@ -21,7 +21,7 @@ from sdcmap.core.words import listed
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.explore.starting import Columns
-from sdcmap.methods import METHODS, Chain, Derive, Recode
+from sdcmap.methods import METHODS, Chain, Recode
 from sdcmap.study.search_settings import Search
 
 MOST_GROUPS = 8  # of one kind of columns; more columns share a group
@@ -95,7 +95,7 @@ class Space:
 
     data: Microdata
     settings: Search
-    derive: tuple[Derive, ...] = ()  # columns that are computed after all other steps
+    last: tuple[Method, ...] = ()  # with which every candidate ends
 
     # ---- columns ------------------------------------------------------------------------------------------------
     @cached_property
@@ -105,7 +105,7 @@ class Space:
     @cached_property
     def untouched(self) -> frozenset[str]:
         """Columns that are not searched: left open, computed, or masked by a fixed step."""
-        steps = (*self.settings.fixed, *self.derive)
+        steps = (*self.settings.fixed, *self.last)
         return frozenset((*self.settings.leave, *(name for step in steps for name in step.masks(self.data))))
 
     @cached_property
@@ -252,7 +252,7 @@ class Space:
         flat = tuple(leaf for step in steps for leaf in (step.methods if isinstance(step, Chain) else (step,)))
         if not flat:
             return None
-        return flat[0] if len(flat) == 1 and not self.derive else Chain((*flat, *self.derive))
+        return flat[0] if len(flat) == 1 and not self.last else Chain((*flat, *self.last))
 
     def _steps(self, point: Point) -> Iterator[Method]:
         shape = self._option(point, "shape")

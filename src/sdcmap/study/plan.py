@@ -264,10 +264,14 @@ class Plan:
 
     def finished(self, method: Method) -> Method:
         """The method with edit rules repaired and derived columns computed after it."""
-        last = (*([Repair(self.edits)] if self.edits else []), *self.derive)
-        if not last or isinstance(method, Identity):
+        if not self.last or isinstance(method, Identity):
             return method
-        return Chain((*(method.methods if isinstance(method, Chain) else (method,)), *last))
+        return Chain((*(method.methods if isinstance(method, Chain) else (method,)), *self.last))
+
+    @property
+    def last(self) -> tuple[Method, ...]:
+        """The steps with which every candidate ends: edit rules repaired, then derived columns computed."""
+        return (*([Repair(self.edits)] if self.edits else []), *self.derive)
 
     @cached_property
     def method_names(self) -> Mapping[str, str]:
