@@ -146,3 +146,13 @@ def test_methods_of_the_plan_have_children_at_other_strengths() -> None:
     windows = [m.steps[1].p for m in made if m is not None]  # type: ignore[attr-defined]
     assert min(windows) < 0.2 < max(windows)
     assert stronger(sm.Identity(), rng) is None
+
+
+def test_columns_of_edit_rules_are_masked_and_every_candidate_ends_with_their_repair() -> None:
+    data = sm.demo.population(120, seed=2).only(["Age", "Sex", "wage"])
+    rule = 'Sex = "Male" -> wage >= 0'
+    plan = sm.Plan([], [sm.SmallCells(), sm.Hellinger()], edits=[rule])
+    space = Space(data, Search(), plan.last)
+    assert not space.untouched
+    proposed = [method for point in points(space, 24) if (method := space.method(point))]
+    assert proposed and all(method.steps[-1] == sm.methods.Repair((rule,)) for method in proposed)

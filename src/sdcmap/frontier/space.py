@@ -21,7 +21,7 @@ from sdcmap.core.words import listed
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.explore.starting import Columns
-from sdcmap.methods import METHODS, Chain, Recode
+from sdcmap.methods import METHODS, Chain, Derive, Recode
 from sdcmap.study.search_settings import Search
 
 MOST_GROUPS = 8  # of one kind of columns; more columns share a group
@@ -105,7 +105,7 @@ class Space:
     @cached_property
     def untouched(self) -> frozenset[str]:
         """Columns that are not searched: left open, computed, or masked by a fixed step."""
-        steps = (*self.settings.fixed, *self.last)
+        steps = (*self.settings.fixed, *(step for step in self.last if isinstance(step, Derive)))
         return frozenset((*self.settings.leave, *(name for step in steps for name in step.masks(self.data))))
 
     @cached_property
