@@ -121,7 +121,7 @@ def test_risk_measures_off_the_axis_are_reported(persons: sm.Microdata) -> None:
     plan = plan_of(SWAP_AND_NOISE, measures=measures)
     checks = release(persons, plan, chosen(plan)).check()
     said = [check.sentence for check in checks if check.name == "other risk"]
-    assert len(said) == 2 and said[1].startswith("KnownIndex(on='income') over draws is ")
+    assert len(said) == 2 and said[1].startswith("known index on income over draws is ")
     assert all(check.passed for check in checks)
 
 

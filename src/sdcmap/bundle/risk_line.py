@@ -150,7 +150,7 @@ def said(measure: Measure, score: ScoreRow, what: str) -> str:
     parts = _parts(score)
     sampled = f" (at most {parts[UPPER]:.4g} by a sample of {parts['targets']:g} records)" if UPPER in parts else ""
     if not sampled and score.se and not measure.expectation:
-        sampled = f" (at most {upper_end(measure, score, score.value):.2g} by its standard error)"
+        sampled = f" (at most {rounded_up(upper_end(measure, score, score.value)):g} by its standard error)"
     lacking = untried(score)
     not_tried = f" (not tried: {'; '.join(lacking)})" if lacking else ""
     return f"{about} is {score.value:.4g}{sampled}{not_tried}"
@@ -159,3 +159,15 @@ def said(measure: Measure, score: ScoreRow, what: str) -> str:
 def untried(score: ScoreRow) -> list[str]:
     """The attacks that a measure could not try, each with its reason."""
     return [name.removeprefix(NOT_RUN).rstrip(".") for name in _parts(score) if name.startswith(NOT_RUN)]
+
+
+def rounded_up(value: float, digits: int = 2) -> float:
+    """An upper end to so many significant digits, never below itself.
+
+    >>> rounded_up(0.01231), rounded_up(-0.0119), rounded_up(0.0)
+    (0.013, -0.011, 0.0)
+    """
+    if value == 0 or not math.isfinite(value):
+        return value
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+    return float(f"{math.ceil(value / step - 1e-9) * step:.12g}")

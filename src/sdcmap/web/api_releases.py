@@ -54,8 +54,8 @@ def _bundle(request: Request, name: str, order: Order) -> tuple[Any, Any]:
 def checks(request: Request, name: str, order: Order) -> Response:
     """Every check of a release, on the files as written and read back; nothing is kept."""
     made, opened = _bundle(request, name, order)
-    opened.connection.close()
-    results = made.check()
+    with opened:
+        results = made.check()
     return Answer({
         "candidate": made.candidate.id, "name": made.plan.name_of(made.candidate), "replicate": made.candidate.replicate,
         "passed": all(check.passed for check in results), "checks": [asdict(check) for check in results],

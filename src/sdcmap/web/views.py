@@ -125,10 +125,9 @@ class Views:
 
     def study_data(self, name: str) -> tuple[Plan, Microdata]:
         """The plan of a study with its seed, and its data, kept."""
-        opened = self.study(name)
-        opened.connection.close()
-        digest = opened.manifest["data"]
-        return opened.plan, self._data.get(("study", name, digest), lambda: opened.data)
+        with self.study(name) as opened:
+            digest = opened.manifest["data"]
+            return opened.plan, self._data.get(("study", name, digest), lambda: opened.data)
 
     def masked(self, name: str, candidate: str) -> tuple[Microdata, Microdata]:
         """The data and one candidate made again."""
