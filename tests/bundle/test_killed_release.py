@@ -99,8 +99,11 @@ def parts(folder: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def calls(study: Path, tmp_path_factory: pytest.TempPathFactory) -> int:
-    """How many calls an undisturbed release makes."""
-    folder = tmp_path_factory.mktemp("undisturbed")
+    """How many calls an undisturbed release makes: the fewer of two, since the first may compile kernels."""
+    return min(_undisturbed(study, tmp_path_factory.mktemp("undisturbed")) for _ in range(2))
+
+
+def _undisturbed(study: Path, folder: Path) -> int:
     process = begun(study, folder / "public", folder / "ledger")
     out, said = process.communicate(timeout=GUARD)
     assert process.returncode == 0, said

@@ -120,7 +120,7 @@ def test_the_nearer_a_model_comes_to_its_input_the_more_it_tells() -> None:
     means = []
     for method in (replace(SYNTHETIC, model="copula"), SYNTHETIC, replace(SYNTHETIC, leaf=1)):
         means.append(np.mean([row[0].value for row in estimates(method, MEMBER, seeds=4)]))
-    assert means[0] < 0.56 < means[1] < 0.75 < means[2]
+    assert means[0] < 0.56 < means[1] < 0.69 < means[2]  # .51, .61, .75; sd of a mean of four: .011
 
 
 def test_values_that_were_dealt_out_stay_in_the_file() -> None:

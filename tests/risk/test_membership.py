@@ -124,7 +124,7 @@ def test_makings_teach_the_shadow_attack() -> None:
     measure = replace(MEASURE, folds=3)
     found = sm.score(data, sm.mask(data, copies, seed=1).frame(), [measure], paired=False, method=copies, seed=1)
     parts = next(iter(found.values())).parts
-    assert parts["shadow"] > 0.3 and not any("not run" in part for part in parts)
+    assert parts["shadow"] > 0.2 and not any("not run" in part for part in parts)
 
 
 def test_what_cannot_be_attacked_says_why() -> None:

@@ -172,8 +172,9 @@ def report(
 ) -> None:
     """Write the report for the board, or for anybody. A browser prints it on A4 or into a PDF.
 
-    Examples: sdcmap report cps-study -o report.html --title "Labour force survey 2026" --owner "Office of Statistics";
-    sdcmap report cps-study --external -o public-report.html
+    Example: sdcmap report cps-study -o report.html --title "Labour force survey 2026" --owner "Office of Statistics"
+
+    Example: sdcmap report cps-study --external -o public-report.html
     """
     import sdcmap as sm
     from sdcmap.core.value import parse
