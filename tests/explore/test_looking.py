@@ -171,3 +171,12 @@ def test_wide_mixed_and_empty_files(tmp_path: Path) -> None:
     assert mixed.mixed == {"income": N // 50} and mixed.variables[0].role == "drop"
     one = sm.look(sm.read(pl.DataFrame({"x": [1.0]})))
     assert one.rows == 1 and one.named("numeric", "other", "key") == ("x",)
+
+
+@pytest.mark.parametrize("name", ["PERSNR", "laufend"])
+def test_numbers_in_even_steps_are_identifiers(name: str) -> None:
+    """By name, and by values alone: they were proposed as amounts, and a starting plan masked and released them."""
+    rng = np.random.default_rng(7)
+    frame = pl.DataFrame({name: 100_000 + 7 * rng.permutation(300), "wage": rng.lognormal(8, 1, 300).round()})
+    roles = {glance.name: glance.role for glance in sm.look(sm.read(frame)).variables}
+    assert roles == {name: "identifier", "wage": "numeric"}

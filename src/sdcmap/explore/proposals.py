@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sdcmap.data.identifiers import says, scan, tokens
+from sdcmap.data.identifiers import numbers_records, says, scan, tokens
 from sdcmap.data.microdata import Microdata
 from sdcmap.explore.missing_looks import mostly_numbers, number_codes
 from sdcmap.kernels.arrays import Array
@@ -37,7 +37,10 @@ HOUSEHOLD = (  # the whole name, so that an income of the household is none
     r"(id|ident|nr|no|num|nummer|number|numero|key|code|kennung)|"
     r"(id|nr|no|num|numero)_(hh|household|haushalt|hogar|menage|ménage|huishouden|family|familie)"
 )
-PERSON = r"(person_?|case_?|row_?|respondent_?)?(id|nr|no|number)|recid|pid|respondent|lfd_?nr|index|key|uuid|xwaveid"
+PERSON = (
+    r"(pers(on|onen|onal)?_?|case_?|row_?|respondent_?)?(id|nr|no|number)|recid|pid|respondent|lfd_?nr|index|key|uuid|"
+    r"xwaveid"
+)
 PSU = r"\w*psu|upm|cluster(_?id)?|primary_sampling_unit|klumpen"
 STRATUM = r"strat(a|um)?(_?id)?|sdmvstra|estrato|schicht(nr)?|strate"
 WAVE = r"wave|welle|vague|ola|panel_?year|survey_?year|syear|round"
@@ -210,18 +213,11 @@ class _Looking:
         return re.fullmatch(rf"({HOUSEHOLD})_?\d*", tokens(name)) is not None and self._is_code(name)
 
     def _counts_rows(self, name: str, distinct: int) -> bool:
-        """Row numbers, and long numbers of one length of which no two are equal."""
+        """Whole numbers, no two equal, that tell records apart rather than measure anything."""
         if distinct != len(self.data) or distinct < 10 or self.data.column(name).levels is not None:
             return False
         values = self.data.numbers(name)
-        if not (values == np.rint(values)).all():
-            return False
-        low, high = float(values.min()), float(values.max())
-        return (
-            bool((np.abs(np.diff(values)) == 1).all())
-            or high - low == len(values) - 1
-            or (low >= 1e7 and int(np.log10(low)) == int(np.log10(high)))
-        )
+        return bool((values == np.rint(values)).all()) and numbers_records(values)
 
     def _distinct(self, name: str) -> int:
         """Number of values that occur, missing not counted."""
