@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.edit_rule import EditRule, edit_problems, parse_edit
-from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.edit_measure import EditMeasure
+from sdcmap.core.edit_rule import EditRule
+from sdcmap.core.measure import Estimate
 from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 
 
 @dataclass(frozen=True)
-class MarkedRecords(Measure):
+class MarkedRecords(EditMeasure):
     """The share of masked records that are seen to be masked, because they break an edit rule that nobody broke.
 
     The snooper knows what cannot be: a married child, a pregnant man. Where the released file has one, a value of that
@@ -46,31 +45,11 @@ class MarkedRecords(Measure):
 
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of masked records"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.0
-    missing: ClassVar[str] = "a missing value neither calls for a rule nor breaks it"
-
-    edits: tuple[str, ...]
-
-    def problems(self) -> Iterator[str]:
-        yield from (f".edits {problem}" for problem in edit_problems(self.edits))
-
-    @property
-    def rules(self) -> tuple[EditRule, ...]:
-        return tuple(parse_edit(text) for text in self.edits)
-
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for rule in self.rules for name in rule.names))
-
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        for rule in self.rules:
-            yield from rule.misfits(data)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
-        unreadable = [problem for rule in self.rules for problem in rule.unreadable(masked, original)]
-        if unreadable:
-            raise Undefined(f"in the released file, {unreadable[0]}")
+        self.check_readable(original, masked)
         changed, marked = _changed(original, masked, names), marked_rows(self.rules, original, masked)
         parts = {"masked": float(changed.mean()), "marked": float(marked.mean())} if len(masked) else {}
         return Estimate(float(marked[changed].mean()) if changed.any() else 0.0, None, parts)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.edit_rule import EditRule, edit_problems, parse_edit
-from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.edit_measure import EditMeasure
+from sdcmap.core.measure import Estimate
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
 
 
 @dataclass(frozen=True)
-class EditViolations(Measure):
+class EditViolations(EditMeasure):
     """The records that break an edit rule, such as a married child, beyond those that did in the original.
 
     Users meet them in every table, and a snooper reads off them which records were masked.
@@ -40,33 +38,13 @@ class EditViolations(Measure):
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     unit: ClassVar[str] = "share of records"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     paired: ClassVar[bool] = False
-    missing: ClassVar[str] = "a missing value neither calls for a rule nor breaks it"
 
     revision: ClassVar[int] = 2
 
-    edits: tuple[str, ...]
-
-    def problems(self) -> Iterator[str]:
-        yield from (f".edits {problem}" for problem in edit_problems(self.edits))
-
-    @property
-    def rules(self) -> tuple[EditRule, ...]:
-        return tuple(parse_edit(text) for text in self.edits)
-
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for rule in self.rules for name in rule.names))
-
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        for rule in self.rules:
-            yield from rule.misfits(data)
-
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.checked(original)
-        unreadable = [problem for rule in self.rules for problem in rule.unreadable(masked, original)]
-        if unreadable:
-            raise Undefined(f"in the released file, {unreadable[0]}")
+        self.check_readable(original, masked)
         before = [rule.broken(original) for rule in self.rules]
         after = [rule.broken(masked) for rule in self.rules]
         strict = [broken for broken, earlier in zip(after, before, strict=True) if not earlier.any()]
