@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
@@ -35,28 +37,42 @@ def cupy() -> Any:
     return cupy
 
 
+def turn(process: str, cards: int) -> int:
+    """Which of so many cards a process takes: workers are numbered by their names, and take them in turn."""
+    number = re.search(r"-(\d+)$", process)
+    return int(number[1]) % cards if number else 0
+
+
+@cache
+def mine() -> Any:
+    """The card of this process."""
+    cards = cupy().cuda.runtime.getDeviceCount()
+    return cupy().cuda.Device(turn(current_process().name, cards))
+
+
 def name() -> str:
-    """The card in words, such as "NVIDIA H200"."""
-    properties = cupy().cuda.runtime.getDeviceProperties(cupy().cuda.Device().id)
-    return str(properties["name"].decode())
+    """The card in words, such as "NVIDIA H200"; several with their number."""
+    runtime = cupy().cuda.runtime
+    cards = runtime.getDeviceCount()
+    return f"{cards} x " * (cards > 1) + str(runtime.getDeviceProperties(mine().id)["name"].decode())
 
 
 def room() -> int:
     """Bytes that lists may take now."""
-    free = cupy().cuda.Device().mem_info[0] + cupy().get_default_memory_pool().free_bytes()
+    free = mine().mem_info[0] + cupy().get_default_memory_pool().free_bytes()
     return min(MOST_BYTES, int(free) // 2)
 
 
 @cache
 def processors() -> int:
     """Multiprocessors of the card."""
-    return int(cupy().cuda.Device().attributes["MultiProcessorCount"])
+    return int(mine().attributes["MultiProcessorCount"])
 
 
 @contextmanager
 def alone() -> Iterator[Any]:
     """CuPy, for one task at a time; a card that is lost, or whose memory is full, is NoCard."""
-    with LOCK, guarded(cupy()):
+    with LOCK, guarded(cupy()), mine():
         yield cupy()
 
 
