@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.random import default_rng
 import sdcmap
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import NoCard, present_card, running_on
-from sdcmap.kernels.gpu import KERNELS, attribution, layout, neighbours, pairs, races
+from sdcmap.kernels.gpu import KERNELS, attribution, card, layout, neighbours, pairs, races
 from sdcmap.kernels.gpu.groups import plain_groups
 from sdcmap.kernels.grouping.gower import gower_groups
 from sdcmap.kernels.grouping.mdav import mdav_groups
@@ -219,6 +220,12 @@ def test_they_stand_alone_on_numpy_and_cupy() -> None:
             if isinstance(node, ast.ImportFrom) and not node.level:
                 imported.add(str(node.module).split(".")[0])
     assert imported - sys.stdlib_module_names == {"numpy", "cupy"}
+
+
+def test_workers_take_the_cards_in_turn() -> None:
+    workers = [get_context("spawn").Process().name for _ in range(4)]
+    assert {card.turn(name, 2) for name in workers} == {0, 1}
+    assert [card.turn(name, 1) for name in workers] == [0] * 4 and card.turn("MainProcess", 8) == 0
 
 
 def test_every_kernel_has_its_source_in_the_package() -> None:
