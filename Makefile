@@ -6,7 +6,7 @@ PEERS := bench/.venv-peers/.installed
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 export PYTHONDONTWRITEBYTECODE :=  # tests start hundreds of processes: what is compiled once serves them all
 
-.PHONY: install demo test types suite soak bench docs clean
+.PHONY: install demo test types first suite soak bench docs clean
 .DEFAULT_GOAL := install
 
 install: $(READY)  ## sdcmap and what tests need, into .venv
@@ -24,6 +24,8 @@ demo: install  ## the whole line on demo data: demo/map.html and demo/report.htm
 
 # three workers on two cores: many tests wait for a process, a browser or a cluster; slow files come first
 PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+# every method and measure once, and releases: what one process compiles here, all workers find
+FIRST := tests/testing/test_revisions.py tests/bundle/test_releasing.py
 
 test: install  ## everything that must hold before a commit; types are checked beside the tests
 	$(BIN)/ruff check .
@@ -33,8 +35,11 @@ test: install  ## everything that must hold before a commit; types are checked b
 types:
 	$(BIN)/mypy
 
-suite:
-	$(PYTEST)
+first:
+	$(BIN)/pytest $(FIRST)
+
+suite: first
+	$(PYTEST) $(FIRST:%=--ignore=%)
 
 soak: install  ## the long tests in full: 50 kills, minutes of fuzzing a reader, 200 attacked releases, many more examples of every law
 	SDCMAP_SOAK=1 $(PYTEST)

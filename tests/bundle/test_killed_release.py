@@ -98,16 +98,24 @@ def parts(folder: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def calls(study: Path, tmp_path_factory: pytest.TempPathFactory) -> int:
-    """How many calls an undisturbed release makes: the fewer of two, since the first may compile kernels."""
-    return min(_undisturbed(study, tmp_path_factory.mktemp("undisturbed")) for _ in range(2))
+def unnamed(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a release leaves that is killed when all files are written and the folder would get its name."""
+    room = tmp_path_factory.mktemp("killed")
+    process = begun(study, room / "public", room / "ledger", -1)
+    process.communicate(timeout=GUARD)
+    assert process.returncode == -signal.SIGKILL
+    assert not (room / "public").exists()
+    [part] = parts(room)
+    assert stat.S_IMODE(part.stat().st_mode) == 0o700
+    return room
 
 
-def _undisturbed(study: Path, folder: Path) -> int:
-    process = begun(study, folder / "public", folder / "ledger")
+@pytest.fixture(scope="module")
+def calls(study: Path, unnamed: Path) -> int:
+    """How many calls a release makes that nobody disturbs; the one before has compiled the kernels."""
+    process = begun(study, unnamed / "public", unnamed / "ledger")
     out, said = process.communicate(timeout=GUARD)
     assert process.returncode == 0, said
-    assert is_whole(folder / "public") and not parts(folder)
     return int(re.findall(r"^calls (\d+)$", out, re.MULTILINE)[-1])
 
 
@@ -126,18 +134,9 @@ def test_a_killed_release_leaves_all_or_nothing(study: Path, calls: int, tmp_pat
     assert nothing, "no kill hit a release"
 
 
-def test_what_a_killed_release_leaves_is_private_and_goes_with_the_next(study: Path, tmp_path: Path) -> None:
-    """Killed when all files are written and the folder would get its name; and released again."""
-    process = begun(study, tmp_path / "public", tmp_path / "ledger", -1)
-    process.communicate(timeout=GUARD)
-    assert process.returncode == -signal.SIGKILL
-    [part] = parts(tmp_path)
-    assert not (tmp_path / "public").exists()
-    assert stat.S_IMODE(part.stat().st_mode) == 0o700
-    again = begun(study, tmp_path / "public", tmp_path / "ledger")
-    _, said = again.communicate(timeout=GUARD)
-    assert again.returncode == 0, said
-    assert is_whole(tmp_path / "public") and parts(tmp_path) == []
-    with sqlite3.connect(tmp_path / "ledger" / "ledger.sqlite") as connection:
+def test_what_a_killed_release_leaves_is_private_and_goes_with_the_next(unnamed: Path, calls: int) -> None:
+    """Killed at the rename, and released again."""
+    assert calls and is_whole(unnamed / "public") and parts(unnamed) == []
+    with sqlite3.connect(unnamed / "ledger" / "ledger.sqlite") as connection:
         assert connection.execute("select count(*) from release").fetchone()[0] == 1
     connection.close()

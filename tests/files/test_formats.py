@@ -89,6 +89,7 @@ def test_endings_and_names_are_told_once() -> None:
 
 
 @pytest.mark.parametrize("ending", [ending for form in FORMATS if form.write for ending in form.endings])
+@pytest.mark.usefixtures("read_here")
 def test_every_ending_that_is_written_is_weighed_and_read(tmp_path: Path, ending: str) -> None:
     frame = pl.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "x"]})
     path = sm.write(sm.read(frame), tmp_path / f"x{ending}")

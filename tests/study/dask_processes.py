@@ -16,12 +16,13 @@ from waiting import children, until
 
 @dataclass
 class Processes:
-    """A scheduler and its workers; `arguments` go to the workers."""
+    """A scheduler and its workers; `arguments` go to the workers. With `nannies` a worker that dies is started again."""
 
     folder: Path
     scheduler: subprocess.Popen[bytes]
     workers: list[subprocess.Popen[bytes]]
     arguments: tuple[str, ...] = ()
+    nannies: bool = False
 
     @property
     def address(self) -> str:
@@ -33,13 +34,14 @@ class Processes:
 
     @property
     def working(self) -> list[int]:
-        """The processes that do the work; each has a nanny that starts another in its place."""
+        """The processes that do the work; each has its nanny."""
         return [pid for worker in self.workers for pid in children(worker.pid)]
 
     def add_worker(self, **environment: str) -> subprocess.Popen[bytes]:
         home = self.folder / f"worker-{len(self.workers)}"
         home.mkdir()
         words = ["worker", "--scheduler-file", str(self.folder / "scheduler.json"), "--nthreads", "1", "--no-dashboard"]
+        words += [] if self.nannies else ["--no-nanny"]
         worker = _dask([*words, "--local-directory", str(home), *self.arguments], home, environment)
         self.workers.append(worker)
         return worker
@@ -61,7 +63,7 @@ def _is_written(file: Path) -> bool:
 
 @contextmanager
 def processes(
-    folder: Path, count: int = 2, *arguments: str, dashboard: bool = False, failures: int = 3,
+    folder: Path, count: int = 2, *arguments: str, dashboard: bool = False, nannies: bool = False, failures: int = 3,
     environment: dict[str, str] | None = None,
 ) -> Iterator[Processes]:  # fmt: skip
     """`arguments` go to the workers; a task may kill as many workers as `failures` says before it is given up."""
@@ -70,7 +72,7 @@ def processes(
     allowed = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(failures), **(environment or {})}
     words += ["--protocol", "tls"] if environment else []
     view = ["--dashboard-address", "127.0.0.1:0"] if dashboard else ["--no-dashboard"]
-    running = Processes(folder, _dask([*words, *view], folder, allowed), [], arguments)
+    running = Processes(folder, _dask([*words, *view], folder, allowed), [], arguments, nannies)
     try:
         until(lambda: _is_written(folder / "scheduler.json"), "the scheduler")
         for _ in range(count):

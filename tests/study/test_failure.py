@@ -146,7 +146,7 @@ def test_a_dask_worker_out_of_memory_is_not_done(tmp_path: Path, monkeypatch: py
     with sm.Study.begin(tmp_path / "s", data, plan) as begun:
         copy = begun.path
     path = os.pathsep.join([*map(str, Path(__file__).parents[:2]), os.environ.get("PYTHONPATH", "")])
-    with processes(tmp_path / "c", 0, "--memory-limit", "600MB", failures=0) as running:
+    with processes(tmp_path / "c", 0, "--memory-limit", "600MB", nannies=True, failures=0) as running:
         running.add_worker(PYTHONPATH=path)
         jobs = iter([Job(c, c.stream(plan.seed).key, plan.measures) for c in plan.candidates])
         with crew(running.engine, 1, None, data, copy) as (make, run):

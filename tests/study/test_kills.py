@@ -146,7 +146,7 @@ def test_local_workers_and_drivers_are_killed(script: Path, undisturbed: Path, t
 
 def test_dask_workers_and_drivers_are_killed(script: Path, undisturbed: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="a Dask cluster needs: pip install 'sdcmap[dask]'")
-    with processes(tmp_path / "c", 2) as running:
+    with processes(tmp_path / "c", 2, nannies=True) as running:
         drivers, workers = disturb(script, tmp_path / "s", running.engine, lambda _: running.working)
     assert drivers + workers == KILLS and drivers and workers
     assert the_same(tmp_path / "s", undisturbed)

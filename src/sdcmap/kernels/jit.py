@@ -32,9 +32,10 @@ def fused_jit(function: Kernel) -> Kernel:
 
 
 def inner_jit(function: Kernel) -> Kernel:
-    """The same for what only kernels call and what makes no array: numba counts no references to the arrays it is given.
-    Where little is done with each, counting takes half of the time, and threads wait for one another's counts."""
-    return _compiled(function, _nrt=False)
+    """The same for what only kernels call and what makes no array: numba counts no references to the arrays it is given,
+    and compiles no entry from Python. Where little is done with each, counting takes half of the time, and threads wait
+    for one another's counts."""
+    return _compiled(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def own_threads() -> int:
@@ -45,6 +46,17 @@ def own_threads() -> int:
 
 def _compiled(function: Kernel, **options: Any) -> Kernel:
     try:
-        return cast(Kernel, numba.njit(nogil=True, cache=True, **options)(function))
+        dispatcher = numba.njit(nogil=True, cache=True, **options)(function)
     except RuntimeError:
-        return cast(Kernel, numba.njit(nogil=True, **options)(function))
+        dispatcher = numba.njit(nogil=True, **options)(function)
+    return cast(Kernel, _plain_numbers(dispatcher))
+
+
+def _plain_numbers(dispatcher: Any) -> Any:
+    """A kernel that another calls with -1 is the one it calls with any number: numba would compile it for each again."""
+    template = dispatcher.get_call_template
+    dispatcher.get_call_template = lambda given, named: template(
+        tuple(numba.types.unliteral(kind) for kind in given),
+        {name: numba.types.unliteral(kind) for name, kind in named.items()},
+    )
+    return dispatcher

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 
 BUCKET = 64  # records in a bucket when it is made, at most
 ROOM = 1e-9  # relative room for rounding in the bounds of a ball, far above the rounding of a distance
@@ -62,19 +62,20 @@ def _split(x: Array, rows: Array, parts: list[Array]) -> None:
     _split(x, rows[order[len(rows) // 2 :]], parts)
 
 
-@jit
+@inner_jit
 def remove(row: int, b: Buckets) -> None:
     home, at = b.home[row], b.place[row]
     b.left[home] -= 1
     last = b.start[home] + b.left[home]
     moved = b.row[last]
-    b.x[at] = b.x[last]
+    for j in range(b.x.shape[1]):
+        b.x[at, j] = b.x[last, j]
     b.row[at] = moved
     b.place[moved] = at
     b.place[row] = -1
 
 
-@jit
+@inner_jit
 def distance_from(x: Array, at: int, q: Array) -> float:
     total = 0.0
     for j in range(len(q)):
@@ -83,7 +84,7 @@ def distance_from(x: Array, at: int, q: Array) -> float:
     return total
 
 
-@jit
+@inner_jit
 def farthest(q: Array, b: Buckets) -> int:
     """The free row farthest from q."""
     widest = -1
@@ -100,7 +101,7 @@ def farthest(q: Array, b: Buckets) -> int:
     return farthest
 
 
-@jit
+@inner_jit
 def _farthest_of(i: int, q: Array, b: Buckets, best: float, farthest: int) -> tuple[float, int]:
     for at in range(b.start[i], b.start[i] + b.left[i]):
         distance = distance_from(b.x, at, q)
@@ -109,7 +110,7 @@ def _farthest_of(i: int, q: Array, b: Buckets, best: float, farthest: int) -> tu
     return best, farthest
 
 
-@jit
+@inner_jit
 def _box_upper(i: int, q: Array, b: Buckets) -> float:
     """No record of the bucket is farther; rounding keeps the order, so no room is needed."""
     total = 0.0
@@ -119,7 +120,7 @@ def _box_upper(i: int, q: Array, b: Buckets) -> float:
     return total
 
 
-@jit
+@inner_jit
 def _box_lower(i: int, q: Array, b: Buckets) -> float:
     total = 0.0
     for j in range(len(q)):
@@ -148,7 +149,7 @@ def nearest(q: Array, start_row: int, wanted: int, near: Array, b: Buckets) -> f
     return float(distances[wanted - 1])
 
 
-@jit
+@inner_jit
 def _nearest_of(i: int, q: Array, start_row: int, wanted: int, near: Array, distances: Array, b: Buckets) -> None:
     for at in range(b.start[i], b.start[i] + b.left[i]):
         distance, row = distance_from(b.x, at, q), b.row[at]

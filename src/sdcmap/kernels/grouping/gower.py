@@ -6,7 +6,7 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import on_device
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 
 
 @on_device
@@ -23,7 +23,7 @@ def gower_groups(numbers: Array, codes: Array, size: int) -> Array:
     for j, column in enumerate(codes.T):
         counts[j] = np.bincount(column, minlength=counts.shape[1])
     group = np.full(len(codes), -1, dtype=np.int64)
-    _groups(numbers.copy(), codes.astype(np.int64), size, numbers.sum(axis=0), counts, group)
+    _groups(numbers.copy(), codes.astype(np.int64, order="C"), size, numbers.sum(axis=0), counts, group)
     return group
 
 
@@ -51,7 +51,7 @@ def _groups(x: Array, c: Array, size: int, total: Array, counts: Array, group: A
         group[row[i]] = made
 
 
-@jit
+@inner_jit
 def _distances(x: Array, c: Array, left: int, numbers: Array, codes: Array, distance: Array) -> None:
     for i in range(left):
         total = 0.0
@@ -80,6 +80,10 @@ def _take(
     kept = 0
     for i in range(left):
         if group[row[i]] < 0:
-            x[kept], c[kept], row[kept] = x[i], c[i], row[i]
+            row[kept] = row[i]
+            for j in range(x.shape[1]):
+                x[kept, j] = x[i, j]
+            for j in range(c.shape[1]):
+                c[kept, j] = c[i, j]
             kept += 1
     return kept

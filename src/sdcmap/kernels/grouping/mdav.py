@@ -13,7 +13,7 @@ import numpy as np
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import on_device
 from sdcmap.kernels.grouping.buckets import ROOM, Buckets, buckets_of, distance_from, farthest, nearest, remove
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 
 SORTING = 8  # looks at a record that cost as much as sorting it once more
 
@@ -109,11 +109,11 @@ def _falling(q: Array, left: int, b: Buckets) -> tuple[Array, Array]:
         for at in range(b.start[i], b.start[i] + b.left[i]):
             rows[filled], distances[filled] = b.row[at], -np.sqrt(distance_from(b.x, at, q))
             filled += 1
-    order = np.argsort(distances)
+    order = np.argsort(distances, kind="mergesort")  # compiled once for all kernels that sort
     return rows[order], -distances[order]
 
 
-@jit
+@inner_jit
 def _farthest_from_mean(
     x: Array, group: Array, mean: Array, middle: Array, by_distance: Array, far: Array
 ) -> tuple[int, int]:
@@ -149,7 +149,8 @@ def _vmdav(x: Array, group: Array, far: Array, made: int, size: int, gain: float
             continue
         left -= _take_nearest(x, r, size, near, b, group, made, total)
         count = size
-        members[:size] = near
+        for m in range(size):
+            members[m] = near[m]
         while count < 2 * size - 1 and left > 1:
             inside, joins = np.inf, -1
             for m in range(count):

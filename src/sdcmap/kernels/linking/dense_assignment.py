@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 
 ROUNDING = 1e-13  # of a score and a price: a pair this near to its best is there
 
@@ -46,7 +46,7 @@ def finish(score: Array, partner: Array, taken_by: Array, price: Array) -> None:
             _augment(score, partner, taken_by, price, i, far, parent, columns)
 
 
-@jit
+@inner_jit
 def _augment(
     score: Array, partner: Array, taken_by: Array, price: Array, root: int, far: Array, parent: Array, columns: Array
 ) -> None:

@@ -105,7 +105,8 @@ def _scan(
                     _add(cost, most, tiles[t, f], a[i, f], kind[f], cap[f], width[f], parts[f])
                 if lowest(bits) <= limit[i]:
                     here = row[t * lanes : (t + 1) * lanes]
-                    turned[: len(here)] = here ^ scatter[i]
+                    for lane in range(len(here)):
+                        turned[lane] = here[lane] ^ scatter[i]
                     count[i] = offer(keys[i], count[i], bits, limit[i], turned[: len(here)])
                     if count[i] > room - lanes:
                         limit[i] = select(keys[i], count[i], keep) - 1

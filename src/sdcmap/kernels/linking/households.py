@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.linking.dense_assignment import finish
 
 TIE, TINY = 1e-9, 1e-12  # costs so near, relative and absolute, are equal
@@ -32,7 +32,7 @@ def household_costs(cost: Array, released: Array, known: Array) -> Array:
     return total
 
 
-@jit
+@inner_jit
 def _each_to_its_nearest(cost: Array, limit: float) -> float:
     """The sum of each row's least cost, which no pairing undercuts; infinite where it is above the limit."""
     total = 0.0

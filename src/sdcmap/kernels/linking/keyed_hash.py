@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 
 
 def keyed_hash(words: Array, key: bytes) -> Array:
@@ -43,7 +43,7 @@ def _siphash(words: Array, k0: np.uint64, k1: np.uint64) -> Array:
     return hashes
 
 
-@jit
+@inner_jit
 def _rounds(
     v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, count: int
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
@@ -57,7 +57,7 @@ def _rounds(
     return v0, v1, v2, v3
 
 
-@jit
+@inner_jit
 def _turned(word: np.uint64, bits: int) -> np.uint64:
     left = np.uint64(bits)
     return (word << left) | (word >> (np.uint64(64) - left))

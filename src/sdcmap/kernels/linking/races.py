@@ -122,7 +122,9 @@ def _boxes(code: Array, worth: Array, size: int) -> tuple[Array, Array]:
     order, begins, blocks = np.arange(n), np.empty(n + 1, dtype=np.int64), 0
     deep = 256 + 4 * fields
     left, right, worths = np.empty(deep, dtype=np.int64), np.empty(deep, dtype=np.int64), np.empty((deep, fields))
-    left[0], right[0], worths[0], height = 0, n, worth + 1e-300, 1
+    left[0], right[0], height = 0, n, 1
+    for f in range(fields):
+        worths[0, f] = worth[f] + 1e-300
     while height:
         height -= 1
         begin, end = left[height], right[height]
@@ -154,8 +156,10 @@ def _boxes(code: Array, worth: Array, size: int) -> tuple[Array, Array]:
             above += 1
         cut = begin + (below if below > 0 and (middle - below <= above - middle or above == end - begin) else above)
         mine[best] *= 0.5
-        left[height], right[height], worths[height] = cut, end, mine
-        left[height + 1], right[height + 1], worths[height + 1] = begin, cut, mine
+        left[height], right[height] = cut, end
+        left[height + 1], right[height + 1] = begin, cut
+        for f in range(fields):
+            worths[height, f] = worths[height + 1, f] = mine[f]
         height += 2
     begins[blocks] = n
     return order, begins[: blocks + 1].copy()

@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.tables.coding import LARGEST_KEY, strides_of
 from sdcmap.kernels.tables.individual_risk import individual_risk
 from sdcmap.kernels.tables.wildcards import (
@@ -45,7 +45,7 @@ class Rule:
         return _safe(sums, self.k, self.risk)
 
 
-@jit
+@inner_jit
 def _is_safe(f: float, total: float, k: float, risk: float) -> bool:
     return f >= k - ROUNDING if risk < 0 else individual_risk(f, total) <= risk + ROUNDING
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.room import empty
 from sdcmap.kernels.tables.coding import compress
 
@@ -80,7 +80,7 @@ def _match(
     return looked, placed, admitted
 
 
-@jit
+@inner_jit
 def _shuffle(order: Array, draws: Array, looked: int) -> int:
     """Fisher-Yates, two records at a time, until the draws are used up: returns the number of pairs now in place."""
     here, used, again = 2 * looked, 0, False
@@ -97,7 +97,7 @@ def _shuffle(order: Array, draws: Array, looked: int) -> int:
         again = True
 
 
-@jit
+@inner_jit
 def _fill(order: Array, draws: Array) -> int:
     """Fill one place after the other, each with a record drawn from those not yet placed; returns how many.
 
@@ -114,7 +114,7 @@ def _fill(order: Array, draws: Array) -> int:
     return len(draws)
 
 
-@jit
+@inner_jit
 def _admit(
     order: Array, looked: int, upto: int, admitted: int, differ: Array, same: Array, pairs: Array
 ) -> tuple[int, int]:

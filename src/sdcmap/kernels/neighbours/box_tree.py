@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 
 LEAF = 16  # points in a box at the bottom of the tree, at most twice as many
 SLACK = 1e-12  # relative; far more than the rounding of a distance
@@ -77,7 +77,7 @@ def _tree_order(x: Array, edges: Array) -> Array:
     return order
 
 
-@jit
+@inner_jit
 def _split(x: Array, order: Array, axis: int, start: int, middle: int, stop: int) -> None:
     """Reorder start to stop so that nothing before `middle` is above anything from it on.  Hoare (1961), Find"""
     left, right = start, stop - 1
@@ -101,7 +101,7 @@ def _split(x: Array, order: Array, axis: int, start: int, middle: int, stop: int
             break
 
 
-@jit
+@inner_jit
 def _square(y: Array, i: int, points: Array, j: int) -> float:
     total = 0.0
     for a in range(y.shape[1]):
@@ -110,7 +110,7 @@ def _square(y: Array, i: int, points: Array, j: int) -> float:
     return total
 
 
-@jit
+@inner_jit
 def _reach(y: Array, i: int, low: Array, high: Array, node: int) -> tuple[float, float]:
     """The squared distances of y_i to the nearest and the furthest corner of a box."""
     least, largest = 0.0, 0.0
@@ -122,7 +122,7 @@ def _reach(y: Array, i: int, low: Array, high: Array, node: int) -> tuple[float,
     return least, largest
 
 
-@jit
+@inner_jit
 def _middle(y: Array, i: int, low: Array, high: Array, node: int) -> float:
     total = 0.0
     for a in range(y.shape[1]):
@@ -131,7 +131,7 @@ def _middle(y: Array, i: int, low: Array, high: Array, node: int) -> float:
     return total
 
 
-@jit
+@inner_jit
 def _band(bound: float, unit: float) -> tuple[float, float]:
     """Squared distances surely below and surely beyond a bound on z; between them z itself decides."""
     square = (bound * unit) * (bound * unit)

@@ -109,8 +109,9 @@ def _grow(
             while filled + sizes[best] > len(goes_left):
                 goes_left = np.concatenate((goes_left, np.empty(len(goes_left), dtype=np.bool_)))
             variable[node], table[node] = best, filled
-            goes_left[filled : filled + sizes[best]] = side[: sizes[best]]
-            filled += sizes[best]
+            for asked in range(sizes[best]):
+                goes_left[filled] = side[asked]
+                filled += 1
             to_left, to_right = 0, 0
             for row in of:
                 if side[bins[row, best]]:
@@ -119,7 +120,8 @@ def _grow(
                 else:
                     moved[to_right] = row
                     to_right += 1
-            of[to_left:] = moved[:to_right]
+            for k in range(to_right):
+                of[to_left + k] = moved[k]
             left[node], right[node] = nodes, nodes + 1
             start[nodes], count[nodes] = start[node], to_left
             start[nodes + 1], count[nodes + 1] = start[node] + to_left, to_right

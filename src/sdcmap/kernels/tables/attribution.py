@@ -6,7 +6,7 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import on_device
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.tables.coding import compress
 
 ROUNDING = 1e-12
@@ -73,7 +73,7 @@ def _nearest(
     return distance, right
 
 
-@jit
+@inner_jit
 def gower_distances(x: Array, c: Array, y: Array, d: Array, out: Array) -> None:
     """Gower's distance, times the number of variables, of one target with numbers x and codes c to each record."""
     for r in range(len(y)):

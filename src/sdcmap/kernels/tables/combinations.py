@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.tables.wildcards import mark_outside, marks_of, slot_of, table_size, wildcard_sums
 
 DENSE_MARGIN = 1 << 16  # margins with more possible cells than this (and than 8 for each cell) lie in a hash table
@@ -58,7 +58,7 @@ def margins_of(codes: Array) -> Margins:
     return Margins(codes, np.ascontiguousarray(codes.T), marks_of(codes), shape, table, held, dense)
 
 
-@jit
+@inner_jit
 def margin_places(m: Margins, chosen: int, place: Array) -> int:
     """Write where each cell falls in the margin of the `chosen` variables (bits); how many places there are."""
     width = len(m.shape)

@@ -64,7 +64,8 @@ def ordered_distances(start: Array, value: Array, count: Array, whole: Array) ->
     m = len(whole)
     q = np.cumsum(whole)
     below = np.zeros(m + 1)  # below[j]: sum of q over the first j values
-    below[1:] = np.cumsum(q)
+    for j in range(m):
+        below[j + 1] = below[j] + q[j]
     distances = np.zeros(len(start) - 1)
     for g in range(len(distances)):
         first, last = start[g], start[g + 1]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 
 SMALL, NEAR_WHOLE = 1e-2, 1e-5
 MOST_TERMS = 10_000_000
@@ -31,7 +31,7 @@ def _risks(f: Array, total: Array, exact: bool) -> Array:
     return risk
 
 
-@jit
+@inner_jit
 def mean_inverse(f: float, p: float) -> float:
     """p/f 2F1(1, 1; f+1; 1-p), for any f > 0, whole or not (a record that may match counts in part).
 
@@ -50,7 +50,7 @@ def mean_inverse(f: float, p: float) -> float:
     return p / f * _series(f + 1, 1 - p)
 
 
-@jit
+@inner_jit
 def _series(c: float, z: float) -> float:
     """2F1(1, 1; c; z) for 0 <= z < 1, term by term."""
     total, term = 1.0, 1.0

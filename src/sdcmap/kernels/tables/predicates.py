@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 
 EQUAL, UNEQUAL, AT_LEAST, AT_MOST, ABOVE, BELOW, MISSING = range(7)
 
@@ -27,7 +27,7 @@ def count_matches(x: Array, column: Array, test: Array, at: Array, most: int) ->
     return counts
 
 
-@jit
+@inner_jit
 def _satisfies(row: Array, column: Array, test: Array, at: Array) -> bool:
     for j in range(len(column)):
         value, kind = row[column[j]], test[j]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 
 BLOCK = 4096  # records that stay in the cache while all queries look at them
 
@@ -40,13 +40,13 @@ def range_sums(columns: Array, weights: Array, low: Array, high: Array) -> Array
     return counts
 
 
-@jit
+@inner_jit
 def _narrow(inside: Array, x: Array, low: float, high: float) -> None:
     for i in range(len(inside)):
         inside[i] &= (x[i] >= low) & (x[i] <= high)
 
 
-@jit
+@inner_jit
 def _number(inside: Array) -> float:
     total = 0
     for i in range(len(inside)):
@@ -54,7 +54,7 @@ def _number(inside: Array) -> float:
     return float(total)
 
 
-@jit
+@inner_jit
 def _weight(inside: Array, weights: Array) -> float:
     total = 0.0
     for i in range(len(inside)):

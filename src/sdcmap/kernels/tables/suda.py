@@ -64,7 +64,8 @@ def _minimal(m: Margins, count: Array, sets: Array) -> tuple[Array, Array]:
 @jit
 def _longer(values: Array) -> Array:
     more = np.empty(2 * len(values), dtype=values.dtype)
-    more[: len(values)] = values
+    for i in range(len(values)):
+        more[i] = values[i]
     return more
 
 

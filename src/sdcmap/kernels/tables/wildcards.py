@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import jit
+from sdcmap.kernels.jit import inner_jit, jit
 
 MISSING = -1
 
@@ -63,7 +63,7 @@ def wildcard_sums(codes: Array, sums: Array, alpha: float = 1.0) -> Array:
     return total.reshape(sums.shape)
 
 
-@jit
+@inner_jit
 def _mark(code: int, j: int) -> np.uint64:
     """A random-looking number for one value of variable j, 0 for a missing one.  Steele, Lea, Flood (2014), splitmix64"""
     if code < 0:
@@ -93,7 +93,7 @@ def table_size(entries: int) -> int:
     return size
 
 
-@jit
+@inner_jit
 def mark_outside(marks: Array, row: int, hidden: int) -> np.uint64:
     """The mark of a cell in the margin without the `hidden` variables (bits)."""
     mark = np.uint64(0)
@@ -103,7 +103,7 @@ def mark_outside(marks: Array, row: int, hidden: int) -> np.uint64:
     return mark
 
 
-@jit
+@inner_jit
 def slot_of(table: Array, held: Array, codes: Array, hidden: int, row: int, mark: np.uint64) -> np.int64:
     """The slot of the cell that agrees with `row` outside the hidden variables, or a free one.
 
@@ -149,11 +149,15 @@ def _without(
                     break
             slot = (slot + 1) & last
         if table[slot] >= 0:
-            new_sums[table[slot]] += sums[row]
+            for j in range(sums.shape[1]):
+                new_sums[table[slot], j] += sums[row, j]
             continue
         table[slot] = count
-        new_cells[count], new_sums[count], new_mark[count] = cells[row], sums[row], own
-        new_pattern[count] = pattern[row]
+        for j in range(width):
+            new_cells[count, j] = cells[row, j]
+        for j in range(sums.shape[1]):
+            new_sums[count, j] = sums[row, j]
+        new_mark[count], new_pattern[count] = own, pattern[row]
         if hidden >= 0:
             new_cells[count, hidden] = -1
             new_pattern[count] |= 1 << hidden
