@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from sdcmap.core.likelihood import Below, Field, Mixture, Normal, Rounded, Same, Transition, Window
+from sdcmap.core.likelihood import Below, Cells, Field, Mixture, Normal, Same, Transition, Window
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range
@@ -138,10 +138,8 @@ def density_cost(field: Field, cap: float) -> Cost:
     density, known, released = field.density, field.known, field.released
     if isinstance(density, Normal) and density.sd > 0:
         return Cost(SQUARE, known, released, 0.5 / density.sd**2, cap, one=cap)
-    if isinstance(density, Rounded):
-        top = float(density(np.zeros(1), np.zeros(1))[0])
-        table = np.array([1 / (density.sd * math.sqrt(2)), density.half, top])
-        return Cost(CELL, known, released, cap=cap, one=cap, table=table)
+    if isinstance(density, Cells):
+        return _cell_cost(density, known, released, cap)
     if isinstance(density, Mixture):
         weights, centres, sds = (np.array(part) for part in (density.weights, density.centres, density.sds))
         table = np.column_stack([np.log(weights / sds), centres, 0.5 / sds**2]).ravel()
@@ -155,16 +153,27 @@ def density_cost(field: Field, cap: float) -> Cost:
     raise Undefined(f"a density of the kind {type(density).__name__} cannot be added up field by field.")
 
 
+def _cell_cost(density: Cells, known: Array, released: Array, cap: float) -> Cost:
+    """The table of cells: their ends, and the log chance of each from its middle; an open one is certain from afar."""
+    bounded = np.isfinite(density.low) & np.isfinite(density.high)
+    middle = np.where(bounded, (density.low + density.high) / 2, 0.0)
+    with np.errstate(invalid="ignore"):
+        best = density(middle, np.arange(len(middle)))
+    table = np.column_stack([density.low, density.high, np.where(bounded, best, 0.0)]).ravel()
+    scale = 1 / (density.sd * math.sqrt(2))
+    return Cost(CELL, known, released, cap=cap, one=cap, table=np.concatenate([[scale], table]))
+
+
 def _transition_cost(density: Transition, known: Array, released: Array, cap: float) -> Cost:
     """The table of codes, with a code for missing: missing on both sides says nothing, on one alone it is a slip."""
-    levels = len(density.matrix)
+    rows, columns = density.matrix.shape
     with np.errstate(divide="ignore"):
         log_p = np.log(density.matrix)
-    table = np.full((levels + 1, levels + 1), cap)
-    table[:levels, :levels] = np.minimum(log_p.max() - log_p, cap)
-    table[levels, levels] = 0.0
-    a, b = (np.where(np.isnan(side), levels, side) for side in (known, released))
-    return Cost(CATEGORY, a, b, float(levels + 1), table=table.ravel())
+    table = np.full((rows + 1, columns + 1), cap)
+    table[:rows, :columns] = np.minimum(log_p.max() - log_p, cap)
+    table[rows, columns] = 0.0
+    a, b = np.where(np.isnan(known), rows, known), np.where(np.isnan(released), columns, released)
+    return Cost(CATEGORY, a, b, float(columns + 1), table=table.ravel())
 
 
 def normal_coordinates(fields: Sequence[Field]) -> tuple[Array, Array] | None:

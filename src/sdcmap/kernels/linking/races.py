@@ -195,8 +195,9 @@ def _block_bound(laid: _Laid, block: int, b: Array, looked: _Looked, limit: floa
                 least = min(least, looked.cost[f, k])
             total += least
         else:
-            tail = laid.tails[laid.start[f] : laid.start[f + 1]]
-            total += _least(laid.low[block, f], laid.high[block, f], b[f], laid.kind[f], laid.numbers[f], tail)
+            kept = laid.tables if laid.kind[f] == CELL else laid.tails
+            table = kept[laid.start[f] : laid.start[f + 1]]
+            total += _least(laid.low[block, f], laid.high[block, f], b[f], laid.kind[f], laid.numbers[f], table)
         if total > limit:
             break
     return total
@@ -205,9 +206,15 @@ def _block_bound(laid: _Laid, block: int, b: Array, looked: _Looked, limit: floa
 @inner_jit
 def _least(low: float, high: float, b: float, kind: int, numbers: Array, tail: Array) -> float:
     """A bound below what values from low to high cost: by the nearest of them where a cost grows with the distance, of a
-    NUMBER by the least from there on."""
-    if kind in (CATEGORY, BELOW, MIXTURE, CELL) or (kind == RELATIVE and numbers[0] > 1):
+    NUMBER by the least from there on, of a CELL by the nearest to its middle."""
+    if kind in (CATEGORY, BELOW, MIXTURE) or (kind == RELATIVE and numbers[0] > 1):
         return 0.0
+    if kind == CELL:
+        if math.isnan(b) or math.isnan(low) or math.isnan(high):
+            return 0.0
+        first, last = tail[1 + 3 * int(b)], tail[2 + 3 * int(b)]
+        nearest = low if math.isinf(first) else high if math.isinf(last) else min(max(0.5 * (first + last), low), high)
+        return cost_of_values(nearest, b, kind, numbers[0], numbers[1], 0.0, 0.0, tail)
     if math.isnan(b) or math.isnan(low) or math.isnan(high) or low <= b <= high:
         return 0.0
     nearest = low if b < low else high
