@@ -191,6 +191,46 @@ def test_a_column_left_open_finds_everybody_in_every_attack(method: Method) -> N
     assert unaware["nearest"] < 1.0
 
 
+ALONE: list[Linkage | NearestRecord] = [
+    Linkage("d"), Linkage("l", weights="equal"), Linkage(weights="known"), NearestRecord(), NearestRecord("mahalanobis"),
+    NearestRecord("gower"), NearestRecord(one_to_one=True), NearestRecord("gower", one_to_one=True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", ALONE, ids=lambda attack: attack.text)
+def test_an_attack_alone_asks_first_that_open_columns_are_equal(attack: Linkage | NearestRecord) -> None:
+    frame = people(120).frame().with_columns(pl.col("wage").fill_null(0.0), tag=pl.Series(np.arange(120.0) * 7 + 1000))
+    data = sm.read(frame, keys=KEYS, numeric=(*NUMBERS, "tag"))
+    masked = sm.methods.Shuffle(TAGGED).apply(data, ONCE)
+    attack = replace(attack, on=(*TAGGED, "tag"))
+    assert attack.links(data, masked).rate == 1.0
+    unaware = replace(attack, open_columns="as any")
+    assert unaware.links(data, masked).rate < 1.0 or isinstance(attack, Linkage)  # whose weights found the tag as well
+    moved = masked.change(np.array([0]), {"tag": np.array([1.0])})  # one value that is another: the column is not open
+    assert attack.links(data, moved).rate == unaware.links(data, moved).rate
+
+
+@pytest.mark.parametrize("attack", [ALONE[0], *ALONE[3:6]], ids=lambda attack: attack.text)
+def test_who_asks_first_links_within_the_groups_of_equal_open_values(attack: Linkage | NearestRecord) -> None:
+    """The twin: the best of the known records with the same school and age, missing being a value of its own."""
+    data, method = people(), sm.Chain((sm.Noise(("wage", "rent"), 0.5), sm.methods.PRAM(("region",), 0.6)))
+    masked = method.apply(data, ONCE)
+    names = ("age", "wage", "rent") if not attack.by_column else (*KEYS, *NUMBERS)
+    pair = attack.pair(data, masked, names)
+    score = plain_scores(attack, pair)
+    opened = [pair.names.index(name) for name in ("school", "age") if name in pair.names]
+    for place in opened:
+        score = np.where(pair.known[:, place, np.newaxis] == pair.released[:, place], score, score - 1e6)
+    if isinstance(attack, Linkage):  # one to one
+        rows, columns = linear_sum_assignment(-score)
+        found, best = attack.link(pair), score[rows, columns].sum()
+        own = pair.known_rows.argsort()[found.partner[pair.released_rows]]
+        assert score[own, np.arange(60)].sum() == pytest.approx(best)
+    else:
+        found = attack.link(pair)
+        np.testing.assert_allclose(found.found[pair.released_rows], by_brute_force(score, pair.truth), atol=1e-12)
+
+
 def test_an_archive_with_errors_is_not_asked_for_equality(tmp_path: Path) -> None:
     data, method = people(100), sm.Noise(("wage", "rent"), 0.01)
     masked = method.apply(data, ONCE)
@@ -198,6 +238,8 @@ def test_an_archive_with_errors_is_not_asked_for_equality(tmp_path: Path) -> Non
     frame.write_parquet(tmp_path / "archive.parquet")
     attack = sm.WorstLinkage(archive=str(tmp_path / "archive.parquet")).knowing(method)
     assert attack.rates(data, masked)["nearest"] > 0.5
+    alone = NearestRecord(archive=str(tmp_path / "archive.parquet"))
+    assert alone.links(data, masked).rate == replace(alone, open_columns="as any").links(data, masked).rate > 0.5
 
 
 # ---- targets ----------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def certain_columns(pair: Pair, method: Method | None) -> dict[int, tuple[Array,
         return {}
     masked = method.masked_names
     columns = {
-        place: (pair.known[:, place], pair.released[:, place])
+        place: (pair.known_columns[place], pair.released[:, place])
         for place, name in enumerate(pair.names)
         if name not in masked
     }
@@ -96,7 +96,7 @@ def stated(method: Method, pair: Pair) -> Stated:
     if unstated and not fields:
         raise Undefined(next(iter(unstated.values())))
     same = [
-        Field(pair.known[:, place], pair.released[:, place], Same())
+        Field(pair.known_columns[place], pair.released[:, place], Same())
         for place, name in enumerate(pair.names)
         if name not in method.masked_names
     ]

@@ -52,11 +52,11 @@ class Informed(Attack):
     Formula: the assignment with the largest sum over links of log P(released | known), a sum over the fields that the
     method states (`Method.log_likelihood`), each at least log(slip) below its highest value; noise: nearest records in
     units of the noise; a rank swap: records in each other's rank windows of all variables. Of a chain, deterministic
-    steps are done again on his records, independent noise that was rounded after it counts by the chance of the cell,
-    and columns of which no step alone states a likelihood by what he learnt from a shadow of the chain, as in
-    Calibrated. Value: expected hits / released records; records with equal values are exchanged at random. Beyond 25
-    million pairs the best candidates of each record are assigned, with the share "linked" and the "gap" to the optimum
-    in `parts`.
+    steps before a random one are done again on his records; steps on one variable count by their likelihood together, as
+    Chain states it (noises add up, transitions multiply, what was rounded, cut or classed after them lies in a cell); and
+    columns of which none is stated by what he learnt from a shadow of the chain, as in Calibrated. Value: expected hits /
+    released records; records with equal values are exchanged at random. Beyond 25 million pairs the best candidates of
+    each record are assigned, with the share "linked" and the "gap" to the optimum in `parts`.
     Missing: missing on both sides says nothing, on one side alone it counts as a slip. Weights and households are not used.
     Undefined where the method is not known or states no likelihood. Releasing nothing leaves a guess: 1/n.
     Reference: Yancey, Winkler, Creecy (2002), data of Table 2; Nin, Herranz, Torra (2008) on rank swapping.
@@ -67,13 +67,17 @@ class Informed(Attack):
     'Informed(slip=0.001)'
     """
 
-    revision: ClassVar[int] = 4  # 2: more columns by default; 3: rounding after noise; 4: what a chain rounds
+    revision: ClassVar[int] = 5  # 3: rounding after noise; 4: what a chain rounds; 5: steps on one variable
 
     method: Method | None = None
     slip: Annotated[float, Range(0, 1, "()")] = 1e-9
 
     def knowing(self, method: Method) -> Measure:
         return replace(self, method=method)
+
+    @property
+    def by_column(self) -> bool:
+        return False
 
     def courses(self, pair: Pair) -> list[Course]:
         fields, unstated = self._stated(pair)

@@ -20,7 +20,6 @@ from sdcmap.core.words import listed
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.costs import Cost
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._courses import (
@@ -28,6 +27,7 @@ from sdcmap.risk._courses import (
     Course,
     Hits,
     Lead,
+    asking_first,
     certain_fields,
     hits,
     links_of_cheapest,
@@ -226,7 +226,9 @@ class WorstLinkage(Attack):
         siege = Siege(pair, targets)
         for name, attack in self._attacks(pair).items():
             try:
-                siege.courses[name] = [_with_certain(course, attack, certain) for course in attack.courses(pair)]
+                siege.courses[name] = [
+                    asking_first(course, certain, by_column=attack.by_column) for course in attack.courses(pair)
+                ]
                 siege.hits[name] = hits(pair, siege.courses[name], targets, NOBODY if to_the_end else siege.lead)
                 if isinstance(attack, Informed):
                     siege.say_what_is_learnt(attack.unstated(pair), [pair.names[place] for place in certain])
@@ -377,13 +379,6 @@ class Siege:
     def table(self, name: str) -> LinkTable:
         """The links of one attack."""
         return self.made[name] if name in self.made else links_of_cheapest(self.pair, self.courses[name])
-
-
-def _with_certain(course: Course, attack: Attack, certain: dict[int, Cost]) -> Course:
-    """The attack that asks for equality first, on the columns (by their place) whose values are certain."""
-    if isinstance(attack, Informed | NearestRecord) and getattr(attack, "metric", "") != "gower":
-        return course._replace(costs=[*course.costs, *certain.values()])  # it does not go column by column
-    return course._replace(costs=[certain.get(place, cost) for place, cost in enumerate(course.costs)])
 
 
 def upper_end(rate: float, targets: int, attacks: int) -> float:

@@ -20,6 +20,7 @@ import numpy as np
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import held_on_device
 from sdcmap.kernels.jit import inner_jit, jit, own_threads
+from sdcmap.kernels.kept import KeptByArray
 from sdcmap.kernels.linking.costs import (
     BELOW,
     CATEGORY,
@@ -49,6 +50,15 @@ PARTS = 4  # of the targets for each thread
 GOLDEN = 0.6180339887498949  # its multiples scatter the places where searches begin
 
 
+def _coded(values: Array) -> tuple[Array, Array]:
+    """The distinct values of a column, and which of them each record has."""
+    distinct, code = np.unique(values, return_inverse=True)
+    return distinct, code
+
+
+_CODED = KeptByArray(_coded)  # of the known columns that many files are compared with
+
+
 class _Laid(NamedTuple):
     """The fields as arrays, those first that tell most for what looking at them costs, and the known records in blocks.
 
@@ -74,7 +84,7 @@ class _Laid(NamedTuple):
 
 def _lay_out(costs: Sequence[Cost]) -> tuple[_Laid, Array]:
     """Both files, and the order of the known records in it."""
-    coded = [np.unique(field.known, return_inverse=True) for field in costs]
+    coded = [_CODED(field.known) for field in costs]
     few = [len(values) <= MOST_VALUES for values, _ in coded]
     price = [1.0 if here else DEAR.get(field.kind, 3.0) for field, here in zip(costs, few, strict=True)]
     mean = np.array([_mean_cost(field) for field in costs])
