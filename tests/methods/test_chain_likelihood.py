@@ -20,7 +20,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.data.read_labels import interval_read
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.methods import PRAM, MultiplicativeNoise, RandomisedResponse, Round, Shuffle, TopCode
+from sdcmap.methods import PRAM, MixtureNoise, MultiplicativeNoise, RandomisedResponse, Round, Shuffle, TopCode
 from sdcmap.methods._composed import composed
 
 ONCE = Stream.of_seed(5)
@@ -90,6 +90,36 @@ def test_noise_in_strata_adds_up_in_each() -> None:
     other = sm.Chain((sm.Noise("wage", 0.1, within="sex"), sm.Noise("wage", 0.2)))
     with pytest.raises(Undefined, match="different strata"):
         other.log_likelihood(data, released)
+
+
+@pytest.mark.parametrize("mixture_first", [True, False])
+def test_a_mixture_with_normal_noise_has_the_variances_of_both(mixture_first: bool) -> None:
+    """Of one variable: the two densities convolved, by numbers on a fine grid."""
+    data = people()
+    mixture, noise = MixtureNoise("wage", 0.2, components=2, sigma2=0.1), sm.Noise("wage", 0.05)
+    method = sm.Chain((mixture, noise) if mixture_first else (noise, mixture))
+    released = method.apply(data, ONCE)
+    x, y = data.numbers("wage"), released.numbers("wage")
+    variance = np.var(x, ddof=1)
+    first, second = (0.2, 0.05 * 1.2) if mixture_first else (0.2 * 1.05, 0.05)  # of the mixture, of the noise
+    grid = np.linspace(-12, 12, 6001) * math.sqrt(variance)
+    at = math.sqrt(first * variance)
+    mixed = sum(norm.pdf(grid, sign * at * math.sqrt(0.9), at * math.sqrt(0.1)) / 2 for sign in (-1, 1))
+    whole = np.convolve(mixed, norm.pdf(grid, 0, math.sqrt(second * variance)), "same")
+    wanted = np.interp(y - x[:, None], grid, whole)
+    np.testing.assert_allclose(chances(method, data, released), scaled(wanted), atol=2e-4)
+
+
+def test_a_mixture_of_correlated_variables_with_noise_of_its_shape() -> None:
+    data, names = people(gaps=False), ("age", "wage")
+    method = sm.Chain((MixtureNoise(names, 0.2, root="cholesky"), sm.Noise(names, 0.02, correlated=True)))
+    released = method.apply(data, ONCE)
+    x, y = data.matrix(names), released.matrix(names)
+    root = np.linalg.cholesky(np.cov(x, rowvar=False))
+    w = np.einsum("ij,nmj->nmi", np.linalg.inv(root), y - x[:, None]) / math.sqrt(0.2)
+    sd = math.sqrt(0.025 + 0.02 * 1.2 / 0.2)  # the noise is a share of what the mixture left
+    one = sum(norm.pdf(w, sign * math.sqrt(0.975), sd) / 2 for sign in (-1, 1))
+    np.testing.assert_allclose(chances(method, data, released), scaled(one.prod(axis=2)), rtol=0.02, atol=1e-6)
 
 
 def test_log_normal_factors_multiply() -> None:
@@ -248,14 +278,14 @@ def test_rounding_after_a_rank_swap_is_a_rank_swap_of_rounded_values() -> None:
         (sm.Noise("wage"), Shuffle("wage")),
         (sm.Noise("wage"), Round("wage", 5.0, unbiased=True)),
         (sm.Noise("wage"), MultiplicativeNoise("wage")),
+        (MixtureNoise("wage"), Round("wage", 5.0)),
     ],
     ids=lambda steps: " then ".join(type(step).__name__ for step in steps),
 )
 def test_steps_that_state_nothing_together_say_which(steps: tuple[Method, ...]) -> None:
     data, method = people(gaps=False), sm.Chain(steps)
-    with pytest.raises(
-        Undefined, match=rf"{type(steps[1]).__name__}.*likelihood|{type(steps[-1]).__name__}.*likelihood"
-    ):
+    named = "|".join(type(step).__name__ for step in steps[1:])
+    with pytest.raises(Undefined, match=rf"({named}).*likelihood|mixture noise states a likelihood"):
         method.log_likelihood(data, method.apply(data, ONCE))
 
 

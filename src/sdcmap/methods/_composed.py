@@ -23,6 +23,7 @@ from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.methods._noises import noises_together
 from sdcmap.methods._transition import TransitionMethod
+from sdcmap.methods.mixture_noise import MixtureNoise
 from sdcmap.methods.multiplicative_noise import MultiplicativeNoise
 from sdcmap.methods.noise import Noise
 from sdcmap.methods.rank_swap import RankSwap
@@ -36,7 +37,7 @@ def composed(steps: Sequence[Method], known: Microdata, released: Microdata) -> 
         return steps[0].log_likelihood(known, released)
     _check_order(steps)
     moved, after = [step for step in steps if step.random], [step for step in steps if not step.random]
-    noises = [step for step in moved if isinstance(step, Noise)]
+    noises = [step for step in moved if isinstance(step, Noise | MixtureNoise)]
     factors = [step for step in moved if isinstance(step, MultiplicativeNoise)]
     transitions = [step for step in moved if isinstance(step, TransitionMethod)]
     permuted = [step for step in moved if isinstance(step, RankSwap | Swap)]
@@ -54,6 +55,8 @@ def composed(steps: Sequence[Method], known: Microdata, released: Microdata) -> 
 
 def _family(step: Method) -> type[Method] | None:
     """Which steps state a likelihood together with it: those of one family; None: no other."""
+    if isinstance(step, MixtureNoise):
+        return Noise
     families: tuple[type[Method], ...] = (Noise, MultiplicativeNoise, TransitionMethod)
     return next((family for family in families if isinstance(step, family)), None)
 
@@ -74,7 +77,9 @@ def _check_order(steps: Sequence[Method]) -> None:
 
 def _states(step: Method) -> bool:
     """Whether a step may be followed by others."""
-    return not step.random or isinstance(step, Noise | MultiplicativeNoise | TransitionMethod | RankSwap | Swap)
+    return not step.random or isinstance(
+        step, Noise | MixtureNoise | MultiplicativeNoise | TransitionMethod | RankSwap | Swap
+    )
 
 
 def _of(moved: Sequence[Method], after: Sequence[Method]) -> list[Method]:

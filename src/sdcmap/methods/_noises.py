@@ -2,7 +2,8 @@
 
 Sums of normal noises are normal, and their variances add up: y = c x + s + N(0, V), where each noise adds its share of the
 covariance that those before it have left, and each rescaling draws in all that is there. What was rounded or cut after it
-lies in a cell, and the chance of the cell stands in the place of a density.
+lies in a cell, and the chance of the cell stands in the place of a density. A mixture with normal noise beside it is a
+mixture whose components have the variances of both.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise import shrinkage, spreads
 from sdcmap.methods._noise_likelihood import LEAST, means_of, rounding_step, whitened
+from sdcmap.methods.mixture_noise import MixtureNoise
 from sdcmap.methods.noise import Noise
 from sdcmap.methods.suppress import Suppress
 
@@ -28,9 +30,11 @@ Ends = tuple[Array, Array]  # between which each released value lay; NaN: missin
 
 
 def noises_together(
-    noises: Sequence[Noise], after: Sequence[Method], known: Microdata, released: Microdata
+    noises: Sequence[Noise | MixtureNoise], after: Sequence[Method], known: Microdata, released: Microdata
 ) -> tuple[Field, ...]:
     """The fields of noises of the same variables, and of the deterministic steps after them."""
+    if any(isinstance(noise, MixtureNoise) for noise in noises):
+        return _with_mixture(noises, after, known, released)
     if len({noise.within for noise in noises}) > 1:
         raise Undefined("noises were added in different strata, and no likelihood of these together is stated.")
     if not all(noise.options.plain for noise in noises):
@@ -88,7 +92,7 @@ def _half_step(step: Method, name: str, released: Microdata) -> float:
 
 
 def _fields(
-    noises: Sequence[Noise], names: tuple[str, ...], x: Array, y: Array, ends: dict[int, Ends]
+    noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...], x: Array, y: Array, ends: dict[int, Ends]
 ) -> tuple[Field, ...]:
     """All variables together where their noise is correlated and what came after it is not wide; else one by one."""
     centre = np.where(np.isnan(y).all(axis=0) | np.isin(np.arange(len(names)), list(ends)), means_of(x), means_of(y))
@@ -121,7 +125,7 @@ def _in_cells(own: Array, sd: float, ends: Ends) -> Field:
 
 
 def accumulated(
-    noises: Sequence[Noise], names: tuple[str, ...], before: Array, centre: Array, ends: dict[int, Ends]
+    noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...], before: Array, centre: Array, ends: dict[int, Ends]
 ) -> tuple[Array, Array, Array]:
     """c, s and V of y = c x + s + N(0, V). before: Cov x. Rounding to whole numbers on the way counts by its variance."""
     scale, shift, added, spread = np.ones(len(names)), np.zeros(len(names)), np.zeros_like(before), before.copy()
@@ -129,7 +133,7 @@ def accumulated(
         here = [names.index(name) for name in noise.on if name in names]
         later = {name for other in noises[turn + 1 :] for name in other.on}
         new = max(noise.variance, LEAST) * spread[np.ix_(here, here)]
-        new = new if noise.correlated else np.diag(np.diag(new))
+        new = new if _correlated(noise) else np.diag(np.diag(new))
         rounded = [WHOLE if noise.integers and (names[j] in later or j in ends) else 0.0 for j in here]
         for total in (added, spread):
             total[np.ix_(here, here)] += new + np.diag(rounded)
@@ -142,7 +146,7 @@ def accumulated(
 
 
 def _covariance_before(
-    noises: Sequence[Noise], names: tuple[str, ...], x: Array, y: Array, ends: dict[int, Ends]
+    noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...], x: Array, y: Array, ends: dict[int, Ends]
 ) -> Array:
     """Cov x as a snooper has it: of his own records where he knows everybody, else of the released ones, where these are
     numbers, with the noise taken off."""
@@ -160,14 +164,53 @@ def _covariance_before(
     return covariance
 
 
-def _growth(noises: Sequence[Noise], names: tuple[str, ...]) -> Array:
+def _growth(noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...]) -> Array:
     """By how much the noises have multiplied each covariance."""
     growth = np.ones((len(names), len(names)))
     for noise in noises:
         here = np.array([name in noise.on for name in names])
-        both = np.outer(here, here) if noise.correlated else np.diag(here)
+        both = np.outer(here, here) if _correlated(noise) else np.diag(here)
         growth *= np.where(both, 1.0 + noise.variance, 1.0)
         if noise.rescale:
             c = np.where(here, shrinkage(noise.variance), 1.0)
             growth *= np.outer(c, c)
     return growth
+
+
+def _correlated(noise: Noise | MixtureNoise) -> bool:
+    return isinstance(noise, MixtureNoise) or noise.correlated
+
+
+# ---- mixtures ---------------------------------------------------------------------------------------------------
+def _with_mixture(
+    noises: Sequence[Noise | MixtureNoise], after: Sequence[Method], known: Microdata, released: Microdata
+) -> tuple[Field, ...]:
+    """One mixture and normal noises of its variables, along the coordinates of the mixture. Normal noise of another shape
+    than the file's covariance counts there by its variances alone."""
+    mixtures = [noise for noise in noises if isinstance(noise, MixtureNoise)]
+    names, within = mixtures[0].on, {noise.within for noise in noises}
+    plain = all(noise.options.plain and not noise.rescale and not noise.integers for noise in noises)
+    inside = all(set(noise.on) <= set(names) for noise in noises) and set(names) <= set(known.names)
+    if after or len(mixtures) > 1 or len(within) > 1 or not plain or not inside:
+        raise Undefined("mixture noise states a likelihood together with plain noise of its own variables alone.")
+
+    def fields_of(rows: Array, others: Array) -> tuple[Field, ...]:
+        return _mixed(noises, names, known.matrix(names)[rows], released.matrix(names)[others])
+
+    return in_strata(within.pop(), known, released, fields_of)
+
+
+def _mixed(noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...], x: Array, y: Array) -> tuple[Field, ...]:
+    spread = _covariance_before(noises, names, x, y, {})
+    beside, mixed = np.diag([rounding_step(column) ** 2 / 12 for column in y.T]), np.zeros_like(spread)
+    unmixed = None
+    for noise in noises:
+        new = accumulated([noise], names, spread, np.zeros(len(names)), {})[2]
+        if isinstance(noise, MixtureNoise):
+            unmixed, mixed = noise.unmixed(spread), new
+        else:
+            beside = beside + new
+        spread = spread + new
+    if unmixed is None:
+        raise Undefined("the shape of the mixture noise cannot be undone, so it states no likelihood with other noise.")
+    return whitened(x, y, mixed + beside, means_of(x), lambda own, seen: unmixed(own, seen, 1.0, beside))

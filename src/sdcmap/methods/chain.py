@@ -53,9 +53,10 @@ class Chain(Method):
         of a column, they are moved onto the grid of those before, so that no digit tells which they are.
 
     Likelihood: steps on different variables add up. Of steps on the same variable, deterministic ones before a random one
-    are done again; noise after noise adds its variance; transitions (PRAM, randomised response) multiply; what was rounded,
-    cut, classed, merged or blanked after these counts by the chance of its cell; and values that changed places and were
-    then rounded count as if they had been rounded before. Other steps on one variable state none together.
+    are done again; noise after noise adds its variance, to the components of a mixture too; transitions (PRAM, randomised
+    response) multiply; what was rounded, cut, classed, merged or blanked after noise or transitions counts by the chance
+    of its cell; and values that changed places and were then rounded count as if they had been rounded before. Other
+    steps on one variable state none together.
     Missing values, weights, households and strata: as each step says.
 
     Examples

@@ -91,9 +91,9 @@ def certain_fields(pair: Pair, method: Method | None) -> dict[int, Cost]:
 def open_fields(pair: Pair) -> dict[int, Cost]:
     """The columns, by their place, that were released as they were, of everybody, and are not the same for all: a snooper
     without errors who has read which these are asks them to be equal. None, where he holds a file of his own."""
-    held = np.flatnonzero(pair.truth >= 0) if pair.originals else []
+    held = np.flatnonzero(pair.truth >= 0)
     fields = {}
-    for place, known in enumerate(pair.known_columns if len(held) else ()):
+    for place, known in enumerate(pair.known_columns if pair.originals and len(held) else ()):
         ours, theirs = known[pair.truth[held]], pair.released[held, place]
         alike = (known == known[0]) | (np.isnan(known) & np.isnan(known[0]))
         if not alike.all() and ((ours == theirs) | (np.isnan(ours) & np.isnan(theirs))).all():
