@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from numpy.random import Generator, default_rng
+from scipy.stats import norm
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.costs import (
@@ -48,8 +51,19 @@ def fields(rng: Generator, mean: bool) -> list[Cost]:
         Cost(GAP, *numbers(rng), scale=5.0, cap=2.0, one=0.5), Cost(RELATIVE, *numbers(rng), scale=0.5, cap=1.5),
         Cost(SAME, *numbers(rng), cap=3.0, one=3.0), Cost(WINDOW, *numbers(rng), scale=2.0, cap=2.5, both=1.0),
         Cost(BELOW, *numbers(rng), scale=1.0, cap=1.0), Cost(MIXTURE, *numbers(rng), cap=6.0, table=mixture),
-        Cost(CELL, *numbers(rng), cap=6.0, table=np.array([0.6, 0.5, -0.4])),
+        in_cells(rng),
     ]  # fmt: skip
+
+
+def in_cells(rng: Generator) -> Cost:
+    """Released values as the numbers of cells: half-open below, five wide ones, a single value, and half-open above."""
+    known, released = numbers(rng)
+    low, high = np.array([-np.inf, -2, 0, 1, 2, 4, 5, 7]), np.array([-2, 0, 1, 2, 4, 5, 5, np.inf])
+    top = np.array([0.0, -0.3, -0.6, -0.6, -0.3, -0.6, 0.0, 0.0])
+    cell = np.where(np.isnan(released), np.nan, np.clip(released + 4, 0, 7))
+    return Cost(
+        CELL, known, cell, cap=6.0, one=0.5, table=np.concatenate([[0.6], np.column_stack([low, high, top]).ravel()])
+    )
 
 
 def plain_costs(costs: list[Cost], mean: bool) -> Array:
@@ -111,6 +125,22 @@ def test_the_cheapest_of_many_equals_are_others_for_each() -> None:
     known, released = np.zeros(5000), np.zeros(40)
     links = Search([Cost(WINDOW, known, released, scale=1.0, cap=1.0)])(np.arange(40), 50)
     assert (links.score == 0).all() and len(np.unique(links.index)) > 1500
+
+
+def test_a_cell_costs_by_the_chance_that_normal_noise_falls_into_it() -> None:
+    cost = in_cells(default_rng(1))
+    sd = 1 / (0.6 * math.sqrt(2))
+    for cell in range(8):
+        low, high, top = cost.table[1 + 3 * cell : 4 + 3 * cell]
+        for a in (-4.0, 0.5, 9.0, 18.0, -15.0):
+            (found,) = cost._replace(known=np.array([a]), released=np.array([float(cell)]), cap=1e6).pairs([0], [0])
+            if low == high:
+                wanted = 0.5 * ((low - a) / sd) ** 2
+            elif a > high:
+                wanted = top - math.log(norm.cdf((high - a) / sd) - norm.cdf((low - a) / sd))
+            else:
+                wanted = top - math.log(norm.sf((low - a) / sd) - norm.sf((high - a) / sd))
+            assert found == pytest.approx(max(wanted, 0.0), rel=1e-9, abs=1e-12)
 
 
 def test_blocks_hold_every_record_once_and_their_bounds() -> None:

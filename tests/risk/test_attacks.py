@@ -98,8 +98,9 @@ def test_frequency_weights_follow_coincidence() -> None:
 def test_a_missing_field_weighs_nothing_and_categories_agree_or_not() -> None:
     frame = pl.DataFrame({"x": [1.0, 2.0, None], "c": ["a", "b", "a"]})
     original = sm.read(frame, keys=["c"], numeric=["x"])
-    links = sm.risk.Linkage("d", weights="equal").links(original, original.change(None, {}))
+    links = sm.risk.Linkage("d", weights="equal", open_columns="as any").links(original, original.change(None, {}))
     assert links.weight.tolist() == [1, 1, 0.5]
+    assert sm.risk.Linkage("d", weights="equal").links(original, original.change(None, {})).weight.tolist() == [1, 1, 1]
     assert links.found.tolist() == [1, 1, 1]
 
 

@@ -20,7 +20,6 @@ from sdcmap.core.measure import Estimate
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
 from sdcmap.files.aligning import align
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.links import agreement_scores, distance_scores
@@ -60,6 +59,24 @@ METHODS: dict[str, Method] = {
     "suppressed": sm.Chain((sm.Suppress(KEYS, 4), sm.Noise(NUMBERS, 0.2))),
     "recoded": sm.Chain((sm.Recode("region", merge=(("d", "e", "f"),)), sm.Microaggregate(("wage", "age"), 4))),
     "sampled": sm.Chain((sm.methods.Sample(0.7), sm.Noise(NUMBERS, 0.1))),
+    "steps on one variable": sm.Chain(
+        (
+            sm.Noise(NUMBERS, 0.1),
+            sm.Noise(("wage",), 0.1),
+            sm.methods.TopCode(("rent",), top=200.0),
+            sm.Recode("age", width=5),
+            sm.methods.PRAM(KEYS, 0.9),
+            sm.methods.RandomisedResponse(("region",), 3.0),
+            sm.Suppress(KEYS, 3),
+        )
+    ),
+    "correlated noise, rounded": sm.Chain(
+        (
+            sm.Noise(NUMBERS, 0.1, correlated=True),
+            sm.methods.Round(("wage", "rent"), 30.0),
+            sm.RankSwap(("age",), 0.2),
+        )
+    ),
 }
 
 
@@ -174,6 +191,46 @@ def test_a_column_left_open_finds_everybody_in_every_attack(method: Method) -> N
     assert unaware["nearest"] < 1.0
 
 
+ALONE: list[Linkage | NearestRecord] = [
+    Linkage("d"), Linkage("l", weights="equal"), Linkage(weights="known"), NearestRecord(), NearestRecord("mahalanobis"),
+    NearestRecord("gower"), NearestRecord(one_to_one=True), NearestRecord("gower", one_to_one=True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", ALONE, ids=lambda attack: attack.text)
+def test_an_attack_alone_asks_first_that_open_columns_are_equal(attack: Linkage | NearestRecord) -> None:
+    frame = people(120).frame().with_columns(pl.col("wage").fill_null(0.0), tag=pl.Series(np.arange(120.0) * 7 + 1000))
+    data = sm.read(frame, keys=KEYS, numeric=(*NUMBERS, "tag"))
+    masked = sm.methods.Shuffle(TAGGED).apply(data, ONCE)
+    attack = replace(attack, on=(*TAGGED, "tag"))
+    assert attack.links(data, masked).rate == 1.0
+    unaware = replace(attack, open_columns="as any")
+    assert unaware.links(data, masked).rate < 1.0 or isinstance(attack, Linkage)  # whose weights found the tag as well
+    moved = masked.change(np.array([0]), {"tag": np.array([1.0])})  # one value that is another: the column is not open
+    assert attack.links(data, moved).rate == unaware.links(data, moved).rate
+
+
+@pytest.mark.parametrize("attack", [ALONE[0], *ALONE[3:6]], ids=lambda attack: attack.text)
+def test_who_asks_first_links_within_the_groups_of_equal_open_values(attack: Linkage | NearestRecord) -> None:
+    """The twin: the best of the known records with the same school and age, missing being a value of its own."""
+    data, method = people(), sm.Chain((sm.Noise(("wage", "rent"), 0.5), sm.methods.PRAM(("region",), 0.6)))
+    masked = method.apply(data, ONCE)
+    names = ("age", "wage", "rent") if not attack.by_column else (*KEYS, *NUMBERS)
+    pair = attack.pair(data, masked, names)
+    score = plain_scores(attack, pair)
+    opened = [pair.names.index(name) for name in ("school", "age") if name in pair.names]
+    for place in opened:
+        score = np.where(pair.known[:, place, np.newaxis] == pair.released[:, place], score, score - 1e6)
+    if isinstance(attack, Linkage):  # one to one
+        rows, columns = linear_sum_assignment(-score)
+        found, best = attack.link(pair), score[rows, columns].sum()
+        own = pair.known_rows.argsort()[found.partner[pair.released_rows]]
+        assert score[own, np.arange(60)].sum() == pytest.approx(best)
+    else:
+        found = attack.link(pair)
+        np.testing.assert_allclose(found.found[pair.released_rows], by_brute_force(score, pair.truth), atol=1e-12)
+
+
 def test_an_archive_with_errors_is_not_asked_for_equality(tmp_path: Path) -> None:
     data, method = people(100), sm.Noise(("wage", "rent"), 0.01)
     masked = method.apply(data, ONCE)
@@ -181,6 +238,8 @@ def test_an_archive_with_errors_is_not_asked_for_equality(tmp_path: Path) -> Non
     frame.write_parquet(tmp_path / "archive.parquet")
     attack = sm.WorstLinkage(archive=str(tmp_path / "archive.parquet")).knowing(method)
     assert attack.rates(data, masked)["nearest"] > 0.5
+    alone = NearestRecord(archive=str(tmp_path / "archive.parquet"))
+    assert alone.links(data, masked).rate == replace(alone, open_columns="as any").links(data, masked).rate > 0.5
 
 
 # ---- targets ----------------------------------------------------------------------------------------------------
@@ -408,9 +467,76 @@ def test_a_snooper_who_knows_of_the_rounding_finds_as_many_as_one_who_learns() -
     assert told > learnt - 0.06 and told > 0.3
 
 
-def test_two_roundings_of_one_column_are_learnt() -> None:
-    data = people(80, 4)
-    method = sm.Chain((sm.Noise(("wage",), 0.1), sm.methods.Round(("wage",), 70.0), sm.methods.Round(("wage",), 100.0)))
-    pair = Informed(method).pair(data, method.apply(data, ONCE), Informed(method).checked(data))
-    with pytest.raises(Undefined, match="likelihood"):
-        stated(method, pair)
+# ---- steps that mask the same columns -----------------------------------------------------------------------------
+def test_who_can_state_both_steps_finds_more_than_who_learns_them() -> None:
+    """Noise twice, then classes; means over four draws, by more than three standard errors of .03."""
+    data = people(300, 4)
+    method = sm.Chain((sm.Noise(NUMBERS, 0.03), sm.Noise(NUMBERS, 0.03), sm.Recode(("age", "wage"), bins=5)))
+    draws = [method.apply(data, Stream.of_seed(seed)) for seed in range(4)]
+    told, learnt = (
+        np.mean([attack.links(data, masked).rate for masked in draws])
+        for attack in (Informed(method), Calibrated(method))
+    )
+    assert told > learnt + 0.09
+
+
+def test_a_column_that_is_stated_after_a_deterministic_step_is_not_learnt_as_well() -> None:
+    data = people(120, 3)
+    method = sm.Chain(
+        (sm.methods.Round(("age",), 5.0), sm.Recode("region", merge=(("e", "f"),)), sm.Noise(("age",), 0.1))
+    )
+    attack = Informed(method)
+    pair = attack.pair(data, method.apply(data, ONCE), attack.checked(data))
+    assert attack.unstated(pair) == {"region": "Recode states no likelihood."}
+
+
+def test_what_is_done_again_lies_on_the_grid_of_its_column_in_every_attack() -> None:
+    """A chain keeps the means of whole ages whole where some stayed; the noise after it is that of whole ages."""
+    data = people(200, 8)
+    means = sm.Microaggregate(("age",), 4)
+    method = sm.Chain((means, sm.Noise(("age",), 0.01)))
+    attack = Informed(method, on=("age",))
+    pair = attack.pair(data, method.apply(data, ONCE), attack.checked(data))
+    (field,) = stated(method, pair).fields
+    sd = 0.1 * np.std(sm.Chain((means,)).apply(data, ONCE).numbers("age"), ddof=1)
+    np.testing.assert_allclose(field.known * sd, np.rint(field.known * sd), atol=1e-9)
+
+
+def overlapped() -> Method:
+    return sm.Chain((sm.Noise(NUMBERS, 0.2), sm.RankSwap(("wage", "rent"), 0.3), sm.methods.Round(("age",), 5.0)))
+
+
+def test_the_file_before_a_step_that_nobody_can_state_bounds_what_it_leaves() -> None:
+    data, method = people(300, 9), overlapped()
+    masked = method.apply(data, ONCE)
+    found = sm.WorstLinkage(inclusion=0.5).knowing(method).score(data, masked, default_rng(1))
+    (name,) = [name for name in found.parts if name.startswith("at most: ")]
+    assert name == "at most: the file before RankSwap"
+    before = sm.Chain(
+        (sm.Noise(NUMBERS, 0.2), sm.methods.Round(("age",), 5.0))
+    )  # who rounds the ages does not look at wages
+    draws = [before.apply(data, Stream.of_seed(seed)) for seed in range(6)]
+    attack = sm.WorstLinkage(inclusion=0.5).knowing(before)
+    values = [attack.score(data, draw, default_rng(1)).value for draw in draws]
+    assert found.parts[name] == pytest.approx(np.mean(values), abs=4 * 0.5 * 0.5 / math.sqrt(300))
+    assert found.value < found.parts[name] and found.value == 0.5 * found.parts["prosecutor"]
+
+
+def test_a_release_is_held_to_the_bound_and_told_it() -> None:
+    data, method = people(300, 9), overlapped()
+    masked = method.apply(data, ONCE)
+    measure = sm.WorstLinkage()
+    (row,) = scored([measure], data, masked, ONCE, {"method": method.spec()})  # type: ignore[typeddict-item]
+    bound = json.loads(row.parts)["at most: the file before RankSwap"]
+    assert row.value is not None and row.value < bound
+    assert not Line(measure, (row.value + bound) / 2).holds(row) and Line(measure, bound).holds(row)
+    assert f"at most {bound:.4g}: the file before RankSwap" in verdict("risk", Line(measure, 1.0), row, "").sentence
+
+
+def test_a_step_that_looks_back_at_the_original_is_not_bounded() -> None:
+    data = people(120, 2)
+    more = sm.methods.Protect(sm.recordwise.Unsafe(on=("wage", "age"), k=5), sm.Noise(("wage", "age"), 0.5))
+    method = sm.Chain((sm.Noise(("wage", "age"), 0.3), more))
+    found = sm.WorstLinkage().knowing(method).score(data, method.apply(data, ONCE), default_rng(1))
+    assert not any(name.startswith("at most: ") for name in found.parts)
+    assert any(name.startswith("not run: the file before Protect: it bounds nothing") for name in found.parts)

@@ -32,7 +32,7 @@ from sdcmap.bundle.ledger import Ledger, others
 from sdcmap.bundle.note import Note, method_note, note_text, public_note
 from sdcmap.bundle.prepare import as_written, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
-from sdcmap.bundle.risk_line import Line, check_line, check_risks, expected, lines_of, scored, untried
+from sdcmap.bundle.risk_line import Line, bounded, check_line, check_risks, expected, lines_of, scored, untried
 from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place
 from sdcmap.core.measure import Measure
 from sdcmap.core.rule import Choice
@@ -159,7 +159,8 @@ class Release:
         checks, overrides = overridden(checks, self.override)
         note["overrides"] = [entry for entry in overrides if entry["check"] in TOLD_IN_THE_NOTE]
         self._explain(part, codebook(prepared, method), public_note(note))
-        return _Made(checks, overrides, sorted({line for row in known_scores.values() for line in untried(row)}))
+        not_tried = {line for row in known_scores.values() for line in (*untried(row), *bounded(row))}
+        return _Made(checks, overrides, sorted(not_tried))
 
     @property
     def _proposed(self) -> tuple[str, ...]:

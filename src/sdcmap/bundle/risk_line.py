@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sdcmap.bundle.checks import SOFT, Check
 from sdcmap.bundle.note import Note
 from sdcmap.choose import Threshold
-from sdcmap.core.measure import NOT_RUN, UPPER, Estimate, Measure
+from sdcmap.core.measure import BEFORE, NOT_RUN, UPPER, Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.rule import Rule, named_limits, scales_of
 from sdcmap.core.streams import Stream
@@ -20,6 +20,7 @@ from sdcmap.errors import SchemaError, Undefined
 from sdcmap.study.jobs import UNUSED, ScoreRow, maker, no_value, row_of, score_row
 from sdcmap.study.plan import Plan
 
+AT_MOST = "at most: "  # the words with which a part begins that is a bound
 ONE_SIDED = 1.6449  # normal quantile of .95
 
 
@@ -40,10 +41,12 @@ class Line:
 
 
 def upper_end(measure: Measure, score: ScoreRow, value: float) -> float:
-    """The upper end of a value that was measured on a sample: as the measure states it, or by its standard error. What is
-    pooled over draws is an expectation, and held to its limit as it is."""
+    """The upper end of a value that was measured on a sample, as the measure states it or by its standard error; where an
+    attack could not be stated, its bound. What is pooled over draws is an expectation, and held to its limit as it is."""
     spread = 0.0 if score.se is None or measure.expectation else ONE_SIDED * score.se
-    return max(value, _parts(score).get(UPPER, value + spread))
+    parts = _parts(score)
+    bounds = (bound for name, bound in parts.items() if name.startswith(BEFORE))
+    return max(value, parts.get(UPPER, value + spread), *bounds)
 
 
 def _parts(score: ScoreRow) -> dict[str, float]:
@@ -153,7 +156,15 @@ def said(measure: Measure, score: ScoreRow, what: str) -> str:
         sampled = f" (at most {rounded_up(upper_end(measure, score, score.value)):g} by its standard error)"
     lacking = untried(score)
     not_tried = f" (not tried: {'; '.join(lacking)})" if lacking else ""
-    return f"{about} is {score.value:.4g}{sampled}{not_tried}"
+    bounds = bounded(score)
+    at_most = f" ({'; '.join(bounds)})" if bounds else ""
+    return f"{about} is {score.value:.4g}{sampled}{at_most}{not_tried}"
+
+
+def bounded(score: ScoreRow) -> list[str]:
+    """What bounds an attack that could not be stated, in words."""
+    parts = _parts(score).items()
+    return [f"at most {bound:.4g}: {name.removeprefix(AT_MOST)}" for name, bound in parts if name.startswith(BEFORE)]
 
 
 def untried(score: ScoreRow) -> list[str]:

@@ -35,21 +35,24 @@ class Normal:
         return -0.5 * ((released - known) / self.sd) ** 2
 
 
-@dataclass(frozen=True)
-class Rounded:
-    """released = known + N(0, sd^2), rounded to the middle of a cell: log of the chance of the cell, from `half` below the
-    released value to `half` above it."""
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """known + N(0, sd^2) lies between low_k and high_k, k the released number of a cell: log of the chance of that; where
+    the two are one value, the log density there."""
 
     sd: float
-    half: float
+    low: Array
+    high: Array
 
     def __call__(self, known: Array, released: Array) -> Array:
         from scipy.special import log_ndtr
 
-        apart = np.abs(released - known)
-        upto, below = log_ndtr((self.half - apart) / self.sd), log_ndtr((-self.half - apart) / self.sd)
-        log_chance: Array = upto + np.log1p(-np.exp(below - upto))
-        return log_chance
+        cell = released.astype(np.intp)
+        low, high = ((side[cell] - known) / self.sd for side in (self.low, self.high))
+        beyond = low > -high  # the farther end is looked at from the nearer tail
+        upto, below = log_ndtr(np.where(beyond, -low, high)), log_ndtr(np.where(beyond, -high, low))
+        with np.errstate(divide="ignore"):
+            return np.where(low == high, -0.5 * low**2, upto + np.log1p(-np.exp(below - upto)))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ from sdcmap.kernels.arrays import Array
 
 UPPER = "upper (95 %)"  # the part that is the upper end of a value that was measured on a sample
 AT_MOST = "left early, at most: "  # begins a part that bounds an attack which was left when it could not lead
+BEFORE = (
+    "at most: the file before "  # begins a part that bounds what is left of a file after steps that nobody can state
+)
 NOT_RUN = "not run: "  # begins a part that says what a measure of several attacks could not try, and why
 
 

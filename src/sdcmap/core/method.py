@@ -6,7 +6,7 @@ cannot take them, and strata masked apart, each with a random stream of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
@@ -38,7 +38,9 @@ class Method(Value):
     a sentence on what it does with them; `random`: whether replicates differ; `at_zero`: the parameters at which it is
     the identity; `kept` and `distorted`: for the method note, what it keeps exactly and what it distorts;
     `in_every_plan`: a plan holds it unasked; `mixes`: a released record may hold what other people had, drawn from a model
-    of all or dealt out among them, so that a release without somebody is more than a release without his row.
+    of all or dealt out among them, so that a release without somebody is more than a release without his row; `by_value`:
+    what becomes of a value hangs on the values of its variable alone, and on nothing drawn; `looks_back`: as a step of a
+    chain it looks at the file before the first step.
 
     Parameters
     ----------
@@ -59,6 +61,8 @@ class Method(Value):
     distorted: ClassVar[str] = ""
     in_every_plan: ClassVar[bool] = False
     mixes: ClassVar[bool] = False
+    by_value: ClassVar[bool] = False
+    looks_back: ClassVar[bool] = False
     searched: ClassVar[Strengths | None] = None  # the strengths that a search tries
     growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
 
@@ -93,10 +97,18 @@ class Method(Value):
         strength = strength_of(self)
         return f"by {spoken(type(self).__name__)}" + (f" {number(getattr(self, strength))}" if strength else "")
 
-    @property
-    def cell(self) -> float:
-        """The width of the cells whose middles are released, of a method that only rounds; 0: it does not."""
-        return 0.0
+    def by_column(self) -> tuple[Method, ...]:
+        """The same as steps of one variable each, where each value goes its own way; else itself."""
+        names = self.masked_names
+        if not self.by_value or self.random or self.within or len(names) < 2:
+            return (self,)
+        masked: list[dict[str, Any]] = [{"on": (name,)} for name in names]
+        return tuple(replace(self, **one) for one in masked)
+
+    def undone(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
+        """Between which numbers the values of a variable lay before this step if they lie from `low` to `high` after it
+        (NaN: missing); a method that only rounds, cuts or classes numbers says it here. `released`: the file after it."""
+        raise Undefined(f"{type(self).__name__} does not tell from where its values of {name!r} came.")
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         """A masked copy of `data`, drawn with `rng` alone."""
@@ -117,13 +129,12 @@ class Method(Value):
             return ()
         if not self.within:
             return self.pair_fields(known, released)
-        codes, _ = compress([common_codes(known, released, name) for name in self.within])
-        mine, theirs = codes[: len(known)], codes[len(known) :]
-        parts = []
-        for code in np.intersect1d(mine, theirs):
-            rows, others = np.flatnonzero(mine == code), np.flatnonzero(theirs == code)
-            parts.append((rows, others, self.pair_fields(_alone(known, rows), _alone(released, others))))
-        return joined(mine, theirs, parts)
+        return in_strata(
+            self.within,
+            known,
+            released,
+            lambda rows, others: self.pair_fields(alone(known, rows), alone(released, others)),
+        )
 
     def known_names(self, known: Microdata) -> tuple[str, ...]:
         """The masked variables that the snooper's file has."""
@@ -144,6 +155,10 @@ class Method(Value):
     def steps(self) -> tuple[Method, ...]:
         """The methods that are applied one after the other: itself, or the steps of a chain."""
         return (self,)
+
+    def made_of(self, steps: Sequence[Method]) -> Method:
+        """The same with these of its steps alone, of which there is at least one."""
+        return steps[0]
 
     @property
     def masked_names(self) -> tuple[str, ...]:
@@ -197,7 +212,7 @@ class Method(Value):
         return _join(data, [(rows, self._mask_stratum(data, rows, stream, len(parts))) for rows in parts])
 
     def _mask_stratum(self, data: Microdata, rows: Array, stream: Stream, count: int) -> Microdata:
-        part = _alone(data, rows)
+        part = alone(data, rows)
         label = "|".join(str(part[name][0]) for name in self.within)  # a hash takes it in; it is never shown
         try:
             return self.mask(part, stream.child(f"stratum {label}").rng())
@@ -215,7 +230,25 @@ def strength_of(method: Method) -> str:
     return next(iter(numbers), "")
 
 
-def _alone(data: Microdata, rows: Array) -> Microdata:
+def in_strata(
+    within: tuple[str, ...],
+    known: Microdata,
+    released: Microdata,
+    fields_of: Callable[[Array, Array], tuple[Field, ...]],
+) -> tuple[Field, ...]:
+    """The fields of each stratum of `within`, from its rows in both files, as fields of the whole."""
+    if not within:
+        return fields_of(np.arange(len(known)), np.arange(len(released)))
+    codes, _ = compress([common_codes(known, released, name) for name in within])
+    mine, theirs = codes[: len(known)], codes[len(known) :]
+    parts = []
+    for code in np.intersect1d(mine, theirs):
+        rows, others = np.flatnonzero(mine == code), np.flatnonzero(theirs == code)
+        parts.append((rows, others, fields_of(rows, others)))
+    return joined(mine, theirs, parts)
+
+
+def alone(data: Microdata, rows: Array) -> Microdata:
     """These rows as a file of their own, with no memory of where they came from."""
     part = data.take(rows)
     return Microdata(part.schema, part.columns)

@@ -10,7 +10,7 @@ from typing import TypedDict
 import polars as pl
 
 from sdcmap.core.audience import Audience, significant
-from sdcmap.core.measure import NOT_RUN
+from sdcmap.core.measure import BEFORE, NOT_RUN
 from sdcmap.core.rule import Choice
 from sdcmap.map import RUMap
 from sdcmap.study.scores import Scores
@@ -149,14 +149,15 @@ def choice_facts(choice: Choice, rule: str, to: Audience) -> ChoiceFacts:
 
 
 def untried(scores: Scores, choice: Choice | None, to: Audience) -> list[str]:
-    """The attacks that could not be tried on the chosen release, each with its reason; inside alone."""
+    """The attacks that could not be tried on the chosen release, each with its reason, and their bounds; inside alone."""
     if to.external or choice is None or choice.candidate is None:
         return []
     lines = []
     for name in scores.measure.filter(pl.col("axis") == "risk")["name"]:
         own = scores.column(name).filter(pl.col("id") == choice.candidate)
-        for parts in own["parts"]:
-            lines += [f"{name}: {part.removeprefix(NOT_RUN)}" for part in json.loads(parts) if part.startswith(NOT_RUN)]
+        for parts in map(json.loads, own["parts"]):
+            lines += [f"{name}: {part.removeprefix(NOT_RUN)}" for part in parts if part.startswith(NOT_RUN)]
+            lines += [f"{name}: {part}: {bound:.2g}" for part, bound in parts.items() if part.startswith(BEFORE)]
     return lines
 
 

@@ -120,13 +120,21 @@ def together(
     own, _, c = moved(noise, known, released)
     rounding = np.array([rounding_step(column) ** 2 / 12 for column in released.T])
     spread = c**2 * max(noise.variance, LEAST) * covariance + np.diag(rounding)
-    centre = _means(known)
+    whole = None if complete is None else lambda own, seen: complete(own, seen, c, rounding)
+    return whitened(own, released, spread, means_of(known), whole)
+
+
+def whitened(
+    own: Array, released: Array, spread: Array, centre: Array,
+    complete: Callable[[Array, Array], tuple[Field, ...]] | None = None,
+) -> tuple[Field, ...]:  # fmt: skip
+    """The fields of released - own ~ N(0, spread), N(0, 1) each; `complete`: those of records without missing values."""
     own, seen = own - centre, released - centre
     mine, theirs, parts = _patterns(own, seen)
     of_parts = []
     for rows, others, here in parts:
         if complete is not None and len(here) == own.shape[1]:
-            fields = complete(own[rows], seen[others], c, rounding)
+            fields = complete(own[rows], seen[others])
         else:
             change = whitening(spread[np.ix_(here, here)]).T
             pairs = zip((own[np.ix_(rows, here)] @ change).T, (seen[np.ix_(others, here)] @ change).T, strict=True)
@@ -145,7 +153,7 @@ def together_inside(noise: NoiseOptions, known: Array, released: Array, covarian
     inside = np.zeros(released.shape, dtype=bool)
     for j, cut in cuts.items():
         inside[:, j] = cut.inside(released[:, j])
-    centre = _means(known)
+    centre = means_of(known)
     mine, theirs, parts = _patterns(known, released)
     of_parts = []
     for rows, others, here in parts:
@@ -169,7 +177,7 @@ def moved(noise: NoiseOptions, known: Array, released: Array) -> tuple[Array, Ar
     if not noise.rescale:
         return known, np.zeros(known.shape[1]), 1.0
     c = shrinkage(noise.variance)
-    shift = (1 - c) * _means(released if noise.plain else known)
+    shift = (1 - c) * means_of(released if noise.plain else known)
     return c * known + shift, shift, c
 
 
@@ -246,7 +254,7 @@ def _whitening_of(covariance: Array, live: Array) -> Array:
     return matrix
 
 
-def _means(x: Array) -> Array:
+def means_of(x: Array) -> Array:
     present = ~np.isnan(x)
     means: Array = np.where(present, x, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
     return means

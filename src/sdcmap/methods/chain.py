@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import ClassVar
 
 from sdcmap.core.likelihood import Field
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
+from sdcmap.core.steps import check_looks, done_again, sorted_steps
 from sdcmap.core.streams import Stream
 from sdcmap.core.words import listed
 from sdcmap.data.grid import on_one_grid
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import Schema
 from sdcmap.errors import Undefined
+from sdcmap.methods._composed import composed
 from sdcmap.methods.noise import Noise
 from sdcmap.methods.pram import PRAM
 from sdcmap.methods.rank_swap import RankSwap
@@ -51,7 +52,11 @@ class Chain(Method):
     methods : the steps, at least one; each works on what the step before has left. Where a step changes only some numbers
         of a column, they are moved onto the grid of those before, so that no digit tells which they are.
 
-    Likelihood: that of all steps together, where no step masks a variable that another one masks or depends on.
+    Likelihood: steps on different variables add up. Of steps on the same variable, deterministic ones before a random one
+    are done again; noise after noise adds its variance, to the components of a mixture too; transitions (PRAM, randomised
+    response) multiply; what was rounded, cut, classed, merged or blanked after noise or transitions counts by the chance
+    of its cell; and values that changed places and were then rounded count as if they had been rounded before. Other
+    steps on one variable state none together.
     Missing values, weights, households and strata: as each step says.
 
     Examples
@@ -167,10 +172,16 @@ class Chain(Method):
             data = on_one_grid(data, step.apply(data, stream.child(f"step {number}")))
         return data
 
+    def made_of(self, steps: Sequence[Method]) -> Method:
+        return in_turn(steps)
+
     def log_likelihood(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
-        for step, other in permutations(self.methods, 2):
-            shared = sorted(set(step._columns()) & set(other.masked_names))
-            if shared:
-                what = f"{type(other).__name__} masks what {type(step).__name__} looks at ({', '.join(shared)})"
-                raise Undefined(f"{what}: a chain states a likelihood where its steps work on different variables.")
-        return tuple(field for step in self.methods for field in step.log_likelihood(known, released))
+        again, groups = sorted_steps(self.steps)
+        moved = {name for step in self.steps if step.random for name in step.masked_names}
+        for step in self.steps:
+            if not moved.issuperset(step.masked_names):
+                raise Undefined(f"{type(step).__name__} states no likelihood of its released values.")
+        known = done_again(known, again, in_chain=True).file
+        for group in groups:
+            check_looks(group, self.steps)
+        return tuple(field for group in groups for field in composed(group, known, released))

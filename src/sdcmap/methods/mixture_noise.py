@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -21,6 +21,8 @@ from sdcmap.kernels.masking.mixtures import centres, draw_mixture, draw_vectors,
 from sdcmap.kernels.masking.noise import covariance_root, unmixing
 from sdcmap.methods._noise_likelihood import LEAST, covariance_before, together, together_inside
 from sdcmap.methods._noise_options import NoiseOptions, noise_shape
+
+Unmixed = Callable[[Array, Array, float, Array], tuple[Field, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,7 @@ class MixtureNoise(Method):
         count = self.components
         if not self.on:
             yield ".on must name at least one variable."
-        yield from self._options.problems()
+        yield from self.options.problems()
         if self.shares and (len(self.shares) != count or abs(sum(self.shares) - 1) > 1e-9):
             yield f".shares must be {count} numbers, one a component, that add up to 1."
         if isinstance(self.sigma2, tuple) and len(self.sigma2) != count:
@@ -138,11 +140,11 @@ class MixtureNoise(Method):
 
     @property
     def kept(self) -> str:  # type: ignore[override]
-        return self._options.kept(correlated=True)
+        return self.options.kept(correlated=True)
 
     @property
     def distorted(self) -> str:  # type: ignore[override]
-        return self._options.distorted(correlated=True)
+        return self.options.distorted(correlated=True)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         weights, theta, variances = self._mixture()
@@ -151,22 +153,33 @@ class MixtureNoise(Method):
         else:
             w = draw_mixture((len(data), len(self.on)), weights, theta, variances, rng)
         root = data.view(noise_shape(self.root), self.on)
-        return self._options.masked(data, self.on, root @ w.T)  # YWC appendix, Z = X + sqrt(d) Y, y = Sigma^(1/2) w
+        return self.options.masked(data, self.on, root @ w.T)  # YWC appendix, Z = X + sqrt(d) Y, y = Sigma^(1/2) w
 
     def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
         names = self.known_names(known)
         x, y = known.matrix(names), released.matrix(names)
-        covariance = covariance_before(self._options, x, y)
-        if not self._options.plain:
-            return together_inside(self._options, x, y, covariance)
+        covariance = covariance_before(self.options, x, y)
+        if not self.options.plain:
+            return together_inside(self.options, x, y, covariance)
+        unmixed = self.unmixed(covariance) if names == self.on else None
+        if unmixed is None:
+            return together(self.options, x, y, covariance)
+        return together(
+            self.options, x, y, covariance, lambda own, seen, c, rounding: unmixed(own, seen, c, np.diag(rounding))
+        )
+
+    def unmixed(self, covariance: Array) -> Unmixed | None:
+        """The fields of records without missing values along the coordinates of w, from their values, the factor c of a
+        rescaling, and the covariance of what is normal beside the mixture: it adds to the variance of each component. None:
+        L cannot be undone. covariance: Cov X."""
         undo, live = unmixing(covariance_root(covariance, self.root))
-        if len(live) == 0 or names != self.on:
-            return together(self._options, x, y, covariance)
+        if len(live) == 0:
+            return None
         weights, theta, variances = self._mixture()
 
-        def complete(own: Array, seen: Array, c: float, rounding: Array) -> tuple[Field, ...]:
+        def fields_of(own: Array, seen: Array, c: float, beside: Array) -> tuple[Field, ...]:
             change = undo / (c * np.sqrt(max(self.variance, LEAST)))
-            blur = change**2 @ rounding  # what rounding adds to the variance of each coordinate of w
+            blur = np.einsum("ij,jk,ik->i", change, beside, change)
             a, b = own @ change.T, seen @ change.T
             if self.joint:
                 rows = np.arange(len(a), dtype=float), np.arange(len(b), dtype=float)
@@ -176,7 +189,7 @@ class MixtureNoise(Method):
             mixtures = (Mixture(tuple(weights.tolist()), tuple(theta.tolist()), tuple(sd)) for sd in sds.tolist())
             return tuple(Field(own, seen, density) for own, seen, density in zip(a.T, b.T, mixtures, strict=True))
 
-        return together(self._options, x, y, covariance, complete)
+        return fields_of
 
     def _mixture(self) -> tuple[Array, Array, Array]:
         """Weights, centres (a number each, or a row when joint) and variances of the components of w."""
@@ -189,8 +202,8 @@ class MixtureNoise(Method):
         return weights, centres(relative, weights, variances), variances
 
     def added_noise(self) -> AddedNoise:
-        return self._options.to_take_off(self.on, self.within, correlated=True, normal=False)
+        return self.options.to_take_off(self.on, self.within, correlated=True, normal=False)
 
     @property
-    def _options(self) -> NoiseOptions:
+    def options(self) -> NoiseOptions:
         return NoiseOptions(self.variance, self.rescale, self.keep_zeros, self.lower, self.upper, self.integers)

@@ -90,7 +90,7 @@ class Noise(Method):
     def problems(self) -> Iterator[str]:
         if not self.on:
             yield ".on must name at least one variable."
-        yield from self._options.problems()
+        yield from self.options.problems()
         if (self.above is None) != (self.variance_above is None):
             yield ".above and .variance_above go together."
         if self.rescale and self.above is not None:
@@ -98,31 +98,31 @@ class Noise(Method):
 
     @property
     def kept(self) -> str:  # type: ignore[override]
-        return self._options.kept(self.correlated)
+        return self.options.kept(self.correlated)
 
     @property
     def distorted(self) -> str:  # type: ignore[override]
-        return self._options.distorted(self.correlated)
+        return self.options.distorted(self.correlated)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         e = normals(rng, len(data), len(self.on))
         if self.correlated:
-            return self._options.masked(data, self.on, data.view(noise_shape(self.root), self.on) @ e)  # N(0, Cov X)
-        return self._options.masked(data, self.on, e, data.view(noise_spread, self.on))  # N(0, s_j^2) in variable j
+            return self.options.masked(data, self.on, data.view(noise_shape(self.root), self.on) @ e)  # N(0, Cov X)
+        return self.options.masked(data, self.on, e, data.view(noise_spread, self.on))  # N(0, s_j^2) in variable j
 
     def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
         names = self.known_names(known)
         x, y = known.matrix(names), released.matrix(names)
         if not self.correlated or self.above is not None or len(names) == 1:
-            return by_variable(self._options, x, y)
-        likelihood = together if self._options.plain else together_inside
-        return likelihood(self._options, x, y, covariance_before(self._options, x, y))
+            return by_variable(self.options, x, y)
+        likelihood = together if self.options.plain else together_inside
+        return likelihood(self.options, x, y, covariance_before(self.options, x, y))
 
     def added_noise(self) -> AddedNoise:
-        return self._options.to_take_off(self.on, self.within, correlated=self.correlated)
+        return self.options.to_take_off(self.on, self.within, correlated=self.correlated)
 
     @property
-    def _options(self) -> NoiseOptions:
+    def options(self) -> NoiseOptions:
         return NoiseOptions(
             self.variance, self.rescale, self.keep_zeros, self.lower, self.upper, self.integers,
             self.above, self.variance_above or 0.0,

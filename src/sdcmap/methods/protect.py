@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -45,6 +45,8 @@ class Protect(Method):
     >>> Protect(Unsafe(on="income", k=5), Noise(on="income", variance=0.5)).text
     "Protect(rule=Unsafe(on='income', k=5), method=Noise(on='income', variance=0.5))"
     """
+
+    looks_back: ClassVar[bool] = True
 
     rule: Unsafe
     method: Method

@@ -20,6 +20,7 @@ from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.hierarchy import Hierarchy, number_text
 from sdcmap.data.known_by import DATES
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
+from sdcmap.data.read_labels import interval_read
 from sdcmap.data.schema import KINDS, Schema
 from sdcmap.errors import Infeasible, SchemaError
 from sdcmap.kernels.arrays import Array
@@ -81,6 +82,7 @@ class Recode(Method):
     random: ClassVar[bool] = False
     kept: ClassVar[str] = "every value to within its category: nothing released is untrue"
     distorted: ClassVar[str] = "detail within categories"
+    by_value: ClassVar[bool] = True
 
     revision: ClassVar[int] = 2  # 2: no mean or median of one or two
 
@@ -200,6 +202,24 @@ class Recode(Method):
         merged = levels.cast(pl.String).is_in(self._merged).fill_null(value=False).to_numpy()
         rows: Array = merged[released.column(name).values]
         return rows
+
+    def undone(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
+        """The interval that a label says; of typical numbers the interval they lie in, where its breaks are stated."""
+        levels = released.column(name).levels
+        if levels is None and self.breaks:
+            ends = np.array([-np.inf, *self.breaks, np.inf])
+            place = interval_of(np.where(np.isnan(low), 0.0, low), ends[1:-1], self.closed)
+            return np.where(np.isnan(low), np.nan, ends[place]), np.where(np.isnan(low), np.nan, ends[place + 1])
+        labels = [] if levels is None else levels.cast(pl.String).to_list()
+        if self.labels and self.breaks:
+            ends = np.array([-np.inf, *self.breaks, np.inf])
+            read = {label: (ends[k], ends[k + 1]) for k, label in enumerate(self.labels)}
+        else:
+            read = {label: pair[:2] for label in labels if label and (pair := interval_read(label))}
+        if not labels or any(label not in read for label in labels if label is not None):
+            return super().undone(name, low, high, released)
+        edges = np.array([(np.nan, np.nan) if label is None else read[label] for label in labels])
+        return edges[released.column(name).values, 0], edges[released.column(name).values, 1]
 
     @property
     def _merged(self) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ class Repair(Method):
 
     random: ClassVar[bool] = True
     mixes: ClassVar[bool] = True
+    looks_back: ClassVar[bool] = True
     kept: ClassVar[str] = "the edit rules, as far as donors are found"
     distorted: ClassVar[str] = "values that earlier steps changed and that no record can have beside its others"
 

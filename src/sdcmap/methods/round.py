@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
@@ -19,6 +20,8 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.breaks import randomly_rounded, rounded
 from sdcmap.methods.chain import in_turn
+
+NEAR = 1e-6  # of a base: so near to a multiple is on it
 
 
 def handy(size: float) -> float:
@@ -50,6 +53,7 @@ class Round(Method):
     kinds: ClassVar[tuple[str, ...]] = ("numeric", "ordinal")
     kept: ClassVar[str] = "values to half a base; when unbiased to one base, and means in expectation"
     distorted: ClassVar[str] = "digits below the base"
+    by_value: ClassVar[bool] = True
 
     on: tuple[str, ...]
     base: Positive
@@ -85,9 +89,12 @@ class Round(Method):
         """Only unbiased rounding draws random numbers."""
         return self.unbiased
 
-    @property
-    def cell(self) -> float:
-        return 0.0 if self.unbiased else self.base
+    def undone(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
+        """From half a base below the first multiple to half a base above the last."""
+        if self.unbiased:
+            return super().undone(name, low, high, released)
+        first, last = np.ceil(low / self.base - NEAR), np.floor(high / self.base + NEAR)
+        return self.base * (first - 0.5), self.base * (last + 0.5)
 
     def problems(self) -> Iterator[str]:
         if not self.on:

@@ -97,6 +97,7 @@ class SwapReidentified(Method):
     """
 
     mixes: ClassVar[bool] = True
+    looks_back: ClassVar[bool] = True
     missing: ClassVar[str] = "category"
     weights: ClassVar[str] = "not used to draw pairs; each record keeps its own weight"
     kept: ClassVar[str] = "the joint distribution of the exchanged variables, in the file and in each subdomain"

@@ -35,6 +35,14 @@ def coded(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Ar
     return np.where(beyond, new, x)
 
 
+def _end(low: Array, high: Array, *, at_bound: bool) -> float:
+    """The top that was found from the data: the largest value, or, where that stands for the mean of those beyond, the
+    largest of the others."""
+    largest = float(np.nanmax(low, initial=-np.inf))
+    others = high[low < largest]
+    return largest if at_bound or len(others) == 0 else float(others.max())
+
+
 @dataclass(frozen=True)
 class TopCode(Method):
     """Replace values above a top, and below a bottom, by one value each.
@@ -63,6 +71,7 @@ class TopCode(Method):
     revision: ClassVar[int] = 2
     kept: ClassVar[str] = "every value between the bounds; with means as replacements, unweighted totals"
     distorted: ClassVar[str] = "the tails, and so variances and quantiles beyond the bounds"
+    by_value: ClassVar[bool] = True
 
     on: tuple[str, ...]
     top: float | None = None
@@ -109,6 +118,22 @@ class TopCode(Method):
         bottom = self.bottom if self.bottom_share is None else known.min(initial=np.inf)
         rows: Array = (x >= (np.inf if top is None else top)) | (x <= (-np.inf if bottom is None else bottom))
         return rows
+
+    def undone(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
+        """Beyond a bound anything; a bound by share lies beyond all values that were not coded, or at it where it is what
+        they became."""
+        if not isinstance(self.replaced_by, str):
+            return super().undone(name, low, high, released)
+        top, bottom = self.top, self.bottom
+        if self.top_share is not None:
+            top = _end(low, high, at_bound=self.replaced_by == "bound")
+        if self.bottom_share is not None:
+            bottom = -_end(-high, -low, at_bound=self.replaced_by == "bound")
+        above = np.zeros(len(low), dtype=bool) if top is None else high >= top
+        below = np.zeros(len(low), dtype=bool) if bottom is None else low <= bottom
+        least = np.where(above, np.minimum(low, top or 0.0), low)
+        most = np.where(below, np.maximum(high, bottom or 0.0), high)
+        return np.where(below, -np.inf, least), np.where(above, np.inf, most)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         return changed_amounts(data, {name: self._coded(amounts(data, name)) for name in self.on})

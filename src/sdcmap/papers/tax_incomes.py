@@ -150,7 +150,7 @@ def _losses(scores: Scores, on: tuple[str, ...], printed: Table, part: str = "")
 
 def link_files(units: Microdata, plan: Plan) -> dict[str, LinkTable]:
     """The links of the l metric on the first release of each row; record by record, which no sweep keeps."""
-    attack, links = Linkage("l", on=EIGHT), {}
+    attack, links = Linkage("l", on=EIGHT, open_columns="as any"), {}
     rows = {row_method(row, EIGHT).text: row for row in TABLE_5}
     with bar() as report:
         for done, candidate in enumerate(plan.candidates):

@@ -47,12 +47,12 @@ ATTACKS = (
     "d", "l", "nearest", "nearest one-to-one", "mahalanobis", "mahalanobis one-to-one", "informed", "calibrated", "worst",
 )  # fmt: skip
 ALONE = {
-    "d": Linkage("d"),
-    "l": Linkage("l"),
-    "nearest": NearestRecord(),
-    "nearest one-to-one": NearestRecord(one_to_one=True),
-    "mahalanobis": NearestRecord("mahalanobis"),
-    "mahalanobis one-to-one": NearestRecord("mahalanobis", one_to_one=True),
+    "d": Linkage("d", open_columns="as any"),  # as published: all columns are masked, and compared alike
+    "l": Linkage("l", open_columns="as any"),
+    "nearest": NearestRecord(open_columns="as any"),
+    "nearest one-to-one": NearestRecord(one_to_one=True, open_columns="as any"),
+    "mahalanobis": NearestRecord("mahalanobis", open_columns="as any"),
+    "mahalanobis one-to-one": NearestRecord("mahalanobis", one_to_one=True, open_columns="as any"),
     "informed": Informed(),
     "calibrated": Calibrated(),
 }

@@ -82,6 +82,11 @@ class Attack(Measure):
         """A guess: one of the n records at random."""
         return self.inclusion / len(original) if len(original) else None
 
+    @property
+    def by_column(self) -> bool:
+        """Whether its costs are those of the columns, one for each."""
+        return True
+
     def link(self, pair: Pair) -> LinkTable:
         """The links this snooper makes."""
         raise TypeError(f"{type(self).__name__} makes no links.")

@@ -8,7 +8,7 @@ a few known records.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +86,27 @@ def certain_fields(pair: Pair, method: Method | None) -> dict[int, Cost]:
         place: Cost(SAME, known, released, cap=CERTAIN, one=CERTAIN)
         for place, (known, released) in certain_columns(pair, method).items()
     }
+
+
+def open_fields(pair: Pair) -> dict[int, Cost]:
+    """The columns, by their place, that were released as they were, of everybody, and are not the same for all: a snooper
+    without errors who has read which these are asks them to be equal. None, where he holds a file of his own."""
+    held = np.flatnonzero(pair.truth >= 0)
+    fields = {}
+    for place, known in enumerate(pair.known_columns if pair.originals and len(held) else ()):
+        ours, theirs = known[pair.truth[held]], pair.released[held, place]
+        alike = (known == known[0]) | (np.isnan(known) & np.isnan(known[0]))
+        if not alike.all() and ((ours == theirs) | (np.isnan(ours) & np.isnan(theirs))).all():
+            fields[place] = Cost(SAME, known, pair.released[:, place], cap=CERTAIN, one=CERTAIN)
+    return fields
+
+
+def asking_first(course: Course, certain: Mapping[int, Cost], *, by_column: bool) -> Course:
+    """The attack that asks for equality first, on the columns (by their place) whose values are certain; by_column: it has
+    one cost for each column, in whose place the question comes."""
+    if not by_column:
+        return course._replace(costs=[*course.costs, *certain.values()])
+    return course._replace(costs=[certain.get(place, cost) for place, cost in enumerate(course.costs)])
 
 
 def hits(pair: Pair, courses: Sequence[Course], targets: Array, lead: Lead = NOBODY) -> Hits:

@@ -7,7 +7,7 @@ never lean to the truth.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -81,7 +81,7 @@ class Pair:
 
     names: tuple[str, ...]
     categorical: Array
-    known: Array
+    known_columns: tuple[Array, ...]
     released: Array
     known_rows: Array  # row of the snooper's file at each place
     released_rows: Array
@@ -91,6 +91,7 @@ class Pair:
     known_file: Microdata
     released_file: Microdata
     originals: bool  # the snooper holds the original records, without errors; else a file of his own
+    as_ever: bool  # the known columns are those of every other file that the snooper's is compared with
     _learnt: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def remember(self, key: Hashable, learn: Callable[[], Learnt]) -> Learnt:
@@ -99,6 +100,18 @@ class Pair:
             self._learnt[key] = learn()
         learnt: Learnt = self._learnt[key]
         return learnt
+
+    def of_known(self, key: Hashable, learn: Callable[[], Learnt]) -> Learnt:
+        """What only the known columns tell, computed once for all files that they are compared with, and closed to
+        writing."""
+        if not self.as_ever:
+            return self.remember(key, learn)
+        return self.known_file.remember(("of known", self.names, key), lambda: closed(learn()))
+
+    @property
+    def known(self) -> Array:
+        """The known columns as a table."""
+        return self.of_known("table", lambda: np.column_stack(self.known_columns))
 
     @cached_property
     def known_size(self) -> Array:
@@ -115,40 +128,75 @@ class Pair:
         return np.lexsort([self.released_group, own])
 
 
+class KnownSide(NamedTuple):
+    """The snooper's records in the order of their values: rows, the group of equal records at each place, and columns."""
+
+    rows: Array
+    group: Array
+    columns: tuple[Array, ...]
+
+
 def lay_out(known: Microdata, person: Array, original: Microdata, released: Microdata, names: tuple[str, ...]) -> Pair:
-    """Both files in an order of their own. person: the original's row that each known record is; its length: none."""
-    split = len(known)
-    columns, categorical = [], []
-    for name in names:
-        numeric = known.column(name).levels is None and released.column(name).levels is None
-        if numeric:
-            both = np.concatenate([known.numbers(name), released.numbers(name)])
-        else:
-            both = common_codes(known, released, name).astype(float)
-            both[np.concatenate([known.missing(name), released.missing(name)])] = np.nan
-        columns.append(both)
-        categorical.append(not numeric)
-    table = np.column_stack(columns)
-    table[np.isinf(table)] = np.nan
-    known_rows, known_group = _ordered(table[:split])
-    released_rows, released_group = _ordered(table[split:])
+    """Both files in an order of their own. person: the original's row that each known record is; its length: none.
+
+    What the known file needs is laid out once, however many files it is compared with.
+    """
+    side = known.remember(("laid out", names), lambda: closed(_known_side(known, names)))
+    columns, theirs, categorical = list(side.columns), [], []
+    for place, name in enumerate(names):
+        before, after = known.column(name).levels, released.column(name).levels
+        categorical.append(before is not None or after is not None)
+        if not categorical[-1]:
+            theirs.append(_finite(released.numbers(name)))
+            continue
+        both = common_codes(known, released, name).astype(float)
+        if before is None or after is None:  # numbers that became categories, or the reverse
+            columns[place] = np.where(known.missing(name), np.nan, both[: len(known)])[side.rows]
+        theirs.append(np.where(released.missing(name), np.nan, both[len(known) :]))
+    released_rows, released_group = _ordered(theirs)
     scattered = np.argsort(np.arange(len(released_rows)) * GOLDEN % 1, kind="stable")
     released_rows, released_group = released_rows[scattered], released_group[scattered]
-    place = np.full(len(original) + 1, -1)  # the last: nobody
-    place[person[known_rows]] = np.arange(split)
-    place[-1] = -1
-    truth = place[released_rows if released.origin is None else released.origin[released_rows]]
+    person_at = np.full(len(original) + 1, -1)  # the last: nobody
+    person_at[person[side.rows]] = np.arange(len(known))
+    person_at[-1] = -1
+    truth = person_at[released_rows if released.origin is None else released.origin[released_rows]]
+    as_ever = all(mine is first for mine, first in zip(columns, side.columns, strict=True))
     return Pair(
-        names, np.array(categorical), table[:split][known_rows], table[split:][released_rows], known_rows,
-        released_rows, truth, known_group, released_group, known, released, known is original,
+        names, np.array(categorical), tuple(columns), np.column_stack(theirs)[released_rows], side.rows,
+        released_rows, truth, side.group, released_group, known, released, known is original, as_ever,
     )  # fmt: skip
 
 
-def _ordered(table: Array) -> tuple[Array, Array]:
+def _known_side(known: Microdata, names: tuple[str, ...]) -> KnownSide:
+    columns = []
+    for name in names:
+        values = known.column(name).values.astype(float)
+        columns.append(np.where(known.missing(name), np.nan, _finite(values)))
+    rows, group = _ordered(columns)
+    return KnownSide(rows, group, tuple(column[rows] for column in columns))
+
+
+def _finite(values: Array) -> Array:
+    return np.where(np.isinf(values), np.nan, values)
+
+
+def closed(result: Learnt) -> Learnt:
+    """The same, its arrays closed to writing."""
+    for part in result if isinstance(result, tuple) else (result,):
+        if isinstance(part, np.ndarray):
+            part.flags.writeable = False
+        elif isinstance(part, tuple):
+            closed(part)
+    return result
+
+
+def _ordered(columns: Sequence[Array]) -> tuple[Array, Array]:
     """Rows in the order of their values, and the number of the group of equal rows that each place belongs to."""
-    order = np.lexsort(table.T[::-1])
-    above, below = table[order[:-1]], table[order[1:]]
-    new = ~((above == below) | (np.isnan(above) & np.isnan(below))).all(axis=1)
+    order = np.lexsort(columns[::-1])
+    new = np.zeros(max(len(order) - 1, 0), dtype=np.bool_)
+    for column in columns:
+        above, below = column[order[:-1]], column[order[1:]]
+        new |= ~((above == below) | (np.isnan(above) & np.isnan(below)))
     group = np.concatenate([[0], np.cumsum(new)]) if len(order) else order
     return order, group
 

@@ -112,21 +112,40 @@ def readings(
             continue
         met = True
         if numeric:
-            yield from _numbers(source.numbers(name), released.numbers(name), lesson.numbers(name))
+            yield from _numbers(source, name, released.numbers(name), lesson.numbers(name))
         else:
             yield _categories(source, released, lesson, name)
     if not met:
         yield _binned(known, released, lesson, name)
 
 
-def _numbers(known: Array, released: Array, lesson: Array) -> Iterator[Reading]:
-    known, released, lesson = (np.where(np.isinf(side), np.nan, side) for side in (known, released, lesson))
-    yield Reading(known, released, lesson, 0)
-    size = np.abs(known[~np.isnan(known) & (known != 0)])
-    if len(size):
-        unit = float(np.median(size))
-        yield Reading(np.arcsinh(known / unit), np.arcsinh(released / unit), np.arcsinh(lesson / unit), 0)
-    yield Reading(_ranks(known), _ranks(released), _ranks(lesson), 0)
+class _Numbers(NamedTuple):
+    """A column of known numbers as it is, its typical size (0: it has none), its logarithms and its ranks."""
+
+    plain: Array
+    unit: float
+    logarithms: Array
+    ranks: Array
+
+
+def _read_numbers(values: Array) -> _Numbers:
+    plain = _finite(values)
+    size = np.abs(plain[~np.isnan(plain) & (plain != 0)])
+    unit = float(np.median(size)) if len(size) else 0.0
+    return _Numbers(plain, unit, np.arcsinh(plain / (unit or 1.0)), _ranks(plain))
+
+
+def _finite(values: Array) -> Array:
+    return np.where(np.isinf(values), np.nan, values)
+
+
+def _numbers(source: Microdata, name: str, released: Array, lesson: Array) -> Iterator[Reading]:
+    known = source.remember(("readings", name), lambda: _read_numbers(source.numbers(name)))
+    released, lesson = _finite(released), _finite(lesson)
+    yield Reading(known.plain, released, lesson, 0)
+    if known.unit:
+        yield Reading(known.logarithms, np.arcsinh(released / known.unit), np.arcsinh(lesson / known.unit), 0)
+    yield Reading(known.ranks, _ranks(released), _ranks(lesson), 0)
 
 
 def _ranks(values: Array) -> Array:

@@ -1,31 +1,27 @@
 """What a reader of the method note can state of each column: that it is as it was, what a deterministic step makes of it,
-or how likely a random step makes one value of another.
+or how likely random steps make one value of another.
 
-A chain is walked step by step. Deterministic steps are done again on the snooper's records; a random step states its
-likelihood where no other step touches its columns. Of the other columns nothing can be stated: their errors must be learnt.
+Deterministic steps are done again on the snooper's records while no random step has touched their columns. The steps that
+are left are stated in groups that mask columns in common (`core/steps.py`); where such a group states no likelihood
+together, its errors must be learnt, and the file before the step that does not fit bounds what can be found.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from sdcmap.core.likelihood import Field, Normal, Rounded, Same
+from sdcmap.core.likelihood import Field, Same
 from sdcmap.core.method import Method
-from sdcmap.core.streams import Stream
+from sdcmap.core.steps import check_looks, done_again, never_moved, sorted_steps
 from sdcmap.data.cells import common_codes
-from sdcmap.data.grid import on_one_grid
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Infeasible, SchemaError, Undefined
+from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.risk._linking import Pair
-
-TINY = 1e-9  # of a field in units of its standard deviation
-AGAIN = Stream.of_seed(0, "redone")  # of steps that draw nothing
 
 
 class Stated(NamedTuple):
@@ -46,7 +42,7 @@ def certain_columns(pair: Pair, method: Method | None) -> dict[int, tuple[Array,
         return {}
     masked = method.masked_names
     columns = {
-        place: (pair.known[:, place], pair.released[:, place])
+        place: (pair.known_columns[place], pair.released[:, place])
         for place, name in enumerate(pair.names)
         if name not in masked
     }
@@ -82,96 +78,86 @@ def _numbers(known: Microdata, released: Microdata, name: str) -> tuple[Array, A
 def redone(known: Microdata, method: Method | None, *, blanks: bool = False) -> Microdata | None:
     """The snooper's records after the deterministic steps of the method; those that only blank values where `blanks`. None:
     there are none, or they cannot be done."""
-    again = known
-    in_chain = method is not None and method.steps != (method,)
-    for step in () if method is None else method.steps:
-        if step.random or (step.missing == "added" and not blanks):
-            continue
-        try:
-            after = step.apply(again, AGAIN)
-            again = on_one_grid(again, after) if in_chain else after
-        except (SchemaError, Infeasible):  # the step needs what a step before it makes
-            continue
-    if again is known or len(again) != len(known) or again.origin is not None:
+    if method is None:
         return None
-    return again
+    steps = [step for step in method.steps if not step.random and (blanks or step.missing != "added")]
+    again = _again(known, method, steps)[0]
+    return None if again is known or len(again) != len(known) or again.origin is not None else again
+
+
+def _again(known: Microdata, method: Method, steps: Sequence[Method]) -> tuple[Microdata, dict[str, str]]:
+    """Some deterministic steps of a method done again, as they were done in it."""
+    return done_again(known, steps, in_chain=method.steps != (method,))
 
 
 def stated(method: Method, pair: Pair) -> Stated:
     """The likelihood as far as the method states one; columns that it does not touch are equal. Undefined: it has none."""
-    masked = method.masked_names
-    known = pair.known_file.only(n for n in pair.known_file.names if n in pair.names or n not in masked)
-    known, released = known.take(pair.known_rows), pair.released_file.take(pair.released_rows)
-    fields: list[Field] = []
-    unstated: dict[str, str] = {}
-    within: dict[str, float] = {}  # cells to which columns are rounded after a random step that states its likelihood
-    for number, step in enumerate(method.steps):
-        try:
-            if not step.random:
-                reason = f"{type(step).__name__} states no likelihood."
-                unstated |= {name: reason for name in step.masked_names if name not in within}
-                known = step.apply(known, AGAIN)
-                continue
-            cells = _cells_after(method.steps, number)
-            fields += _in_cells(_of_step(step, known, released), step, known, released, cells)
-            within |= cells
-        except (Undefined, SchemaError, Infeasible) as reason:
-            unstated |= dict.fromkeys(step.masked_names, str(reason))
-    unstated = {name: unstated[name] for name in pair.names if name in unstated}
+    (fields, unstated), _ = pair.remember(("stated", method), lambda: _stated(method, pair))
     if unstated and not fields:
         raise Undefined(next(iter(unstated.values())))
     same = [
-        Field(pair.known[:, place], pair.released[:, place], Same())
+        Field(pair.known_columns[place], pair.released[:, place], Same())
         for place, name in enumerate(pair.names)
-        if name not in masked
+        if name not in method.masked_names
     ]
     return Stated((*fields, *same), unstated)
 
 
-def _of_step(step: Method, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+def overlapping(method: Method, pair: Pair) -> tuple[Method, ...]:
+    """The steps that mask again what a random step has masked, and state no likelihood together with those before them."""
+    return pair.remember(("stated", method), lambda: _stated(method, pair))[1]
+
+
+def _stated(method: Method, pair: Pair) -> tuple[Stated, tuple[Method, ...]]:
+    """What is stated of the masked columns, and the steps that do not fit."""
+    again, groups = sorted_steps(method.steps)
+    whole, failed = _again(pair.known_file, method, again)
+    masked = method.masked_names
+    known = whole.only(n for n in whole.names if n in pair.names or n not in masked).take(pair.known_rows)
+    released = pair.released_file.take(pair.released_rows)
+    unstated = {name: f"{type(step).__name__} states no likelihood." for step in again for name in step.masked_names}
+    fields: list[Field] = []
+    beyond: list[Method] = []
+    for group in groups:
+        names = dict.fromkeys(name for step in group for name in step.masked_names)
+        still = never_moved(group)
+        try:
+            check_looks(group, method.steps)
+            _check_again(names, failed)
+            fields += _of_group(method, group, known, released)
+            unstated = {name: why for name, why in unstated.items() if name not in names or name in still}
+            unstated |= {name: f"{type(group[-1]).__name__} states no likelihood." for name in names if name in still}
+        except Undefined as reason:
+            unstated |= dict.fromkeys(names, str(reason))
+            beyond += _beyond(method, group, known, released)
+    return Stated(tuple(fields), {name: unstated[name] for name in pair.names if name in unstated}), tuple(beyond)
+
+
+def _check_again(names: Sequence[str] | dict[str, None], failed: dict[str, str]) -> None:
+    """Undefined where a step before, which should be done again, could not be."""
+    for name in names:
+        if name in failed:
+            raise Undefined(f"a step before cannot be done again: {failed[name]}")
+
+
+def _of_group(method: Method, group: Sequence[Method], known: Microdata, released: Microdata) -> tuple[Field, ...]:
     try:
-        return step.log_likelihood(known, released)
+        return method.made_of(group).log_likelihood(known, released)
     except SchemaError as reason:
         raise Undefined(f"the snooper does not know all that the method uses: {reason}") from None
 
 
-def _cells_after(steps: Sequence[Method], number: int) -> dict[str, float]:
-    """The columns of a random step that a later one rounds, with the width of the cell; Undefined where another step does
-    more: masks what it looks at, or masks after it what it makes."""
-    step, cells = steps[number], dict[str, float]()
-    for place, other in enumerate(steps):
-        if place == number:
-            continue
-        looked_at = step._columns() if other.random else step.masked_names if place > number else ()
-        shared = sorted(set(looked_at) & set(other.masked_names))
-        if place > number and other.cell > 0 and not cells.keys() & set(shared):
-            cells |= dict.fromkeys(shared, other.cell)
-        elif shared:
-            what = f"{type(other).__name__} masks what {type(step).__name__} looks at ({', '.join(shared)})"
-            raise Undefined(f"{what}: a chain states a likelihood where its steps work on different variables.")
-    return cells
-
-
-def _in_cells(
-    fields: Sequence[Field], step: Method, known: Microdata, released: Microdata, cells: dict[str, float]
-) -> list[Field]:
-    """The fields of a random step whose normal values were rounded after it: the chance of the cell in its density's place.
-
-    A column belongs to the field that moves when the column does. Its variance already has what rounding to a power of ten
-    adds to it, a twelfth of the square; here that is taken off.
-    """
-    cut = list(fields)
-    for name in (name for name in cells if name in known.names):
-        values, width = released.numbers(name), cells[name]
-        moved = _of_step(step, known, released.change(None, {name: values + width}))
-        shifts = [after.released - before.released for before, after in zip(fields, moved, strict=True)]
-        mine = [place for place, shift in enumerate(shifts) if np.abs(np.nan_to_num(shift)).max(initial=0.0) > TINY]
-        field = fields[mine[0]] if len(mine) == 1 else None
-        if field is None or not isinstance(field.density, Normal):
-            raise Undefined(f"{type(step).__name__} states no likelihood of {name} alone, which was rounded after it.")
-        full = float(np.nanmedian(shifts[mine[0]]))
-        power = granularity(values)
-        allowed = 0.0 if power is None else (10.0**power / width * full) ** 2 / 12
-        sd = math.sqrt(max(field.density.sd**2 - allowed, TINY))
-        cut[mine[0]] = Field(field.known, field.released, Rounded(sd, abs(full) / 2))
-    return cut
+def _beyond(method: Method, group: Sequence[Method], known: Microdata, released: Microdata) -> list[Method]:
+    """The steps of a group that state no likelihood together with those before them, and those that mask again what such a
+    step has masked. The others do not look at these: they might as well have come before them."""
+    kept, beyond = [group[0]], list[Method]()
+    for step in group[1:]:
+        after = {name for other in beyond for name in other.masked_names}
+        try:
+            if not after.isdisjoint(step.masked_names):
+                raise Undefined("it comes after a step that does not fit.")
+            _of_group(method, [*kept, step], known, released)
+            kept.append(step)
+        except Undefined:
+            beyond.append(step)
+    return beyond

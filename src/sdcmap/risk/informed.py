@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from sdcmap.core.likelihood import Below, Field, Mixture, Normal, Rounded, Same, Transition, Window
+from sdcmap.core.likelihood import Below, Cells, Field, Mixture, Normal, Same, Transition, Window
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range
@@ -52,11 +52,11 @@ class Informed(Attack):
     Formula: the assignment with the largest sum over links of log P(released | known), a sum over the fields that the
     method states (`Method.log_likelihood`), each at least log(slip) below its highest value; noise: nearest records in
     units of the noise; a rank swap: records in each other's rank windows of all variables. Of a chain, deterministic
-    steps are done again on his records, independent noise that was rounded after it counts by the chance of the cell,
-    and columns of which no step alone states a likelihood by what he learnt from a shadow of the chain, as in
-    Calibrated. Value: expected hits / released records; records with equal values are exchanged at random. Beyond 25
-    million pairs the best candidates of each record are assigned, with the share "linked" and the "gap" to the optimum
-    in `parts`.
+    steps before a random one are done again on his records; steps on one variable count by their likelihood together, as
+    Chain states it (noises add up, transitions multiply, what was rounded, cut or classed after them lies in a cell); and
+    columns of which none is stated by what he learnt from a shadow of the chain, as in Calibrated. Value: expected hits /
+    released records; records with equal values are exchanged at random. Beyond 25 million pairs the best candidates of
+    each record are assigned, with the share "linked" and the "gap" to the optimum in `parts`.
     Missing: missing on both sides says nothing, on one side alone it counts as a slip. Weights and households are not used.
     Undefined where the method is not known or states no likelihood. Releasing nothing leaves a guess: 1/n.
     Reference: Yancey, Winkler, Creecy (2002), data of Table 2; Nin, Herranz, Torra (2008) on rank swapping.
@@ -67,13 +67,17 @@ class Informed(Attack):
     'Informed(slip=0.001)'
     """
 
-    revision: ClassVar[int] = 4  # 2: more columns by default; 3: rounding after noise; 4: what a chain rounds
+    revision: ClassVar[int] = 5  # 3: rounding after noise; 4: what a chain rounds; 5: steps on one variable
 
     method: Method | None = None
     slip: Annotated[float, Range(0, 1, "()")] = 1e-9
 
     def knowing(self, method: Method) -> Measure:
         return replace(self, method=method)
+
+    @property
+    def by_column(self) -> bool:
+        return False
 
     def courses(self, pair: Pair) -> list[Course]:
         fields, unstated = self._stated(pair)
@@ -138,10 +142,8 @@ def density_cost(field: Field, cap: float) -> Cost:
     density, known, released = field.density, field.known, field.released
     if isinstance(density, Normal) and density.sd > 0:
         return Cost(SQUARE, known, released, 0.5 / density.sd**2, cap, one=cap)
-    if isinstance(density, Rounded):
-        top = float(density(np.zeros(1), np.zeros(1))[0])
-        table = np.array([1 / (density.sd * math.sqrt(2)), density.half, top])
-        return Cost(CELL, known, released, cap=cap, one=cap, table=table)
+    if isinstance(density, Cells):
+        return _cell_cost(density, known, released, cap)
     if isinstance(density, Mixture):
         weights, centres, sds = (np.array(part) for part in (density.weights, density.centres, density.sds))
         table = np.column_stack([np.log(weights / sds), centres, 0.5 / sds**2]).ravel()
@@ -155,16 +157,27 @@ def density_cost(field: Field, cap: float) -> Cost:
     raise Undefined(f"a density of the kind {type(density).__name__} cannot be added up field by field.")
 
 
+def _cell_cost(density: Cells, known: Array, released: Array, cap: float) -> Cost:
+    """The table of cells: their ends, and the log chance of each from its middle; an open one is certain from afar."""
+    bounded = np.isfinite(density.low) & np.isfinite(density.high)
+    middle = np.where(bounded, (density.low + density.high) / 2, 0.0)
+    with np.errstate(invalid="ignore"):
+        best = density(middle, np.arange(len(middle)))
+    table = np.column_stack([density.low, density.high, np.where(bounded, best, 0.0)]).ravel()
+    scale = 1 / (density.sd * math.sqrt(2))
+    return Cost(CELL, known, released, cap=cap, one=cap, table=np.concatenate([[scale], table]))
+
+
 def _transition_cost(density: Transition, known: Array, released: Array, cap: float) -> Cost:
     """The table of codes, with a code for missing: missing on both sides says nothing, on one alone it is a slip."""
-    levels = len(density.matrix)
+    rows, columns = density.matrix.shape
     with np.errstate(divide="ignore"):
         log_p = np.log(density.matrix)
-    table = np.full((levels + 1, levels + 1), cap)
-    table[:levels, :levels] = np.minimum(log_p.max() - log_p, cap)
-    table[levels, levels] = 0.0
-    a, b = (np.where(np.isnan(side), levels, side) for side in (known, released))
-    return Cost(CATEGORY, a, b, float(levels + 1), table=table.ravel())
+    table = np.full((rows + 1, columns + 1), cap)
+    table[:rows, :columns] = np.minimum(log_p.max() - log_p, cap)
+    table[rows, columns] = 0.0
+    a, b = np.where(np.isnan(known), rows, known), np.where(np.isnan(released), columns, released)
+    return Cost(CATEGORY, a, b, float(columns + 1), table=table.ravel())
 
 
 def normal_coordinates(fields: Sequence[Field]) -> tuple[Array, Array] | None:

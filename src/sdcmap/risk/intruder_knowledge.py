@@ -71,7 +71,9 @@ class IntruderKnowledge(Measure):
     "IntruderKnowledge(on='wage', targets='maximum')"
     """
 
-    revision: ClassVar[int] = 6  # 6: what a chain rounds; 5: a draw of the records of large files; 4: nearest records
+    revision: ClassVar[int] = (
+        7  # 7: steps on one variable; 6: what a chain rounds; 5: a draw of the records of large files
+    )
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "prior uncertainty"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, 0.0)

@@ -17,7 +17,7 @@ from sdcmap.kernels.linking.costs import LEAST_REACH, NEAR_ZERO, RELATIVE, SAME,
 from sdcmap.kernels.linking.fellegi_sunter import MOST_FIELDS, FellegiSunter, count_patterns, em
 from sdcmap.kernels.linking.links import agreement_links
 from sdcmap.risk._attack import Attack
-from sdcmap.risk._courses import Course, course_of
+from sdcmap.risk._courses import Course, asking_first, course_of, links_one_to_one, open_fields
 from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_one_to_one
 
 AGREES = 0.9  # m of weights "freq"
@@ -66,6 +66,9 @@ class Linkage(Attack):
     weights : "freq", m = .9 and u = the probability that two of his values coincide; "equal"; "em", m and u by EM over
         agreement patterns (agreement: a relative difference of at most t); "known", m and u counted on the true pairs,
         which no snooper can; or a number for each variable, how much its agreement counts, at least 0.
+    open_columns : of columns that are released as they were, for everybody. "exact": a snooper who holds the original
+        records reads in the note which these are, and asks first that they are equal; "as any": he compares them as all
+        others, as experiments of the literature do.
     on : the variables he knows; by default every column that somebody could know (all but weights, households and strata).
         Categories agree when they are equal.
     archive : path of his own file, with its own rows and errors; by default he holds the original records.
@@ -76,11 +79,11 @@ class Linkage(Attack):
 
     Formula: weight of a pair = sum over fields of max(wA - (wA - wD) r/t, wD), r = |a - b| / max(|a|, 0.1), a his value,
     b the released one; wA = log m/u, wD = log (1-m)/(1-u). Value: expected hits / released records; records with equal
-    values are exchanged at random. Up to 25 million pairs the assignment is optimal; beyond, it is made on the best
-    candidates (50 a record, more where needed), with the share "linked" (below .99 the value is low by what is not linked)
-    and the "gap", a bound on how far the optimum lies above, in `parts`. "zone": the hits among the best links, down to
-    where a fifth of them are true. With "em", "em_links" (links a record) and "em_doubts": not 0 where the class found is
-    not the matches (over 3 links a record, a field with m <= u, or no convergence).
+    values are exchanged at random. Up to 25 million pairs (2 million where columns are open) the assignment is optimal;
+    beyond, it is made on the best candidates (50 a record, more where needed), with the share "linked" (below .99 the value
+    is low by what is not linked) and the "gap", a bound on how far the optimum lies above, in `parts`. "zone": the hits
+    among the best links, down to where a fifth of them are true. With "em", "em_links" (links a record) and "em_doubts":
+    not 0 where the class found is not the matches (over 3 links a record, a field with m <= u, or no convergence).
     Missing: a field that is missing in one of two records weighs 0. Weights and households are not used. A constant
     column says nothing.
     Releasing nothing leaves a guess: 1/n.
@@ -92,13 +95,14 @@ class Linkage(Attack):
     "Linkage(metric='l', tolerance=0.1)"
     """
 
-    revision: ClassVar[int] = 2  # 2: more columns by default
+    revision: ClassVar[int] = 3  # 2: more columns by default; 3: open columns are exact
 
     metric: Literal["d", "l"] = "d"
     tolerance: Annotated[float, Range(0, 1, "(]")] = 0.2
     weights: Literal["freq", "equal", "em", "known"] | tuple[float, ...] = field(  # type: ignore[misc, assignment]
         default="freq", kw_only=True
     )
+    open_columns: Literal["exact", "as any"] = field(default="exact", kw_only=True)
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
@@ -113,21 +117,27 @@ class Linkage(Attack):
             yield f"Linkage.weights has {len(self.weights)} numbers for {variables} variables."
 
     def courses(self, pair: Pair) -> list[Course]:
-        """wA less the weight of each field; with weights "freq", whose agreement never counts against a link."""
-        if self.weights != "freq":
-            return super().courses(pair)
-        known, released, _ = self._comparable(pair)
-        low, gain = frequency_weights(pair.known)
-        fields = [
+        """wA less the weight of each field; agreement never counts against a link."""
+        return [course_of(pair, self._costs(pair, *self._weighed(pair)[:2]))]
+
+    def _costs(self, pair: Pair, low: Array, gain: Array) -> list[Cost]:
+        known, released = self._known_columns(pair), self._as_seen(pair, pair.released)
+        absent = np.maximum(low + gain, 0.0)
+        return [
             Cost(
-                SAME if is_category else RELATIVE, known[:, f], released[:, f], self.tolerance, gain[f],
-                both=low[f] + gain[f], one=low[f] + gain[f],
+                SAME if is_category else RELATIVE, known[f], released[:, f], self.tolerance, gain[f],
+                both=absent[f], one=absent[f],
             )
             for f, is_category in enumerate(pair.categorical)
         ]  # fmt: skip
-        return [course_of(pair, fields)]
 
     def link(self, pair: Pair) -> LinkTable:
+        opened = open_fields(pair) if self.open_columns == "exact" else {}
+        if opened:
+            low, gain, said = self._weighed(pair)
+            course = asking_first(course_of(pair, self._costs(pair, low, gain)), opened, by_column=True)
+            table = links_one_to_one(pair, [course])
+            return table._replace(weight=table.weight + float((low + gain).sum()), facts={**table.facts, **said})
         known, released, reach = self._comparable(pair)
         low, gain, said = self._weights(pair, known, released, reach)
         table = link_one_to_one(
@@ -145,12 +155,25 @@ class Linkage(Attack):
 
     def _comparable(self, pair: Pair) -> tuple[Array, Array, Array]:
         """Both files as the metric sees them, and the difference t max(|a|, 0.1) from which on a field disagrees."""
-        known, released = pair.known, pair.released
-        if self.metric == "l":
-            known, released = (np.where(pair.categorical, x, signed_log(x)) for x in (known, released))
+        known, released = np.column_stack(self._known_columns(pair)), self._as_seen(pair, pair.released)
         reach = np.maximum(self.tolerance * np.maximum(np.abs(known), NEAR_ZERO), LEAST_REACH)
         reach = np.where(np.isnan(reach), 1.0, reach)
         return known, released, np.where(pair.categorical, 0.5, reach)  # codes differ by 1 at least
+
+    def _known_columns(self, pair: Pair) -> tuple[Array, ...]:
+        """The known columns as the metric sees them."""
+        if self.metric == "d":
+            return pair.known_columns
+        return pair.of_known("logarithms", lambda: tuple(self._as_seen(pair, pair.known).T.copy()))
+
+    def _as_seen(self, pair: Pair, table: Array) -> Array:
+        return table if self.metric == "d" else np.where(pair.categorical, table, signed_log(table))
+
+    def _weighed(self, pair: Pair) -> Weights:
+        """The weights alone; those of frequencies need no comparison."""
+        if self.weights == "freq":
+            return *pair.of_known("frequency weights", lambda: frequency_weights(pair.known)), {}
+        return self._weights(pair, *self._comparable(pair))
 
     def _weights(self, pair: Pair, known: Array, released: Array, reach: Array) -> Weights:
         fields = known.shape[1]

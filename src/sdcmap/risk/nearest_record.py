@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -15,7 +15,14 @@ from sdcmap.kernels.linking.cost_links import cost_links
 from sdcmap.kernels.linking.costs import GAP, SAME, SQUARE, Cost
 from sdcmap.kernels.linking.links import Links, distance_scores, nearest_links
 from sdcmap.risk._attack import Attack
-from sdcmap.risk._courses import Course, course_of
+from sdcmap.risk._courses import (
+    Course,
+    asking_first,
+    course_of,
+    links_of_cheapest,
+    links_one_to_one,
+    open_fields,
+)
 from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_nearest, link_one_to_one
 
 FLAT = 1e-10  # directions with less of the largest variance are null
@@ -79,6 +86,9 @@ class NearestRecord(Attack):
         may hold other people, so with one the released file's means, standard deviations, covariance and range serve both.
     one_to_one : each of his records takes one released record at most, and the sum of squared distances (Gower: of
         distances) is the smallest; otherwise each released record is linked to the nearest of his.
+    open_columns : of columns that are released as they were, for everybody. "exact": a snooper who holds the original
+        records reads in the note which these are, and asks first that they are equal; "as any": he compares them as all
+        others, as experiments of the literature do.
     on : the variables he knows; by default the numeric variables; with "gower" every column that somebody could know
         (all but weights, households and strata).
     archive : path of his own file, with its own rows and errors; by default he holds the original records.
@@ -101,10 +111,15 @@ class NearestRecord(Attack):
 
     missing: ClassVar[str] = 'a missing value stands at the mean; with "gower" the field is left out'
 
-    revision: ClassVar[int] = 3  # 2: standardised variables are centred in each file; 3: more columns by default
+    revision: ClassVar[int] = 4  # 2: centred in each file; 3: more columns by default; 4: open columns are exact
 
     metric: Literal["standardised", "scaled", "mahalanobis", "gower"] = "standardised"
     one_to_one: bool = False
+    open_columns: Literal["exact", "as any"] = field(default="exact", kw_only=True)
+
+    @property
+    def by_column(self) -> bool:
+        return self.metric == "gower"
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         names = super().variables(data)
@@ -121,28 +136,55 @@ class NearestRecord(Attack):
         if self.metric == "gower":
             gaps = bool(np.isnan(pair.known).any() or np.isnan(pair.released).any())
             return [course_of(pair, self._gower_fields(pair)[1], mean=gaps)]
-        known, released = self._coordinates(pair)
-        return [course_of(pair, [Cost(SQUARE, a, b) for a, b in zip(known.T, released.T, strict=True)])]
+        known, released = self._known_columns(pair), self._released_coordinates(pair)
+        return [course_of(pair, [Cost(SQUARE, a, b) for a, b in zip(known, released.T, strict=True)])]
 
     def _gower_fields(self, pair: Pair) -> tuple[Array, list[Cost]]:
         """The range of each column, and what its values cost."""
-        span = ranges(pair.known if pair.originals else pair.released)
+        span = pair.of_known("ranges", lambda: ranges(pair.known)) if pair.originals else ranges(pair.released)
         return span, [
-            Cost(SAME if is_category else GAP, pair.known[:, f], pair.released[:, f], scale=width, cap=1.0)
+            Cost(SAME if is_category else GAP, pair.known_columns[f], pair.released[:, f], scale=width, cap=1.0)
             for f, (is_category, width) in enumerate(zip(pair.categorical, span, strict=True))
         ]
 
     def _coordinates(self, pair: Pair) -> tuple[Array, Array]:
         """Both files' numbers as the metric sees them."""
-        known, released = pair.known[:, ~pair.categorical], pair.released[:, ~pair.categorical]
-        like = known if pair.originals else released
+        known = self._known_columns(pair)
+        return np.column_stack(known) if known else np.zeros((len(pair.known_rows), 0)), self._released_coordinates(
+            pair
+        )
+
+    def _known_columns(self, pair: Pair) -> tuple[Array, ...]:
+        """The known file's coordinates, one by one."""
+        if not pair.originals:
+            return tuple(self._known_coordinates(pair, pair.released[:, ~pair.categorical]).T)
+        key = "coordinates", self.metric
+        numbers = pair.known[:, ~pair.categorical]
+        return pair.of_known(key, lambda: tuple(self._known_coordinates(pair, numbers).T.copy()))
+
+    def _known_coordinates(self, pair: Pair, like: Array) -> Array:
+        known = pair.known[:, ~pair.categorical]
         if self.metric == "mahalanobis":
-            turn = whitening(like)
-            return filled(known) @ turn, filled(released) @ turn
-        centred = self.metric == "standardised"
-        return standardised(known, like, centred=centred), standardised(released, released, centred=centred)
+            return filled(known) @ self._turn(pair)
+        return standardised(known, like, centred=self.metric == "standardised")
+
+    def _released_coordinates(self, pair: Pair) -> Array:
+        released = pair.released[:, ~pair.categorical]
+        if self.metric == "mahalanobis":
+            return filled(released) @ self._turn(pair)
+        return standardised(released, released, centred=self.metric == "standardised")
+
+    def _turn(self, pair: Pair) -> Array:
+        """What turns the variables so that they have unit variance and no covariance."""
+        if not pair.originals:
+            return whitening(pair.released[:, ~pair.categorical])
+        return pair.of_known("whitening", lambda: whitening(pair.known[:, ~pair.categorical]))
 
     def link(self, pair: Pair) -> LinkTable:
+        opened = open_fields(pair) if self.open_columns == "exact" else {}
+        if opened:
+            courses = [asking_first(course, opened, by_column=self.by_column) for course in self.courses(pair)]
+            return (links_one_to_one if self.one_to_one else links_of_cheapest)(pair, courses)
         if self.metric == "gower":
             return self._link_gower(pair)
         a, b = self._coordinates(pair)

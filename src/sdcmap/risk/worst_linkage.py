@@ -11,14 +11,15 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.measure import AT_MOST, NOT_RUN, UPPER, Estimate, Measure
+from sdcmap.core.measure import AT_MOST, BEFORE, NOT_RUN, UPPER, Estimate, Measure
 from sdcmap.core.method import Method
+from sdcmap.core.steps import without
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Range
+from sdcmap.core.words import listed
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
+from sdcmap.errors import Infeasible, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.costs import Cost
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._courses import (
@@ -26,6 +27,7 @@ from sdcmap.risk._courses import (
     Course,
     Hits,
     Lead,
+    asking_first,
     certain_fields,
     hits,
     links_of_cheapest,
@@ -33,6 +35,7 @@ from sdcmap.risk._courses import (
     links_to,
 )
 from sdcmap.risk._linking import DENSE_PAIRS, ROUNDING, LinkTable, Pair
+from sdcmap.risk._stated import overlapping
 from sdcmap.risk.calibrated import Calibrated
 from sdcmap.risk.household_link import found_as_wholes, homes_of
 from sdcmap.risk.informed import Informed
@@ -85,8 +88,11 @@ class WorstLinkage(Attack):
     An attack is left as soon as it cannot lead any more, whatever its other targets bring: the value is the same. `parts`
     holds the rate of each, of those left early a bound ("left early, at most: d"), and the reason of each that could not
     run ("not run: informed: ..."); `rates` runs all to their end. Where only some records are targets, the value has a
-    standard error, and "upper (95 %)" is the upper end of Wilson's interval, simultaneous over the attacks. The record form
-    is the largest calibrated link probability over the attacks. "linked" is the least share of records that a one-to-one
+    standard error, and "upper (95 %)" is the upper end of Wilson's interval, simultaneous over the attacks. Where steps
+    of a chain mask again what a random step has masked, and state no likelihood with it (a rank swap after noise), the
+    best attack on the file before them, drawn anew, bounds what they leave: "at most: the file before RankSwap". That is
+    never the value, and a release is held to it. The record form is the largest calibrated link probability over the
+    attacks. "linked" is the least share of records that a one-to-one
     attack could link (below .99, on large files, rates are low by what is not linked).
     Households: where the file has a household number, the attack that leads, Informed and Calibrated compare households
     as wholes too, as in HouseholdLink ("informed, households as wholes"); and who finds one member has found all whose
@@ -102,7 +108,7 @@ class WorstLinkage(Attack):
     """
 
     revision: ClassVar[int] = (
-        6  # 5: what a chain or a release rounds after a deterministic step; 6: households as wholes
+        7  # 5: what a chain rounds after a deterministic step; 6: households as wholes; 7: steps on one variable
     )
     households: ClassVar[str] = "used: one member found gives the others away"
 
@@ -141,8 +147,34 @@ class WorstLinkage(Attack):
             se = self.inclusion * math.sqrt(left * float(found[worst].var()) / len(siege.targets))
             upper = max(upper_end(rate, len(siege.targets), len(rates)) for rate in rates.values())
             parts |= {"targets": float(len(siege.targets)), UPPER: self.inclusion * upper}
+        parts |= self._before(original, siege, rng) if rates[worst] < 1 else {}
         parts |= {f"{NOT_RUN}{name}: {reason}": 1.0 for name, reason in siege.not_run.items()}
         return Estimate(self.inclusion * rates[worst], se, parts)
+
+    def _before(self, original: Microdata, siege: Siege, rng: Generator) -> dict[str, float]:
+        """What is found in the file before the steps that mask again what others have masked and state no likelihood with
+        them: no attack on what they leave of it can expect more, and perhaps none reaches it."""
+        if self.method is None or not (steps := overlapping(self.method, siege.pair)):
+            return {}
+        name = listed(list(dict.fromkeys(type(step).__name__ for step in steps)))
+        if any(step.looks_back for step in steps):
+            siege.not_run[f"the file before {name}"] = "it bounds nothing, since a step looks back at the original."
+            return {}
+        attack = replace(self, method=self.method.made_of(without(self.method.steps, steps)))
+        try:
+            bound = original.remember(("before", attack.digest), lambda: attack.drawn_anew(original, rng))
+        except (Infeasible, SchemaError, Undefined) as reason:
+            siege.not_run[f"the file before {name}"] = str(reason)
+            return {}
+        return {f"{BEFORE}{name}": bound}
+
+    def drawn_anew(self, original: Microdata, rng: Generator) -> float:
+        """The value, or the upper end of its interval, of a file that the method makes with a stream of its own."""
+        if self.method is None:
+            raise Undefined("nobody said how the file was made.")
+        made = self.method.apply(original, Stream.of_seed(0, "before", self.method.digest))
+        found = self.score(original, made, rng)
+        return found.parts.get(UPPER, found.value)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The largest calibrated link probability over the attacks."""
@@ -194,7 +226,9 @@ class WorstLinkage(Attack):
         siege = Siege(pair, targets)
         for name, attack in self._attacks(pair).items():
             try:
-                siege.courses[name] = [_with_certain(course, attack, certain) for course in attack.courses(pair)]
+                siege.courses[name] = [
+                    asking_first(course, certain, by_column=attack.by_column) for course in attack.courses(pair)
+                ]
                 siege.hits[name] = hits(pair, siege.courses[name], targets, NOBODY if to_the_end else siege.lead)
                 if isinstance(attack, Informed):
                     siege.say_what_is_learnt(attack.unstated(pair), [pair.names[place] for place in certain])
@@ -345,13 +379,6 @@ class Siege:
     def table(self, name: str) -> LinkTable:
         """The links of one attack."""
         return self.made[name] if name in self.made else links_of_cheapest(self.pair, self.courses[name])
-
-
-def _with_certain(course: Course, attack: Attack, certain: dict[int, Cost]) -> Course:
-    """The attack that asks for equality first, on the columns (by their place) whose values are certain."""
-    if isinstance(attack, Informed | NearestRecord) and getattr(attack, "metric", "") != "gower":
-        return course._replace(costs=[*course.costs, *certain.values()])  # it does not go column by column
-    return course._replace(costs=[certain.get(place, cost) for place, cost in enumerate(course.costs)])
 
 
 def upper_end(rate: float, targets: int, attacks: int) -> float:

@@ -49,10 +49,13 @@ __device__ __forceinline__ double likeliest(double away, double cap, const doubl
     return cap;
 }
 
-__device__ double cell(double apart, const double* table) {
-    const double near = (apart - table[1]) * table[0], far = (apart + table[1]) * table[0];
-    const double chance = near > 0 ? 0.5 * (erfc(near) - erfc(far)) : 0.5 * (erf(far) - erf(near));
-    return chance > 0 ? table[2] - log(chance) : INFINITE;
+// The cell with the number b: (low end, high end, log of its best chance).
+__device__ double cell(double a, double b, const double* table) {
+    const double* ends = table + 1 + 3 * (int)b;
+    const double near = (ends[0] - a) * table[0], far = (ends[1] - a) * table[0];
+    if (ends[0] == ends[1]) return near * near;
+    const double chance = near > 0 ? 0.5 * (erfc(near) - erfc(far)) : far < 0 ? 0.5 * (erfc(-far) - erfc(-near)) : 0.5 * (erf(far) - erf(near));
+    return chance > 0 ? ends[2] - log(chance) : INFINITE;
 }
 
 // What two values that are there cost.
@@ -71,7 +74,7 @@ __device__ __forceinline__ double present_cost(double a, double b, int f) {
         case BELOW: return away < scale ? 0.0 : cap;
         case MIXTURE: return fmin(fmax(mixture(away, table, last), 0.0), cap);
         case LIKELIEST: return likeliest(away, cap, table, last);
-        default: return fmin(fmax(cell(fabs(away), table), 0.0), cap);
+        default: return fmin(fmax(cell(a, b, table), 0.0), cap);
     }
 }
 

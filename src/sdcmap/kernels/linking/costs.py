@@ -14,7 +14,7 @@ from sdcmap.kernels.jit import inner_jit, jit
 # NUMBER: by the distance, looked up; CATEGORY: by the two codes, looked up; SQUARE: scale (b - a)^2; GAP: cap times
 # |b - a| / scale; RELATIVE: the same with scale max(|a|, 0.1) for scale; SAME, WINDOW, BELOW: nothing where b = a,
 # |b - a| < scale, b - a < scale, else the cap; MIXTURE: minus the log density of b - a, above its least; CELL: minus the
-# log chance that N(a, sd^2) falls into the cell around b, above its least
+# log chance that N(a, sd^2) falls into the cell with the number b, above its least
 NUMBER, CATEGORY, SQUARE, GAP, RELATIVE, SAME, WINDOW, BELOW, MIXTURE, CELL = range(10)
 STEPS = 8  # of an octave of distance, in the table of a NUMBER: the first three binary digits behind the point
 DIGITS = 49  # of a float's 52 binary digits behind the point, those within a step
@@ -35,7 +35,7 @@ class Cost(NamedTuple):
     both: float = 0.0  # the cost where both are missing (NUMBER and CATEGORY: looked up)
     one: float = 0.0  # where one is
     # of MIXTURE: (log(weight / sd), centre, half precision) of each component, in a row, then the top; of CELL: 1 / (sd
-    # sqrt 2), half the cell's width, and the top
+    # sqrt 2), then (low end, high end, log of its best chance) of each cell; of equal ends the density counts
     table: Array = NONE
 
     def pairs(self, known: Array | slice, released: Array | slice) -> Array:
@@ -48,7 +48,7 @@ class Cost(NamedTuple):
         lost, gone = np.isnan(a), np.isnan(b)
         a, b = np.where(lost, 0.0, a), np.where(gone, 0.0, b)
         with np.errstate(over="ignore"):
-            cost = self._present(a, b - a)
+            cost = self._in_cell(a, b) if self.kind == CELL else self._present(a, b - a)
         return np.where(lost & gone, self.both, np.where(lost | gone, self.one, cost))
 
     def _present(self, a: Array, away: Array) -> Array:
@@ -64,14 +64,16 @@ class Cost(NamedTuple):
             height, centre, half = self.table[:-1].reshape(-1, 3).T
             density = np.logaddexp.reduce(height - half * (away[..., np.newaxis] - centre) ** 2, axis=-1)
             cost = np.clip(self.table[-1] - density, 0.0, self.cap)
-        elif self.kind == CELL:
-            chance = np.vectorize(_cell_chance, otypes=[float])(np.abs(away), self.table[0], self.table[1])
-            with np.errstate(divide="ignore"):
-                cost = np.clip(self.table[2] - np.log(chance), 0.0, self.cap)
         else:
             inside = {SAME: away == 0, WINDOW: np.abs(away) < self.scale, BELOW: away < self.scale}[self.kind]
             cost = np.where(inside, 0.0, self.cap)
         return cost
+
+    def _in_cell(self, a: Array, b: Array) -> Array:
+        place = 1 + 3 * b.astype(np.intp)
+        low, high, top = (self.table[place + k] for k in range(3))
+        cost: Array = np.vectorize(_cell_cost, otypes=[float])(a, low, high, top, self.table[0])
+        return np.clip(cost, 0.0, self.cap)
 
 
 def table_costs(known: Array, released: Array, table: Array, scale: float) -> Array:
@@ -91,10 +93,18 @@ def table_costs(known: Array, released: Array, table: Array, scale: float) -> Ar
 
 
 @jit
-def _cell_chance(apart: float, unit: float, half: float) -> float:
-    """The chance that a normal value falls into a cell whose middle is `apart` from its mean; unit: 1 / (sd sqrt 2)."""
-    near, far = (apart - half) * unit, (apart + half) * unit
-    return 0.5 * (math.erfc(near) - math.erfc(far)) if near > 0 else 0.5 * (math.erf(far) - math.erf(near))
+def _cell_cost(a: float, low: float, high: float, top: float, unit: float) -> float:
+    """Minus the log chance that a normal value with mean a falls between low and high, and `top`; unit: 1 / (sd sqrt 2)."""
+    near, far = (low - a) * unit, (high - a) * unit
+    if low == high:
+        return near * near
+    if near > 0:
+        chance = 0.5 * (math.erfc(near) - math.erfc(far))
+    elif far < 0:
+        chance = 0.5 * (math.erfc(-far) - math.erfc(-near))
+    else:
+        chance = 0.5 * (math.erf(far) - math.erf(near))
+    return top - math.log(chance) if chance > 0 else math.inf
 
 
 @inner_jit
@@ -146,8 +156,8 @@ def cost_of_values(
     if kind == BELOW:
         return 0.0 if away < scale else cap
     if kind == CELL:
-        chance = _cell_chance(abs(away), table[0], table[1])
-        return float(min(max(table[2] - math.log(chance), 0.0), cap)) if chance > 0 else cap
+        place = 1 + 3 * int(b)
+        return min(max(_cell_cost(a, table[place], table[place + 1], table[place + 2], table[0]), 0.0), cap)
     top = -np.inf
     for k in range(0, len(table) - 1, 3):
         top = max(top, table[k] - table[k + 2] * (away - table[k + 1]) ** 2)

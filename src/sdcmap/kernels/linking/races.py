@@ -20,6 +20,7 @@ import numpy as np
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import held_on_device
 from sdcmap.kernels.jit import inner_jit, jit, own_threads
+from sdcmap.kernels.kept import KeptByArray
 from sdcmap.kernels.linking.costs import (
     BELOW,
     CATEGORY,
@@ -49,6 +50,15 @@ PARTS = 4  # of the targets for each thread
 GOLDEN = 0.6180339887498949  # its multiples scatter the places where searches begin
 
 
+def _coded(values: Array) -> tuple[Array, Array]:
+    """The distinct values of a column, and which of them each record has."""
+    distinct, code = np.unique(values, return_inverse=True)
+    return distinct, code
+
+
+_CODED = KeptByArray(_coded)  # of the known columns that many files are compared with
+
+
 class _Laid(NamedTuple):
     """The fields as arrays, those first that tell most for what looking at them costs, and the known records in blocks.
 
@@ -74,7 +84,7 @@ class _Laid(NamedTuple):
 
 def _lay_out(costs: Sequence[Cost]) -> tuple[_Laid, Array]:
     """Both files, and the order of the known records in it."""
-    coded = [np.unique(field.known, return_inverse=True) for field in costs]
+    coded = [_CODED(field.known) for field in costs]
     few = [len(values) <= MOST_VALUES for values, _ in coded]
     price = [1.0 if here else DEAR.get(field.kind, 3.0) for field, here in zip(costs, few, strict=True)]
     mean = np.array([_mean_cost(field) for field in costs])
@@ -199,8 +209,9 @@ def _block_bound(laid: _Laid, block: int, b: Array, looked: _Looked, limit: floa
                 least = min(least, looked.cost[f, k])
             total += least
         else:
-            tail = laid.tails[laid.start[f] : laid.start[f + 1]]
-            total += _least(laid.low[block, f], laid.high[block, f], b[f], laid.kind[f], laid.numbers[f], tail)
+            kept = laid.tables if laid.kind[f] == CELL else laid.tails
+            table = kept[laid.start[f] : laid.start[f + 1]]
+            total += _least(laid.low[block, f], laid.high[block, f], b[f], laid.kind[f], laid.numbers[f], table)
         if total > limit:
             break
     return total
@@ -209,9 +220,15 @@ def _block_bound(laid: _Laid, block: int, b: Array, looked: _Looked, limit: floa
 @inner_jit
 def _least(low: float, high: float, b: float, kind: int, numbers: Array, tail: Array) -> float:
     """A bound below what values from low to high cost: by the nearest of them where a cost grows with the distance, of a
-    NUMBER by the least from there on."""
-    if kind in (CATEGORY, BELOW, MIXTURE, CELL) or (kind == RELATIVE and numbers[0] > 1):
+    NUMBER by the least from there on, of a CELL by the nearest to its middle."""
+    if kind in (CATEGORY, BELOW, MIXTURE) or (kind == RELATIVE and numbers[0] > 1):
         return 0.0
+    if kind == CELL:
+        if math.isnan(b) or math.isnan(low) or math.isnan(high):
+            return 0.0
+        first, last = tail[1 + 3 * int(b)], tail[2 + 3 * int(b)]
+        nearest = low if math.isinf(first) else high if math.isinf(last) else min(max(0.5 * (first + last), low), high)
+        return cost_of_values(nearest, b, kind, numbers[0], numbers[1], 0.0, 0.0, tail)
     if math.isnan(b) or math.isnan(low) or math.isnan(high) or low <= b <= high:
         return 0.0
     nearest = low if b < low else high

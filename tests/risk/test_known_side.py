@@ -1,0 +1,109 @@
+"""What an attack needs of the known file is laid out once, however many releases it is compared with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.random import default_rng
+
+import sdcmap as sm
+from sdcmap.core.method import Method
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Microdata
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.linking import races
+from sdcmap.risk import _linking, linkage, nearest_record
+from sdcmap.risk._attack import Attack
+
+NUMBERS = ("age", "wage", "rent")
+
+
+def people(n: int = 120) -> Microdata:
+    rng = default_rng(2)
+    frame = pl.DataFrame({
+        "region": rng.choice(list("abcdef"), n), "school": rng.choice(["low", "mid", "high"], n),
+        "age": rng.integers(16, 90, n).astype(float), "wage": rng.lognormal(7, 1, n).round(),
+        "rent": np.where(rng.random(n) < 0.4, 0.0, rng.lognormal(5, 1, n).round()),
+    })  # fmt: skip
+    return sm.read(frame, keys=("region", "school"), numeric=NUMBERS)
+
+
+METHODS: tuple[Method, ...] = (
+    sm.Noise(NUMBERS, 0.3), sm.Noise(NUMBERS, 1.0), sm.RankSwap(NUMBERS, 0.3),
+    sm.Chain((sm.methods.PRAM(("region", "school"), 0.7), sm.Noise(NUMBERS, 0.5))),
+)  # fmt: skip
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, count: Counter[str], module: Any, name: str) -> None:
+    function: Callable[..., Any] = getattr(module, name)
+
+    def counting(*given: Any, **named: Any) -> Any:
+        count[name] += 1
+        return function(*given, **named)
+
+    monkeypatch.setattr(module, name, counting)
+
+
+def test_the_known_file_is_laid_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four methods, three draws each, by seven attacks: its order, weights, scales and turned coordinates once."""
+    count: Counter[str] = Counter()
+    counted(monkeypatch, count, _linking, "_known_side")
+    counted(monkeypatch, count, linkage, "frequency_weights")
+    counted(monkeypatch, count, nearest_record, "whitening")
+    counted(monkeypatch, count, nearest_record, "ranges")
+    data = people()
+    scores = sm.sweep(data, sm.Plan(METHODS, [sm.WorstLinkage()], replicates=3, seed=1))
+    assert len(scores.candidate) >= 12
+    assert count == {"_known_side": 1, "frequency_weights": 1, "whitening": 1, "ranges": 1}
+
+
+def test_columns_that_every_release_is_compared_with_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sorted_columns: list[Array] = []
+    compute = races._CODED.compute
+
+    def counting(values: Array) -> tuple[Array, Array]:
+        sorted_columns.append(values)
+        return compute(values)
+
+    monkeypatch.setattr(races._CODED, "compute", counting)
+    data, attack = people(), sm.WorstLinkage()
+    sizes = []
+    for seed in range(3):
+        attack.knowing(METHODS[0]).score(data, METHODS[0].apply(data, Stream.of_seed(seed)), default_rng(1))
+        sizes.append(sum(not values.flags.writeable for values in sorted_columns))
+    assert sizes[0] > 10 and sizes[1] == sizes[2] == sizes[0]
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [sm.WorstLinkage(), sm.risk.Linkage("l"), sm.risk.NearestRecord("mahalanobis"), sm.risk.NearestRecord("gower")],
+    ids=lambda attack: attack.text,
+)
+def test_what_is_kept_changes_no_value(attack: Attack) -> None:
+    data = people()
+    for method in (
+        *METHODS,
+        sm.Recode("age", bins=4),
+        METHODS[0],
+    ):  # numbers that became classes have codes of their own
+        masked = method.apply(data, Stream.of_seed(3))
+        fresh = Microdata(data.schema, data.columns)
+        moved = Microdata(masked.schema, {name: masked.column(name) for name in masked.names})
+        try:
+            kept = attack.knowing(method).score(data, masked, default_rng(1))
+        except sm.errors.Undefined:
+            continue
+        assert kept == attack.knowing(method).score(fresh, moved, default_rng(1))
+
+
+def test_what_is_kept_is_closed_to_writing() -> None:
+    data, attack = people(), sm.risk.NearestRecord("mahalanobis")
+    pair = attack.pair(data, METHODS[0].apply(data, Stream.of_seed(1)), NUMBERS)
+    for kept in (pair.known, pair.known_columns[0], pair.known_rows, pair.known_group, attack._known_columns(pair)[0]):
+        with pytest.raises(ValueError, match="read-only"):
+            kept[0] = 1
