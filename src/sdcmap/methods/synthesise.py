@@ -74,7 +74,7 @@ class Synthesise(Method):
     distorted: ClassVar[str] = "all relations that the model does not see"
     searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
 
-    revision: ClassVar[int] = 4  # 2: no value of one or two people, weights may be drawn; 3: nor a number that few had; 4: grid
+    revision: ClassVar[int] = 4  # 2: no value of one or two, weights drawn; 3: nor a number that few had; 4: grid
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()

@@ -49,9 +49,9 @@ def formulas(columns: Mapping[str, Array]) -> dict[str, str]:
     """{column: its formula} for the columns that others give within their rounding; the last of a circle is derived.
 
     But a difference that is never below zero is a part of a sum, and the sum is derived: computed from masked columns, a
-    difference would go below zero. A column may stand in the formulas of others only while it is not derived itself, so that
-    every name in a formula is a column that is left. Missing values (NaN) are left out. At most MOST_COLUMNS columns are
-    looked at.
+    difference would go below zero. A column may stand in the formulas of others only while it is not derived itself, so
+    that every name in a formula is a column that is left. Missing values (NaN) are left out. At most MOST_COLUMNS columns
+    are looked at.
 
     >>> a, b = np.arange(1.0, 40.0), np.arange(39.0, 0.0, -1.0) ** 2
     >>> formulas({"a": a, "b": b, "both": a + b, "share": np.round(a / b, 2)})
