@@ -51,7 +51,7 @@ FEW_ROWS, TARGETS = 5000, 2000  # beyond so many records so many are targets of 
 MOST_KEYS = 8  # keys of a local suppression; with more nearly every value would be blanked
 PERTURBED = ((0.9, 0.05), (0.7, 0.15), (0.5, 0.3), (0.3, 0.5), (0.15, 0.8))  # PRAM's stay, and the window of ranks
 SHARED_NUMBERS = 5  # records that have a number before ranks are swapped
-LEAVES = (5, 20, 50, 100)
+LEAVES = (5, 20, 50, 100, 200)
 KEPT = (20, 50)  # fewest records of each combination of the columns that a partly synthetic file keeps
 OWN = 0.1  # share of the records whose category is their own, beyond which a column is made coarser before it is drawn
 GROUPS = (5, 10, 25, 50)
@@ -159,15 +159,18 @@ class Columns:
             kept = self._kept(least)
             drawn = tuple(name for name in self._drawn_in_turn if name not in (*kept, *self.derived))
             if kept and drawn:
-                for leaf in LEAVES[1:]:
+                for leaf in LEAVES[2:]:
                     yield self._chain(self._less_own, [Synthesise(drawn, given=kept, leaf=leaf)])
 
     def _kept(self, least: int) -> tuple[str, ...]:
         """Keys, those with few categories first, of which every combination that is met has at least so many records."""
         kept: tuple[str, ...] = ()
+        cell = np.zeros(len(self.data), dtype=np.int64)
         for name in sorted(self.keys, key=self.data.level_count):
-            if self.data.view(distinct_cells, (*kept, name)).count.min() >= least:
-                kept = (*kept, name)
+            finer = cell * self.data.level_count(name) + self.data.codes(name)
+            count = np.bincount(finer)
+            if count[count > 0].min() >= least:
+                kept, cell = (*kept, name), finer
         return kept
 
     def _synthetic(self) -> Iterator[Method]:
@@ -181,8 +184,8 @@ class Columns:
     @cached_property
     def _drawn_in_turn(self) -> tuple[str, ...]:
         """All columns in the order in which they are drawn: those with few categories first, the amounts last."""
-        order = sorted(Roles(self.data).everything, key=lambda name: (name in self.amounts, self.data.level_count(name)))
-        return tuple(order)
+        levels = {name: 0 if name in self.amounts else self.data.level_count(name) for name in Roles(self.data).everything}
+        return tuple(sorted(levels, key=lambda name: (name in self.amounts, levels[name])))
 
     @cached_property
     def _less_own(self) -> list[Method]:
@@ -261,7 +264,7 @@ class Columns:
 
 def _told(group: Array, codes: Array) -> float:
     """The share of the values that the commonest value of the group tells, of those that the commonest of all misses."""
-    counts = np.zeros((int(group.max()) + 1, int(codes.max()) + 1))
-    np.add.at(counts, (group, codes), 1)
+    shape = int(group.max()) + 1, int(codes.max()) + 1
+    counts = np.bincount(group * shape[1] + codes, minlength=shape[0] * shape[1]).reshape(shape)
     missed = len(codes) - counts.sum(axis=0).max()
     return float((counts.max(axis=1).sum() - counts.sum(axis=0).max()) / missed) if missed else 0.0

@@ -14,7 +14,7 @@ import polars as pl
 
 from sdcmap.core.value import Value
 from sdcmap.data.known_by import Stated as KnownBy
-from sdcmap.data.known_by import known_by_of, with_known_by
+from sdcmap.data.known_by import DATES, known_by_of, with_known_by
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.readable import Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
@@ -77,9 +77,18 @@ class Source(Value):
         )  # fmt: skip
 
     def applied(self, data: Microdata) -> Microdata:
-        """Data that were read before, with the roles and kinds that are stated here."""
-        stated = {name: getattr(self, name) for name in (*_ROLE_OF, "numeric")}
-        return read(data, **stated, kinds=self.kinds, census=self.census, known_by=self.known_by)
+        """Data that were read before, with the roles and kinds that are stated here; of a kind as it was, a column is not
+        read again."""
+        wanted = plan_columns(self, data.names, len(data), {v.name: v for v in data.schema.variables})
+        frame = coded_frame(data.only([fact.name for fact, kind in wanted if not _as_read(data, fact, kind)]))
+        anew = {raw.name: raw for raw in frame}
+        encoded = {
+            fact.name: encode(anew[fact.name], fact, kind) if fact.name in anew else (fact, data.column(fact.name))
+            for fact, kind in wanted
+        }
+        variables = with_known_by([variable for variable, _ in encoded.values()], known_by_of(self.known_by))
+        schema = Schema(variables, data.schema.format, self.census or data.schema.census)
+        return _weighed(Microdata(schema, {name: column for name, (_, column) in encoded.items()}))
 
     @property
     def dialect(self) -> Dialect:
@@ -105,6 +114,7 @@ _ROLE_OF = {
     "stratum": "stratum", "other": "other", "drop": "drop", "replicate": "replicate", "psu": "psu", "wave": "wave",
     "case": "case",
 }  # fmt: skip
+NO_NUMBERS = ("String", "Boolean", "Enum", "Categorical", *DATES)  # types whose kind no role changes
 _ONE = ("weight", "household", "stratum", "psu", "wave", "case")  # roles of a single column
 
 
@@ -168,7 +178,11 @@ def read(
         variable, columns[fact.name] = encode(frame[fact.name], fact, kind)
         variables.append(variable)
     census = census or (isinstance(source, Microdata) and source.schema.census)
-    data = Microdata(Schema(with_known_by(variables, known_by_of(known_by)), form, census), columns)
+    return _weighed(Microdata(Schema(with_known_by(variables, known_by_of(known_by)), form, census), columns))
+
+
+def _weighed(data: Microdata) -> Microdata:
+    """The same data; SchemaError where a weight cannot weigh."""
     if data.weight is not None:
         weights = data.numbers(data.weight)
         bad = int((~(weights > 0)).sum())
@@ -177,10 +191,18 @@ def read(
     return data
 
 
-def plan_columns(source: Source, columns: Sequence[str], rows: int) -> list[tuple[Variable, str | None]]:
+def _as_read(data: Microdata, fact: Variable, kind: str | None) -> bool:
+    """Whether a column that is stated so is the one that was read: of the kind stated, or of none but one that no role
+    changes, because it is no number."""
+    return kind == data.schema[fact.name].kind or (kind is None and fact.storage in NO_NUMBERS)
+
+
+def plan_columns(
+    source: Source, columns: Sequence[str], rows: int, facts: Mapping[str, Variable] | None = None
+) -> list[tuple[Variable, str | None]]:
     """What is stated of each column of a file: its variable with the role, and its kind where one is stated."""
     stated = {name: getattr(source, name) for name in _ROLE_OF}
-    return _wanted(columns, rows, stated, source.numeric, source.kinds, {})
+    return _wanted(columns, rows, stated, source.numeric, source.kinds, facts or {})
 
 
 def _wanted(
@@ -192,8 +214,9 @@ def _wanted(
     if rows == 0:
         raise SchemaError("the data have no rows.")
     stated_kinds = dict(kinds) | dict.fromkeys(amounts, "numeric")
+    there = set(columns)
     for name, kind in stated_kinds.items():
-        if name not in columns:
+        if name not in there:
             raise SchemaError(f"no column {name!r}.{did_you_mean(name, columns)}")
         if kind not in KINDS:
             raise SchemaError(f"the kind of column {name!r} must be one of {', '.join(KINDS)}.")

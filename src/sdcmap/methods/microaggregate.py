@@ -194,9 +194,9 @@ class Microaggregate(Method):
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
         for name in self.on if self.method != "gower" else ():
-            if name in data.names and data.schema[name].kind != "numeric":
+            if name in data.schema and data.schema[name].kind != "numeric":
                 yield f"Microaggregate: method {self.method!r} needs numeric variables; {name!r} is not: use 'gower'."
-        if self.axis and self.axis not in data.names:
+        if self.axis and self.axis not in data.schema:
             yield f"Microaggregate.axis: no column {self.axis!r}.{did_you_mean(self.axis, data.names)}"
         elif self.axis and data.schema[self.axis].kind != "numeric":
             yield f"Microaggregate.axis must be numeric; {self.axis!r} is {data.schema[self.axis].kind}."
