@@ -114,6 +114,7 @@ _ROLE_OF = {
     "stratum": "stratum", "other": "other", "drop": "drop", "replicate": "replicate", "psu": "psu", "wave": "wave",
     "case": "case",
 }  # fmt: skip
+COUNTED = 1 << 16  # whole numbers so near to one another are coded by counting
 NO_NUMBERS = ("String", "Boolean", "Enum", "Categorical", *DATES)  # types whose kind no role changes
 _ONE = ("weight", "household", "stratum", "psu", "wave", "case")  # roles of a single column
 
@@ -241,17 +242,41 @@ def encode(raw: pl.Series, fact: Variable, kind: str | None) -> tuple[Variable, 
     variable = replace(fact, name=raw.name, kind=kind, reasons=codes, storage=storage)
     if kind == "numeric":
         return variable, Column(_float64(clean), None, reasons if codes else None)
-    if isinstance(dtype, pl.Enum):
-        levels, codes_of_rows = dtype.categories.rename(raw.name), clean.to_physical()
-    else:
-        clean = clean.cast(pl.String) if dtype == pl.Categorical else clean
-        levels = clean.drop_nulls().unique().sort()
-        codes_of_rows = clean.replace_strict(levels, np.arange(len(levels)), return_dtype=pl.UInt32)
-    values = codes_of_rows.cast(pl.UInt32).fill_null(len(levels)).to_numpy()
-    if codes_of_rows.null_count():
+    levels, values = _levels_and_codes(clean)
+    if clean.null_count():
         levels = levels.extend_constant(None, 1 + len(codes))
         values = values + reasons
     return variable, Column(values.astype(smallest_unsigned(len(levels))), levels)
+
+
+def _levels_and_codes(clean: pl.Series) -> tuple[pl.Series, Array]:
+    """The values of a column in order, and the place of each row's among them; of a missing one, the place after the last."""
+    if isinstance(clean.dtype, pl.Enum):
+        levels = clean.dtype.categories.rename(clean.name)
+        return levels, clean.to_physical().cast(pl.UInt32).fill_null(len(levels)).to_numpy()
+    if clean.dtype.is_integer() and (span := _span(clean)) is not None:
+        return _counted(clean, *span)
+    clean = clean.cast(pl.String) if clean.dtype == pl.Categorical else clean
+    levels = clean.drop_nulls().unique().sort()
+    codes = clean.replace_strict(levels, np.arange(len(levels)), return_dtype=pl.UInt32)
+    return levels, codes.cast(pl.UInt32).fill_null(len(levels)).to_numpy()
+
+
+def _span(clean: pl.Series) -> tuple[int, int] | None:
+    """The least and the largest of whole numbers, where few numbers lie between them."""
+    low, high = clean.min(), clean.max()
+    near = isinstance(low, int) and isinstance(high, int) and high - low < COUNTED and abs(low) < EXACT
+    return (low, high) if near else None  # type: ignore[return-value]
+
+
+def _counted(clean: pl.Series, low: int, high: int) -> tuple[pl.Series, Array]:
+    """The same of whole numbers from low to high, by counting each."""
+    whole = clean.cast(pl.Int64)
+    place = (whole.fill_null(high + 1) if whole.null_count() else whole).to_numpy() - low
+    met = np.bincount(place, minlength=high - low + 2)[:-1] > 0
+    levels = pl.Series(clean.name, np.flatnonzero(met) + low, dtype=pl.Int64).cast(clean.dtype)
+    code = np.cumsum(np.append(met, True)) - 1
+    return levels, code[place].astype(np.uint32)
 
 
 def _kind_of(clean: pl.Series, fact: Variable) -> str:
