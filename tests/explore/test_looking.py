@@ -129,8 +129,9 @@ KILOS = RNG.normal(75, 12, N).round(1)
 
 def test_survey_weights_and_body_weights() -> None:
     for name in ("PWGTP", "pond", "FNLWGT", "hrf", "weight", "wt", "survey_weight", "gewicht", "poids",
-                 "pwgt", "pspwght", "anweight", "dweight", "WTINT2YR", "coef_elev"):  # fmt: skip
+                 "pwgt", "pspwght", "anweight", "dweight", "WTINT2YR", "coef_elev", "hgew", "Personengewicht"):  # fmt: skip
         assert role(name, POSITIVE) == "weight", name
+    assert role("gewinn", POSITIVE) == "numeric"
     assert role("weight", KILOS, height=RNG.normal(172, 9, N).round()) == "numeric"
     assert role("weight", KILOS, label="body weight in kg") == "numeric"
     assert role("Gewicht", KILOS, bmi=(KILOS / 2.9).round(1)) == "numeric"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import pickle
 import subprocess
@@ -194,6 +195,29 @@ def test_microdata_can_be_read_again_with_other_roles() -> None:
     again = sm.read(data, keys=["name"], sensitive=["income"])
     assert (again.keys, again.sensitive, again.schema.of_role(None)) == (("name",), ("income",), ("age", "ok"))
     assert_frame_equal(again.frame(), PLAIN)
+
+
+def test_data_read_before_take_stated_roles_and_kinds_as_if_read_with_them() -> None:
+    frame = pl.DataFrame(
+        {
+            "id": [4, 2, 3, 1], "age": [31, 44, None, 31], "sex": ["f", "m", None, "f"], "wage": [1.5, 2.5, -8.0, None],
+            "code": [1, 2, 2, 99], "day": [dt.date(2020, 1, 1), None, dt.date(2020, 1, 2), dt.date(2020, 1, 1)], "w": [1.0, 2, 3, 4],
+        }
+    )  # fmt: skip
+    before = sm.read(frame, missing={"wage": {-8: "not applicable"}, "code": [99]})
+    source = Source(
+        "", keys=("age", "sex", "code", "day"), identifiers=("id",), weight=("w",), numeric=("wage",), ordinal=("code",)
+    )
+    stated = {name: getattr(source, name) for name in ("keys", "identifiers", "weight", "numeric")}
+    applied, again = source.applied(before), sm.read(before, **stated, kinds=source.kinds)
+    assert applied.schema == again.schema
+    for name in applied.names:
+        one, other = applied.column(name), again.column(name)
+        assert np.array_equal(one.values, other.values, equal_nan=one.levels is None)
+        assert (one.levels is None) == (other.levels is None)
+        assert one.levels is None or one.levels.equals(other.levels, null_equal=True)
+    with pytest.raises(sm.errors.SchemaError, match="must be above zero"):
+        dataclasses.replace(source, weight=("wage",), numeric=()).applied(before)
 
 
 def test_a_source_reads_as_read_does(tmp_path: Path) -> None:

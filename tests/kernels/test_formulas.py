@@ -35,6 +35,17 @@ def test_what_only_resembles_is_not_told() -> None:
     assert formulas({"nothing": np.full(N, np.nan), "same": np.ones(N), "wage": WAGE}) == {}
 
 
+def test_the_sum_of_amounts_is_derived_wherever_it_stands() -> None:
+    benefits = np.where(RNG.random(N) < 0.3, RENT, 0.0)  # most people have none, and their total is their wage
+    for names in (("wage", "benefits", "total"), ("total", "benefits", "wage"), ("benefits", "total", "wage")):
+        given = {"wage": WAGE, "benefits": benefits, "total": (WAGE + benefits).round(2)}
+        ((derived, formula),) = formulas({name: given[name] for name in names}).items()
+        assert derived == "total" and set(formula.split(" + ")) == {"wage", "benefits"}
+    assert (WAGE < RENT).any() and formulas({"wage": WAGE, "rent": RENT, "net": (WAGE - RENT).round(2)}) == {
+        "net": "wage - rent"
+    }
+
+
 def test_rounding_is_half_a_unit_of_the_last_decimal() -> None:
     assert [rounding(x) for x in (CM, KG, WAGE)] == [0.5, 0.05, 0.005]
 

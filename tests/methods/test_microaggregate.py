@@ -258,12 +258,36 @@ def test_records_missing_in_the_same_variables_are_grouped(names: tuple[str, ...
     assert groups_of(masked, names).min() >= 3
 
 
-def test_few_records_of_a_pattern_are_infeasible() -> None:
-    data = sm.read(pl.DataFrame({"x": [1.0, 2, 3, None], "y": [1.0, 2, 3, 4]}), numeric="all")
-    with pytest.raises(
-        sm.errors.Infeasible, match="needs 3 records, and there are 1 records that are missing in the same"
-    ):
-        sm.Microaggregate(("x", "y")).apply(data, ONCE)
+def test_records_of_a_rare_pattern_join_the_nearest_that_have_their_values() -> None:
+    """Two groups far apart; who lacks y is nearer in x to the second, which has z as well as the others do."""
+    low, high = [1.0, 2.0, 3.0], [11.0, 12.0, 13.0]
+    frame = {"x": [*low, *high, 14.0], "y": [*low, *high, None], "z": [*low, *high, 20.0]}
+    for method in ("mdav", "gower"):
+        data = sm.read(pl.DataFrame(frame), numeric="all")
+        masked = sm.Microaggregate(("x", "y", "z"), method=method).apply(data, ONCE)
+        assert masked.numbers("x").tolist() == [2.0] * 3 + [12.5] * 4  # (11 + 12 + 13 + 14)/4
+        assert masked.numbers("y")[:6].tolist() == [2.0] * 3 + [12.0] * 3 and np.isnan(masked.numbers("y")[6])
+        assert masked.numbers("z").tolist() == [2.0] * 3 + [14.0] * 4
+
+
+@pytest.mark.parametrize("method", ["mdav", "projection", "gower"])
+def test_sparse_gaps_leave_every_average_with_size_values_behind_it(method: str) -> None:
+    data = people(300, gone=0.01)
+    names = ("wage", "rent", "sex", "class") if method == "gower" else ("wage", "rent")
+    masked = sm.Microaggregate(names, size=10, method=method).apply(data, ONCE)
+    for name in names:
+        known = ~data.missing(name)
+        assert np.array_equal(masked.missing(name), ~known)
+        assert np.unique(masked.column(name).values[known], return_counts=True)[1].min() >= 10
+        if name in ("wage", "rent"):
+            assert 0 < (~known).sum() < 10
+            assert np.nanmean(masked.numbers(name)) == pytest.approx(np.nanmean(data.numbers(name)))
+
+
+def test_who_has_values_that_no_pattern_has_is_infeasible() -> None:
+    frame = pl.DataFrame({"x": [1.0, 2, 3, None], "y": [None, None, None, 4.0]})
+    with pytest.raises(sm.errors.Infeasible, match="needs 3 records, and there are 1 records that have the same"):
+        sm.Microaggregate(("x", "y")).apply(sm.read(frame, numeric="all"), ONCE)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -9,7 +9,7 @@ import numpy as np
 
 from sdcmap.data.schema import Variable
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.granularity import granularity, in_steps
+from sdcmap.kernels.masking.granularity import granularity, in_decimals
 
 WHOLE = 2.0**53  # beyond this a float64 no longer tells neighbouring whole numbers apart
 
@@ -17,14 +17,10 @@ WHOLE = 2.0**53  # beyond this a float64 no longer tells neighbouring whole numb
 def like_the_original(masked: Array, original: Array, variable: Variable) -> Array:
     """Masked numbers rounded to the original's granularity, inside its type and off its user-missing codes."""
     k = granularity(original, variable.storage)
-    rounded = masked if k is None else _from_steps(np.rint(in_steps(masked, k)), k)
+    rounded = masked if k is None else in_decimals(masked, k)
     rounded = _inside_type(rounded, variable.storage, k)
     rounded = _off_missing_codes(rounded, masked, variable, None if k is None else 10.0**k)
     return rounded.astype(np.float32).astype(np.float64) if variable.storage == "Float32" else rounded
-
-
-def _from_steps(steps: Array, k: int) -> Array:
-    return (steps * 10.0**k if k >= 0 else steps / 10.0**-k) + 0.0  # -0.0 becomes 0.0
 
 
 def _inside_type(values: Array, storage: str, k: int | None) -> Array:

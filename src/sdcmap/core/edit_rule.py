@@ -48,7 +48,7 @@ class Comparison:
         return (same if self.sign == "=" else ~same) & ~data.missing(self.name)
 
     def misfits(self, data: Microdata) -> Iterator[str]:
-        if self.name not in data.names:
+        if self.name not in data.schema:
             yield f"no column {self.name!r}.{did_you_mean(self.name, data.names)}"
         elif isinstance(self.value, float) and not holds_numbers(data.column(self.name)):
             yield f"{self.name!r} holds no numbers."

@@ -158,7 +158,7 @@ class Measure(Value):
         if not names:
             yield f"{self.text} has no variables to measure: state keys or numeric variables, or name them in `on`."
         for name in names:
-            if name not in data.names:
+            if name not in data.schema:
                 yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
             elif data.schema[name].kind not in self.kinds:
                 kinds = " and ".join(self.kinds)

@@ -173,10 +173,10 @@ class Method(Value):
         """Every reason why this method does not fit these data, a sentence each."""
         yield from data.schema.unserved("wave", "case")
         for name in self._columns():
-            if name not in data.names:
+            if name not in data.schema:
                 yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
         for name in self.masks(data):
-            if name not in data.names:
+            if name not in data.schema:
                 continue
             variable = data.schema[name]
             if variable.kind not in self.kinds:

@@ -83,6 +83,10 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         return tuple(variable.name for variable in self.variables)
 
+    def __contains__(self, name: object) -> bool:
+        """Whether a variable has that name."""
+        return name in self._by_name
+
     @cached_property
     def _by_name(self) -> dict[str, Variable]:
         return {variable.name: variable for variable in self.variables}

@@ -24,7 +24,8 @@ REPLICATE = r"(pwgtp|wgtp|rep_?w\w*|brr\w*?|jk\w*?|bsw\w*?|boot\w*?|wrep\w*?|wt_
 SURVEY_WEIGHT = (
     r"pwgtp|wgtp|fnlwgt|perwt|hhwt|asecwt|wtfinl|earnwt|genwt|stwt|finalwt|llcpwt|wt(int|mec|ss|sup)\w*|(\w*_|[adfhps])?wgh?t\w*|"
     r"(psp?|[adp]n?)w(gh?t|eight)|w?pond\w*|fexp\w*|fac(tor)?_?exp\w*|coef_?(elev|pond)\w*|hochrechnung\w*|hrf|"
-    r"[hp]hrf|(survey|final|design|sampling|person|cal\w*|grossing|expansion)_?(weights?|wt|factor)|[adp]?weight_?(factor|final)"
+    r"[hp]hrf|(hh|pers|[dhp])?gew|(design|person(en)?|haushalts?|kalibrier(ungs)?)_?gewicht|"
+    r"(survey|final|design|sampling|person|cal\w*|grossing|expansion)_?(weights?|wt|factor)|[adp]?weight_?(factor|final)"
 )
 MAYBE_WEIGHT = r"weights?|wt\w?|gewicht\w*|peso|poids\w*|pesi?|vikt|weging\w*|w"
 BODY = (

@@ -2,7 +2,8 @@
 
 A release is a whole file: where a chain masks the keys and leaves an amount open, everybody is found by the amount. So each
 chain masks all columns that somebody could know, from weak to strong; the rule takes the least loss that holds every limit.
-Weights that are a record's own, or tell its cell, are averaged in every chain.
+Weights that are a record's own, or tell its cell, are averaged in every chain. No chain carries people's own numbers or
+dates on: whoever sees one knows that its owner is in the file, on whatever row it stands.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
 from sdcmap.files.reading import Source
 from sdcmap.kernels.arrays import Array, Floats
+from sdcmap.kernels.masking.own_values import CROWD
 from sdcmap.methods import (
     PRAM,
     AverageWeights,
@@ -48,7 +50,10 @@ MANY = 100  # categories, beyond which the rare ones are too many to list
 FEW_ROWS, TARGETS = 5000, 2000  # beyond so many records so many are targets of each candidate; a release attacks more
 MOST_KEYS = 8  # keys of a local suppression; with more nearly every value would be blanked
 PERTURBED = ((0.9, 0.05), (0.7, 0.15), (0.5, 0.3), (0.3, 0.5), (0.15, 0.8))  # PRAM's stay, and the window of ranks
-LEAVES = (5, 20, 50, 100)
+SHARED_NUMBERS = 5  # records that have a number before ranks are swapped
+LEAVES = (5, 20, 100, 200)
+KEPT = (20, 50)  # fewest records of each combination of the columns that a partly synthetic file keeps
+OWN = 0.1  # share of the records whose category is their own, beyond which a column is made coarser before it is drawn
 GROUPS = (5, 10, 25, 50)
 SHARED = 25  # fewest records of one weight
 WEIGHTS = (50, 20, 10, 5, 2)  # most different weights, as many as tell nothing
@@ -123,19 +128,21 @@ class Columns:
 
     # ---- chains -----------------------------------------------------------------------------------------------
     def methods(self) -> Iterator[Method]:
-        """From weak to strong; each masks every column."""
-        for bins in (10, 5):
+        """From weak to strong; each masks every column, but for the few that a partly synthetic file keeps."""
+        for bins, strengths in ((10, PERTURBED[::2]), (5, PERTURBED)):
             coarse = self._coarser(bins)
-            for stay, window in PERTURBED:
+            for stay, window in strengths:
                 yield self._chain(coarse, self._moved(stay), self._ranked(window))
         for size in (3, 10):
             yield self._chain(coarse, self._crowded(size), self._grouped(size))
         for stay, variance in ((0.5, 0.5), (0.3, 2.0)):
             yield self._chain(coarse, self._moved(stay), [Noise(self.numbers, variance)] if self.numbers else [])
-        for stay in (0.5, 0.3):
-            drawn: list[Method] = [Synthesise(self.numbers)] if self.numbers else []
-            yield self._chain(coarse, self._moved(stay), drawn)
+        if self.categories and self.numbers:
+            for stay in (0.5, 0.3):
+                drawn = Synthesise(self.numbers, given=self.categories)  # not what is derived of the numbers themselves
+                yield self._chain(coarse, self._moved(stay), [drawn])
         yield from self._together()
+        yield from self._partly_synthetic()
         yield from self._synthetic()
 
     def _together(self) -> Iterator[Method]:
@@ -146,15 +153,51 @@ class Columns:
                 if 2 * size <= len(self.data):
                     yield self._chain([Microaggregate(names, size, method="gower")])
 
+    def _partly_synthetic(self) -> Iterator[Method]:
+        """Some keys kept as they are, every other column drawn given these."""
+        for least in KEPT:
+            kept = self._kept(least)
+            drawn = tuple(name for name in self._drawn_in_turn if name not in (*kept, *self.derived))
+            if kept and drawn:
+                for leaf in LEAVES[2:]:
+                    yield self._chain(self._less_own, [Synthesise(drawn, given=kept, leaf=leaf)])
+
+    def _kept(self, least: int) -> tuple[str, ...]:
+        """Keys, those with few categories first, of which every combination that is met has at least so many records."""
+        kept: tuple[str, ...] = ()
+        cell = np.zeros(len(self.data), dtype=np.int64)
+        for name in sorted(self.keys, key=self.data.level_count):
+            finer = cell * self.data.level_count(name) + self.data.codes(name)
+            count = np.bincount(finer)
+            if count[count > 0].min() >= least:
+                kept, cell = (*kept, name), finer
+        return kept
+
     def _synthetic(self) -> Iterator[Method]:
-        """Files whose rows are nobody's; those with few categories are drawn first."""
-        everything = Roles(self.data).everything
-        order = sorted(everything, key=lambda name: (name in self.amounts, self.data.level_count(name)))
-        drawn = (*order, *([] if self.data.weight is None else [self.data.weight]))
-        if len(order) > 1:
+        """Files whose rows are nobody's."""
+        drawn = (*self._drawn_in_turn, *([] if self.data.weight is None else [self.data.weight]))
+        if len(self._drawn_in_turn) > 1:
             for leaf in LEAVES:
-                yield self._chain([Synthesise(drawn, leaf=leaf)])
-            yield self._chain([Synthesise(drawn, model="copula")])
+                yield self._chain(self._less_own, [Synthesise(drawn, leaf=leaf)])
+            yield self._chain(self._less_own, [Synthesise(drawn, model="copula")])
+
+    @cached_property
+    def _drawn_in_turn(self) -> tuple[str, ...]:
+        """All columns in the order in which they are drawn: those with few categories first, the amounts last."""
+        levels = {name: 0 if name in self.amounts else self.data.level_count(name) for name in Roles(self.data).everything}
+        return tuple(sorted(levels, key=lambda name: (name in self.amounts, levels[name])))
+
+    @cached_property
+    def _less_own(self) -> list[Method]:
+        """Columns such as dates, made coarser where many records have a category that is nearly theirs alone: drawn as it
+        is, it would tell that its owner is in the file."""
+        steps = [self._coarse(name, 10) for name in self.categories if self._own(name) > OWN]
+        return [step for step in steps if step is not None]
+
+    def _own(self, name: str) -> float:
+        """The share of the records with a category that fewer than three have."""
+        count = np.bincount(self.data.codes(name))
+        return float(count[count < CROWD].sum() / count.sum())
 
     @cached_property
     def weighting(self) -> list[Method]:
@@ -204,7 +247,10 @@ class Columns:
         return [PRAM(self.categories, stay, alpha=1.0)] if self.categories else []
 
     def _ranked(self, window: float) -> list[Method]:
-        return [RankSwap(self.numbers, window)] if self.numbers else []
+        """Ranks swapped, of numbers that a few records share: swapped as they are, each would tell its owner."""
+        if not self.numbers:
+            return []
+        return [Microaggregate(self.numbers, SHARED_NUMBERS, method="individual"), RankSwap(self.numbers, window)]
 
     def _crowded(self, size: int) -> list[Method]:
         """Blanked keys, and the other categories dealt out at random."""
@@ -218,7 +264,7 @@ class Columns:
 
 def _told(group: Array, codes: Array) -> float:
     """The share of the values that the commonest value of the group tells, of those that the commonest of all misses."""
-    counts = np.zeros((int(group.max()) + 1, int(codes.max()) + 1))
-    np.add.at(counts, (group, codes), 1)
+    shape = int(group.max()) + 1, int(codes.max()) + 1
+    counts = np.bincount(group * shape[1] + codes, minlength=shape[0] * shape[1]).reshape(shape)
     missed = len(codes) - counts.sum(axis=0).max()
     return float((counts.max(axis=1).sum() - counts.sum(axis=0).max()) / missed) if missed else 0.0

@@ -14,7 +14,7 @@ import polars as pl
 
 from sdcmap.core.value import Value
 from sdcmap.data.known_by import Stated as KnownBy
-from sdcmap.data.known_by import known_by_of, with_known_by
+from sdcmap.data.known_by import DATES, known_by_of, with_known_by
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.readable import Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
@@ -77,9 +77,18 @@ class Source(Value):
         )  # fmt: skip
 
     def applied(self, data: Microdata) -> Microdata:
-        """Data that were read before, with the roles and kinds that are stated here."""
-        stated = {name: getattr(self, name) for name in (*_ROLE_OF, "numeric")}
-        return read(data, **stated, kinds=self.kinds, census=self.census, known_by=self.known_by)
+        """Data that were read before, with the roles and kinds that are stated here; of a kind as it was, a column is not
+        read again."""
+        wanted = plan_columns(self, data.names, len(data), {v.name: v for v in data.schema.variables})
+        frame = coded_frame(data.only([fact.name for fact, kind in wanted if not _as_read(data, fact, kind)]))
+        anew = {raw.name: raw for raw in frame}
+        encoded = {
+            fact.name: encode(anew[fact.name], fact, kind) if fact.name in anew else (fact, data.column(fact.name))
+            for fact, kind in wanted
+        }
+        variables = with_known_by([variable for variable, _ in encoded.values()], known_by_of(self.known_by))
+        schema = Schema(variables, data.schema.format, self.census or data.schema.census)
+        return _weighed(Microdata(schema, {name: column for name, (_, column) in encoded.items()}))
 
     @property
     def dialect(self) -> Dialect:
@@ -105,6 +114,8 @@ _ROLE_OF = {
     "stratum": "stratum", "other": "other", "drop": "drop", "replicate": "replicate", "psu": "psu", "wave": "wave",
     "case": "case",
 }  # fmt: skip
+COUNTED = 1 << 16  # whole numbers so near to one another are coded by counting
+NO_NUMBERS = ("String", "Boolean", "Enum", "Categorical", *DATES)  # types whose kind no role changes
 _ONE = ("weight", "household", "stratum", "psu", "wave", "case")  # roles of a single column
 
 
@@ -168,7 +179,11 @@ def read(
         variable, columns[fact.name] = encode(frame[fact.name], fact, kind)
         variables.append(variable)
     census = census or (isinstance(source, Microdata) and source.schema.census)
-    data = Microdata(Schema(with_known_by(variables, known_by_of(known_by)), form, census), columns)
+    return _weighed(Microdata(Schema(with_known_by(variables, known_by_of(known_by)), form, census), columns))
+
+
+def _weighed(data: Microdata) -> Microdata:
+    """The same data; SchemaError where a weight cannot weigh."""
     if data.weight is not None:
         weights = data.numbers(data.weight)
         bad = int((~(weights > 0)).sum())
@@ -177,10 +192,18 @@ def read(
     return data
 
 
-def plan_columns(source: Source, columns: Sequence[str], rows: int) -> list[tuple[Variable, str | None]]:
+def _as_read(data: Microdata, fact: Variable, kind: str | None) -> bool:
+    """Whether a column that is stated so is the one that was read: of the kind stated, or of none but one that no role
+    changes, because it is no number."""
+    return kind == data.schema[fact.name].kind or (kind is None and fact.storage in NO_NUMBERS)
+
+
+def plan_columns(
+    source: Source, columns: Sequence[str], rows: int, facts: Mapping[str, Variable] | None = None
+) -> list[tuple[Variable, str | None]]:
     """What is stated of each column of a file: its variable with the role, and its kind where one is stated."""
     stated = {name: getattr(source, name) for name in _ROLE_OF}
-    return _wanted(columns, rows, stated, source.numeric, source.kinds, {})
+    return _wanted(columns, rows, stated, source.numeric, source.kinds, facts or {})
 
 
 def _wanted(
@@ -192,8 +215,9 @@ def _wanted(
     if rows == 0:
         raise SchemaError("the data have no rows.")
     stated_kinds = dict(kinds) | dict.fromkeys(amounts, "numeric")
+    there = set(columns)
     for name, kind in stated_kinds.items():
-        if name not in columns:
+        if name not in there:
             raise SchemaError(f"no column {name!r}.{did_you_mean(name, columns)}")
         if kind not in KINDS:
             raise SchemaError(f"the kind of column {name!r} must be one of {', '.join(KINDS)}.")
@@ -218,17 +242,41 @@ def encode(raw: pl.Series, fact: Variable, kind: str | None) -> tuple[Variable, 
     variable = replace(fact, name=raw.name, kind=kind, reasons=codes, storage=storage)
     if kind == "numeric":
         return variable, Column(_float64(clean), None, reasons if codes else None)
-    if isinstance(dtype, pl.Enum):
-        levels, codes_of_rows = dtype.categories.rename(raw.name), clean.to_physical()
-    else:
-        clean = clean.cast(pl.String) if dtype == pl.Categorical else clean
-        levels = clean.drop_nulls().unique().sort()
-        codes_of_rows = clean.replace_strict(levels, np.arange(len(levels)), return_dtype=pl.UInt32)
-    values = codes_of_rows.cast(pl.UInt32).fill_null(len(levels)).to_numpy()
-    if codes_of_rows.null_count():
+    levels, values = _levels_and_codes(clean)
+    if clean.null_count():
         levels = levels.extend_constant(None, 1 + len(codes))
         values = values + reasons
     return variable, Column(values.astype(smallest_unsigned(len(levels))), levels)
+
+
+def _levels_and_codes(clean: pl.Series) -> tuple[pl.Series, Array]:
+    """The values of a column in order, and the place of each row's among them; of a missing one, the place after the last."""
+    if isinstance(clean.dtype, pl.Enum):
+        levels = clean.dtype.categories.rename(clean.name)
+        return levels, clean.to_physical().cast(pl.UInt32).fill_null(len(levels)).to_numpy()
+    if clean.dtype.is_integer() and (span := _span(clean)) is not None:
+        return _counted(clean, *span)
+    clean = clean.cast(pl.String) if clean.dtype == pl.Categorical else clean
+    levels = clean.drop_nulls().unique().sort()
+    codes = clean.replace_strict(levels, np.arange(len(levels)), return_dtype=pl.UInt32)
+    return levels, codes.cast(pl.UInt32).fill_null(len(levels)).to_numpy()
+
+
+def _span(clean: pl.Series) -> tuple[int, int] | None:
+    """The least and the largest of whole numbers, where few numbers lie between them."""
+    low, high = clean.min(), clean.max()
+    near = isinstance(low, int) and isinstance(high, int) and high - low < COUNTED and abs(low) < EXACT
+    return (low, high) if near else None  # type: ignore[return-value]
+
+
+def _counted(clean: pl.Series, low: int, high: int) -> tuple[pl.Series, Array]:
+    """The same of whole numbers from low to high, by counting each."""
+    whole = clean.cast(pl.Int64)
+    place = (whole.fill_null(high + 1) if whole.null_count() else whole).to_numpy() - low
+    met = np.bincount(place, minlength=high - low + 2)[:-1] > 0
+    levels = pl.Series(clean.name, np.flatnonzero(met) + low, dtype=pl.Int64).cast(clean.dtype)
+    code = np.cumsum(np.append(met, True)) - 1
+    return levels, code[place].astype(np.uint32)
 
 
 def _kind_of(clean: pl.Series, fact: Variable) -> str:

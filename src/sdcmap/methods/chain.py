@@ -66,7 +66,7 @@ class Chain(Method):
     "Chain(methods=[Swap(on='sex'), Noise(on='income')])"
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3  # 3: numbers moved onto a grid are written as those before
 
     methods: tuple[Method, ...]
 

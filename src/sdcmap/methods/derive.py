@@ -86,7 +86,7 @@ class Derive(Method):
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
         for name in self.arithmetic.names:
-            if name not in data.names:
+            if name not in data.schema:
                 yield f"{self.text}: no column {name!r}.{did_you_mean(name, data.names)}"
             elif not _is_number(data, name):
                 yield f"{self.text}: {name!r} holds no numbers, or none after the steps before."

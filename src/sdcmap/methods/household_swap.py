@@ -130,7 +130,7 @@ class HouseholdSwap(Method):
             yield f"HouseholdSwap: {lost} records have no household in {household!r}."
         constant = (*self.masked_names, *(name for profile in self.similar for name in profile), *self.within)
         for name in dict.fromkeys(constant):
-            if name in data.names and data.view(varies_within, (household, name)):
+            if name in data.schema and data.view(varies_within, (household, name)):
                 yield f"HouseholdSwap: {name!r} is not constant within households."
 
     def _risk_table(self, data: Microdata) -> tuple[str, ...]:

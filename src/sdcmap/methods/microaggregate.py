@@ -52,15 +52,46 @@ def in_ranges(x: Array) -> Array:
     return scaled
 
 
-def patterns(missing: Array) -> Iterator[tuple[Array, Array]]:
+def patterns(missing: Array) -> list[tuple[Array, Array]]:
     """(rows, columns) of the records that have values in the same variables, but for those without any."""
     if not missing.any():
-        yield np.arange(len(missing)), np.arange(missing.shape[1])
-        return
+        return [(np.arange(len(missing)), np.arange(missing.shape[1]))]
     kinds, pattern = np.unique(missing, axis=0, return_inverse=True)
-    for number, gone in enumerate(kinds):
-        if not gone.all():
-            yield np.flatnonzero(pattern.ravel() == number), np.flatnonzero(~gone)
+    return [
+        (np.flatnonzero(pattern.ravel() == number), np.flatnonzero(~gone))
+        for number, gone in enumerate(kinds)
+        if not gone.all()
+    ]
+
+
+def pools(missing: Array, size: int) -> Iterator[tuple[Array, Array, Array]]:
+    """(rows, guests, columns): records with values in the same columns, at least `size` of them, and those that join their
+    groups: records of a rarer pattern, whose every value these records have too. Of several such patterns the guests go to
+    the one with the fewest other columns, then to the one with most records. What no pattern takes in comes on its own.
+    """
+    found = patterns(missing)
+    hosts = [number for number, (rows, _) in enumerate(found) if len(rows) >= size]
+    guests: dict[int, list[Array]] = {number: [] for number in hosts}
+    for number, (rows, columns) in enumerate(found):
+        able = [host for host in hosts if np.isin(columns, found[host][1]).all()]
+        if len(rows) < size and able:
+            guests[min(able, key=lambda host: (len(found[host][1]), -len(found[host][0])))].append(rows)
+        elif len(rows) < size:
+            guests[number] = []
+    for number in sorted(guests):
+        rows, columns = found[number]
+        yield rows, np.concatenate([*guests[number], rows[:0]]), columns
+
+
+def nearest_rows(x: Array, rows: Array, guests: Array, nominal: Array) -> Array:
+    """For each guest the place in `rows` of the nearest record, in the columns that the guest has (not NaN): by the sum of
+    |x_ij - x_lj|, and 1 for each nominal column that differs; the first of equally near ones."""
+    places = np.zeros(len(guests), dtype=np.int64)
+    for number, guest in enumerate(guests):
+        has = ~np.isnan(x[guest])
+        gap = np.abs(x[np.ix_(rows, has)] - x[guest, has])
+        places[number] = np.argmin(np.where(nominal[has], gap > 0, gap).sum(axis=1))
+    return places
 
 
 @dataclass(frozen=True)
@@ -88,9 +119,11 @@ class Microaggregate(Method):
     Formula: y_i = average of x over the group of i. MDAV: the record r farthest from the mean and its size - 1 nearest
     make a group, the record farthest from r and its nearest another, and so on. Among equal distances and equal values
     the record that comes first in the file is taken.
-    Missing values stay missing: with "individual" and "optimal" they are left out; with the others a record is grouped
-    only with records that are missing in the same variables, so that every average has at least `size` values behind
-    it, and fewer than `size` records of one such pattern are infeasible. Weights are used by `weighted` alone.
+    Missing values stay missing: with "individual" and "optimal" they are left out; with the others records are grouped with
+    those that are missing in the same variables. Where fewer than `size` are, each joins the group of the record nearest to
+    it in the variables that it has, among records that have all of these, and as few others as there are; so a group may
+    have more than 2 size, and every average still has at least `size` values behind it. Infeasible where no `size` records
+    have all of these variables. Which values are missing is told as it was. Weights are used by `weighted` alone.
     Households are not used: persons are grouped one by one.
     Reference: Domingo-Ferrer, Mateo-Sanz (2002); Domingo-Ferrer, Torra (2005); Hansen, Mukherjee (2003); Solanas,
     Martinez-Balleste (2006).
@@ -110,6 +143,8 @@ class Microaggregate(Method):
         "the mean of each numeric variable, with average='mean'; its weighted mean, with weighted means"
     )
     distorted: ClassVar[str] = "every value; variances shrink, and correlations grow"
+
+    revision: ClassVar[int] = 2  # 2: records of a rare pattern of missing values join others
 
     on: tuple[str, ...]
     size: Annotated[int, Range(CROWD)] = 3
@@ -159,9 +194,9 @@ class Microaggregate(Method):
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
         for name in self.on if self.method != "gower" else ():
-            if name in data.names and data.schema[name].kind != "numeric":
+            if name in data.schema and data.schema[name].kind != "numeric":
                 yield f"Microaggregate: method {self.method!r} needs numeric variables; {name!r} is not: use 'gower'."
-        if self.axis and self.axis not in data.names:
+        if self.axis and self.axis not in data.schema:
             yield f"Microaggregate.axis: no column {self.axis!r}.{did_you_mean(self.axis, data.names)}"
         elif self.axis and data.schema[self.axis].kind != "numeric":
             yield f"Microaggregate.axis must be numeric; {self.axis!r} is {data.schema[self.axis].kind}."
@@ -176,7 +211,8 @@ class Microaggregate(Method):
         values = {name: data.column(name).values.copy() for name in self.on}
         for rows, names, group in self._grouped(data):
             for name in names:
-                values[name][rows] = self._averages(data, name, rows, group)
+                known = ~data.missing(name)[rows]
+                values[name][rows[known]] = self._averages(data, name, rows[known], group[known])
         return data.change(None, values)
 
     def _grouped(self, data: Microdata) -> Iterator[tuple[Array, tuple[str, ...], Array]]:
@@ -193,9 +229,12 @@ class Microaggregate(Method):
                     yield rows, (name,), ranked(x, self.size)
             return
         near = self._numbers(data)
-        for rows, columns in patterns(missing):
-            self._enough(len(rows), "records that are missing in the same variables" if missing.any() else "records")
-            yield rows, tuple(self.on[j] for j in columns), self._near_groups(data, near, rows, columns)
+        nominal = np.array([self.method == "gower" and data.schema[name].kind == "nominal" for name in self.on])
+        for rows, guests, columns in pools(missing, self.size):
+            self._enough(len(rows), "records that have the same variables" if missing.any() else "records")
+            group = self._near_groups(data, near, rows, columns)
+            joined = group[nearest_rows(near, rows, guests, nominal)]
+            yield np.append(rows, guests), tuple(self.on[j] for j in columns), np.append(group, joined)
 
     def _enough(self, count: int, what: str) -> None:
         if count < self.size:

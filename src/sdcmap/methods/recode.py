@@ -185,7 +185,7 @@ class Recode(Method):
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
         for name in self.on:
-            if name not in data.names:
+            if name not in data.schema:
                 continue
             kind, numeric = data.schema[name].kind, data.column(name).levels is None
             if self._of_numbers and not holds_numbers(data.column(name)):

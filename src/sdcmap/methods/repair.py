@@ -16,7 +16,7 @@ from sdcmap.core.roles import Roles
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.granularity import granularity, in_steps
+from sdcmap.kernels.masking.granularity import granularity, in_decimals
 
 ROUNDS = 3  # a repair may break another rule, which the next round looks at
 
@@ -137,7 +137,7 @@ def _as_released(data: Microdata, names: Sequence[str]) -> Microdata:
         column, before = data.column(name), data.base.column(name)
         if name in data.changes and column.levels is None and before.levels is None:
             k = granularity(before.values, data.schema[name].storage)
-            new |= {} if k is None else {name: np.rint(in_steps(column.values, k)) * 10.0**k}
+            new |= {} if k is None else {name: in_decimals(column.values, k)}
     return data.change(None, new) if new else data
 
 

@@ -84,7 +84,7 @@ class Sample(Method):
         if lost:
             yield f"Sample.whole_households: {lost} records have no household in {household!r}."
         for name in self.within:
-            pairs = len(data.view(distinct_cells, (household, name)).count) if name in data.names else 0
+            pairs = len(data.view(distinct_cells, (household, name)).count) if name in data.schema else 0
             if pairs > len(data.view(distinct_cells, (household,)).count):
                 yield f"Sample.whole_households: {name!r} is not constant within households."
 

@@ -46,7 +46,7 @@ def predictor_columns(data: Microdata, names: tuple[str, ...]) -> Array:
 def predictor_problems(data: Microdata, method: Method, names: tuple[str, ...]) -> Iterator[str]:
     """Why these variables cannot be predictors of a regression, a sentence each."""
     for name in names:
-        if name in data.names and data.schema[name].kind == "nominal" and data.level_count(name) > MOST_CATEGORIES:
+        if name in data.schema and data.schema[name].kind == "nominal" and data.level_count(name) > MOST_CATEGORIES:
             yield (
                 f"{type(method).__name__}: the nominal predictor {name!r} has {data.level_count(name)} categories, more "
                 f"than {MOST_CATEGORIES}: group them, or name it in `within`."

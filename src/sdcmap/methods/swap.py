@@ -221,7 +221,7 @@ class Swap(Method):
         if lost:
             yield f"Swap.whole_households: {lost} records have no household in {household!r}."
         for name in (*self.on, *self.same, *self.differ, *self.within):
-            if name in data.names and data.view(varies_within, (household, name)):
+            if name in data.schema and data.view(varies_within, (household, name)):
                 yield f"Swap.whole_households: {name!r} is not constant within households."
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:

@@ -74,7 +74,7 @@ class Synthesise(Method):
     distorted: ClassVar[str] = "all relations that the model does not see"
     searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
 
-    revision: ClassVar[int] = 3  # 2: no value of one or two people, weights may be drawn; 3: nor a number that few had
+    revision: ClassVar[int] = 4  # 2: no value of one or two, weights drawn; 3: nor a number that few had; 4: grid
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
@@ -111,14 +111,15 @@ class Synthesise(Method):
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
         for name in self.given:
-            if name in data.names and data.schema[name].role in NO_PREDICTOR:
+            if name in data.schema and data.schema[name].role in NO_PREDICTOR:
                 yield f"Synthesise.given must not name {name!r}: it is the file's {data.schema[name].role}."
         if self.model == "copula":
             yield from predictor_problems(data, self, self._predictors(data))
 
     def _kept(self, data: Microdata) -> tuple[str, ...]:
         """The variables kept, but for those that are only there to tell records apart."""
-        return tuple(v.name for v in data.schema.variables if v.role not in NO_PREDICTOR and v.name not in self.on)
+        replaced = set(self.on)
+        return tuple(v.name for v in data.schema.variables if v.role not in NO_PREDICTOR and v.name not in replaced)
 
     def _predictors(self, data: Microdata) -> tuple[str, ...]:
         kept = self._kept(data)

@@ -134,12 +134,12 @@ class AreaFromDesign(Measure):
             yield "AreaFromDesign needs design columns: state the role of the weight or of strata, or name them in `by`."
             return
         yield from super().misfits(data)
-        if self.area not in data.names:
+        if self.area not in data.schema:
             yield f"AreaFromDesign: no column {self.area!r}.{did_you_mean(self.area, data.names)}"
         if self.replicates and data.weight is None:
             yield "AreaFromDesign reads replicate weights as ratios to the weight: state the role of the weight."
         for name in self.replicates:
-            if name in data.names and data.schema[name].kind != "numeric":
+            if name in data.schema and data.schema[name].kind != "numeric":
                 yield f"AreaFromDesign: replicate weights are numeric; {name!r} is {data.schema[name].kind}."
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:

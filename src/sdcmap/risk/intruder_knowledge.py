@@ -110,7 +110,7 @@ class IntruderKnowledge(Measure):
         yield from problems
         if problems:
             return
-        if self.harm and (self.harm not in data.names or data.schema[self.harm].kind != "numeric"):
+        if self.harm and (self.harm not in data.schema or data.schema[self.harm].kind != "numeric"):
             yield f"{type(self).__name__}.harm must name a numeric column; {self.harm!r} is none."
         if self.scenario == "links":
             if not self._knows(data):

@@ -154,7 +154,7 @@ def secret_misfits(measure: Measure, data: Microdata, names: tuple[str, ...], se
     kind = type(measure).__name__
     if not secret:
         yield f"{kind} has no sensitive variable: state one, or name it in `secret`."
-    elif secret not in data.names:
+    elif secret not in data.schema:
         yield f"{kind}: no column {secret!r}.{did_you_mean(secret, data.names)}"
     elif secret in names:
         yield f"{kind}.secret must not be one of the variables the snooper knows; {secret!r} is."

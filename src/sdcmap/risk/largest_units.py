@@ -110,7 +110,7 @@ class LargestUnits(Measure):
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
         for name in self.within:
-            if name not in data.names:
+            if name not in data.schema:
                 yield f"LargestUnits: no column {name!r}.{did_you_mean(name, data.names)}"
 
     def nothing(self, original: Microdata) -> float | None:

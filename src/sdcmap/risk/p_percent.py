@@ -86,9 +86,9 @@ class PPercent(Measure):
         if not self._columns(data):
             yield "PPercent needs cells: state keys, or name columns in `by`."
         for name in self.by:
-            if name not in data.names:
+            if name not in data.schema:
                 yield f"PPercent: no column {name!r}.{did_you_mean(name, data.names)}"
-        if self.on in data.names and data.schema[self.on].kind == "numeric" and (data.numbers(self.on) < 0).any():
+        if self.on in data.schema and data.schema[self.on].kind == "numeric" and (data.numbers(self.on) < 0).any():
             yield f"PPercent: {self.on!r} has negative numbers, of which totals have no largest part."
 
     def _columns(self, data: Microdata) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ class Estimand:
         if self.of == "coefficient":
             try:
                 formula = parse_nested_formula(self.formula)
-                lacking = [name for name in formula.names if name not in data.names]
+                lacking = [name for name in formula.names if name not in data.schema]
                 yield from (f".formula: no column {name!r}.{did_you_mean(name, data.names)}" for name in lacking)
                 if not lacking:
                     check_linear(data, formula)
@@ -60,7 +60,7 @@ class Estimand:
             except (PlanError, SchemaError) as problem:
                 yield f".formula: {problem}"
             return
-        if self.on not in data.names:
+        if self.on not in data.schema:
             yield f".on: no column {self.on!r}.{did_you_mean(self.on, data.names)}"
             return
         levels = data.column(self.on).levels

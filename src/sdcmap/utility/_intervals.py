@@ -71,7 +71,7 @@ class IntervalMeasure(WeightedMeasure):
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
         for text, formula in self._formulas().items():
-            if formula.response in data.names:
+            if formula.response in data.schema:
                 levels = data.column(formula.response).levels
                 if levels is not None and len(levels.drop_nulls()) != 2:
                     yield f"the response of {text!r} must be numeric or have 2 categories."

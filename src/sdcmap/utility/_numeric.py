@@ -53,7 +53,7 @@ class NumericMeasure(WeightedMeasure):
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
         for name in self.variables(data):
-            if name in data.names and data.schema[name].kind == "ordinal" and not holds_numbers(data.column(name)):
+            if name in data.schema and data.schema[name].kind == "ordinal" and not holds_numbers(data.column(name)):
                 yield f"{type(self).__name__} measures numbers; the categories of {name!r} are not."
 
 

@@ -77,7 +77,7 @@ class _InformationLoss(Measure):
         if 0 < len(set(self.variables(data))) < self.fewest:
             yield f"{type(self).__name__} needs at least {self.fewest} variables."
         for name in self.by:
-            if name not in data.names:
+            if name not in data.schema:
                 yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
 
     def losses(self, original: Microdata, masked: Microdata) -> list[dict[str, float]]:

@@ -73,7 +73,7 @@ class WorstSubgroup(Measure):
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from self.measure.misfits(data)
         for name in self.by:
-            if name not in data.names:
+            if name not in data.schema:
                 yield f"WorstSubgroup: no column {name!r}.{did_you_mean(name, data.names)}"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:

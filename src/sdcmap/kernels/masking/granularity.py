@@ -57,11 +57,36 @@ def common_step(values: Array) -> float:
     return 0.0
 
 
+def in_decimals(values: Array, k: int) -> Array:
+    """The values rounded to multiples of 10^k, each the number that its decimals are read as; no -0.
+
+    >>> in_decimals(np.array([0.1 + 0.2, -1e-13, 1249.0]), -2).tolist()
+    [0.3, 0.0, 1249.0]
+    """
+    steps = np.rint(in_steps(values, k))
+    rounded: Array = (steps * 10.0**k if k >= 0 else steps / 10.0**-k) + 0.0
+    return rounded
+
+
+def on_grid_of(values: Array, original: Array) -> Array:
+    """The nearest numbers on the grid of the original, written as it writes its own: a value that it has is that value,
+    and not one beside it by an error of arithmetic. As they are where the original lies on no grid.
+
+    >>> on_grid_of(np.array([0.13, 7.0]), np.array([1234.56, 0.06, 10.02])).tolist()
+    [0.12, 7.02]
+    """
+    step = common_step(original)
+    if step <= 0:
+        return values
+    first = float(np.nanmin(original))
+    near = first + step * np.rint((values - first) / step)
+    k = granularity(original)
+    return near if k is None else in_decimals(near, k)
+
+
 def in_step_with(new: Array, before: Array) -> Array:
     """New values where some stayed as they were, moved onto the grid of those before; so no digit tells which are new."""
     changed = (new != before) & ~np.isnan(new) & ~np.isnan(before)
     if not changed.any() or not (new == before).any():
         return new
-    step, anchor = common_step(before), float(before[~np.isnan(before)][0])
-    on_grid = anchor + step * np.rint((new - anchor) / step) if step > 0 else new
-    return np.where(changed, on_grid, new)
+    return np.where(changed, on_grid_of(new, before), new)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.granularity import common_step
+from sdcmap.kernels.masking.granularity import on_grid_of
 
 NEAR = 8  # values on each side between which an own one may come to lie
 FEW = 10  # records with a number; that three have it, and not two, would tell of the third
@@ -32,10 +32,7 @@ def unowned_numbers(drawn: Array, original: Array, rng: Generator) -> Array:
     rows, place = rows[owned], place[owned]
     low, high = values[np.maximum(place - NEAR, 0)], values[np.minimum(place + NEAR, len(values) - 1)]
     spread = drawn.copy()
-    spread[rows] = low + (high - low) * rng.random(len(rows))
-    step = common_step(values)
-    if step > 0:
-        spread[rows] = values[0] + step * np.rint((spread[rows] - values[0]) / step)
+    spread[rows] = on_grid_of(low + (high - low) * rng.random(len(rows)), values)
     return spread
 
 

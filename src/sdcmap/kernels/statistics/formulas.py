@@ -17,7 +17,7 @@ FIRST = 64  # records that a formula is tried on
 FEWEST = 10  # complete records below which nothing is said
 MOST_COLUMNS = 40  # of which formulas are tried
 HOLDS = 0.999  # share of the complete records in which a formula holds
-TRIVIAL = 0.5  # share of records in which a formula of two columns may agree with one of them alone
+TESTED = 0.05  # share of the complete records that no column of a formula gives alone: so many test it
 CATEGORIES = 20  # a column with at most so many values is no amount that others make up
 SUMMANDS = 12  # most columns of one sum
 UNITS = (1.0, 0.1, 0.01, 0.001, 1e-4, 1e-5, 1 / 12)  # factors of a sum are whole multiples of one of these
@@ -48,24 +48,39 @@ SCALES = (
 def formulas(columns: Mapping[str, Array]) -> dict[str, str]:
     """{column: its formula} for the columns that others give within their rounding; the last of a circle is derived.
 
-    A column may stand in the formulas of others only while it is not derived itself, so that every name in a formula is
-    a column that is left. Missing values (NaN) are left out. At most MOST_COLUMNS columns are looked at.
+    But a difference that is never below zero is a part of a sum, and the sum is derived: computed from masked columns, a
+    difference would go below zero. A column may stand in the formulas of others only while it is not derived itself, so
+    that every name in a formula is a column that is left. Missing values (NaN) are left out. At most MOST_COLUMNS columns
+    are looked at.
 
     >>> a, b = np.arange(1.0, 40.0), np.arange(39.0, 0.0, -1.0) ** 2
     >>> formulas({"a": a, "b": b, "both": a + b, "share": np.round(a / b, 2)})
     {'both': 'a + b', 'share': 'a / b'}
+    >>> formulas({"both": a + b, "a": a, "b": b})
+    {'both': 'a + b'}
     """
     found: dict[str, str] = {}
     used: set[str] = set()
     names = [name for name in columns if _varies(columns[name])][:MOST_COLUMNS]
     amounts = [name for name in names if len(np.unique(columns[name][:2000])) > CATEGORIES]
     for target in reversed(amounts):  # a total mostly follows its parts
+        if target in used or target in found:
+            continue
         others = {name: columns[name] for name in names if name != target and name not in found}
         formula, parts = _formula(columns[target], others)
-        if formula and target not in used:
-            found[target] = formula
+        derived = target
+        if formula == _difference(*parts) and parts[0] not in used and not (columns[target] < 0).any():
+            derived, parts = parts[0], (parts[1], target)
+            formula = " + ".join(_quoted(name) for name in columns if name in parts)
+        if formula:
+            found[derived] = formula
             used |= set(parts)
     return {name: found[name] for name in columns if name in found}
+
+
+def _difference(*parts: str) -> str | None:
+    """The difference of two columns in words; None of more or fewer."""
+    return f"{_quoted(parts[0])} - {_quoted(parts[1])}" if len(parts) == 2 else None
 
 
 def rounding(values: Array) -> float:
@@ -97,15 +112,17 @@ def _formula(target: Array, others: Mapping[str, Array]) -> tuple[str, tuple[str
 
 
 def _holds(target: Array, value: Array, parts: Sequence[Array], tolerance: float) -> bool:
-    """Whether the formula gives the target in nearly all complete records, and no part of it alone does so too."""
+    """Whether the formula gives the target in nearly all complete records, and in those that no part of it gives alone."""
     known = np.isfinite(target) & np.isfinite(value)
     if known.sum() < FEWEST:
         return False
     slack = tolerance + 1e-9 * np.abs(target[known])
-    if (np.abs(target[known] - value[known]) <= slack).mean() < HOLDS:
-        return False
-    alone = max(float((np.abs(target[known] - part[known]) <= slack).mean()) for part in parts)
-    return len(parts) == 1 or alone < TRIVIAL
+    right = np.abs(target[known] - value[known]) <= slack
+    if right.mean() < HOLDS or len(parts) == 1:
+        return bool(right.mean() >= HOLDS)
+    tests = np.logical_and.reduce([~(np.abs(target[known] - part[known]) <= slack) for part in parts])
+    enough = tests.sum() >= max(FEWEST, TESTED * len(tests))
+    return bool(enough and right[tests].mean() >= HOLDS)
 
 
 Candidate = tuple[str, Callable[..., Array], tuple[str, ...]]
