@@ -45,6 +45,7 @@ ATTACKS: dict[str, Attack] = {
     "nearest": NearestRecord("standardised"),
     "mahalanobis": NearestRecord("mahalanobis"),
     "gower": NearestRecord("gower"),
+    "mixed": NearestRecord("mixed"),
 }
 TOLD = ("informed", "calibrated")  # attacks that know the method
 PAIRS = 4_000_000_000  # up to so many pairs every released record is a target
@@ -76,9 +77,9 @@ class WorstLinkage(Attack):
         stands without it in `parts` as "prosecutor".
 
     Formula: the largest share of records found. Each released record is linked to the known record that is nearest by
-    Linkage "d" and "l", by NearestRecord "standardised" and "mahalanobis" on the numeric variables and "gower" where there
-    are keys too, by Informed where the method is known and states a likelihood, and by Calibrated (by a shadow of the
-    method, or by true pairs where no method is known); of t that tie the true one is taken with probability 1/t. A snooper
+    Linkage "d" and "l", by NearestRecord "standardised" and "mahalanobis" on the numeric variables and "gower" and "mixed"
+    where there are keys too, by Informed where the method is known and states a likelihood, and by Calibrated (by a shadow
+    of the method, or by true pairs where no method is known); of t that tie the true one is taken with probability 1/t. A snooper
     who holds the original records and knows the method asks first that columns which it does not touch are equal, and that
     columns which only its deterministic steps touch are what he gets by doing these steps again. The
     attack that has the true record among its nearest most often is made one-to-one too, unless somebody finds everybody.
@@ -102,7 +103,7 @@ class WorstLinkage(Attack):
     """
 
     revision: ClassVar[int] = (
-        6  # 5: what a chain or a release rounds after a deterministic step; 6: households as wholes
+        7  # 5: what a chain or a release rounds; 6: households as wholes; 7: numbers and categories by their squares
     )
     households: ClassVar[str] = "used: one member found gives the others away"
 
@@ -221,7 +222,8 @@ class WorstLinkage(Attack):
     def _attacks(self, pair: Pair) -> dict[str, Attack]:
         """The attacks that fit a file with numbers, or of numbers and categories, by name."""
         whitened = () if pair.categorical.all() else ("nearest", "mahalanobis")
-        fitting = (*(("gower",) if pair.categorical.any() else ()), *whitened, "l", "d")
+        mixed = () if pair.categorical.all() else ("mixed",)
+        fitting = (*(("gower", *mixed) if pair.categorical.any() else ()), *whitened, "l", "d")
         told: dict[str, Attack] = dict(zip(TOLD, (Informed(self.method), Calibrated(self.method)), strict=True))
         return told | {name: ATTACKS[name] for name in fitting}
 
