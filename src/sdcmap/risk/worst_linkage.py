@@ -77,18 +77,19 @@ class WorstLinkage(Attack):
         stands without it in `parts` as "prosecutor".
 
     Formula: the largest share of records found. Each released record is linked to the known record that is nearest by
-    Linkage "d" and "l", by NearestRecord "standardised" and "mahalanobis" on the numeric variables and "gower" and "mixed"
-    where there are keys too, by Informed where the method is known and states a likelihood, and by Calibrated (by a shadow
-    of the method, or by true pairs where no method is known); of t that tie the true one is taken with probability 1/t. A snooper
-    who holds the original records and knows the method asks first that columns which it does not touch are equal, and that
-    columns which only its deterministic steps touch are what he gets by doing these steps again. The
-    attack that has the true record among its nearest most often is made one-to-one too, unless somebody finds everybody.
-    An attack is left as soon as it cannot lead any more, whatever its other targets bring: the value is the same. `parts`
-    holds the rate of each, of those left early a bound ("left early, at most: d"), and the reason of each that could not
-    run ("not run: informed: ..."); `rates` runs all to their end. Where only some records are targets, the value has a
-    standard error, and "upper (95 %)" is the upper end of Wilson's interval, simultaneous over the attacks. The record form
-    is the largest calibrated link probability over the attacks. "linked" is the least share of records that a one-to-one
-    attack could link (below .99, on large files, rates are low by what is not linked).
+    Linkage "d" and "l", by NearestRecord "standardised" and "mahalanobis" on the numeric variables and "gower" and
+    "mixed" where there are keys too, by Informed where the method is known and states a likelihood, and by Calibrated
+    (by a shadow of the method, or by true pairs where no method is known); of t that tie the true one is taken with
+    probability 1/t. A snooper who holds the original records and knows the method asks first that columns which it does
+    not touch are equal, and that columns which only its deterministic steps touch are what he gets by doing these steps
+    again. The attack that has the true record among its nearest most often is made one-to-one too, unless somebody
+    finds everybody. An attack is left as soon as it cannot lead any more, whatever its other targets bring: the value
+    is the same. `parts` holds the rate of each, of those left early a bound ("left early, at most: d"), and the reason
+    of each that could not run ("not run: informed: ..."); `rates` runs all to their end. Where only some records are
+    targets, the value has a standard error, and "upper (95 %)" is the upper end of Wilson's interval, simultaneous over
+    the attacks. The record form is the largest calibrated link probability over the attacks. "linked" is the least
+    share of records that a one-to-one attack could link (below .99, on large files, rates are low by what is not
+    linked).
     Households: where the file has a household number, the attack that leads, Informed and Calibrated compare households
     as wholes too, as in HouseholdLink ("informed, households as wholes"); and who finds one member has found all whose
     number is the same, so that the best attack on persons is counted so too ("informed, then the household"). Links and
