@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import sdcmap as sm
 from sdcmap.core.streams import Stream
-from sdcmap.kernels.masking.breaks import interval_of, randomly_rounded
+from sdcmap.kernels.masking.breaks import equal_width, interval_of, log_width, quantiles, randomly_rounded
 from sdcmap.study.jobs import score_row
 from sdcmap.testing import check_method
 
@@ -54,30 +54,37 @@ def test_closed_on_the_left(ages: sm.Microdata, name: str) -> None:
     ]  # fmt: skip
 
 
-@given(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=60), st.integers(2, 6))
+@given(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=60, unique=True), st.integers(2, 6))
 def test_breaks_found_from_the_data(values: list[float], bins: int) -> None:
-    """Equal width, equal ratio, equal numbers: the plain formula, to the six digits that are kept."""
+    """Equal width, equal ratio, equal numbers: the plain formula, and round."""
     x = np.array(values)
-    data = sm.read(pl.DataFrame({"x": x}), numeric="all")
-    plain = {
-        "width": [x.min() + (x.max() - x.min()) * i / bins for i in range(1, bins)],
-        "log width": [x.min() * (x.max() / x.min()) ** (i / bins) for i in range(1, bins)],
-        "quantiles": [np.quantile(x, i / bins) for i in range(1, bins)],
-    }
-    for by, breaks in plain.items():
-        found = sm.mask(data, sm.Recode(on="x", bins=bins, by=by), seed=1).column("x").values  # type: ignore[arg-type]
-        ends = sorted({float(f"{one:.6g}") for one in breaks})
-        near = (
-            np.min(np.abs(x[:, np.newaxis] / np.array(ends) - 1), axis=1) < 1e-9
-        )  # the formulas differ in the last bit
-        assert (found == np.searchsorted(ends, x, side="left"))[~near].all()
+    width = np.diff(equal_width(x, bins))
+    assert len(width) <= bins and np.allclose(width, width[:1])
+    assert all(float(f"{one:.1e}") == pytest.approx(one) and one >= np.ptp(x) / bins * (1 - 1e-6) for one in width)
+    ratios = [x.min() * (x.max() / x.min()) ** (i / bins) for i in range(1, bins)]
+    assert log_width(x, bins).tolist() == sorted({float(f"{one:.0e}") for one in ratios})
+    plain = np.unique([np.quantile(x, i / bins) for i in range(1, bins)])
+    gaps = np.diff([x.min(), *plain, x.max()])
+    beside = np.minimum(*(np.where(part > 0, part, np.inf) for part in (gaps[:-1], gaps[1:])))
+    assert (np.abs(quantiles(x, bins) - plain) <= beside / 10 * (1 + 1e-6)).all()
 
 
-def test_quantiles_hold_equally_many(persons: sm.Microdata) -> None:
+def test_breaks_tell_nobodys_value() -> None:
+    """Breaks at eighths of the range told the largest income to six digits, and every eighth of 801 is somebody's own."""
+    misses = []
+    for seed in range(20):
+        x = np.random.default_rng(seed).lognormal(10, 1, 801).round(2)
+        ends = equal_width(x, 8)
+        misses.append(abs(ends[0] + 7 * (ends[1] - ends[0]) - x.max()) / x.max())
+        assert not np.isin(quantiles(x, 8), x).any() and not np.isin(ends, x).any()
+    assert np.median(misses) > 0.03
+
+
+def test_quantiles_hold_about_equally_many() -> None:
     x = np.random.default_rng(0).lognormal(10, 1, 1000)
     data = sm.read(pl.DataFrame({"x": x}), numeric="all")
     counts = np.bincount(sm.mask(data, sm.Recode(on="x", bins=4, by="quantiles"), seed=1).codes("x"))
-    assert counts.tolist() == [250, 250, 250, 250]
+    assert len(counts) == 4 and np.abs(counts - 250).max() <= 25
 
 
 @pytest.mark.parametrize("becomes", ["midpoint", "mean", "median"])
@@ -125,7 +132,7 @@ def test_strata_have_intervals_of_their_own(persons: sm.Microdata) -> None:
     for sex in ("Male", "Female"):
         rows = persons["Sex"] == sex
         labels, counts = np.unique(masked["wage"][rows], return_counts=True)
-        middle = float(f"{np.median(persons['wage'][rows]):.6g}")
+        [middle] = quantiles(persons["wage"][rows], 2)
         assert set(labels) == {f"<= {middle:.15g}", f"> {middle:.15g}"}
         assert counts.sum() == rows.sum()
 

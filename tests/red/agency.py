@@ -45,7 +45,9 @@ def population(rng: np.random.Generator) -> tuple[pl.DataFrame, int]:
     count, place = len(home), rng.choice([3, 6, 12])
     region = rng.integers(0, place, homes)[home]
     sex, age, school = rng.integers(0, 2, count), rng.integers(16, 90, count), rng.integers(0, 5, count)
-    grid = float(rng.choice([1, 10, 100]))
+    grid = np.where(
+        rng.random(count) < rng.choice([0.0, 0.8]), 1000.0, float(rng.choice([1, 10, 50, 100]))
+    )  # people round
     income = grid * np.rint(np.exp(8 + 0.2 * school + 0.3 * sex + 0.6 * rng.standard_normal(count)) / grid)
     rent = np.round(0.3 * income * np.exp(0.4 * rng.standard_normal(count)), 2)
     wealth = np.where(rng.random(count) < 0.3, 0.0, np.rint(np.exp(10 + 1.5 * rng.standard_normal(count))))

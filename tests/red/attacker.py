@@ -360,8 +360,12 @@ def largest(part: Column, origin: np.ndarray, count: int = 10) -> int:
 
 
 # ---- traces ---------------------------------------------------------------------------------------------------
-def digits(part: Column, origin: np.ndarray) -> Iterator[tuple[str, int, int, float]]:
-    """Which cells were masked, by their last digits: flagged cells that were, of how many, and the share of all."""
+def digits(part: Column, origin: np.ndarray) -> Iterator[tuple[str, float, int, float]]:
+    """Which cells were masked, by their last digits: of the values off a grid on which most cells are, the masked ones; of
+    how many; and the share of masked cells among all.
+
+    Each value off the grid counts once, for cells of one value have one fate. Where the poorest eighth has nothing, the
+    mean of this eighth is 0 and its cells are as they were: the value itself tells that, as a label would, and no digit."""
     truth = part.known[origin]
     known = ~(np.isnan(truth) | np.isnan(part.released))
     changed, values = (part.released != truth)[known], part.released[known]
@@ -369,7 +373,9 @@ def digits(part: Column, origin: np.ndarray) -> Iterator[tuple[str, int, int, fl
         step = 10.0**power
         off = np.abs(values / step - np.rint(values / step)) > 1e-6
         if 0 < off.sum() <= len(off) / 2:
-            yield f"{part.name} by {step:g}", int(changed[off].sum()), int(off.sum()), float(changed.mean())
+            met, place, count = np.unique(values[off], return_inverse=True, return_counts=True)
+            masked = np.bincount(place, changed[off]) / count
+            yield f"{part.name} by {step:g}", float(masked.sum()), len(met), float(changed.mean())
 
 
 def given_back(parts: list[Column], masked: list[str], origin: np.ndarray) -> Iterator[tuple[str, int, int]]:

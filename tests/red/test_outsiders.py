@@ -100,3 +100,27 @@ def test_every_file_that_a_value_names_goes_by_its_role() -> None:
     for kind in (*METHODS, *RISKS, *UTILITIES):
         fields = set(hints(kind))
         assert "sha256" not in fields or fields & set(FILES), kind.__name__
+
+
+# ---- names that nobody has any more ---------------------------------------------------------------------------
+JOBS = ["clerk", "smith", "baker"]
+
+
+def test_outside_nobody_reads_a_category_that_few_had(tmp_path: Path) -> None:
+    """Labels, codebook and dictionaries forgot the lighthouse keeper, whom the plan merged with others; the note and the
+    external report named him."""
+    job = pl.Series("job", JOBS * 80).scatter([7, 8], ["lighthouse keeper", "bishop"])
+    frame = people(240).with_columns(job.cast(pl.Enum([*JOBS, "bishop", "lighthouse keeper", "astronaut"])))
+    data = sm.read(frame, keys=[*KEYS, "job"], sensitive=["income", "rent"], identifiers="pid", other="all")
+    others = sm.Recode(on="job", merge=[["bishop", "lighthouse keeper", "baker"]], labels=["others"])
+    plan = plan_of(sm.Chain([others, sm.Noise(on="income", variance=0.3)]), rule=sm.Threshold(risk=1.0))
+    sm.sweep(data, plan, tmp_path / "study", workers=1)
+    study = sm.Study.open(tmp_path / "study")
+    chosen = next(made for made in plan.candidates if made.method.random)
+    past_the_gate(data, study.plan, chosen, study=study, ledger=tmp_path / "ledger").write(tmp_path / "public")
+    told = {path.name: path.read_bytes() for path in (tmp_path / "public").iterdir()}
+    told["report"] = unescape(sm.report(study, audience="external").html).encode()
+    gone = (b"lighthouse", b"bishop", b"astronaut")
+    assert [(name, word) for name, text in told.items() for word in gone if word in text] == []
+    assert b"[['category 1', 'category 2', 'baker']]" in told["report"] and b"clerk" in told["codebook.md"]
+    assert method_of(tmp_path / "public" / "note.json").methods[0].labels == ("others",)  # type: ignore[attr-defined]

@@ -30,7 +30,7 @@ BLIND = [
     sm.risk.Linkage("d", weights="equal"), sm.risk.Linkage("d", weights="known"),
     sm.risk.NearestRecord(), sm.risk.NearestRecord(one_to_one=True), sm.risk.NearestRecord("mahalanobis"),
     sm.risk.NearestRecord("mahalanobis", one_to_one=True), sm.risk.NearestRecord("gower"),
-    sm.risk.NearestRecord("gower", one_to_one=True), sm.WorstLinkage(),
+    sm.risk.NearestRecord("gower", one_to_one=True), sm.risk.NearestRecord("mixed"), sm.WorstLinkage(),
 ]  # fmt: skip
 
 

@@ -88,7 +88,11 @@ def plain_scores(attack: Attack, pair: Pair) -> Array:
     if isinstance(attack, NearestRecord) and attack.metric == "gower":
         return gower(pair.known, pair.released, pair.categorical, ranges(pair.known))
     if isinstance(attack, NearestRecord):
-        return distance_scores(*attack._coordinates(pair))
+        differ = 0.0
+        for place in np.flatnonzero(pair.categorical) if attack.metric == "mixed" else ():
+            gap = pair.known[:, place, np.newaxis] - pair.released[:, place]
+            differ = differ + np.where(np.isnan(gap), 0.5, gap != 0)
+        return distance_scores(*attack._coordinates(pair)) - differ
     assert isinstance(attack, Informed)
     fields, unstated = attack._stated(pair)
     lowest = np.log(attack.slip)
@@ -115,6 +119,7 @@ def by_brute_force(score: Array, truth: Array) -> Array:
 ATTACKS: dict[str, Attack] = {
     "d": Linkage("d"), "l": Linkage("l"), "standardised": NearestRecord(), "mahalanobis": NearestRecord("mahalanobis"),
     "scaled": NearestRecord("scaled"), "gower": NearestRecord("gower"), "informed": Informed(),
+    "mixed": NearestRecord("mixed"),
 }  # fmt: skip
 
 

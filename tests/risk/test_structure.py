@@ -364,7 +364,9 @@ def special_by_brute_force(data: Microdata, masked: Microdata, largest: int, any
     for row, person in enumerate(origin(masked)):
         minimal: list[set[int]] = []
         for chosen in (c for size in range(1, largest + 1) for c in combinations(range(len(KEYS)), size)):
-            alone = sum(same(ours[person], other, chosen) for other in ours) == 1
+            values = [ours[person][k] for k in chosen]
+            have = sum([other[k] for k in chosen] == values for other in ours)  # a blank is no value of anybody's
+            alone = have == 1 and not (any_value and None in values)
             if alone and not any(smaller <= set(chosen) for smaller in minimal):
                 minimal.append(set(chosen))
                 hits = [j for j, other in enumerate(theirs) if same(ours[person], other, chosen)]
@@ -399,6 +401,13 @@ def test_special_uniques_in_coarser_categories_and_in_a_file_without_any() -> No
     assert estimate.value == pytest.approx(1 / 13)  # w: by the sex alone
     doubled = sm.read(pl.concat([frame, frame]), keys=["age", "sex"])
     assert scored(SpecialUniques(), doubled, doubled.change(None, {})).value == 0
+
+
+def test_a_blank_of_another_takes_no_special_unique_from_the_snooper() -> None:
+    """The only baker is the only baker, though somebody else's trade is not known: he is found by it."""
+    data = sm.read(pl.DataFrame({"trade": ["baker", "smith", "smith", None]}), keys=["trade"])
+    estimate = scored(SpecialUniques(), data, data.change(None, {}))
+    assert (estimate.parts["special uniques"], estimate.value) == (1, 1.0)
 
 
 # ---- laws -----------------------------------------------------------------------------------------------------

@@ -121,9 +121,10 @@ def method_note(
     }
 
 
-def public_note(note: Note) -> Note:
-    """The note as it is written: a file that a method names, such as a hierarchy, goes by its role."""
-    outside = Outside()
+def public_note(note: Note, data: Microdata) -> Note:
+    """The note as it is written: a file that a method names, such as a hierarchy, goes by its role, and a category that few
+    people of the original have goes unnamed."""
+    outside = Outside(data)
     spec = outside.spec(note["method"])
     losses: list[Amount] = [
         {**loss, "measure": _without_files(loss["measure"], outside)} for loss in note["distorted_by"]

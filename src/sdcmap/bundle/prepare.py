@@ -23,6 +23,7 @@ from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
 from sdcmap.files.stat import rebuilt
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.masking.granularity import in_step_with
 from sdcmap.methods import Derive
 from sdcmap.study.jobs import UNUSED
 
@@ -47,13 +48,25 @@ def masked_names(data: Microdata, method: Method, masked: Microdata) -> tuple[st
 
 
 def rounded(data: Microdata, masked: Microdata) -> Microdata:
-    """The masked file with its changed numbers at the original's granularity; adjusted weights stay as they are."""
-    changed = [name for name in masked.changes if name != data.weight]
-    numeric = [n for n in changed if data.column(n).levels is None and masked.column(n).levels is None]
-    return masked.change(
-        None,
-        {n: like_the_original(masked.numbers(n), data.numbers(n), data.schema[n]) for n in numeric},
-    )
+    """The masked file with its changed numbers at the original's granularity, and on the grid of those beside them that did
+    not change; adjusted weights stay as they are. Where rows were taken, any column may have changed before."""
+    changed = masked.changes if masked.base is data else set(masked.names) & set(data.names)
+    amounts = [n for n in data.names if n in changed and n != data.weight and _numbers_in_both(data, masked, n)]
+    return masked.change(None, {name: _as_original(data, masked, name) for name in amounts})
+
+
+def _numbers_in_both(data: Microdata, masked: Microdata, name: str) -> bool:
+    return data.column(name).levels is None and masked.column(name).levels is None
+
+
+def _as_original(data: Microdata, masked: Microdata, name: str) -> Array:
+    """The masked numbers of a column as the original would have written them; one that did not change is as it is."""
+    values, original = masked.numbers(name), data.numbers(name)
+    if not masked.paired:
+        return like_the_original(values, original, data.schema[name])
+    own = original if masked.origin is None else original[masked.origin]
+    whole = like_the_original(in_step_with(values, own), original, data.schema[name])
+    return np.where(values == own, values, whole)
 
 
 def as_written(data: Microdata, method: Method, masked: Microdata) -> Microdata:

@@ -158,7 +158,7 @@ class Release:
             checks += check_joint(known, data, released, self.plan, self.lines, fresh, note)
         checks, overrides = overridden(checks, self.override)
         note["overrides"] = [entry for entry in overrides if entry["check"] in TOLD_IN_THE_NOTE]
-        self._explain(part, codebook(prepared, method), public_note(note))
+        self._explain(part, codebook(prepared, method), public_note(note, data))
         not_tried = {line for row in known_scores.values() for line in (*untried(row), *bounded(row))}
         return _Made(checks, overrides, sorted(not_tried))
 

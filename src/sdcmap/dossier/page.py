@@ -118,7 +118,7 @@ def _inside(study: Study, ru: RUMap, choice: Choice | None, head: Page, rule: Un
 def _outside(study: Study, ru: RUMap, choice: Choice | None, to: Audience, head: Page, rule: Unsafe | None) -> Page:
     """What anybody may read: names of files by their role, pooled and rounded scores, and risk where asked for."""
     plan = study.plan
-    told = public_names(plan, ru.scores)
+    told = public_names(plan, ru.scores, study.data)
     scores, named = told.scores(ru.scores), None if choice is None else told.choice(choice)
     axes = told((plan.risk, plan.utility, plan.limits))
     pooled, shown = RUMap(scores, *axes), RUMap(public_scores(scores, len(study.data)), *axes)

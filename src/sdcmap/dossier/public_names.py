@@ -1,4 +1,5 @@
-"""Names of methods and measures that may leave the room: those that name a file go by its role."""
+"""Names of methods and measures that may leave the room: those that name a file go by its role, and rare categories that
+they merge unnamed."""
 
 from __future__ import annotations
 
@@ -9,18 +10,20 @@ from typing import TypeVar
 import polars as pl
 
 from sdcmap.core.method import Method
-from sdcmap.core.outside import Outside
+from sdcmap.core.outside import MERGED, Outside
 from sdcmap.core.rule import Choice
 from sdcmap.core.value import decode
+from sdcmap.data.microdata import Microdata
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 
 Words = TypeVar("Words")
+UNTOLD = ("sha256=", f"{MERGED}=")  # of a text that names a file, or categories
 
 
 @dataclass(frozen=True)
 class Names:
-    """Each text that names a file -> the text that is told; none inside."""
+    """Each text that names a file or categories -> the text that is told; none inside."""
 
     told: dict[str, str] = field(default_factory=dict)
     outside: Outside = field(default_factory=Outside)
@@ -61,10 +64,10 @@ class Names:
         return replace(choice, method=words[0], reason=words[1], runners_up=words[2])
 
 
-def public_names(plan: Plan, scores: Scores) -> Names:
+def public_names(plan: Plan, scores: Scores, data: Microdata) -> Names:
     """What is told of every method and measure of a plan and its scores."""
-    outside = Outside()
+    outside = Outside(data)
     values = [*plan.expanded, *plan.measures, *scores.methods.values(), *scores.values.values()]
     texts = {value.text: value for value in values}
-    named = {text: outside.text(value) for text, value in texts.items() if "sha256=" in text}
+    named = {text: outside.text(value) for text, value in texts.items() if any(part in text for part in UNTOLD)}
     return Names(dict(sorted(named.items(), key=lambda pair: -len(pair[0]))), outside)

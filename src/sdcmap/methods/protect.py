@@ -16,6 +16,7 @@ from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.masking.granularity import rounded_as_others
 from sdcmap.methods.chain import Chain
 from sdcmap.methods.noise import Noise
 from sdcmap.recordwise.neighbourhood import Unsafe, assess
@@ -34,7 +35,8 @@ class Protect(Method):
         to the whole file's spread; "unsafe" runs it among the unsafe records alone, so that a swap stays an exchange.
     rounds : how often at most unsafe records are named and masked, at least 1; a round without any ends it.
 
-    Formula: y'_i = method(y)_i where record i is unsafe, else y_i.
+    Formula: y'_i = method(y)_i where record i is unsafe, else y_i. New numbers end in as many zeros as those beside them in
+    size do, so that no digit tells who was unsafe.
     Missing values: as the method says; a record the rule cannot judge is left as it is. Weights and households: as the
     method says. What the method keeps for a whole file (such as a distribution) it need not keep for a part.
     Reference: Seri (2005), section 3: "the need for higher protection of the records in the unsafe zone".
@@ -47,6 +49,7 @@ class Protect(Method):
     """
 
     looks_back: ClassVar[bool] = True
+    revision: ClassVar[int] = 2  # 2: new numbers are as round as others
 
     rule: Unsafe
     method: Method
@@ -132,5 +135,8 @@ class Protect(Method):
             column, before = made.column(name), data.column(name)
             if column.levels is not None and before.levels is not None and not column.levels.equals(before.levels):
                 raise Infeasible(f"Protect cannot recode {name!r} for some records alone: it would have two codings.")
-            data = data.change(unsafe, {name: column.values[rows]})
+            new = column.values[rows]
+            if column.levels is None and before.levels is None:
+                new = rounded_as_others(new, before.values, stream.child(f"zeros of {name}").rng())
+            data = data.change(unsafe, {name: new})
         return data

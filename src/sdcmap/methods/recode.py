@@ -51,8 +51,9 @@ class Recode(Method):
     ----------
     on : variables to mask, all in the same way; state one of the six ways:
     breaks : rising cut points, in the variable's unit; the two end intervals are open.
-    bins : the number of intervals, at least 2, found from the data as `by` says; break points are kept to six digits.
-    by : with bins: equal "width", equal "log width" (positive values) or "quantiles" (equally many records).
+    bins : about so many intervals, at least 2, found from the data as `by` says; break points are round numbers.
+    by : with bins: equal "width" (at multiples of a round number), equal "log width" (positive values; breaks of one digit)
+        or "quantiles" (about equally many records).
     width : intervals of this width, in the variable's unit, from `start` on, such as five years of age; above 0.
     merge : lists of categories, each becoming one; categories not named stay. Written as text: ["1", "2"].
     prefix : keep so many first characters of each category, at least 1.
@@ -69,7 +70,8 @@ class Recode(Method):
 
     Formula: intervals (b_i, b_i+1], or [b_i, b_i+1) closed on the left. Categories that are numbers count as numbers.
     Missing values stay missing. Weights are not used: quantiles and means count every record once. Households are not used.
-    Breaks found from the data tell something about them; stated ones do not.
+    Breaks found from the data tell something about them, but no value: at equal distances from the smallest to the largest
+    they would tell both, and a quantile may be somebody's own. Stated ones tell nothing.
     Reference: Hundepool et al. (2012), section 3.2.2; sdcMicro's globalRecode; ARX for hierarchies.
 
     Examples
@@ -84,7 +86,7 @@ class Recode(Method):
     distorted: ClassVar[str] = "detail within categories"
     by_value: ClassVar[bool] = True
 
-    revision: ClassVar[int] = 2  # 2: no mean or median of one or two
+    revision: ClassVar[int] = 3  # 2: no mean or median of one or two; 3: round breaks
 
     on: tuple[str, ...]
     breaks: tuple[float, ...] = ()

@@ -25,6 +25,7 @@ from sdcmap.risk._courses import (
 )
 from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_nearest, link_one_to_one
 
+OF_ALL = ("gower", "mixed")  # metrics of numbers and categories
 FLAT = 1e-10  # directions with less of the largest variance are null
 
 
@@ -82,15 +83,16 @@ class NearestRecord(Attack):
     metric : "standardised" takes each variable's mean off and divides by its standard deviation, in each file; "scaled"
         divides alone, as experiments of the literature do: where a mean is large against the spread, noise then moves all
         records together; "mahalanobis" turns the variables so that his records have unit variance and no covariance (what
-        undoes noise of the same shape); "gower" adds |a - b| / range for a number and a != b for a category. An archive
-        may hold other people, so with one the released file's means, standard deviations, covariance and range serve both.
+        undoes noise of the same shape); "gower" adds |a - b| / range for a number and a != b for a category; "mixed" adds
+        the square of a standardised number's difference and, for a category, 1 where it differs. An archive may hold other
+        people, so with one the released file's means, standard deviations, covariance and range serve both.
     one_to_one : each of his records takes one released record at most, and the sum of squared distances (Gower: of
         distances) is the smallest; otherwise each released record is linked to the nearest of his.
     open_columns : of columns that are released as they were, for everybody. "exact": a snooper who holds the original
         records reads in the note which these are, and asks first that they are equal; "as any": he compares them as all
         others, as experiments of the literature do.
-    on : the variables he knows; by default the numeric variables; with "gower" every column that somebody could know
-        (all but weights, households and strata).
+    on : the variables he knows; by default the numeric variables; with "gower" and "mixed" every column that somebody could
+        know (all but weights, households and strata).
     archive : path of his own file, with its own rows and errors; by default he holds the original records.
     row : the archive's column that says which row of the data, from 0, each record is; by default row i is row i.
     sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
@@ -99,8 +101,8 @@ class NearestRecord(Attack):
 
     Formula: expected hits / released records. Of t nearest records that tie the true one is taken with probability 1/t;
     records with equal values are exchanged at random. Null directions of the covariance and constant columns are left out.
-    Missing values stand at the mean ("gower": the field is left out). Weights and households are not used.
-    Releasing nothing leaves a guess: 1/n.
+    Missing values stand at the mean ("gower": the field is left out; categories of "mixed": one half). Weights and
+    households are not used. Releasing nothing leaves a guess: 1/n.
     Reference: Domingo-Ferrer, Torra (2001), distance-based record linkage; Gower (1971).
 
     Examples
@@ -109,11 +111,13 @@ class NearestRecord(Attack):
     "NearestRecord(metric='mahalanobis', one_to_one=True)"
     """
 
-    missing: ClassVar[str] = 'a missing value stands at the mean; with "gower" the field is left out'
+    missing: ClassVar[str] = (
+        'a missing value stands at the mean; with "gower" the field is left out; categories of "mixed" cost one half'
+    )
 
     revision: ClassVar[int] = 4  # 2: centred in each file; 3: more columns by default; 4: open columns are exact
 
-    metric: Literal["standardised", "scaled", "mahalanobis", "gower"] = "standardised"
+    metric: Literal["standardised", "scaled", "mahalanobis", "gower", "mixed"] = "standardised"
     one_to_one: bool = False
     open_columns: Literal["exact", "as any"] = field(default="exact", kw_only=True)
 
@@ -123,12 +127,12 @@ class NearestRecord(Attack):
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         names = super().variables(data)
-        return names if self.on or self.metric == "gower" else tuple(n for n in names if n in data.numeric)
+        return names if self.on or self.metric in OF_ALL else tuple(n for n in names if n in data.numeric)
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         problems = list(super().misfits(data))
         yield from problems
-        for name in self.on if self.metric != "gower" and not problems else ():
+        for name in self.on if self.metric not in OF_ALL and not problems else ():
             if data.schema[name].kind != "numeric":
                 yield f'NearestRecord({self.metric!r}) measures numeric variables; {name!r} is not one: use "gower".'
 
@@ -137,7 +141,15 @@ class NearestRecord(Attack):
             gaps = bool(np.isnan(pair.known).any() or np.isnan(pair.released).any())
             return [course_of(pair, self._gower_fields(pair)[1], mean=gaps)]
         known, released = self._known_columns(pair), self._released_coordinates(pair)
-        return [course_of(pair, [Cost(SQUARE, a, b) for a, b in zip(known, released.T, strict=True)])]
+        numbers = [Cost(SQUARE, a, b) for a, b in zip(known, released.T, strict=True)]
+        return [course_of(pair, [*numbers, *(self._categories(pair) if self.metric == "mixed" else ())])]
+
+    def _categories(self, pair: Pair) -> list[Cost]:
+        """1 where two values differ, one half where one is not known."""
+        places = np.flatnonzero(pair.categorical)
+        return [
+            Cost(SAME, pair.known_columns[f], pair.released[:, f], cap=1.0, both=0.5, one=0.5) for f in places
+        ]
 
     def _gower_fields(self, pair: Pair) -> tuple[Array, list[Cost]]:
         """The range of each column, and what its values cost."""
@@ -166,13 +178,13 @@ class NearestRecord(Attack):
         known = pair.known[:, ~pair.categorical]
         if self.metric == "mahalanobis":
             return filled(known) @ self._turn(pair)
-        return standardised(known, like, centred=self.metric == "standardised")
+        return standardised(known, like, centred=self.metric != "scaled")
 
     def _released_coordinates(self, pair: Pair) -> Array:
         released = pair.released[:, ~pair.categorical]
         if self.metric == "mahalanobis":
             return filled(released) @ self._turn(pair)
-        return standardised(released, released, centred=self.metric == "standardised")
+        return standardised(released, released, centred=self.metric != "scaled")
 
     def _turn(self, pair: Pair) -> Array:
         """What turns the variables so that they have unit variance and no covariance."""
@@ -187,6 +199,8 @@ class NearestRecord(Attack):
             return (links_one_to_one if self.one_to_one else links_of_cheapest)(pair, courses)
         if self.metric == "gower":
             return self._link_gower(pair)
+        if self.metric == "mixed":
+            return (links_one_to_one if self.one_to_one else links_of_cheapest)(pair, self.courses(pair))
         a, b = self._coordinates(pair)
         if self.one_to_one:
             scoring = Scoring(

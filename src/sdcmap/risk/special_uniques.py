@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -54,12 +54,15 @@ class SpecialUniques(KeyMeasure):
         missing alone.
     largest : the most variables that he knows of one person, at least 1.
 
-    Formula: a record is a special unique where it is alone in the original on a set of up to `largest` variables and on no
-    smaller part of it (a minimal sample unique; SUDA counts these). Of the released records that are, the share that at
-    least one of their sets finds; 0 in a file without any. Where values became new categories, he looks these up.
+    Formula: a record is a special unique where it alone has its values of a set of up to `largest` variables in the
+    original, and of no smaller part of it (a minimal sample unique; SUDA counts these). Of the released records that are,
+    the share that at least one of their sets finds; 0 in a file without any. Where values became new categories, he looks
+    these up.
     `parts`: "special uniques", how many; "of all records", the found ones; "by a set at random", the share found by who
     knows one of the person's sets, whichever; "right when alone", of the look-ups that show one record, the right ones.
-    Missing values as `missing_is` says. Weights and households are not used. Releasing nothing leaves nobody: 0.
+    Missing values are looked up as `missing_is` says; that somebody's value is missing makes him no special unique ("any
+    value"), and nobody else's takes it from him: he who has the values comes first here too. Weights and
+    households are not used. Releasing nothing leaves nobody: 0.
     Reference: Elliot, Manning, Ford (2002) for special uniques; the look-up in the masked file is ours.
 
     Examples
@@ -69,7 +72,7 @@ class SpecialUniques(KeyMeasure):
     """
 
     unit: ClassVar[str] = "share of special uniques"
-    revision: ClassVar[int] = 2  # 2: a record that has the values comes before those with a blank
+    revision: ClassVar[int] = 3  # 2, 3: a record that has the values comes before those with a blank, in both files
 
     largest: Annotated[int, Range(1)] = 3
 
@@ -112,7 +115,11 @@ class SpecialUniques(KeyMeasure):
 
     def _special(self, original: Microdata) -> tuple[Array, Array]:
         """The special uniques of the original: which record, on which set of variables (bits)."""
-        met, cell, sets = self.minimal_uniques(original, self.largest)
+        met, cell, sets = replace(self, missing_is="a category").minimal_uniques(original, self.largest)
+        if self.missing_is == "any value":  # a blank is a value of nobody's
+            blank = (met.codes < 0) @ (1 << np.arange(met.codes.shape[1]))
+            whole = (blank[cell] & sets) == 0
+            cell, sets = cell[whole], sets[whole]
         record = np.empty(len(met.count), dtype=np.int64)
         record[met.code] = np.arange(len(original))  # a unique cell has one record
         return record[cell], sets

@@ -48,6 +48,7 @@ ATTACKS: dict[str, Attack] = {
     "nearest": NearestRecord("standardised"),
     "mahalanobis": NearestRecord("mahalanobis"),
     "gower": NearestRecord("gower"),
+    "mixed": NearestRecord("mixed"),
 }
 TOLD = ("informed", "calibrated")  # attacks that know the method
 PAIRS = 4_000_000_000  # up to so many pairs every released record is a target
@@ -79,11 +80,11 @@ class WorstLinkage(Attack):
         stands without it in `parts` as "prosecutor".
 
     Formula: the largest share of records found. Each released record is linked to the known record that is nearest by
-    Linkage "d" and "l", by NearestRecord "standardised" and "mahalanobis" on the numeric variables and "gower" where there
-    are keys too, by Informed where the method is known and states a likelihood, and by Calibrated (by a shadow of the
-    method, or by true pairs where no method is known); of t that tie the true one is taken with probability 1/t. A snooper
-    who holds the original records and knows the method asks first that columns which it does not touch are equal, and that
-    columns which only its deterministic steps touch are what he gets by doing these steps again. The
+    Linkage "d" and "l", by NearestRecord "standardised" and "mahalanobis" on the numeric variables and "gower" and
+    "mixed" where there are keys too, by Informed where the method is known and states a likelihood, and by Calibrated (by a
+    shadow of the method, or by true pairs where no method is known); of t that tie the true one is taken with probability
+    1/t. A snooper who holds the original records and knows the method asks first that columns which it does not touch are
+    equal, and that columns which only its deterministic steps touch are what he gets by doing these steps again. The
     attack that has the true record among its nearest most often is made one-to-one too, unless somebody finds everybody.
     An attack is left as soon as it cannot lead any more, whatever its other targets bring: the value is the same. `parts`
     holds the rate of each, of those left early a bound ("left early, at most: d"), and the reason of each that could not
@@ -92,8 +93,8 @@ class WorstLinkage(Attack):
     of a chain mask again what a random step has masked, and state no likelihood with it (a rank swap after noise), the
     best attack on the file before them, drawn anew, bounds what they leave: "at most: the file before RankSwap". That is
     never the value, and a release is held to it. The record form is the largest calibrated link probability over the
-    attacks. "linked" is the least share of records that a one-to-one
-    attack could link (below .99, on large files, rates are low by what is not linked).
+    attacks. "linked" is the least share of records that a one-to-one attack could link (below .99, on large files, rates
+    are low by what is not linked).
     Households: where the file has a household number, the attack that leads, Informed and Calibrated compare households
     as wholes too, as in HouseholdLink ("informed, households as wholes"); and who finds one member has found all whose
     number is the same, so that the best attack on persons is counted so too ("informed, then the household"). Links and
@@ -108,7 +109,7 @@ class WorstLinkage(Attack):
     """
 
     revision: ClassVar[int] = (
-        7  # 5: what a chain rounds after a deterministic step; 6: households as wholes; 7: steps on one variable
+        7  # 6: households as wholes; 7: steps on one variable, and numbers and categories by their squares
     )
     households: ClassVar[str] = "used: one member found gives the others away"
 
@@ -255,7 +256,8 @@ class WorstLinkage(Attack):
     def _attacks(self, pair: Pair) -> dict[str, Attack]:
         """The attacks that fit a file with numbers, or of numbers and categories, by name."""
         whitened = () if pair.categorical.all() else ("nearest", "mahalanobis")
-        fitting = (*(("gower",) if pair.categorical.any() else ()), *whitened, "l", "d")
+        mixed = () if pair.categorical.all() else ("mixed",)
+        fitting = (*(("gower", *mixed) if pair.categorical.any() else ()), *whitened, "l", "d")
         told: dict[str, Attack] = dict(zip(TOLD, (Informed(self.method), Calibrated(self.method)), strict=True))
         return told | {name: ATTACKS[name] for name in fitting}
 

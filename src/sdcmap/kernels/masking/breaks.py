@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -9,24 +10,60 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 
+ROUND = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)  # times a power of ten: widths
 WHOLE = 2.0**53  # beyond this a float64 no longer tells neighbouring whole numbers apart
 
 
 def equal_width(x: Array, bins: int) -> Array:
-    """The bins - 1 breaks between the smallest and the largest value at equal distances."""
-    breaks: Array = np.linspace(x.min(), x.max(), bins + 1)[1:-1]
-    return breaks
+    """Breaks at all multiples of a round width between the smallest and the largest value: at most one more than bins - 1.
+
+    Breaks at (max - min) i / bins would tell both ends to the last digit, which are somebody's values.
+
+    >>> equal_width(np.array([3.0, 88.0]), 4)
+    array([25., 50., 75.])
+    """
+    low, high = float(x.min()), float(x.max())
+    width = round_up((high - low) / bins)
+    if width == 0:
+        return np.array([low])
+    breaks = width * np.arange(math.floor(low / width) + 1, math.ceil(high / width))
+    return breaks if len(breaks) else np.array([width * round((low + high) / 2 / width)])
+
+
+def round_up(width: float) -> float:
+    """The next of a few round numbers.
+
+    >>> round_up(21.25), round_up(0.31)
+    (25.0, 0.4)
+    """
+    if width <= 0:
+        return 0.0
+    k = math.floor(math.log10(width))
+    return next(float(f"{times}e{k}") for times in ROUND if float(f"{times}e{k}") >= width * (1 - 1e-9))
 
 
 def log_width(x: Array, bins: int) -> Array:
-    """The same at equal ratios; all values are positive."""
-    breaks: Array = np.exp(equal_width(np.log(x), bins))
-    return breaks
+    """Breaks at equal ratios, to one digit; all values are positive. Where ratios are small, there are fewer."""
+    ends = np.exp(np.linspace(np.log(x.min()), np.log(x.max()), bins + 1)[1:-1])
+    return np.unique([float(f"{end:.0e}") for end in ends])
 
 
 def quantiles(x: Array, bins: int) -> Array:
-    """The breaks with equally many values between them; where many values are equal, there are fewer.  R's type 7"""
-    return np.unique(np.quantile(x, np.arange(1, bins) / bins))
+    """The breaks with equally many values between them; where many values are equal, there are fewer.  R's type 7
+
+    Each is rounded to a power of ten that is at most a fifth of the distance to those beside it: a quantile may be a value
+    that one person has.
+    """
+    ends = np.unique(np.quantile(x, np.arange(1, bins) / bins))
+    beside = np.diff(np.concatenate([[x.min()], ends, [x.max()]]))
+    nearest = np.minimum(*(np.where(gaps > 0, gaps, np.inf) for gaps in (beside[:-1], beside[1:])))
+    return np.unique([_rounded_to_a_fifth(end, gap) for end, gap in zip(ends.tolist(), nearest.tolist(), strict=True)])
+
+
+def _rounded_to_a_fifth(end: float, gap: float) -> float:
+    if not 0 < gap < math.inf:
+        return end
+    return round(end, -math.floor(math.log10(gap / 5)))
 
 
 def whole_steps(x: Array, width: float, start: float) -> Array:
