@@ -174,6 +174,8 @@ ALTERNATIVES: dict[str, tuple[dict[str, Any], ...]] = {  # classes that need one
     ),
     "MarkedRecords": ({"edits": ["wage < 5 -> rent < 9"]}, {"edits": ["age != 1 -> wage > 3"]}),
     "Repair": ({"edits": ["wage < 5 -> rent < 9"]}, {"edits": ["age != 1 -> wage > 3", "wage = 2 -> age >= 1"]}),
+    "ImportanceAgreement": ({"predicts": "sex", "model": "linear", "fewest": 20},),
+    "TrainOnRelease": ({"predicts": ["wage", "sex"], "model": "linear", "fewest": 20},),
     "IntervalOverlap": ({}, {"models": ["wage ~ rent + sex"]}, {"models": ["wage ~ age:rent"], "on": ["sex"]}),
     "IntervalWidth": ({}, {"models": ["rent ~ age"]}),
     "Recode": ({"bins": 3}, {"width": 2.5}, {"breaks": [0, 5]}, {"prefix": 1}, {"merge": [["0", "1"], ["2"]]}),

@@ -20,6 +20,8 @@ from .information_loss import IL1s as IL1s
 from .information_loss import RelativeLoss as RelativeLoss
 from .interval_overlap import IntervalOverlap as IntervalOverlap
 from .interval_width import IntervalWidth as IntervalWidth
+from .learned_models import ImportanceAgreement as ImportanceAgreement
+from .learned_models import TrainOnRelease as TrainOnRelease
 from .mean_precision import MeanPrecision as MeanPrecision
 from .moment_change import MomentChange as MomentChange
 from .non_uniform_entropy import NonUniformEntropy as NonUniformEntropy
