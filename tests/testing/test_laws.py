@@ -181,6 +181,7 @@ ALTERNATIVES: dict[str, tuple[dict[str, Any], ...]] = {  # classes that need one
     "Recode": ({"bins": 3}, {"width": 2.5}, {"breaks": [0, 5]}, {"prefix": 1}, {"merge": [["0", "1"], ["2"]]}),
     "SignificanceAgreement": ({"models": ["wage ~ rent + sex"]}, {"models": ["rent ~ age", "wage ~ rent"]}),
     "Sample": ({"rate": 0.4}, {"size": 2}),
+    "TopCodeJointly": ({"on": NUMBERS},),
     "TopCode": ({"top": 5}, {"bottom": 0, "top": 20}, {"top_share": 0.2}, {"bottom_share": 0.3}),
 }
 

@@ -61,6 +61,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "Swap": {"on": ["sex"], "rate": 0.3},
     "SwapReidentified": {"on": ["wage"]},
     "Synthesise": {"on": ["wage", "sex"], "given": ["age"], "leaf": 3},
+    "TopCodeJointly": {"on": NUMBERS, "alpha": 0.3},
     "TopCode": {"on": ["wage"], "top_share": 0.2, "replaced_by": "mean"},
     "AlphaKAnonymity": {"secret": "sex", "on": ["region", "age"]},
     "AreaFromDesign": {"area": "region", "by": ["weight", "area"], "knows": "design"},

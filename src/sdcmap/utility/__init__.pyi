@@ -5,6 +5,7 @@ import sdcmap.core.measure
 from .category_loss import CategoryLoss as CategoryLoss
 from .class_sizes import AverageClassSize as AverageClassSize
 from .class_sizes import Discernibility as Discernibility
+from .correlation_loss import CorrelationLoss as CorrelationLoss
 from .distribution_distance import KolmogorovSmirnov as KolmogorovSmirnov
 from .distribution_distance import Wasserstein as Wasserstein
 from .edit_violations import EditViolations as EditViolations
