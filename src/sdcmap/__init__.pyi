@@ -53,6 +53,7 @@ from .study.jobs import mask as mask
 from .study.jobs import score as score
 from .study.plan import Plan as Plan
 from .study.scores import Scores as Scores
+from .study.subsamples import as_subsample as as_subsample
 from .study.sweeping import sweep as sweep
 from .utility import Hellinger as Hellinger
 from .utility import IL1s as IL1s

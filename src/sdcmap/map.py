@@ -19,10 +19,12 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.rule import Choice, Limits, Rule, named_limits, scales_of
 from sdcmap.core.words import MOST_NAMED, axis, brief
 from sdcmap.data import html
-from sdcmap.errors import PlanError
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError, Undefined
 from sdcmap.kernels.decision.pareto import linear_optima, undominated
 from sdcmap.kernels.statistics.precision import wilson
 from sdcmap.study.scores import BAND_REPLICATES, Scores
+from sdcmap.study.subsamples import curve_of, subsamples, thrown_away
 
 ERRORS = 3.0  # standard errors within which a limit must hold: a release is measured anew, on a fresh sample
 SCORE_NAMES = {"S0": "A-score", "S1": "D-score", "S2": "S-score"}  # Yancey, Winkler, Creecy (2002), section 3.5
@@ -301,6 +303,19 @@ class RUMap:
         kept = ["method", *(["count"] if by == "mean" else ["id", "replicate"]), "risk", "utility"]
         score = overall_score(pl.col("utility"), pl.col("risk")).alias(name)
         return table.select(*kept, score).sort(name, "method")
+
+    def subsamples(self, data: Microdata, *, draws: int = 10, seed: int = 0, workers: int | None = 1) -> pl.DataFrame:
+        """Risk and utility of random subsamples of the original, by the share `thrown` away: what releases are compared
+        with that cost more than throwing records away. For `draw(subsamples=...)`; pooled over `draws` of each share.
+        Undefined where leaving records out does not move the utility measure one way."""
+        measures = [self.scores.values[name] for name in (*self.risk, self.utility)]
+        scores = subsamples(data, measures, draws=draws, seed=seed, workers=workers)
+        withheld = curve_of(scores, measures[-1], len(data)).withheld
+        if withheld:
+            raise Undefined(f"{self.utility} is not read in records: {withheld}")
+        means = RUMap(scores, self.risk, self.utility, self.limits).means.filter(~pl.col("anchor"))
+        thrown = means["method"].replace_strict(thrown_away(scores), return_dtype=pl.Float64)
+        return means.select(thrown.alias("thrown"), "risk", "utility").sort("thrown")
 
     # ---- choosing and drawing ---------------------------------------------------------------------------------
     def linear_path(self, *, by: str = "mean") -> pl.DataFrame:

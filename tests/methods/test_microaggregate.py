@@ -81,11 +81,11 @@ def plain_vmdav(x: Array, size: int, gain: float) -> Array:
     return group
 
 
-def plain_gower(numbers: Array, codes: Array, size: int) -> Array:
+def plain_gower(numbers: Array, codes: Array, size: int, price: Array | float = 1.0) -> Array:
     group, free, made = np.full(len(codes), -1), np.arange(len(codes)), 0
 
     def distances(free: Array, number: Array, code: Array) -> Array:
-        return np.abs(numbers[free] - number).sum(axis=1) + (codes[free] != code).sum(axis=1)
+        return np.abs(numbers[free] - number).sum(axis=1) + (price * (codes[free] != code)).sum(axis=1)
 
     def take(r: int, free: Array) -> Array:
         distance = distances(free, numbers[r], codes[r])
@@ -143,6 +143,8 @@ def test_gower_makes_the_groups_of_the_plain_scan(case: tuple[int, int, int, int
     x = drawn(n, p, seed, True) / 2.0
     codes = np.random.default_rng(seed + 1).integers(0, 3, (n, q))
     assert np.array_equal(gower_groups(x, codes, size), plain_gower(x, codes, size))
+    price = np.arange(1, q + 1) / 2.0
+    assert np.array_equal(gower_groups(x, codes, size, price), plain_gower(x, codes, size, price))
 
 
 def test_gowers_distance() -> None:
@@ -152,8 +154,22 @@ def test_gowers_distance() -> None:
     y_numbers, y_codes = np.array([[1.0], [1.5]]), np.array([[0, 1], [1, 1]])
     found = np.empty((2, 2))
     for i, (number, codes) in enumerate([([1.0], [0, 0]), ([2.0], [1, 1])]):
-        _distances(y_numbers, y_codes, 2, np.array(number), np.array(codes), found[i])
+        _distances(y_numbers, y_codes, np.ones(2), 2, np.array(number), np.array(codes), found[i])
     assert found / 3 == pytest.approx(np.array([[1 / 3, 5 / 6], [2 / 3, 1 / 6]]))
+
+
+def test_importance_weighs_gowers_distance() -> None:
+    """(2 d_wage + 1 d_sex) / 3: who is near changes, and one importance for all changes nothing."""
+    wage, sex = [0.0, 1, 2, 8, 9, 10], ["f", "m", "f", "m", "f", "m"]
+    data = sm.read(pl.DataFrame({"wage": wage, "sex": sex}), keys=["sex"], numeric=["wage"])
+
+    def means(importance: tuple[float, ...]) -> list[float]:
+        method = sm.Microaggregate(("wage", "sex"), method="gower", importance=importance)
+        return list(method.apply(data, ONCE)["wage"])
+
+    assert means((10, 1)) == [1, 1, 1, 9, 9, 9]
+    assert means((1, 10)) == pytest.approx([11 / 3, 19 / 3, 11 / 3, 19 / 3, 11 / 3, 19 / 3])
+    assert means((3, 3)) == means(())
 
 
 def loss(x: Array, group: Array) -> float:
@@ -362,6 +378,8 @@ def test_a_stratum_of_one_record_is_infeasible() -> None:
         ({"method": "optimal", "groups": "variable"}, "needs method = 'mdav'; it is 'optimal'"),
         ({"axis": "wage"}, "needs method = 'projection'; it is 'mdav'"),
         ({"average": "median", "weighted": True}, "needs average = 'mean'; it is 'median'"),
+        ({"importance": (1.0, 2.0)}, "importance needs method = .gower.; it is .mdav."),
+        ({"importance": (1.0,), "method": "gower"}, "a number above 0 for each of 2 variables"),
         ({"gain": -0.1}, r"must be in \[0, inf\)"),
     ],
 )

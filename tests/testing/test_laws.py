@@ -174,11 +174,14 @@ ALTERNATIVES: dict[str, tuple[dict[str, Any], ...]] = {  # classes that need one
     ),
     "MarkedRecords": ({"edits": ["wage < 5 -> rent < 9"]}, {"edits": ["age != 1 -> wage > 3"]}),
     "Repair": ({"edits": ["wage < 5 -> rent < 9"]}, {"edits": ["age != 1 -> wage > 3", "wage = 2 -> age >= 1"]}),
+    "ImportanceAgreement": ({"predicts": "sex", "model": "linear", "fewest": 20},),
+    "TrainOnRelease": ({"predicts": ["wage", "sex"], "model": "linear", "fewest": 20},),
     "IntervalOverlap": ({}, {"models": ["wage ~ rent + sex"]}, {"models": ["wage ~ age:rent"], "on": ["sex"]}),
     "IntervalWidth": ({}, {"models": ["rent ~ age"]}),
     "Recode": ({"bins": 3}, {"width": 2.5}, {"breaks": [0, 5]}, {"prefix": 1}, {"merge": [["0", "1"], ["2"]]}),
     "SignificanceAgreement": ({"models": ["wage ~ rent + sex"]}, {"models": ["rent ~ age", "wage ~ rent"]}),
     "Sample": ({"rate": 0.4}, {"size": 2}),
+    "TopCodeJointly": ({"on": NUMBERS},),
     "TopCode": ({"top": 5}, {"bottom": 0, "top": 20}, {"top_share": 0.2}, {"bottom_share": 0.3}),
 }
 

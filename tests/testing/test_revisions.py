@@ -35,6 +35,7 @@ from sdcmap.utility import UTILITIES
 STORED = Path(__file__).with_name("revisions.json")
 COMMAND = "python tests/testing/test_revisions.py --write"
 CLASSES: Mapping[str, type[Value]] = {cls.__name__: cls for cls in (*METHODS, *RISKS, *UTILITIES)}
+LEARNT = ("ImportanceAgreement", "TrainOnRelease")
 ROWS = 24
 KEYS, NUMBERS = ("region", "sex", "age"), ("wage", "rent")
 
@@ -60,6 +61,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "Swap": {"on": ["sex"], "rate": 0.3},
     "SwapReidentified": {"on": ["wage"]},
     "Synthesise": {"on": ["wage", "sex"], "given": ["age"], "leaf": 3},
+    "TopCodeJointly": {"on": NUMBERS, "alpha": 0.3},
     "TopCode": {"on": ["wage"], "top_share": 0.2, "replaced_by": "mean"},
     "AlphaKAnonymity": {"secret": "sex", "on": ["region", "age"]},
     "AreaFromDesign": {"area": "region", "by": ["weight", "area"], "knows": "design"},
@@ -83,6 +85,8 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "EditViolations": {"edits": ['sex = "f" -> wage < 40', "rent > 5 -> wage >= 12"]},
     "IntervalOverlap": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
     "IntervalWidth": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},
+    "ImportanceAgreement": {"predicts": "wage", "model": "linear", "fewest": 5},
+    "TrainOnRelease": {"predicts": ["wage", "sex"], "model": "linear", "fewest": 5},
     "Precision": {"on": "region"},
     "MeanPrecision": {"on": "wage"},
     "SignificanceAgreement": {"models": ["wage ~ sex + rent", "sex ~ wage"]},
@@ -224,6 +228,8 @@ def offence(name: str, now: Mapping[str, Any], before: Mapping[str, Any] | None)
 # ---- tests ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", CLASSES)
 def test_no_value_changed_without_a_raised_revision(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    if name in LEARNT:
+        pytest.importorskip("sklearn", reason=f"{name} needs scikit-learn: pip install 'sdcmap[learn]'")
     folder = str(tmp_path_factory.getbasetemp())
     problem = offence(name, record(CLASSES[name], folder), stored().get(name))
     assert not problem, problem

@@ -23,7 +23,8 @@ def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, heig
     def pixel(row: Row, x: str = "x", y: str = "y") -> tuple[float, float]:
         return width * info.x.share(row[x]), height * (1 - info.y.share(row[y]))
 
-    here = {name: _rows(getattr(info, name), panel) for name in ("anchors", "lines", "marks", "frontier", "bands")}
+    kept = ("anchors", "lines", "marks", "frontier", "bands", "subsamples")
+    here = {name: _rows(getattr(info, name), panel) for name in kept}
     points = _rows(info.means if info.by == "mean" else info.points, panel)
     first = panel == info.panels[0]
     wishes = [Wish(row["text"], (pixel(row),), True) for row in here["anchors"] if first]
@@ -39,6 +40,8 @@ def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, heig
                 spots.setdefault((not row["frontier"], row["method"], row["short"]), []).append(pixel(row))
         order = sorted(spots.items(), key=lambda item: (item[0][0], item[1]))  # the frontier's names find room first
         wishes += [Wish(short, tuple(near)) for (_, _, short), near in order]
+    inside = [row for row in here["subsamples"] if row["inside"]]
+    wishes += [Wish(row["text"], (pixel(row),)) for row in inside if first]
     dots: list[Dot] = [(*pixel(row), POINT) for row in (*points, *here["anchors"])]
     for row in points:
         if row["frontier"]:  # drawn large: its rim is not to be covered either
@@ -48,11 +51,14 @@ def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, heig
         x, y = pixel(row)
         dots += [(x + 8 * math.cos(t), y + 8 * math.sin(t), RING) for t in range(6)]
     dots += _along([pixel(row) for row in here["frontier"]], info.stepped)
+    dots += _along([pixel(row) for row in inside], "linear")
     for row in (*here["lines"], *here["bands"]):
         dots += _along([pixel(row), pixel(row, "x2", "y2")], "linear")
     labels = [_label(spot, wishes, info, panel, width, height) for spot in place(wishes, dots, width, height)]
     floors = {row["text"] for row in here["lines"] if row["kind"] == "floor"}
-    return [label | {"kind": "floor"} if label["text"] in floors else label for label in labels]
+    thrown = {row["text"] for row in inside}
+    kinds = dict.fromkeys(floors, "floor") | dict.fromkeys(thrown, "subsamples")
+    return [label | {"kind": kinds.get(label["text"], label["kind"])} for label in labels]
 
 
 def _on_line(row: Row, start: tuple[float, float], end: tuple[float, float]) -> Wish:

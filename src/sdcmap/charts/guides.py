@@ -142,5 +142,17 @@ def _tangent(ru: RUMap, x: Axis, y: Axis, home: str, slope: float, mark: Choice)
     return [{"panel": home, "kind": "tangent", **line}]
 
 
+def subsample_rows(table: pl.DataFrame | None, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:
+    """Random subsamples of the original as a path, the smallest last; those in the picture say what was thrown away."""
+    rows = []
+    for thrown, risk, utility in () if table is None else table.select("thrown", "risk", "utility").iter_rows():
+        inside = not (x.drawn(utility)[1] or y.drawn(risk)[1])
+        if math.isfinite(risk) and math.isfinite(utility):
+            said = f"{100 * thrown:.3g} %"
+            row = {"x": utility, "y": risk, "inside": float(inside), "name": said, "text": f"{said} thrown away"}
+            rows += [{"panel": panel, **row} for panel in panels]
+    return rows
+
+
 def in_words(value: float) -> str:
     return "infinite" if math.isinf(value) else f"{value:.3g}"

@@ -18,6 +18,7 @@ ROW, SAMPLE = 18, 26  # pixels
 ANCHOR_SHAPES = {EVERYTHING: "circle", NOTHING: "square"}
 STYLES: dict[str, Spec] = {
     "frontier": {"color": INK, "strokeWidth": 1.3},
+    "subsamples": {"color": "#7B5EA7", "strokeWidth": 1.3, "strokeDash": [3, 3]},
     "floor": {"color": "#555555", "strokeWidth": 1.0, "strokeDash": [2, 3]},
     "limit": {"color": "#B22222", "strokeWidth": 1.2, "strokeDash": [6, 4]},
     "tangent": {"color": "#B22222", "strokeWidth": 1.2},
@@ -49,6 +50,8 @@ def legend_entries(info: MapInfo) -> list[Entry]:
         entries.append(Entry("", {}, f"each point: {what}"))
     if len(info.frontier):
         entries.append(Entry("rule", STYLES["frontier"], "frontier: undominated"))
+    if len(info.subsamples):
+        entries.append(Entry("rule", STYLES["subsamples"], "original, records thrown away"))
     kinds = set(info.bands["kind"]) if len(info.bands) else set()
     if "spread" in kinds:
         entries.append(Entry("rule", STYLES["spread"], f"2.5 to 97.5 % of {info.draws} releases"))

@@ -19,6 +19,7 @@ from sdcmap.charts.guides import (
     loss_word,
     mark_rows,
     position,
+    subsample_rows,
 )
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.method_names import Labelled, groups_of, labelled, short_names
@@ -43,6 +44,7 @@ def map_info(
     names: Mapping[str, str] | None = None,
     width: int = 620,
     height: int = 430,
+    subsamples: pl.DataFrame | None = None,
 ) -> MapInfo:
     """The tables of the map; parameters as in `draw_map`."""
     by = by or ("mean" if ru.is_expectation else "release")
@@ -82,6 +84,7 @@ def map_info(
         bands=_frame(band_rows(x, y, banded) if by == "mean" else []),
         marks=_frame(mark_rows(x, y, home, chosen, mark, said)),
         lines=_frame([*line_rows(ru, x, y, titles, home, mark), *floor_rows(ru, x, y, titles)]),
+        subsamples=_frame(subsample_rows(subsamples, x, y, titles)),
         labels=_frame([]),
     )
     labels = [row for name in titles for row in label_rows(info, name, names=label, width=width, height=height)]

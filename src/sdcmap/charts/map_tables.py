@@ -20,6 +20,7 @@ class MapInfo:
     bands : panel, method, axis, kind ("spread" of single releases, "error" of the mean), x, y, x2, y2.
     marks : the chosen point: panel, kind ("chosen"; "draw" beside a chosen mean), x, y, edge, short, text.
     lines : panel, kind ("limit" or "tangent"), x, y, x2, y2, edge, text.
+    subsamples : panel, x, y, inside (1: in the picture), name (of the share thrown away), text; the smallest last.
     labels : panel, kind ("name", or "line" on a line), text, x, y, align, and a leader line from_x, from_y, to_x, to_y.
     """
 
@@ -37,4 +38,5 @@ class MapInfo:
     bands: pl.DataFrame
     marks: pl.DataFrame
     lines: pl.DataFrame
+    subsamples: pl.DataFrame
     labels: pl.DataFrame

@@ -19,6 +19,7 @@ from sdcmap.map import RUMap
 
 TITLE = "R-U confidentiality map"
 COLUMNS = 3  # panels side by side
+LEAST_APART = 0.06  # of the width, between labels of the scale of subsamples
 
 
 def draw_map(
@@ -34,6 +35,7 @@ def draw_map(
     height: int | None = None,
     title: str = "",
     links: Mapping[str, str] | None = None,
+    subsamples: pl.DataFrame | None = None,
 ) -> Chart:
     """The R-U confidentiality map, ready to save or to look at.
 
@@ -51,14 +53,17 @@ def draw_map(
     width, height : of one panel, in pixels.
     title : above the picture, and of its HTML page.
     links : candidate id -> the page that a click on its point opens, such as its confidentiality plot.
+    subsamples : `ru.subsamples(data)`: random subsamples of the original, drawn as a curve, and above the picture as a
+        scale of what a release costs: as much as throwing this share of the records away.
 
     Anchors that would stretch an axis beyond 1.5 times the range of the points, and infinite values, are drawn at the
     edge with an arrow; their values are written out.
     """
     width, height = width or (290 if facet else 620), height or (250 if facet else 430)
     info = map_info(
-        ru, mark=mark, by=by, facet=facet, colour=colour, label=label, names=names, width=width, height=height
-    )
+        ru, mark=mark, by=by, facet=facet, colour=colour, label=label, names=names, width=width, height=height,
+        subsamples=subsamples,
+    )  # fmt: skip
     if links:
         info = replace(info, points=info.points.with_columns(href=pl.col("id").replace_strict(links, default=None)))
     return Chart(map_spec(info, width, height, title), title or TITLE)
@@ -90,6 +95,8 @@ def _panel(info: MapInfo, number: int, columns: int, width: int, height: int) ->
     dots = here(info.means if info.by == "mean" else info.points)
     layers = [
         *_lines(here(info.lines)),
+        *_subsamples(here(info.subsamples)),
+        *(_thrown_scale(here(info.subsamples), info.x) if not panel else ()),
         *_dots(info, dots, frontier=False),
         *_bands(here(info.bands)),
         *_frontier(here(info.frontier), info.stepped),
@@ -133,6 +140,44 @@ def _lines(table: pl.DataFrame) -> Iterator[Spec]:
         part = table.filter(pl.col("kind") == kind, pl.col("edge") == "") if len(table) else table
         if len(part):
             yield _segments(part, STYLES[kind])
+
+
+def _subsamples(table: pl.DataFrame) -> Iterator[Spec]:
+    """A path through subsamples, cut at the edge of the picture, and a dot for each in it."""
+    if not len(table):
+        return
+    path = {"type": "line", "clip": True, **STYLES["subsamples"]}
+    order = {"order": {"field": "place", "type": "quantitative"}}
+    rows = table.with_row_index("place").select("x", "y", "place").to_dicts()
+    yield _layer(rows, path, order)
+    dots = {
+        "type": "point",
+        "clip": True,
+        "filled": True,
+        "size": 14,
+        "opacity": 1,
+        "color": STYLES["subsamples"]["color"],
+    }
+    tip = {"tooltip": [{"field": "text", "title": "of the original"}]}
+    yield _layer(table.filter(pl.col("inside") > 0).select("x", "y", "text").to_dicts(), dots, tip)
+
+
+def _thrown_scale(table: pl.DataFrame, x: Axis) -> Iterator[Spec]:
+    """A second scale above the picture: which share of the records thrown away costs as much."""
+    if not len(table):
+        return
+    ticks = [row for row in table.select("x", "name").to_dicts() if not x.drawn(row["x"])[1]]
+    if not ticks:
+        return
+    colour = STYLES["subsamples"]["color"]
+    yield _layer(ticks, {"type": "rule", "color": colour}, {"y": {"value": -2}, "y2": {"value": -8}})
+    said = [ticks[0]]
+    for row in ticks[1:]:
+        said += [row] if abs(x.share(row["x"]) - x.share(said[-1]["x"])) > LEAST_APART else []
+    look = {"type": "text", "color": colour, "fontSize": FONT_SIZE, "baseline": "bottom"}
+    yield _layer(said, look, {"y": {"value": -9}, "text": {"field": "name"}})
+    head = {**look, "align": "left", "text": "costs as much as throwing away this share of the records"}
+    yield _layer([{"x": x.low}], head, {"y": {"value": -24}})
 
 
 def _bands(table: pl.DataFrame) -> Iterator[Spec]:
@@ -225,7 +270,8 @@ def _labels(table: pl.DataFrame) -> Iterator[Spec]:
         yield _segments(leaders, {"color": GREY, "strokeWidth": 0.6})
     for (align, kind), part in table.group_by("align", "kind", maintain_order=True):
         rows = part.select("x", "y", "text").to_dicts()
-        colour = {"line": STYLES["limit"]["color"], "floor": STYLES["floor"]["color"]}.get(kind, INK)
+        drawn_like = {"line": "limit", "floor": "floor", "subsamples": "subsamples"}.get(kind)
+        colour = STYLES[drawn_like]["color"] if drawn_like else INK
         look = {"type": "text", "align": align, "baseline": "middle", "fontSize": FONT_SIZE, "color": colour}
         halo = {**look, "color": "white", "stroke": "white", "strokeWidth": 3, "strokeJoin": "round"}
         yield _layer(rows, halo, {"text": {"field": "text"}})

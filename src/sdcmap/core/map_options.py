@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
+import polars as pl
+
 from sdcmap.core.rule import Choice
 
 
@@ -26,3 +28,4 @@ class MapOptions(MapLook, total=False):
 
     by: str | None
     links: Mapping[str, str] | None
+    subsamples: pl.DataFrame | None

@@ -19,9 +19,11 @@ from sdcmap.dossier.change import changes
 from sdcmap.dossier.columns import column_rows
 from sdcmap.dossier.decision import falls_of, three_sentences, without_value
 from sdcmap.dossier.evidence import evidence, safe_harbor, snoopers, study_facts, vocabulary
+from sdcmap.dossier.in_records import in_records
 from sdcmap.dossier.public_names import Names, public_names
 from sdcmap.dossier.public_scores import public_scores
 from sdcmap.dossier.questions import answers, numbers_of, worst_subgroups
+from sdcmap.dossier.subgroup_means import subgroup_means
 from sdcmap.errors import PlanError
 from sdcmap.map import RUMap
 from sdcmap.recordwise.neighbourhood import Unsafe
@@ -185,7 +187,8 @@ def _maps(shown: RUMap, marked: Choice | None, to: Audience) -> list[str]:
 def _compared(study: Study, choice: Choice | None, to: Audience, rule: Unsafe | None) -> Page:
     """The chosen candidate made again, beside the original; nothing where there is no candidate of ours."""
     plan, data = study.plan, study.data
-    nothing: Page = {"changes": [], "columns": [], "answers": [], "subgroups": [], "pictures": [], "records": ""}
+    parts = ("changes", "columns", "answers", "subgroups", "subgroup_means", "readings", "pictures")
+    nothing: Page = {**{part: [] for part in parts}, "records": ""}
     if choice is None or choice.candidate is None or study.scores().kinds.get(choice.method) == "file":
         return nothing
     method, masked = plan.chosen(choice).method, plan.make(data, choice)
@@ -197,6 +200,8 @@ def _compared(study: Study, choice: Choice | None, to: Audience, rule: Unsafe | 
         "columns": column_rows(data, masked, method),
         "answers": answers(data, masked),
         "subgroups": worst_subgroups(data, masked),
+        "subgroup_means": subgroup_means(data, masked, plan.measures),
+        "readings": in_records(data, study.scores(), choice, plan.seed),
         "pictures": _pictures(data, masked, names),
     }
 

@@ -25,5 +25,6 @@ from .swap import Swap as Swap
 from .swap_reidentified import SwapReidentified as SwapReidentified
 from .synthesise import Synthesise as Synthesise
 from .top_code import TopCode as TopCode
+from .top_code_jointly import TopCodeJointly as TopCodeJointly
 
 METHODS: tuple[type[sdcmap.core.method.Method], ...]

@@ -115,6 +115,8 @@ class Microaggregate(Method):
         the nearest other free record; at least 0.
     axis : with "projection": a numeric variable to sort by; empty: the first principal component.
     weighted : means are weighted, so that weighted totals are kept.
+    importance : with "gower": how much each variable of `on` counts in the distance, above 0, one number each; empty: all
+        alike. sum_j w_j d_j / sum_j w_j, d_j the difference over the range, or whether the categories differ.
 
     Formula: y_i = average of x over the group of i. MDAV: the record r farthest from the mean and its size - 1 nearest
     make a group, the record farthest from r and its nearest another, and so on. Among equal distances and equal values
@@ -139,6 +141,7 @@ class Microaggregate(Method):
     households: ClassVar[str] = "not used; persons are grouped one by one"
     random: ClassVar[bool] = False
     growth: ClassVar[float] = 2.0
+    revision: ClassVar[int] = 2  # 2: `importance`; numbers without it are as before
     kept: ClassVar[str] = (
         "the mean of each numeric variable, with average='mean'; its weighted mean, with weighted means"
     )
@@ -154,6 +157,7 @@ class Microaggregate(Method):
     gain: Annotated[float, Range(0)] = 0.2
     axis: str = ""
     weighted: bool = False
+    importance: tuple[float, ...] = ()
 
     @property
     def deed(self) -> str:
@@ -188,6 +192,10 @@ class Microaggregate(Method):
             yield f".groups = 'variable' needs method = 'mdav'; it is {self.method!r}."
         if self.axis and self.method != "projection":
             yield f".axis needs method = 'projection'; it is {self.method!r}."
+        if self.importance and self.method != "gower":
+            yield f".importance needs method = 'gower'; it is {self.method!r}."
+        if self.importance and (len(self.importance) != len(self.on) or not min(self.importance) > 0):
+            yield f".importance must hold a number above 0 for each of {len(self.on)} variables."
         if self.weighted and self.average != "mean":
             yield f".weighted needs average = 'mean'; it is {self.average!r}."
 
@@ -247,13 +255,14 @@ class Microaggregate(Method):
         columns = [np.where(data.missing(name), np.nan, data.column(name).values) for name in self.on]
         nominal = np.array([data.schema[name].kind == "nominal" for name in self.on])
         x = np.column_stack(columns)
-        return np.where(nominal, x, in_ranges(x))
+        return np.where(nominal, x, in_ranges(x) * np.array(self.importance or (1.0,)))
 
     def _near_groups(self, data: Microdata, near: Array, rows: Array, columns: Array) -> Array:
         x = np.ascontiguousarray(near[np.ix_(rows, columns)])
         if self.method == "gower":
             nominal = np.array([data.schema[self.on[j]].kind == "nominal" for j in columns])
-            return gower_groups(np.ascontiguousarray(x[:, ~nominal]), x[:, nominal].astype(np.int64), self.size)
+            price = np.array(self.importance)[columns][nominal] if self.importance else None
+            return gower_groups(np.ascontiguousarray(x[:, ~nominal]), x[:, nominal].astype(np.int64), self.size, price)
         if self.method == "projection":
             line = data.numbers(self.axis)[rows] if self.axis else first_component(x)
             return ranked_groups(np.argsort(line, kind="stable"), self.size)

@@ -10,6 +10,7 @@ from .calibrated import Calibrated as Calibrated
 from .closest_record import ClosestRecord as ClosestRecord
 from .correct_attribution import CorrectAttribution as CorrectAttribution
 from .d_risk import DRisk as DRisk
+from .d_risk_rmd import DRiskRMD as DRiskRMD
 from .delta_disclosure import DeltaDisclosure as DeltaDisclosure
 from .delta_presence import DeltaPresence as DeltaPresence
 from .discredit_harm import DiscreditHarm as DiscreditHarm

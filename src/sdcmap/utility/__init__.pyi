@@ -5,6 +5,7 @@ import sdcmap.core.measure
 from .category_loss import CategoryLoss as CategoryLoss
 from .class_sizes import AverageClassSize as AverageClassSize
 from .class_sizes import Discernibility as Discernibility
+from .correlation_loss import CorrelationLoss as CorrelationLoss
 from .distribution_distance import KolmogorovSmirnov as KolmogorovSmirnov
 from .distribution_distance import Wasserstein as Wasserstein
 from .edit_violations import EditViolations as EditViolations
@@ -20,6 +21,8 @@ from .information_loss import IL1s as IL1s
 from .information_loss import RelativeLoss as RelativeLoss
 from .interval_overlap import IntervalOverlap as IntervalOverlap
 from .interval_width import IntervalWidth as IntervalWidth
+from .learned_models import ImportanceAgreement as ImportanceAgreement
+from .learned_models import TrainOnRelease as TrainOnRelease
 from .mean_precision import MeanPrecision as MeanPrecision
 from .moment_change import MomentChange as MomentChange
 from .non_uniform_entropy import NonUniformEntropy as NonUniformEntropy

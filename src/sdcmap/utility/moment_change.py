@@ -14,6 +14,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import Moments, moments
+from sdcmap.kernels.statistics.robust_scatter import robust_scatter
 from sdcmap.utility._numeric import NumericMeasure, matrix_of, over_variables, sound_weights
 from sdcmap.utility._tables import summary_of
 
@@ -33,6 +34,20 @@ def weighted_moments(data: Microdata, names: tuple[str, ...]) -> Moments:
 def eigenvalues(data: Microdata, names: tuple[str, ...]) -> Array:
     """Eigenvalues of the correlation matrix of the complete records, the largest first, as a view."""
     return _eigenvalues(matrix_of(data, names), np.ones(len(data)))
+
+
+def robust_eigenvalues(data: Microdata, names: tuple[str, ...]) -> Array:
+    """Of the robust covariance matrix of the complete records in standard deviations, the largest first, as a view."""
+    x = matrix_of(data, names)
+    x = x[~np.isnan(x).any(axis=1)]
+    spread = x.std(axis=0, ddof=1) if len(x) > 1 else np.zeros(len(names))
+    scatter = robust_scatter((x - x.mean(axis=0)) / spread) if len(x) > 1 and (spread > 0).all() else None
+    if scatter is None:
+        raise Undefined(
+            "half of the records lie in a plane, or there are too few, so that there is no robust covariance."
+        )
+    eigenvalues: Array = np.linalg.eigvalsh(scatter.covariance)[::-1]
+    return eigenvalues
 
 
 def weighted_eigenvalues(data: Microdata, names: tuple[str, ...]) -> Array:
@@ -60,7 +75,8 @@ class MomentChange(NumericMeasure):
     weighted : moments of the survey population; needs a weight.
     of : "mean", in standard deviations of the original; "variance", as a share of the original's; "covariance", over the
         product of the two standard deviations; "correlation"; "eigenvalues" of the correlation matrix, each as a share
-        of the original's.
+        of the original's; "robust eigenvalues" of the covariance matrix, in standard deviations of each file, that
+        outliers do not move (minimum covariance determinant; no weights).
     summary : the value is the "mean" or the "worst" over variables, pairs of variables, or eigenvalues; both in `parts`.
 
     Formula: |m' - m|/s; |v'/v - 1|; |c' - c|/(s_j s_k); |r' - r|; |e' - e|/e; the prime marks the released file.
@@ -68,7 +84,8 @@ class MomentChange(NumericMeasure):
     eigenvalues are those of complete records. Weights: used when `weighted`, with the sample size (sum w)^2/sum w^2.
     Households are not used. A variable that masking made constant has correlation 0; one that was constant has no scale,
     and adds 0 where masking left it alone. Works for sampled and synthetic files; undefined where numbers were recoded
-    into categories. Releasing nothing has no value. sdcMicro's `eigen` is the sum, not the mean.
+    into categories. Releasing nothing has no value. sdcMicro's `eigen` and
+    `robeigen` are the sums, not the means.
     Reference: Hundepool et al. (2012), section 3.5.1; Mateo-Sanz, Domingo-Ferrer, Sebe (2005).
 
     Examples
@@ -79,17 +96,19 @@ class MomentChange(NumericMeasure):
 
     unit: ClassVar[str] = "share of the original's scale"
 
-    of: Literal["mean", "variance", "covariance", "correlation", "eigenvalues"] = "mean"
+    of: Literal["mean", "variance", "covariance", "correlation", "eigenvalues", "robust eigenvalues"] = "mean"
     summary: Literal["mean", "worst"] = "mean"
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
         if self.of not in ("mean", "variance") and len(set(self.variables(data))) < 2:
             yield f"MomentChange of {self.of} needs at least 2 variables."
+        if self.of == "robust eigenvalues" and self.weighted:
+            yield "MomentChange of robust eigenvalues knows no weights."
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
-        if self.of == "eigenvalues":
+        if self.of in ("eigenvalues", "robust eigenvalues"):
             return summary_of(self._eigenvalue_changes(original, masked, names), self.summary)
         view = weighted_moments if self.weighted else plain_moments
         before, after = (data.view(view, self.with_weight(data, *names)) for data in (original, masked))
@@ -114,7 +133,8 @@ class MomentChange(NumericMeasure):
         return summary_of(moved, self.summary)
 
     def _eigenvalue_changes(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> list[float]:
-        view = weighted_eigenvalues if self.weighted else eigenvalues
+        plain = robust_eigenvalues if self.of == "robust eigenvalues" else eigenvalues
+        view = weighted_eigenvalues if self.weighted else plain
         before, after = (data.view(view, self.with_weight(data, *names)) for data in (original, masked))
         if before[-1] < SINGULAR:
             raise Undefined(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -18,6 +18,14 @@ from sdcmap.errors import Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
 
 SHOWN = 3  # subgroups whose losses and sizes are told
+
+
+class Subgroup(NamedTuple):
+    """A subgroup: what it lost, the rows of its people in the original, and their rows in the released file."""
+
+    loss: float
+    rows: Array
+    released: Array
 
 
 @dataclass(frozen=True)
@@ -77,23 +85,25 @@ class WorstSubgroup(Measure):
                 yield f"WorstSubgroup: no column {name!r}.{did_you_mean(name, data.names)}"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        groups = self.subgroups(original, masked, rng)
+        if not groups:
+            raise Undefined(f"no subgroup of {self.fewest} records or more has a value.")
+        losses, sizes = np.array([g.loss for g in groups]), np.array([len(g.rows) for g in groups])
+        whole = self.measure.score(original, masked, rng).value
+        return Estimate(float(losses.max()), None, self._parts(losses, sizes, len(original)) | {"whole": whole})
+
+    def subgroups(self, original: Microdata, masked: Microdata, rng: Generator) -> list[Subgroup]:
+        """Every subgroup of enough records for which the measure has a value."""
         self.checked(original)
         met = original.view(distinct_cells, self.by)
         came = np.arange(len(masked)) if masked.origin is None else masked.origin
         group_of = met.code[came]
-        losses, sizes = [], []
+        found = []
         for group in np.flatnonzero(met.count >= self.fewest):
             rows, released = np.flatnonzero(met.code == group), np.flatnonzero(group_of == group)
             loss = self._loss(original, masked, rows, released, rng)
-            if loss is not None:
-                losses.append(loss)
-                sizes.append(int(met.count[group]))
-        if not losses:
-            raise Undefined(f"no subgroup of {self.fewest} records or more has a value.")
-        whole = self.measure.score(original, masked, rng).value
-        return Estimate(
-            max(losses), None, self._parts(np.array(losses), np.array(sizes), len(original)) | {"whole": whole}
-        )
+            found += [] if loss is None else [Subgroup(loss, rows, released)]
+        return found
 
     def _loss(
         self, original: Microdata, masked: Microdata, rows: Array, released: Array, rng: Generator

@@ -30,8 +30,10 @@ def mdav_groups(x: Array, size: int) -> Array:
     return group
 
 
-def gower_groups(numbers: Array, codes: Array, size: int) -> Array:
-    """The group of each record, as `kernels.grouping.gower.gower_groups`."""
+def gower_groups(numbers: Array, codes: Array, size: int, price: Array | None = None) -> Array:
+    """The group of each record, as `kernels.grouping.gower.gower_groups`; with prices of codes the CPU does it."""
+    if price is not None:
+        raise card.Unfit("codes with a price of their own are compared on the CPU")
     with card.alone():
         return _groups(numbers, codes, size, 0, 0, mixed=True)[0]
 

@@ -10,11 +10,12 @@ from sdcmap.kernels.jit import inner_jit, jit
 
 
 @on_device
-def gower_groups(numbers: Array, codes: Array, size: int) -> Array:
+def gower_groups(numbers: Array, codes: Array, size: int, price: Array | None = None) -> Array:
     """The group of each record: groups of `size`, the last one of `size` to 2 size - 1.
 
     numbers : n x p, each column divided by its range; codes : n x q of nominal variables, 0, 1, ...
     d(i, l) = sum_j |x_ij - x_lj| + #{j: c_ij != c_lj}, which is Gower's distance times the number of variables.
+    price : what a different code of each nominal variable costs in place of 1.
     The steps are those of MDAV; the centre of mixed records has the mean of each number and the most frequent code of
     each nominal variable (the least among equally frequent ones). Among equal distances the first record is taken.
     Gower (1971); Domingo-Ferrer, Torra (2005), section 4
@@ -23,12 +24,13 @@ def gower_groups(numbers: Array, codes: Array, size: int) -> Array:
     for j, column in enumerate(codes.T):
         counts[j] = np.bincount(column, minlength=counts.shape[1])
     group = np.full(len(codes), -1, dtype=np.int64)
-    _groups(numbers.copy(), codes.astype(np.int64, order="C"), size, numbers.sum(axis=0), counts, group)
+    paid = np.ones(codes.shape[1]) if price is None else np.ascontiguousarray(price, dtype=np.float64)
+    _groups(numbers.copy(), codes.astype(np.int64, order="C"), paid, size, numbers.sum(axis=0), counts, group)
     return group
 
 
 @jit
-def _groups(x: Array, c: Array, size: int, total: Array, counts: Array, group: Array) -> None:
+def _groups(x: Array, c: Array, paid: Array, size: int, total: Array, counts: Array, group: Array) -> None:
     """x, c : the records left, in file order; they close up as records leave."""
     left, made = len(c), 0
     row = np.arange(left)
@@ -37,38 +39,39 @@ def _groups(x: Array, c: Array, size: int, total: Array, counts: Array, group: A
     while left >= 2 * size:
         for j in range(len(middle)):
             middle[j] = np.argmax(counts[j])
-        _distances(x, c, left, total / left, middle, distance)
+        _distances(x, c, paid, left, total / left, middle, distance)
         r = int(np.argmax(distance[:left]))
         r_numbers, r_codes = x[r].copy(), c[r].copy()
-        left = _take(x, c, row, left, r, size, total, counts, distance, group, made)
+        left = _take(x, c, paid, row, left, r, size, total, counts, distance, group, made)
         made += 1
         if left >= 2 * size:
-            _distances(x, c, left, r_numbers, r_codes, distance)
+            _distances(x, c, paid, left, r_numbers, r_codes, distance)
             s = int(np.argmax(distance[:left]))
-            left = _take(x, c, row, left, s, size, total, counts, distance, group, made)
+            left = _take(x, c, paid, row, left, s, size, total, counts, distance, group, made)
             made += 1
     for i in range(left):
         group[row[i]] = made
 
 
 @inner_jit
-def _distances(x: Array, c: Array, left: int, numbers: Array, codes: Array, distance: Array) -> None:
+def _distances(x: Array, c: Array, paid: Array, left: int, numbers: Array, codes: Array, distance: Array) -> None:
     for i in range(left):
         total = 0.0
         for j in range(x.shape[1]):
             total += abs(x[i, j] - numbers[j])
         for j in range(c.shape[1]):
-            total += c[i, j] != codes[j]
+            if c[i, j] != codes[j]:
+                total += paid[j]
         distance[i] = total
 
 
 @jit
 def _take(
-    x: Array, c: Array, row: Array, left: int, r: int, size: int, total: Array, counts: Array, distance: Array,
-    group: Array, made: int,
+    x: Array, c: Array, paid: Array, row: Array, left: int, r: int, size: int, total: Array, counts: Array,
+    distance: Array, group: Array, made: int,
 ) -> int:  # fmt: skip
     """Make one group of record r and its size - 1 nearest; returns how many records are left."""
-    _distances(x, c, left, x[r].copy(), c[r].copy(), distance)
+    _distances(x, c, paid, left, x[r].copy(), c[r].copy(), distance)
     distance[r] = -1.0
     for _ in range(size):
         near = np.argmin(distance[:left])

@@ -1,0 +1,128 @@
+"""Models that are trained on one file and asked about another: features, fitting, and what each answer was worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from sdcmap.data.cells import joint_codes
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import MissingExtra, Undefined
+from sdcmap.kernels.arrays import Array
+
+EXTRA = "models that learn need: pip install 'sdcmap[learn]'"
+MOST_LEVELS = 100  # of a feature; rarer categories of the file that trains are one
+TREES = 60  # rounds of boosting
+RIDGE = 1.0
+
+
+@contextmanager
+def learning() -> Iterator[None]:
+    """One thread for all that learns in this block, as for every task; MissingExtra without scikit-learn."""
+    try:
+        import sklearn.ensemble  # noqa: F401  before the limit, so that its threads are seen
+    except ImportError:
+        raise MissingExtra(EXTRA) from None
+    with threadpool_limits(1):
+        yield
+
+
+class Features(NamedTuple):
+    """Features of two files in the same terms: numbers, and codes of categories from 0 on, with their number a column."""
+
+    train: Array
+    test: Array
+    levels: tuple[int, ...]  # 0: a number
+
+
+def features_of(train: Microdata, test: Microdata, names: tuple[str, ...]) -> Features:
+    """Both files by these columns; a category of the released file that nobody has is like any other."""
+    columns, levels = [], []
+    for name in names:
+        pair = [data.column(name).levels is None for data in (train, test)]
+        if all(pair):
+            columns.append((train.numbers(name), test.numbers(name)))
+            levels.append(0)
+        elif any(pair):
+            raise Undefined(f"{name!r} is a number in one file and a category in the other, and nobody can tell which.")
+        else:
+            (mine, theirs), count = joint_codes([train, test], name)
+            kept = _most_frequent(mine, count)
+            columns.append((kept[mine], kept[theirs]))
+            levels.append(int(kept.max()) + 1)
+    both = [np.column_stack([pair[side] for pair in columns]).astype(np.float64) for side in (0, 1)]
+    return Features(both[0], both[1], tuple(levels))
+
+
+def _most_frequent(codes: Array, count: int) -> Array:
+    """New codes: those of the most frequent categories, and one for all others."""
+    order = np.argsort(-np.bincount(codes, minlength=count), kind="stable")
+    kept = np.full(count, min(count, MOST_LEVELS) - 1, dtype=np.int64)
+    kept[order[: MOST_LEVELS - 1]] = np.arange(min(count, MOST_LEVELS - 1))
+    return kept
+
+
+@dataclass(frozen=True)
+class Learner:
+    """How a model is trained: gradient-boosted trees or a linear model, of a number or of a category."""
+
+    model: str
+    numeric: bool
+    seed: int
+
+    def fitted(self, features: Features, truth: Array) -> Any:
+        """A model with `predict`, of rows as `shown` gives them."""
+        if not self.numeric and len(np.unique(truth)) < 2:
+            return _Constant(truth[0])
+        return self._made(features).fit(self.shown(features.train, features), truth)
+
+    def shown(self, rows: Array, features: Features) -> Array:
+        """Rows as the model wants them: as they are for trees; numbers in standard deviations and categories as
+        indicators for a linear model, a missing number at the mean."""
+        if self.model == "boosting":
+            return rows
+        parts = []
+        for place, count in enumerate(features.levels):
+            if count:
+                parts.append(rows[:, [place]] == np.arange(count))
+                continue
+            known = features.train[:, place][np.isfinite(features.train[:, place])]
+            mean, spread = (known.mean(), known.std() or 1.0) if len(known) else (0.0, 1.0)
+            parts.append(np.nan_to_num((rows[:, [place]] - mean) / spread))
+        return np.hstack(parts).astype(np.float64)
+
+    def _made(self, features: Features) -> Any:
+        from sklearn import ensemble, linear_model
+
+        if self.model == "linear":
+            return linear_model.Ridge(RIDGE) if self.numeric else linear_model.LogisticRegression(max_iter=1000)
+        kind = ensemble.HistGradientBoostingRegressor if self.numeric else ensemble.HistGradientBoostingClassifier
+        marked = np.array(features.levels) > 0
+        return kind(
+            max_iter=TREES,
+            early_stopping=False,
+            categorical_features=marked if marked.any() else None,
+            random_state=self.seed,
+        )
+
+    def worth(self, predicted: Array, truth: Array) -> Array:
+        """What each answer was worth, at most 1: right or wrong; of a number 1 less its squared error over the variance."""
+        if not self.numeric:
+            right: Array = (predicted == truth).astype(np.float64)
+            return right
+        lost: Array = (predicted - truth) ** 2 / (truth.var() or 1.0)
+        return 1 - lost
+
+
+class _Constant(NamedTuple):
+    """What is learnt from a file with one answer."""
+
+    answer: float
+
+    def predict(self, rows: Array) -> Array:
+        return np.full(len(rows), self.answer)
