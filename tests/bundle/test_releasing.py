@@ -33,7 +33,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 # ---- what is written ------------------------------------------------------------------------------------------
 def test_a_release_holds_the_listed_names_and_nothing_else(written: Path) -> None:
-    names = {"data.parquet", "codebook.json", "codebook.md", "note.md", "note.json", "SHA256SUMS"}
+    names = {
+        "data.parquet", "README.md", "CITATION.cff", "codebook.json", "codebook.md", "codebook.xml", "note.md", "note.json",
+        "SHA256SUMS",
+    }  # fmt: skip
     assert {path.name for path in written.iterdir()} == names
     assert [path.name for path in written.parent.iterdir() if path.name.startswith(".part")] == []
     assert written.stat().st_mode & 0o077 == 0, "private until somebody opens it"

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from sdcmap.bundle.about import About, citation
 from sdcmap.bundle.checks import (
     TOLD_IN_THE_NOTE,
     Check,
@@ -24,13 +25,15 @@ from sdcmap.bundle.checks import (
     overridden,
     problems_of_override,
 )
-from sdcmap.bundle.codebook import Entry, codebook, codebook_text
+from sdcmap.bundle.codebook import codebook, codebook_text
+from sdcmap.bundle.ddi_codebook import codebook_xml
 from sdcmap.bundle.determines import check_determines
 from sdcmap.bundle.earlier import check_earlier, check_joint, check_ledgers, history
+from sdcmap.bundle.for_users import readme
 from sdcmap.bundle.gate import Gate
 from sdcmap.bundle.ledger import Ledger, others
 from sdcmap.bundle.note import Note, method_note, note_text, public_note
-from sdcmap.bundle.prepare import as_written, prepare
+from sdcmap.bundle.prepare import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.bundle.risk_line import Line, check_line, check_risks, expected, lines_of, scored, untried
 from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place
@@ -69,6 +72,8 @@ class Release:
     ledger: Path | None = None
     study: Study | None = None
     confirm_roles: bool = False
+    title: str = ""
+    owner: str = ""
 
     def __repr__(self) -> str:
         return f"Release({self.plan.name_of(self.candidate)}, {self.profile.name})"
@@ -158,7 +163,7 @@ class Release:
             checks += check_joint(known, data, released, self.plan, self.lines, fresh, note)
         checks, overrides = overridden(checks, self.override)
         note["overrides"] = [entry for entry in overrides if entry["check"] in TOLD_IN_THE_NOTE]
-        self._explain(part, codebook(prepared, method), public_note(note))
+        self._explain(part, prepared, public_note(note))
         return _Made(checks, overrides, sorted({line for row in known_scores.values() for line in untried(row)}))
 
     @property
@@ -174,9 +179,16 @@ class Release:
                 made = method.apply(self.data, Candidate(method, replicate).stream(self.plan.seed))
                 yield as_written(self.data, method, made)
 
-    def _explain(self, part: Path, entries: Sequence[Entry], note: Note) -> None:
-        """Codebook, method note and checksums beside the data."""
+    def _explain(self, part: Path, prepared: Prepared, note: Note) -> None:
+        """Everything beside the data: codebook, method note, what users need to begin, checksums."""
+        title = self.title or prepared.data.schema.title or "Microdata"
+        about = About(title, self.owner, datetime.now(UTC).date().isoformat())
+        method = self.candidate.method
+        entries = codebook(prepared, method)
         texts = {
+            "README.md": readme(about, entries, prepared, method, note),
+            "CITATION.cff": citation(about, note),
+            "codebook.xml": codebook_xml(about, entries, prepared, note),
             "codebook.json": json.dumps(entries, indent=1, ensure_ascii=False),
             "codebook.md": codebook_text(entries),
             "note.json": json.dumps(note, indent=1, ensure_ascii=False),
@@ -228,6 +240,9 @@ def release(
     ledger: str | Path | None = None,
     study: Study | None = None,
     confirm_roles: bool = False,
+    form: str = "",
+    title: str = "",
+    owner: str = "",
 ) -> Release:
     """The release of one candidate; `.write(folder)` checks and writes it.
 
@@ -244,6 +259,9 @@ def release(
     ledger : private folder that remembers every release; default $SDCMAP_LEDGER or the user's state folder.
     study : where overrides and the release are noted.
     confirm_roles : confirm every role that the plan marks as proposed; it is noted in the study.
+    form : the format to write, "csv", "parquet", "sav" (SPSS), "dta" (Stata) or "xpt" (SAS); by default that of the data.
+    title, owner : what the data are called, and whose they are, for README, citation and codebook. The title is by default
+        that of the codebook that the data were read with.
     """
     reasons = dict(override or {})
     problems = problems_of_override(reasons)
@@ -263,8 +281,8 @@ def release(
     searched = choice.searched if isinstance(choice, Choice) and choice.searched else draws
     lines = lines_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
     return Release(
-        data, plan, candidate, tuple(lines), searched, held, again, reasons,
-        None if ledger is None else Path(ledger), study, confirm_roles,
+        in_format(data, form), plan, candidate, tuple(lines), searched, held, again, reasons,
+        None if ledger is None else Path(ledger), study, confirm_roles, title, owner,
     )  # fmt: skip
 
 
