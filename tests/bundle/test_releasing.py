@@ -220,7 +220,7 @@ def test_study_files_are_never_copied(persons: sm.Microdata, tmp_path: Path) -> 
     (tmp_path / "study" / "kept" / "x.study.parquet").write_text("masked")
     study = sm.Study.open(tmp_path / "study")
     folder = release(persons, plan, chosen(plan), study=study).write(tmp_path / "public")
-    assert len(list(folder.rglob("*"))) == 6 and not list(folder.rglob("*study*"))
+    assert len(list(folder.rglob("*"))) == 9 and not list(folder.rglob("*study*"))
 
 
 def test_the_study_remembers_releases_and_overrides(tmp_path: Path) -> None:

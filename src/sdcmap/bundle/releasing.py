@@ -32,6 +32,7 @@ from sdcmap.bundle.earlier import check_earlier, check_joint, check_ledgers, his
 from sdcmap.bundle.for_users import readme
 from sdcmap.bundle.gate import Gate
 from sdcmap.bundle.ledger import Ledger, others
+from sdcmap.bundle.nested import Parent, check_nested, check_only_parent, parent_of
 from sdcmap.bundle.note import Note, method_note, note_text, public_note
 from sdcmap.bundle.prepare import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
@@ -74,6 +75,7 @@ class Release:
     confirm_roles: bool = False
     title: str = ""
     owner: str = ""
+    parent: Parent | None = None  # the release that this one is made from
 
     def __repr__(self) -> str:
         return f"Release({self.plan.name_of(self.candidate)}, {self.profile.name})"
@@ -103,9 +105,10 @@ class Release:
             failed = [str(check) for check in made.checks if not check.passed]
             if failed:
                 raise Refused(failed)
-            with ledger.entered(
-                self.data, self.plan, self.candidate, _entered(self.profile, made.overrides), folder, part
-            ):
+            people, whole = self.data, self.candidate
+            if self.parent is not None:
+                people, whole = self.parent.original, self.parent.both_made_by(whole)
+            with ledger.entered(people, self.plan, whole, _entered(self.profile, made.overrides), folder, part):
                 put_in_place(part, folder, listed_names(self.data.schema.format))
         self._tell_study(folder, made, ledger.id)
         return folder
@@ -133,8 +136,13 @@ class Release:
         open_keys = [name for name in prepared.data.keys if name not in prepared.masked]
         checks += [check_weight(prepared.data, open_keys, self.profile.name), check_line(self.plan, self.lines)]
         more, closed = others(ledger)
-        known = history([ledger, *more], data, self.plan, self.candidate)
-        checks += [check_ledgers(ledger, more, len(closed), self._noted_ledgers), check_earlier(known, self.again)]
+        checks += [check_ledgers(ledger, more, len(closed), self._noted_ledgers)]
+        if self.parent is None:
+            known = history([ledger, *more], data, self.plan, self.candidate)
+            checks += [check_earlier(known, self.again)]
+        else:
+            known = self.parent.known([ledger, *more], self.candidate)
+            checks += [check_only_parent(known)]
         if not good.passed:
             return _Made(*overridden(checks, self.override))
         released = aligned(data, back, prepared)
@@ -159,7 +167,9 @@ class Release:
         checks += check_risks(self.lines, risks, score(risks))
         checks += Gate(data, released, prepared, method, self.profile, score).checks()
         checks += check_risks(self.lines, expectations, expected(expectations, data, self._draws()), "over draws")
-        if self.again:
+        if self.parent is not None:
+            checks += check_nested(self.parent, prepared, back, self.lines, fresh.child("nested"), note)
+        elif self.again:
             checks += check_joint(known, data, released, self.plan, self.lines, fresh, note)
         checks, overrides = overridden(checks, self.override)
         note["overrides"] = [entry for entry in overrides if entry["check"] in TOLD_IN_THE_NOTE]
@@ -217,7 +227,10 @@ class Release:
                 *overrides,
                 {"check": "roles", "reason": f"{len(self._proposed)} proposed roles confirmed at once"},
             ]
-        said = {"not_tried": list(release.not_tried)} if release.not_tried else {}
+        said: dict[str, object] = {"not_tried": list(release.not_tried)} if release.not_tried else {}
+        if self.parent is not None:
+            told = [check.sentence for check in release.checks if check.name in ("nested", "joint risk")]
+            said["nested"] = {"within": str(self.plan.data.within) if self.plan.data else "", "told": told}
         before = self.study.manifest
         self.study.note(
             overrides=[*before.get("overrides", []), *({**entry, "when": when} for entry in overrides)],
@@ -280,9 +293,11 @@ def release(
     draws = plan.replicates if candidate.method.random else 1  # a person who names a candidate may have seen all draws
     searched = choice.searched if isinstance(choice, Choice) and choice.searched else draws
     lines = lines_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
+    nested = None if plan.data is None or not plan.data.within else plan.data
+    parent = None if nested is None else parent_of(Path(nested.within), Path(nested.path))
     return Release(
         in_format(data, form), plan, candidate, tuple(lines), searched, held, again, reasons,
-        None if ledger is None else Path(ledger), study, confirm_roles, title, owner,
+        None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent,
     )  # fmt: skip
 
 

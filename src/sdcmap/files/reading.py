@@ -63,6 +63,7 @@ class Source(Value):
     census: bool = False
     known_by: tuple[str, ...] = ()  # "q1,q2=respondent only: why"
     ddi: str = ""  # path of a DDI-Codebook
+    within: str = ""  # the study that released this file: a release of it is nested in that one
 
     def problems(self) -> Iterator[str]:
         try:
