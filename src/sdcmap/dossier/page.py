@@ -19,9 +19,11 @@ from sdcmap.dossier.change import changes
 from sdcmap.dossier.columns import column_rows
 from sdcmap.dossier.decision import falls_of, three_sentences, without_value
 from sdcmap.dossier.evidence import evidence, safe_harbor, snoopers, study_facts, vocabulary
+from sdcmap.dossier.pair import pair_of
 from sdcmap.dossier.public_names import Names, public_names
 from sdcmap.dossier.public_scores import public_scores
 from sdcmap.dossier.questions import answers, numbers_of, worst_subgroups
+from sdcmap.dossier.what_holds import given_back, what_holds
 from sdcmap.errors import PlanError
 from sdcmap.map import RUMap
 from sdcmap.recordwise.neighbourhood import Unsafe
@@ -111,6 +113,8 @@ def _inside(study: Study, ru: RUMap, choice: Choice | None, head: Page, rule: Un
         "frameworks": evidence(scores, choice, known, to),
         "edition": vocabulary()["edition"],
         "safe_harbor": safe_harbor(data),
+        "pair": pair_of(study),
+        "tried": facts.tried(scores, choice, study.manifest.get("search", {})),
         **_compared(study, choice, to, rule),
     }
 
@@ -185,7 +189,10 @@ def _maps(shown: RUMap, marked: Choice | None, to: Audience) -> list[str]:
 def _compared(study: Study, choice: Choice | None, to: Audience, rule: Unsafe | None) -> Page:
     """The chosen candidate made again, beside the original; nothing where there is no candidate of ours."""
     plan, data = study.plan, study.data
-    nothing: Page = {"changes": [], "columns": [], "answers": [], "subgroups": [], "pictures": [], "records": ""}
+    nothing: Page = {
+        "changes": [], "columns": [], "holds": [], "given": "", "answers": [], "subgroups": [], "pictures": [],
+        "records": "",
+    }  # fmt: skip
     if choice is None or choice.candidate is None or study.scores().kinds.get(choice.method) == "file":
         return nothing
     method, masked = plan.chosen(choice).method, plan.make(data, choice)
@@ -195,6 +202,8 @@ def _compared(study: Study, choice: Choice | None, to: Audience, rule: Unsafe | 
         return page
     return page | {
         "columns": column_rows(data, masked, method),
+        "holds": what_holds(plan, data, masked),
+        "given": given_back(data, masked, names),
         "answers": answers(data, masked),
         "subgroups": worst_subgroups(data, masked),
         "pictures": _pictures(data, masked, names),
