@@ -10,7 +10,7 @@ from sdcmap.charts import draw_map
 from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change import draw_change
 from sdcmap.charts.correlations import draw_correlations
-from sdcmap.core.audience import Audience
+from sdcmap.core.audience import Audience, significant
 from sdcmap.core.rule import Choice, named_limits
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.whole import write_whole
@@ -89,7 +89,7 @@ def report(
         "external": to.external,
         "risk_told": not to.external or bool(show_risk.strip()),
         "show_risk": show_risk.strip(),
-        "title": title or ("" if to.external or study.path is None else study.path.name),
+        "title": title or ("" if to.external or study.path is None else study.data.schema.title or study.path.name),
         "owner": owner,
         "day": datetime.now(UTC).date().isoformat(),
         "versions": facts.versions(),
@@ -232,4 +232,5 @@ def _rendered(page: Page) -> str:
 
     loader = jinja2.FileSystemLoader(TEMPLATES)
     room = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    room.filters["significant"] = significant
     return room.get_template("report.html").render(page)
