@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,11 @@ def test_other_releases_of_the_people_are_not_passed_over(here: Path, tmp_path: 
     past_the_gate(data, other, chosen(other), again=True).write(tmp_path / "other")
     (known,) = [c for c in second(here, tmp_path).check() if c.name == "earlier releases"]
     assert not known.passed and "1 release of the same people beside" in known.sentence
+
+
+def test_a_released_file_whose_study_is_not_named_is_noticed(here: Path) -> None:
+    source = replace(second_source(here), within="")
+    plan = plan_of(SECOND, measures=MEASURES, data=source, seed=SEED + 4)
+    (ledger, lineage) = [c for c in past_the_gate(source.read(), plan, chosen(plan)).check() if c.name == "ledger"]
+    assert ledger.passed and not lineage.passed and "name the study that released it" in lineage.sentence
+    assert not lineage.hard, "a public file of others may be masked further, with a reason"

@@ -94,6 +94,16 @@ def parent_of(within: Path, file: Path) -> Parent:
     return Parent(data, plan, candidate, profile, prepared, back)
 
 
+def check_lineage(plan: Plan) -> list[Check]:
+    """Data that lie in the folder of a release are a released file: which study released it must be said."""
+    if plan.data is None or plan.data.within or not (Path(plan.data.path).parent / "note.json").is_file():
+        return []
+    told = "the data lie beside a method note, as a released file does: name the study that released it (`within`), so that"
+    return [
+        Check("ledger", False, f"{told} both are measured together, or state why that does not matter.", hard=False)
+    ]
+
+
 def check_only_parent(known: History) -> Check:
     """No other release of these people is known than the one that this is made from."""
     if not known.others:

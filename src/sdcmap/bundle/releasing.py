@@ -32,7 +32,7 @@ from sdcmap.bundle.earlier import check_earlier, check_joint, check_ledgers, his
 from sdcmap.bundle.for_users import readme
 from sdcmap.bundle.gate import Gate
 from sdcmap.bundle.ledger import Ledger, others
-from sdcmap.bundle.nested import Parent, check_nested, check_only_parent, parent_of
+from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_only_parent, parent_of
 from sdcmap.bundle.note import Note, method_note, note_text, public_note
 from sdcmap.bundle.prepare import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
@@ -136,7 +136,7 @@ class Release:
         open_keys = [name for name in prepared.data.keys if name not in prepared.masked]
         checks += [check_weight(prepared.data, open_keys, self.profile.name), check_line(self.plan, self.lines)]
         more, closed = others(ledger)
-        checks += [check_ledgers(ledger, more, len(closed), self._noted_ledgers)]
+        checks += [check_ledgers(ledger, more, len(closed), self._noted_ledgers), *check_lineage(self.plan)]
         if self.parent is None:
             known = history([ledger, *more], data, self.plan, self.candidate)
             checks += [check_earlier(known, self.again)]
