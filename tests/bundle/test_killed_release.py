@@ -23,10 +23,11 @@ import pytest
 
 import sdcmap as sm
 from samples import PAST_THE_GATE
+from sdcmap.bundle.whole_folder import BESIDE_DATA
 from sizes import GUARD, RELEASE_KILLS
 
 pytestmark = pytest.mark.slow
-NAMES = {"data.parquet", "codebook.json", "codebook.md", "note.json", "note.md", "SHA256SUMS"}
+NAMES = {"data.parquet", *BESIDE_DATA}
 DRIVER = """
 import os, signal, sys
 from sdcmap.bundle.releasing import Release

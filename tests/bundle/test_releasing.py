@@ -33,7 +33,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 # ---- what is written ------------------------------------------------------------------------------------------
 def test_a_release_holds_the_listed_names_and_nothing_else(written: Path) -> None:
-    names = {"data.parquet", "codebook.json", "codebook.md", "note.md", "note.json", "SHA256SUMS"}
+    names = {
+        "data.parquet", "README.md", "CITATION.cff", "codebook.json", "codebook.md", "codebook.xml", "note.md", "note.json",
+        "SHA256SUMS",
+    }  # fmt: skip
     assert {path.name for path in written.iterdir()} == names
     assert [path.name for path in written.parent.iterdir() if path.name.startswith(".part")] == []
     assert written.stat().st_mode & 0o077 == 0, "private until somebody opens it"
@@ -217,7 +220,7 @@ def test_study_files_are_never_copied(persons: sm.Microdata, tmp_path: Path) -> 
     (tmp_path / "study" / "kept" / "x.study.parquet").write_text("masked")
     study = sm.Study.open(tmp_path / "study")
     folder = release(persons, plan, chosen(plan), study=study).write(tmp_path / "public")
-    assert len(list(folder.rglob("*"))) == 6 and not list(folder.rglob("*study*"))
+    assert len(list(folder.rglob("*"))) == 9 and not list(folder.rglob("*study*"))
 
 
 def test_the_study_remembers_releases_and_overrides(tmp_path: Path) -> None:

@@ -73,8 +73,11 @@ def test_every_format_goes_through(tmp_path: Path, form: str) -> None:
     names = {path.name for path in folder.iterdir()}
     assert names - {"data.sas"} == {
         f"data.{form}",
+        "README.md",
+        "CITATION.cff",
         "codebook.json",
         "codebook.md",
+        "codebook.xml",
         "note.md",
         "note.json",
         "SHA256SUMS",

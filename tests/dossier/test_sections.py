@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -14,7 +16,9 @@ from sdcmap.core.rule import Choice
 from sdcmap.dossier.columns import Given, column_rows
 from sdcmap.dossier.decision import falls_of, three_sentences, without_value
 from sdcmap.dossier.evidence import NOT_ASSESSED, evidence, safe_harbor, snoopers, vocabulary
+from sdcmap.dossier.facts import tried
 from sdcmap.dossier.questions import answers, worst_subgroups
+from sdcmap.dossier.what_holds import GONE, given_back, what_holds
 from sdcmap.map import RUMap
 from sdcmap.risk import RISKS
 from sdcmap.study.scores import Scores
@@ -159,3 +163,32 @@ def test_correlations_are_numpys_where_all_is_known(data: sm.Microdata) -> None:
     constant = data.change(None, {"interest": np.zeros(len(data))})
     assert np.isnan(correlations(constant, names)[1]).all()
     assert len(draw_correlations(data, constant, names).spec["data"]["values"]) == 9 + 4
+
+
+def test_rules_and_relations_are_counted_before_and_after() -> None:
+    rng = np.random.default_rng(2)
+    wage, rent = rng.integers(500, 4000, 300), rng.integers(0, 900, 300)
+    frame = pl.DataFrame({"age": rng.integers(5, 80, 300), "wage": wage, "rent": rent, "total": wage + rent})
+    frame = frame.with_columns(work=pl.when(pl.col("age") < 15).then(pl.lit("none")).otherwise(pl.lit("some")))
+    data = sm.read(frame, keys=["work"], numeric=["age", "wage", "rent", "total"])
+    rule = 'age < 15 -> work = "none"'
+    plan = sm.Plan(sm.Noise("wage", 0.5), [sm.SmallCells(), sm.Hellinger()], edits=[rule], seed=SEED)
+    swapped = sm.mask(data, sm.Swap("work", 0.1), seed=1)
+    noisy = sm.mask(data, sm.Noise("wage", 0.5), seed=1)
+    (edit, *relations) = what_holds(plan, data, swapped)
+    broken = int(((frame["age"] < 15).to_numpy() & (swapped.frame()["work"] != "none").to_numpy()).sum())
+    assert edit == (rule, "broken by nobody", f"broken by {broken}") and broken > 3
+    (total,) = (row for row in what_holds(plan, data, noisy) if row.words.startswith("total ="))
+    assert total.before == "100.0% of records" and float(total.after.split("%")[0]) < 30
+    assert {row.after for row in relations} == {"100.0% of records"}
+    cut = sm.mask(data, sm.methods.Recode("age", bins=3), seed=1)
+    assert what_holds(plan, data, cut)[0].after == GONE
+    assert "'wage' is masked, but unmasked" in given_back(data, noisy, ["wage"])
+    assert given_back(data, sm.mask(data, sm.methods.Synthesise(on=data.names), seed=1), ["wage"]) == ""
+
+
+def test_what_was_tried_is_counted(scores: Scores, chosen: Choice) -> None:
+    lines = tried(scores, chosen, {"search": "x", "stopped": "nothing better was found."})
+    assert lines[0].startswith("3 candidates were tried") and "3 ok" in lines[0]
+    assert lines[1] == "The search ended: nothing better was found." and "one draw was looked at" in lines[2]
+    assert "40 random draws" in tried(scores, replace(chosen, searched=40), {})[1]

@@ -75,6 +75,14 @@ def archive() -> str:
 
 
 @cache
+def table() -> str:
+    """A published table of the small files."""
+    path = Path(mkdtemp(prefix="sdcmap-test-")) / "table.csv"
+    path.write_text("region,sex,count\n0,0,4\n0,1,1\n1,0,2\n2,3,5\n", encoding="utf-8")
+    return str(path)
+
+
+@cache
 def hierarchy() -> str:
     """One of the categories of the small files."""
     path = Path(mkdtemp(prefix="sdcmap-test-")) / "hierarchy.csv"
@@ -141,6 +149,8 @@ def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
         return st.none() | st.just(sm.Noise(on=NUMBERS))
     if hint is Measure:
         return st.sampled_from([sm.utility.IL1s(on="wage"), sm.Hellinger(on=("sex", "age")), sm.utility.CategoryLoss()])
+    if name == "tables":
+        return st.just((table(),))
     if name == "by" and cls is sm.utility.WorstSubgroup:
         return st.sampled_from([("region",), ("sex", "age")])
     if name == "by":

@@ -145,6 +145,14 @@ def archive(folder: str) -> str:
 
 
 @cache
+def tables(folder: str) -> list[str]:
+    """A table that was published of these people."""
+    path = Path(folder) / "table.csv"
+    tiny().frame().group_by("region", "sex").len("count").sort("region", "sex").write_csv(path)
+    return [str(path)]
+
+
+@cache
 def tree(folder: str) -> str:
     """A hierarchy of the regions."""
     path = Path(folder) / "regions.csv"
@@ -158,6 +166,7 @@ def instance(cls: type[Value], folder: str) -> Value:
     files = {
         "ExternalLink": {"archive": archive},
         "DeltaPresence": {"population": archive},
+        "PublishedTables": {"tables": tables},
         "Precision": {"hierarchy": tree},
     }
     named = {name: file(folder) for name, file in files.get(cls.__name__, {}).items()}

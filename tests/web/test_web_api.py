@@ -195,6 +195,13 @@ def test_an_endless_plan_is_refused_unread(client: httpx.Client) -> None:
     assert "at most 20,000 methods" in ok(client.post("/api/plans", json={"toml": wide}))["problems"][0]
 
 
+@pytest.mark.parametrize("name", ["ddi", "within"])
+def test_a_plan_names_no_codebook_and_no_other_study(client: httpx.Client, name: str) -> None:
+    source = sm.Source("people.csv", keys=("Sex",), **{name: "/etc/passwd"})
+    text = sm.Plan(sm.Swap("Sex"), [sm.SmallCells(), sm.Hellinger()], data=source).toml()
+    assert "no codebook and no other study" in ok(client.post("/api/plans", json={"toml": text}))["problems"][0]
+
+
 # ---- sweeps ---------------------------------------------------------------------------------------------------
 
 

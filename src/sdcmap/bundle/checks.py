@@ -17,7 +17,7 @@ from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.marked_records import marked_rows
 from sdcmap.study.plan import Plan
 
-HARD = ("seed", "roles", "determines", "line", "risk", "read back", "earlier releases", "joint risk")
+HARD = ("seed", "roles", "determines", "line", "risk", "read back", "earlier releases", "joint risk", "nested")
 SOFT = (
     "identifier",
     "weight",

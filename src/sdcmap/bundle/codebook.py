@@ -66,6 +66,7 @@ class Entry(TypedDict):
     why: str
     reading: str
     counts: Counts
+    universe: NotRequired[str]
     range: NotRequired[list[float]]
     use: NotRequired[str]
     categories: NotRequired[list[Category]]
@@ -92,6 +93,8 @@ def _entry(prepared: Prepared, method: Method, variable: Variable) -> Entry:
         "reading": _reading(prepared, steps, variable, counts),
         "counts": counts,
     }
+    if variable.universe:
+        entry["universe"] = variable.universe
     known = _known(prepared.data, variable)
     if len(known):
         entry["range"] = [float(known.min()), float(known.max())]
@@ -203,14 +206,25 @@ def codebook_text(entries: Sequence[Entry]) -> str:
     return "\n".join(lines)
 
 
+def done_words(entry: Entry) -> str:
+    """What was done to a column, and why."""
+    return f"Done: {entry['done']}. Why: {entry['why']}" if entry["done"] else "Done: nothing."
+
+
 def _told(entry: Entry) -> list[str]:
-    """What was done, why, the range, the counts and how to read it, a line each."""
-    done = f"Done: {entry['done']}. Why: {entry['why']}" if entry["done"] else "Done: nothing."
+    """What was done, why, of whom it was asked, the range, the counts and how to read it, a line each."""
+    asked = [f"Universe: {entry['universe']}"] if "universe" in entry else []
     ends = (
         [f"Range in the release: {' to '.join(f'{end:,.15g}' for end in entry['range'])}."] if "range" in entry else []
     )
     counted = [f"{count:,} {what}" for what, count in entry["counts"].items() if count]
-    return [done, *ends, *([f"In the release: {', '.join(counted)}."] if counted else []), entry["reading"]]
+    return [
+        done_words(entry),
+        *asked,
+        *ends,
+        *([f"In the release: {', '.join(counted)}."] if counted else []),
+        entry["reading"],
+    ]
 
 
 def _code(code: Code | list[float] | None) -> str:

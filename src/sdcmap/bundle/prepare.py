@@ -21,6 +21,8 @@ from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
+from sdcmap.errors import PlanError, did_you_mean
+from sdcmap.files.formats import FORMATS
 from sdcmap.files.stat import rebuilt
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import in_step_with
@@ -39,6 +41,19 @@ class Prepared:
     masked: tuple[str, ...]
     renumbered: tuple[str, ...]
     suppressed: Mapping[str, float | str]  # the code of suppressed values in each column that has some
+
+
+def in_format(data: Microdata, form: str) -> Microdata:
+    """The same data, to be released in another format; how another program shows its numbers goes. "": in their own."""
+    writable = [known.name for known in FORMATS if known.write is not None]
+    if form not in ("", *writable):
+        raise PlanError(
+            f"a release is written as {', '.join(writable[:-1])} or {writable[-1]}.{did_you_mean(form, writable)}"
+        )
+    if form in ("", data.schema.format):
+        return data
+    variables = tuple(replace(variable, format="") for variable in data.schema.variables)
+    return replace(data, schema=replace(data.schema, variables=variables, format=form))
 
 
 def masked_names(data: Microdata, method: Method, masked: Microdata) -> tuple[str, ...]:
@@ -96,7 +111,8 @@ def prepare(data: Microdata, method: Method, masked: Microdata, stream: Stream) 
             variable, column = renumbered(variable, column, rng)
         variable, columns[variable.name] = rebuilt(variable, column)
         variables.append(variable)
-    released = Microdata(Schema(tuple(variables), data.schema.format), columns, paired=masked.paired)
+    schema = Schema(tuple(variables), data.schema.format, title=data.schema.title, universe=data.schema.universe)
+    released = Microdata(schema, columns, paired=masked.paired)
     origin = order if masked.origin is None else masked.origin[order]
     renumbered_names = released.schema.of_role(*RENUMBERED_ROLES)
     return Prepared(released, origin, masked_names(data, method, masked), renumbered_names, codes)

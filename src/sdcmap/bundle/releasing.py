@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from sdcmap.bundle.about import About, citation
 from sdcmap.bundle.checks import (
     TOLD_IN_THE_NOTE,
     Check,
@@ -24,13 +25,16 @@ from sdcmap.bundle.checks import (
     overridden,
     problems_of_override,
 )
-from sdcmap.bundle.codebook import Entry, codebook, codebook_text
+from sdcmap.bundle.codebook import codebook, codebook_text
+from sdcmap.bundle.ddi_codebook import codebook_xml
 from sdcmap.bundle.determines import check_determines
 from sdcmap.bundle.earlier import check_earlier, check_joint, check_ledgers, history
+from sdcmap.bundle.for_users import readme
 from sdcmap.bundle.gate import Gate
 from sdcmap.bundle.ledger import Ledger, others
+from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_only_parent, parent_of
 from sdcmap.bundle.note import Note, method_note, note_text, public_note
-from sdcmap.bundle.prepare import as_written, prepare
+from sdcmap.bundle.prepare import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.bundle.risk_line import Line, bounded, check_line, check_risks, expected, lines_of, scored, untried
 from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place
@@ -69,6 +73,9 @@ class Release:
     ledger: Path | None = None
     study: Study | None = None
     confirm_roles: bool = False
+    title: str = ""
+    owner: str = ""
+    parent: Parent | None = None  # the release that this one is made from
 
     def __repr__(self) -> str:
         return f"Release({self.plan.name_of(self.candidate)}, {self.profile.name})"
@@ -98,9 +105,10 @@ class Release:
             failed = [str(check) for check in made.checks if not check.passed]
             if failed:
                 raise Refused(failed)
-            with ledger.entered(
-                self.data, self.plan, self.candidate, _entered(self.profile, made.overrides), folder, part
-            ):
+            people, whole = self.data, self.candidate
+            if self.parent is not None:
+                people, whole = self.parent.original, self.parent.both_made_by(whole)
+            with ledger.entered(people, self.plan, whole, _entered(self.profile, made.overrides), folder, part):
                 put_in_place(part, folder, listed_names(self.data.schema.format))
         self._tell_study(folder, made, ledger.id)
         return folder
@@ -128,8 +136,13 @@ class Release:
         open_keys = [name for name in prepared.data.keys if name not in prepared.masked]
         checks += [check_weight(prepared.data, open_keys, self.profile.name), check_line(self.plan, self.lines)]
         more, closed = others(ledger)
-        known = history([ledger, *more], data, self.plan, self.candidate)
-        checks += [check_ledgers(ledger, more, len(closed), self._noted_ledgers), check_earlier(known, self.again)]
+        checks += [check_ledgers(ledger, more, len(closed), self._noted_ledgers), *check_lineage(self.plan)]
+        if self.parent is None:
+            known = history([ledger, *more], data, self.plan, self.candidate)
+            checks += [check_earlier(known, self.again)]
+        else:
+            known = self.parent.known([ledger, *more], self.candidate)
+            checks += [check_only_parent(known)]
         if not good.passed:
             return _Made(*overridden(checks, self.override))
         released = aligned(data, back, prepared)
@@ -154,11 +167,13 @@ class Release:
         checks += check_risks(self.lines, risks, score(risks))
         checks += Gate(data, released, prepared, method, self.profile, score).checks()
         checks += check_risks(self.lines, expectations, expected(expectations, data, self._draws()), "over draws")
-        if self.again:
+        if self.parent is not None:
+            checks += check_nested(self.parent, prepared, back, self.lines, fresh.child("nested"), note)
+        elif self.again:
             checks += check_joint(known, data, released, self.plan, self.lines, fresh, note)
         checks, overrides = overridden(checks, self.override)
         note["overrides"] = [entry for entry in overrides if entry["check"] in TOLD_IN_THE_NOTE]
-        self._explain(part, codebook(prepared, method), public_note(note, data))
+        self._explain(part, prepared, public_note(note, data))
         not_tried = {line for row in known_scores.values() for line in (*untried(row), *bounded(row))}
         return _Made(checks, overrides, sorted(not_tried))
 
@@ -175,9 +190,16 @@ class Release:
                 made = method.apply(self.data, Candidate(method, replicate).stream(self.plan.seed))
                 yield as_written(self.data, method, made)
 
-    def _explain(self, part: Path, entries: Sequence[Entry], note: Note) -> None:
-        """Codebook, method note and checksums beside the data."""
+    def _explain(self, part: Path, prepared: Prepared, note: Note) -> None:
+        """Everything beside the data: codebook, method note, what users need to begin, checksums."""
+        title = self.title or prepared.data.schema.title or "Microdata"
+        about = About(title, self.owner, datetime.now(UTC).date().isoformat())
+        method = self.candidate.method
+        entries = codebook(prepared, method)
         texts = {
+            "README.md": readme(about, entries, prepared, method, note),
+            "CITATION.cff": citation(about, note),
+            "codebook.xml": codebook_xml(about, entries, prepared, note),
             "codebook.json": json.dumps(entries, indent=1, ensure_ascii=False),
             "codebook.md": codebook_text(entries),
             "note.json": json.dumps(note, indent=1, ensure_ascii=False),
@@ -206,7 +228,10 @@ class Release:
                 *overrides,
                 {"check": "roles", "reason": f"{len(self._proposed)} proposed roles confirmed at once"},
             ]
-        said = {"not_tried": list(release.not_tried)} if release.not_tried else {}
+        said: dict[str, object] = {"not_tried": list(release.not_tried)} if release.not_tried else {}
+        if self.parent is not None:
+            told = [check.sentence for check in release.checks if check.name in ("nested", "joint risk")]
+            said["nested"] = {"within": str(self.plan.data.within) if self.plan.data else "", "told": told}
         before = self.study.manifest
         self.study.note(
             overrides=[*before.get("overrides", []), *({**entry, "when": when} for entry in overrides)],
@@ -229,6 +254,9 @@ def release(
     ledger: str | Path | None = None,
     study: Study | None = None,
     confirm_roles: bool = False,
+    form: str = "",
+    title: str = "",
+    owner: str = "",
 ) -> Release:
     """The release of one candidate; `.write(folder)` checks and writes it.
 
@@ -245,6 +273,9 @@ def release(
     ledger : private folder that remembers every release; default $SDCMAP_LEDGER or the user's state folder.
     study : where overrides and the release are noted.
     confirm_roles : confirm every role that the plan marks as proposed; it is noted in the study.
+    form : the format to write, "csv", "parquet", "sav" (SPSS), "dta" (Stata) or "xpt" (SAS); by default that of the data.
+    title, owner : what the data are called, and whose they are, for README, citation and codebook. The title is by default
+        that of the codebook that the data were read with.
     """
     reasons = dict(override or {})
     problems = problems_of_override(reasons)
@@ -263,9 +294,11 @@ def release(
     draws = plan.replicates if candidate.method.random else 1  # a person who names a candidate may have seen all draws
     searched = choice.searched if isinstance(choice, Choice) and choice.searched else draws
     lines = lines_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
+    nested = None if plan.data is None or not plan.data.within else plan.data
+    parent = None if nested is None else parent_of(Path(nested.within), Path(nested.path))
     return Release(
-        data, plan, candidate, tuple(lines), searched, held, again, reasons,
-        None if ledger is None else Path(ledger), study, confirm_roles,
+        in_format(data, form), plan, candidate, tuple(lines), searched, held, again, reasons,
+        None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent,
     )  # fmt: skip
 
 

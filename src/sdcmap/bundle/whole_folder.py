@@ -12,7 +12,9 @@ from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SdcmapError
 from sdcmap.files.formats import format_named
 
-BESIDE_DATA = ("codebook.json", "codebook.md", "note.json", "note.md", "SHA256SUMS")
+BESIDE_DATA = (
+    "README.md", "CITATION.cff", "codebook.json", "codebook.md", "codebook.xml", "note.json", "note.md", "SHA256SUMS",
+)  # fmt: skip
 WINDOWS = os.name == "nt"
 
 

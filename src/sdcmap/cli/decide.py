@@ -114,11 +114,18 @@ def release(
         bool, typer.Option("--confirm-roles", help="Confirm every role that the plan marks as proposed; it is recorded.")
     ] = False,
     ledger: Annotated[Path | None, typer.Option(help="Ledger of earlier releases.")] = None,
+    form: Annotated[
+        str, typer.Option("--format", help="csv, parquet, sav, dta or xpt; by default that of the data.")
+    ] = "",
+    title: Annotated[str, typer.Option("--title", help="What the data are called, for those who use them.")] = "",
+    owner: Annotated[str, typer.Option("--owner", help="Whose the data are.")] = "",
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Make a candidate again, check it, and write it with codebook, method note and checksums.
+    """Make a candidate again, check it, and write it with README, codebook, method note, citation and checksums.
 
     Example: sdcmap release cps-study "Age swapped 5 %, draw 7" -o public/
+
+    Example: sdcmap release cps-study -o public/ --format sav --title "Labour force survey" --owner "Office of Statistics"
     """
     import sdcmap as sm
 
@@ -132,7 +139,7 @@ def release(
     reasons = dict(part.partition("=")[::2] for part in override)
     bundle = sm.release(
         opened.data, plan, chosen, profile=profile or None, max_risk=max_risk, again=again, override=reasons, ledger=ledger,
-        study=opened, confirm_roles=confirm_roles,
+        study=opened, confirm_roles=confirm_roles, form=form, title=title, owner=owner,
     )  # fmt: skip
     try:
         folder = bundle.write(out, tell=None if as_json else _tell)

@@ -47,6 +47,12 @@ def look(
     profile: Annotated[
         str, typer.Option(help="For whom the file is: public-use, scientific-use, teaching or business.")
     ] = "public-use",
+    ddi: Annotated[
+        Path | None, typer.Option(help="A DDI-Codebook (codebook.xml): labels, universes, codes for missing values.")
+    ] = None,
+    within: Annotated[
+        Path | None, typer.Option(help="The study that released this file, for a public-use file made from it.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write a plan to start from.")] = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -55,6 +61,10 @@ def look(
     Example: sdcmap look cps.csv --sensitive Income --profile public-use -o plan.toml
 
     Example: sdcmap look umfrage.csv --sep ";" --decimal "," --encoding cp1252 --missing "k.A.,lohn=-8"
+
+    Example: sdcmap look survey.csv --ddi codebook.xml -o plan.toml
+
+    Example: sdcmap look suf/data.csv --ddi suf/codebook.xml --within suf-study --profile public-use -o puf.toml
     """
     import sdcmap as sm
     from sdcmap.data.whole import write_whole
@@ -70,10 +80,11 @@ def look(
     every = [role for role, names in stated.items() if names == "all"]
     source = sm.Source(
         str(file), **{name: given for name, given in stated.items() if name not in every}, census=census,
-        known_by=tuple(known_by),
+        known_by=tuple(known_by), ddi="" if ddi is None else str(ddi.resolve()),
+        within="" if within is None else str(within.resolve()),
     ).sensed()  # fmt: skip
     held = profile_of(profile)
-    seen = look_at(source if not every else sm.read(file, **stated, census=census, known_by=known_by))
+    seen = look_at(source if not every else sm.read(file, **stated, census=census, known_by=known_by, ddi=source.ddi))
     seen = replace(seen, source=source)
     rules = proposed_edits(seen.data) if edits and seen.data is not None else []
     if as_json:

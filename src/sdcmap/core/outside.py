@@ -3,6 +3,7 @@ categories that few people have, and that a method merges, without their names."
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,9 +15,10 @@ from sdcmap.core.named_files import SHOWN
 from sdcmap.core.value import Spec, Value, text_of
 from sdcmap.data.microdata import Microdata
 
-FILES = ("archive", "control_file", "hierarchy", "matrix", "population")  # fields that hold a path; `sha256` its digest
+FILES = ("archive", "control_file", "hierarchy", "matrix", "population", "tables")  # hold paths; `sha256` their digests
 MERGED = "merge"  # the field that lists categories
 NO_DIGEST = "0" * SHOWN  # so that a specification can be read where the file is not
+NO_DIGESTS = re.compile(rf", sha256=(?:'{NO_DIGEST}'|\[(?:'{NO_DIGEST}'(?:, )?)*\])")
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Outside:
     def text(self, value: Value | Spec) -> str:
         """A value as a person writes it."""
         spec = value.spec() if isinstance(value, Value) else value
-        return text_of(self.spec(spec)).replace(f", sha256='{NO_DIGEST}'", "")
+        return NO_DIGESTS.sub("", text_of(self.spec(spec)))
 
     def _told(self, name: str, value: Any) -> Any:
         if isinstance(value, dict):

@@ -41,6 +41,7 @@ class Variable:
     measure : SPSS measurement level. format : SPSS, Stata or SAS display format.
     storage : the polars type the column came in, such as "Int64"; written back in it.
     known_by : who could know it: "register", "acquaintance", or "respondent only: why"; unstated counts as knowable.
+    universe : of whom it was asked, in the words of a codebook.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Variable:
     format: str = ""
     storage: str = ""
     known_by: str = ""
+    universe: str = ""
 
     @property
     def knowable(self) -> bool:
@@ -66,18 +68,21 @@ class Variable:
             return self
         return Variable(
             self.name, "ordinal" if self.kind == "numeric" else self.kind, self.role, self.label, storage=storage,
-            known_by=self.known_by,
+            known_by=self.known_by, universe=self.universe,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Schema:
     """The variables of a file, in file order, the file's format ("csv", "parquet", "sav", "dta", "xpt"), and whether it is
-    a census: everybody of its population is in it, so that being in it tells nothing."""
+    a census: everybody of its population is in it, so that being in it tells nothing. Title and universe of the study are
+    those of its codebook."""
 
     variables: tuple[Variable, ...]
     format: str = "parquet"
     census: bool = False
+    title: str = ""
+    universe: str = ""
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from sdcmap.core.grid import Grid
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.outside import Outside
-from sdcmap.core.rule import named_limits, scales_of
+from sdcmap.core.rule import Choice, named_limits, scales_of
 from sdcmap.core.value import parse
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SdcmapError, StudyDamaged
@@ -172,6 +172,23 @@ def missing_candidates(scores: Scores, to: Audience) -> dict[str, bool | ByReaso
 def _by_reason(table: pl.DataFrame, name: str) -> ByReason:
     grouped = table.group_by(name, maintain_order=True).agg(pl.len(), pl.col("reason").first())
     return [(str(what), int(count), str(reason)) for what, count, reason in grouped.sort(name).iter_rows()]
+
+
+def tried(scores: Scores, choice: Choice | None, search: Mapping[str, str]) -> list[str]:
+    """How many candidates were tried and what became of them, how far a search went, and how many draws were looked at."""
+    counts = dict(scores.candidate.group_by("status").len().sort("status").iter_rows())
+    kinds = ", ".join(f"{count:,} {status}" for status, count in counts.items())
+    lines = [f"{scores.candidate.height:,} candidates were tried, the unmasked file among them: {kinds}."]
+    if search.get("stopped"):
+        lines.append(f"The search ended: {search['stopped'].rstrip('.')}.")
+    if choice is not None and choice.candidate is not None:
+        draws = max(1, choice.searched)
+        lines.append(
+            f"{draws:,} random draws of the chosen method were looked at before one was taken."
+            if draws > 1
+            else "Of the chosen method one draw was looked at, and taken."
+        )
+    return lines
 
 
 def history(study: Study, to: Audience, outside: Outside | None = None) -> HistoryFacts:

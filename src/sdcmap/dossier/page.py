@@ -10,7 +10,7 @@ from sdcmap.charts import draw_map
 from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change import draw_change
 from sdcmap.charts.correlations import draw_correlations
-from sdcmap.core.audience import Audience
+from sdcmap.core.audience import Audience, significant
 from sdcmap.core.rule import Choice, named_limits
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.whole import write_whole
@@ -20,10 +20,12 @@ from sdcmap.dossier.columns import column_rows
 from sdcmap.dossier.decision import falls_of, three_sentences, without_value
 from sdcmap.dossier.evidence import evidence, safe_harbor, snoopers, study_facts, vocabulary
 from sdcmap.dossier.in_records import in_records
+from sdcmap.dossier.pair import pair_of
 from sdcmap.dossier.public_names import Names, public_names
 from sdcmap.dossier.public_scores import public_scores
 from sdcmap.dossier.questions import answers, numbers_of, worst_subgroups
 from sdcmap.dossier.subgroup_means import subgroup_means
+from sdcmap.dossier.what_holds import given_back, what_holds
 from sdcmap.errors import PlanError
 from sdcmap.map import RUMap
 from sdcmap.recordwise.neighbourhood import Unsafe
@@ -89,7 +91,7 @@ def report(
         "external": to.external,
         "risk_told": not to.external or bool(show_risk.strip()),
         "show_risk": show_risk.strip(),
-        "title": title or ("" if to.external or study.path is None else study.path.name),
+        "title": title or ("" if to.external or study.path is None else study.data.schema.title or study.path.name),
         "owner": owner,
         "day": datetime.now(UTC).date().isoformat(),
         "versions": facts.versions(),
@@ -113,6 +115,8 @@ def _inside(study: Study, ru: RUMap, choice: Choice | None, head: Page, rule: Un
         "frameworks": evidence(scores, choice, known, to),
         "edition": vocabulary()["edition"],
         "safe_harbor": safe_harbor(data),
+        "pair": pair_of(study),
+        "tried": facts.tried(scores, choice, study.manifest.get("search", {})),
         **_compared(study, choice, to, rule),
     }
 
@@ -187,8 +191,8 @@ def _maps(shown: RUMap, marked: Choice | None, to: Audience) -> list[str]:
 def _compared(study: Study, choice: Choice | None, to: Audience, rule: Unsafe | None) -> Page:
     """The chosen candidate made again, beside the original; nothing where there is no candidate of ours."""
     plan, data = study.plan, study.data
-    parts = ("changes", "columns", "answers", "subgroups", "subgroup_means", "readings", "pictures")
-    nothing: Page = {**{part: [] for part in parts}, "records": ""}
+    parts = ("changes", "columns", "holds", "answers", "subgroups", "subgroup_means", "readings", "pictures")
+    nothing: Page = {**{part: [] for part in parts}, "given": "", "records": ""}
     if choice is None or choice.candidate is None or study.scores().kinds.get(choice.method) == "file":
         return nothing
     method, masked = plan.chosen(choice).method, plan.make(data, choice)
@@ -198,6 +202,8 @@ def _compared(study: Study, choice: Choice | None, to: Audience, rule: Unsafe | 
         return page
     return page | {
         "columns": column_rows(data, masked, method),
+        "holds": what_holds(plan, data, masked),
+        "given": given_back(data, masked, names),
         "answers": answers(data, masked),
         "subgroups": worst_subgroups(data, masked),
         "subgroup_means": subgroup_means(data, masked, plan.measures),
@@ -228,4 +234,5 @@ def _rendered(page: Page) -> str:
 
     loader = jinja2.FileSystemLoader(TEMPLATES)
     room = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    room.filters["significant"] = significant
     return room.get_template("report.html").render(page)

@@ -67,9 +67,10 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
         raise SchemaError(f"{path.name}: only a {able} file is read in blocks; convert it first.")
     if not path.is_file():
         raise SchemaError(f"there is no file {path}.")
-    if source.missing:
+    if source.missing or source.ddi:
         raise SchemaError(
-            f"{path.name}: codes for missing values are not read in blocks; make them null in the file first."
+            f"{path.name}: codes for missing values are not read in blocks, nor is a codebook; make them null in the file "
+            "first."
         )
     try:
         scan = form.scan(path)

@@ -19,6 +19,7 @@ from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.readable import Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
 from sdcmap.errors import MOST_PROBLEMS, MissingExtra, PlanError, SchemaError, did_you_mean, shortened
+from sdcmap.files.ddi import DDICodebook, read_ddi
 from sdcmap.files.dialect import Dialect, sensed, stated_fields
 from sdcmap.files.formats import format_of, is_data_file
 from sdcmap.files.missing_codes import Stated, check_columns, codes_of, of_column, with_codes
@@ -61,6 +62,8 @@ class Source(Value):
     encoding: str = ""
     census: bool = False
     known_by: tuple[str, ...] = ()  # "q1,q2=respondent only: why"
+    ddi: str = ""  # path of a DDI-Codebook
+    within: str = ""  # the study that released this file: a release of it is nested in that one
 
     def problems(self) -> Iterator[str]:
         try:
@@ -73,7 +76,7 @@ class Source(Value):
         stated = {name: getattr(self, name) for name in (*_ROLE_OF, "numeric", "missing")}
         return read(
             folder / self.path, **stated, **stated_fields(self.dialect), kinds=self.kinds, census=self.census,
-            known_by=self.known_by,
+            known_by=self.known_by, ddi=folder / self.ddi if self.ddi else "",
         )  # fmt: skip
 
     def applied(self, data: Microdata) -> Microdata:
@@ -125,7 +128,7 @@ def read(
     drop: Names = (), replicate: Names = (), psu: Names = (), wave: Names = (), case: Names = (),
     kinds: Mapping[str, str] | None = None, missing: Stated = (),
     sep: str = "", decimal: str = "", thousands: str = "", quote: str = "", encoding: str = "", census: bool = False,
-    known_by: KnownBy = (),
+    known_by: KnownBy = (), ddi: str | Path = "",
 ) -> Microdata:  # fmt: skip
     """Microdata from a file (CSV and other text, Parquet, SPSS, Stata, SAS, R) or from any Arrow-capable frame.
 
@@ -149,6 +152,8 @@ def read(
     census : everybody of the population is in the file, so that being in it is no secret: membership is not measured.
     known_by : {"q1": "respondent only: why"} where nobody but the respondent could know a column ("register" and
         "acquaintance" say who could); all others count as knowable. Refused for keys, amounts, dates and places.
+    ddi : a DDI-Codebook (codebook.xml) that says what the file does not: labels, universes, and codes for missing values.
+        Variables that the file has not are passed over.
 
     Missing values stay missing: NaN in a numeric column, a last category of their own in the others (NaN means missing
     everywhere). Codes for missing values, stated or of SPSS, Stata and SAS, are missing too, and are written back as the
@@ -165,9 +170,12 @@ def read(
         "household": household or (), "stratum": stratum or (), "other": other, "drop": drop, "replicate": replicate,
         "psu": psu, "wave": wave, "case": case,
     }  # fmt: skip
-    asked = Asked(Dialect(sep, decimal, thousands, quote, encoding), codes_of(missing))
+    book = read_ddi(ddi) if ddi else DDICodebook()
+    asked = Asked(Dialect(sep, decimal, thousands, quote, encoding), (*codes_of(missing), *book.codes))
     frame, facts, form = _frame_of(source, asked)
-    check_columns(asked.missing, frame.columns)
+    check_columns(codes_of(missing), frame.columns)
+    if book.variables:
+        facts = {name: _told(book, facts.get(name, Variable(name, "")), frame[name].dtype) for name in frame.columns}
     if asked.missing:
         facts = {
             name: with_codes(facts.get(name, Variable(name, "")), frame[name].dtype, of_column(asked.missing, name))
@@ -178,8 +186,12 @@ def read(
     for fact, kind in wanted:
         variable, columns[fact.name] = encode(frame[fact.name], fact, kind)
         variables.append(variable)
-    census = census or (isinstance(source, Microdata) and source.schema.census)
-    return _weighed(Microdata(Schema(with_known_by(variables, known_by_of(known_by)), form, census), columns))
+    before = source.schema if isinstance(source, Microdata) else Schema(())
+    schema = Schema(
+        with_known_by(variables, known_by_of(known_by)), form, census or before.census, book.title or before.title,
+        book.universe or before.universe,
+    )  # fmt: skip
+    return _weighed(Microdata(schema, columns))
 
 
 def _weighed(data: Microdata) -> Microdata:
@@ -190,6 +202,11 @@ def _weighed(data: Microdata) -> Microdata:
         if bad:
             raise SchemaError(f"weight {data.weight!r} must be above zero and not missing; {bad} rows are not.")
     return data
+
+
+def _told(book: DDICodebook, fact: Variable, dtype: pl.DataType) -> Variable:
+    """A variable with what the codebook says of it."""
+    return book.variables[fact.name].told(fact, dtype) if fact.name in book.variables else fact
 
 
 def _as_read(data: Microdata, fact: Variable, kind: str | None) -> bool:

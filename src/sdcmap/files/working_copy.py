@@ -41,7 +41,7 @@ class Part(NamedTuple):
 def write_copy(data: Microdata, folder: Path) -> Path:
     """Write the working copy into `folder`, readable by its owner alone."""
     columns = {name: data.column(name) for name in data.names if name not in data.unreleased}
-    schema = Schema(tuple(data.schema[name] for name in columns), data.schema.format, data.schema.census)
+    schema = data.schema.only(columns)
     levels = {name: column.levels for name, column in columns.items()}
     return write_parts(folder, schema, len(data), levels, (_parts(column) for column in columns.values()))
 
@@ -89,7 +89,8 @@ def _write_parts(
                     file.write(np.ascontiguousarray(block, part.dtype).data)
     path.replace(folder / "data.bin")
     facts = {
-        "rows": rows, "format": schema.format, "census": schema.census, "columns": places,
+        "rows": rows, "format": schema.format, "census": schema.census, "title": schema.title, "universe": schema.universe,
+        "columns": places,
         "variables": [asdict(variable) for variable in schema.variables],
     }  # fmt: skip
     kept = {name: pl.Series([categories]) for name, categories in levels.items() if categories is not None}
@@ -115,7 +116,8 @@ def open_copy(folder: Path, digest: str | None) -> Microdata:
         v.name: Column(arrays[v.name, "values"], _levels(table, v.name), arrays.get((v.name, "reasons")))
         for v in variables
     }
-    data = Microdata(Schema(variables, facts["format"], facts.get("census", False)), columns)
+    told = {name: facts[name] for name in ("census", "title", "universe") if name in facts}
+    data = Microdata(Schema(variables, facts["format"], **told), columns)
     if digest is not None and data.digest != digest:
         raise StudyDamaged(f"the working copy in {folder.name} is not of these data: run the sweep again.")
     return data

@@ -101,17 +101,21 @@ class Derive(Method):
     def _values(self, data: Microdata) -> Floats:
         return self.arithmetic.values({name: amounts(data, name) for name in self.arithmetic.names})
 
+    def agreement(self, data: Microdata) -> float:
+        """The share of the records for which the formula gives the file's own value, within rounding or a percent."""
+        return _agreement(self._values(data), data.numbers(self.on), data.schema[self.on].storage)
+
     def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
         return ()
 
     def doubts(self, data: Microdata) -> Iterator[str]:
         """Why the formula is not that of this column in these data, a sentence each; for data that it fits."""
-        values, own = self._values(data), data.numbers(self.on)
+        values = self._values(data)
         whole = ~np.isnan(np.column_stack([amounts(data, name) for name in self.arithmetic.names])).any(axis=1)
         failed = int((whole & np.isnan(values)).sum())
         if failed:
             yield f"{self.text} has no value for {failed} of {int(whole.sum())} records with all columns of the formula."
-        agreement = _agreement(values, own, data.schema[self.on].storage)
+        agreement = self.agreement(data)
         if agreement < AGREES:
             yield f"{self.text} gives the file's own value for {agreement:.0%} of the records: it is another relation."
 

@@ -38,6 +38,7 @@ from .nearest_record import NearestRecord as NearestRecord
 from .p_percent import PPercent as PPercent
 from .population_uniqueness import PopulationUniqueness as PopulationUniqueness
 from .position import Position as Position
+from .published_tables import PublishedTables as PublishedTables
 from .record_risk import RecordRisk as RecordRisk
 from .replicated_uniques import ReplicatedUniques as ReplicatedUniques
 from .singling_out import SinglingOut as SinglingOut

@@ -94,7 +94,10 @@ class Views:
         if isinstance(replicates, int) and count * replicates > MOST_CANDIDATES:
             raise PlanError(f"a plan of the workbench has at most {MOST_CANDIDATES:,} candidates; this one has more.")
         with files_below(self.room.folder):
-            return Plan.from_toml(text)
+            plan = Plan.from_toml(text)
+        if plan.data is not None and (plan.data.ddi or plan.data.within):  # paths that nothing here holds to the room
+            raise PlanError("the workbench reads no codebook and no other study: sweep such a plan by `sdcmap sweep`.")
+        return plan
 
     def data(self, source: Source) -> Microdata:
         """The file that a plan names, below the room, with its roles."""

@@ -1,0 +1,140 @@
+"""README.md of a release, for the people who will work with the file: what is in the folder, how to begin, what the masking
+does to an analysis and how it is taken off, and what may not be concluded.
+
+Every number in it is computed from the released file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sdcmap.bundle.about import About, cited
+from sdcmap.bundle.codebook import Entry
+from sdcmap.bundle.note import Note, correction
+from sdcmap.bundle.prepare import Prepared
+from sdcmap.core.method import Method
+from sdcmap.corrections import correct
+from sdcmap.errors import SdcmapError
+from sdcmap.files.formats import format_named
+
+FILES = {
+    "codebook.md": "every column: what it is, what was done to it, how to read it",
+    "codebook.json": "the same for programs",
+    "codebook.xml": "the same as DDI-Codebook 2.5, for archives",
+    "note.md": "how the file was masked, and what that keeps and distorts",
+    "note.json": "the same for programs, with every parameter",
+    "CITATION.cff": "how to cite the file",
+    "SHA256SUMS": "to see that nothing was changed: sha256sum --check SHA256SUMS",
+}
+FEW = 30  # records below which a group says little
+
+
+def readme(about: About, entries: Sequence[Entry], prepared: Prepared, method: Method, note: Note) -> str:
+    """The text of README.md."""
+    parts = [
+        f"# {about.title}\n\n{note['for_whom']} {len(prepared.data):,} records, {len(entries)} columns.",
+        _contents(prepared),
+        f"## Begin\n\n{_code(note['example'])}",
+        _corrections(prepared, method),
+        "## What may not be concluded\n\n"
+        + "\n".join(f"- {line}" for line in not_concluded(entries, prepared, method)),
+        "## What may not be done\n\n" + "\n".join(f"- {line}" for line in note["may_not"]),
+        f"## Cite it\n\n{cited(about, note)}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _contents(prepared: Prepared) -> str:
+    form = format_named(prepared.data.schema.format)
+    labels = "with labels" if form.labels else "the labels stand in the codebook"
+    rows = [f"- `data.{form.name}`: the file ({form.words}; {labels})"]
+    rows += [f"- `data{ending}`: the value labels, as a program" for ending in form.beside]
+    return "## What is in this folder\n\n" + "\n".join(
+        [*rows, *(f"- `{name}`: {what}" for name, what in FILES.items())]
+    )
+
+
+def _code(lines: str) -> str:
+    return f"```python\n{lines.rstrip()}\n```"
+
+
+def _corrections(prepared: Prepared, method: Method) -> str:
+    """Worked corrections with their output, or why there are none."""
+    lines = correction(prepared.data, method)
+    if not lines:
+        return f"## Corrections\n\n{_no_correction(prepared, method)}"
+    weighted = prepared.data.weight is not None
+    said = [
+        "## Corrections",
+        "Noise was added. Means stay right, variances become too large, and regressions may be pulled towards 0. "
+        "`sm.correct` takes the noise off by the parameters in the note; `released` is what the file says as it is.",
+        _code(lines),
+        _output(repr(correct(prepared.data, method, weighted=weighted))),
+    ]
+    model = _model(prepared, method)
+    if model:
+        lines = lines.replace('"note.json"', f'"note.json", on={model.partition(" ")[0]!r}, regress={model!r}')
+        of = model.partition(" ")[0]
+        said += [
+            "A regression:",
+            _code(lines),
+            _output(repr(correct(prepared.data, method, on=of, regress=model, weighted=weighted))),
+        ]
+    return "\n\n".join(said)
+
+
+def _output(text: str) -> str:
+    return f"```text\n{text}\n```"
+
+
+def _model(prepared: Prepared, method: Method) -> str:
+    """A regression of one noisy number on another number; empty where the file has no two, or it cannot be corrected."""
+    noisy = [name for name in method.added_noise().on if name in prepared.data.numeric]
+    others = [name for name in prepared.data.numeric if name not in noisy[:1] and name != prepared.data.weight]
+    if not noisy or not others:
+        return ""
+    model = f"{noisy[0]} ~ {min(others, key=lambda name: name not in noisy)}"
+    try:
+        correct(prepared.data, method, regress=model)
+    except SdcmapError:
+        return ""
+    return model
+
+
+def _no_correction(prepared: Prepared, method: Method) -> str:
+    try:
+        correct(prepared.data, method, weighted=prepared.data.weight is not None)
+    except SdcmapError as reason:
+        return (
+            f"There is no correction for this file: {str(reason).rstrip('.')}. Look at how much the measures in note.md "
+            "say was distorted before you rely on a small difference."
+        )
+    return ""
+
+
+def not_concluded(entries: Sequence[Entry], prepared: Prepared, method: Method) -> Iterator[str]:
+    """What the file cannot bear, by what was done to it."""
+    for step in method.steps:
+        names = [name for name in prepared.masked if name in step.masks(prepared.data)]
+        if step.distorted and names:
+            yield f"In {_names(names)} ({step.deed}) masking distorted: {step.distorted}."
+    if any(step.random for step in method.steps):
+        yield "A single value, and a single record, say nothing of anybody."
+    blanked = [entry["name"] for entry in entries if entry["counts"]["suppressed"]]
+    if blanked:
+        yield (
+            f"Values of {_names(blanked)} were blanked where they were rare: leaving such records out makes the rare look "
+            "rarer still."
+        )
+    classed = [entry["name"] for entry in entries if entry["counts"]["recoded"]]
+    if classed:
+        yield f"Within a class of {_names(classed)} nothing can be told apart, nor beyond its last bound."
+    if not prepared.data.paired:
+        yield "No row is a person: the rows were made by a model, and what it does not hold is not in them."
+    yield "That a combination of values is not in the file does not mean that nobody has it, nor the reverse."
+    yield f"In a group of fewer than {FEW} records the masking may weigh more than the difference you look for."
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:8])
+    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown

@@ -1,0 +1,222 @@
+"""People found by a snooper who also holds tables that were published of the same file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import polars as pl
+from numpy.random import Generator
+
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.named_files import digest_of, is_digest, named_file
+from sdcmap.core.value import Range
+from sdcmap.data.cells import common_codes, in_released_categories
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import SchemaError, Undefined, did_you_mean
+from sdcmap.files.reading import read
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.tables.coding import compress
+
+COUNT = "count"  # the column of a table that holds its counts
+MOST_CELLS = 2000
+ROUNDS = 200  # of proportional fitting
+CLOSE = 1e-9
+
+
+def fitted(prior: Array, margins: Sequence[tuple[Array, Array]]) -> Array:
+    """Counts of cells scaled until they have these margins, each (the group of every cell, the count of every group)."""
+    counts = prior.astype(np.float64)
+    for _ in range(ROUNDS):
+        before = counts.copy()
+        for group, wanted in margins:
+            have = np.bincount(group, counts, minlength=len(wanted))
+            counts *= np.divide(wanted, have, out=np.zeros(len(wanted)), where=have > 0)[group]
+        if np.abs(counts - before).max(initial=0.0) <= CLOSE * counts.sum():
+            break
+    return counts
+
+
+def flows(chance: Array, true: Array, released: Array) -> Array:
+    """How many people went from each true cell (row) to each released one: the chances of a change, scaled to both counts.
+
+    Deming and Stephan (1940); the flows nearest to `chance` in relative entropy.
+    """
+    moved = chance.copy()
+    for _ in range(ROUNDS):
+        moved *= np.divide(true, rows := moved.sum(axis=1), out=np.zeros(len(true)), where=rows > 0)[:, None]
+        columns = moved.sum(axis=0)
+        moved *= np.divide(released, columns, out=np.zeros(len(released)), where=columns > 0)
+        if np.abs(moved.sum(axis=1) - true).max() <= CLOSE * true.sum():
+            break
+    return moved
+
+
+@dataclass(frozen=True)
+class PublishedTables(Measure):
+    """The share of released records that a snooper finds who also holds published tables of the file.
+
+    The snooper knows some categories of a person as they are, and counts of the file before it was masked, as published in
+    tables: of all these variables, or of some of them each (margins). Where the release has more records of a combination
+    than there were people, some came from elsewhere; where it has fewer, some left. He works out how many people went from
+    each combination to each other, and takes for his person a record of the combination that is likeliest for one record.
+
+    Parameters
+    ----------
+    tables : paths of tables (CSV, Parquet, SPSS, Stata, SAS), at least one: columns named like variables, and `count`.
+        Variables outside `on` are summed over. What a table does not list is 0; counts are scaled to the file.
+    sha256 : the first 16 digits of the SHA-256 of each, filled in when left out; another content is refused.
+    on : the variables he knows, categories all; by default the keys.
+    slip : how often he thinks that masking changed a value, in [0.001, 0.5].
+
+    Formula: (1/n) sum_i 1{y_i in Y(x_i)} / #{records in Y(x_i)}, x_i the person's combination, y_i the released one, Y(x)
+    the combinations with the largest J_xy/r_y. r counts released records. t starts as what `slip` makes of r and is scaled
+    to every table in turn; J starts as the chance of a change from x to y, prod_v (1 - slip) or slip/(L_v - 1), L_v
+    categories, and is scaled to t and r. `parts`: "without tables", the same with t not scaled.
+    Missing is a category of its own. Recoded variables: what he knows and the tables are put into the released categories
+    first. Weights and households are not used. More than 2,000 combinations are `Undefined`: name fewer variables.
+    Reference: Deming and Stephan (1940), proportional fitting.
+
+    Examples
+    --------
+    >>> PublishedTables(["census.csv"], ["9f86d081884c7d65"], on="sex").text
+    "PublishedTables(tables='census.csv', sha256='9f86d081884c7d65', on='sex')"
+    """
+
+    axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    unit: ClassVar[str] = "share of records"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    at_nothing: ClassVar[float | None] = 0.0
+
+    tables: tuple[str, ...]
+    sha256: tuple[str, ...] = ()
+    on: tuple[str, ...] = ()
+    slip: Annotated[float, Range(0.001, 0.5)] = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tables and not self.sha256:
+            digests = tuple(digest_of(path, f"{type(self).__name__}.tables") for path in self.tables)
+            object.__setattr__(self, "sha256", digests)
+
+    def problems(self) -> Iterator[str]:
+        if not self.tables:
+            yield ".tables must be given: the paths of published tables."
+        if self.sha256 and (len(self.sha256) != len(self.tables) or not all(map(is_digest, self.sha256))):
+            yield ".sha256 must be the first 16 hexadecimal digits of each table's SHA-256, in small letters."
+
+    @property
+    def told(self) -> str:
+        return f"found with {len(self.tables)} published table{'' if len(self.tables) == 1 else 's'} in hand"
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        return self.on or data.keys
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        amounts = [name for name in self.variables(data) if name in data.names and data.column(name).levels is None]
+        if amounts:
+            yield f"{type(self).__name__}: tables are of categories, and {amounts[0]!r} holds amounts."
+        try:
+            for table in self._tables(data):
+                strange = [name for name in table.columns if name not in (*data.names, COUNT)]
+                yield from (
+                    f"a table has a column {n!r} and the data have none.{did_you_mean(n, data.names)}" for n in strange
+                )
+        except SchemaError as problem:
+            yield f"{type(self).__name__}: {problem}"
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        with_tables, without = self._found(original, masked)
+        return Estimate(float(with_tables.mean()), None, {"without tables": float(without.mean())})
+
+    def records(self, original: Microdata, masked: Microdata) -> Array:
+        """The chance that each record is found."""
+        return self._found(original, masked)[0]
+
+    def _tables(self, data: Microdata) -> list[pl.DataFrame]:
+        return data.remember(("published tables", self.tables, self.sha256), self._read)
+
+    def _read(self) -> list[pl.DataFrame]:
+        tables = []
+        for path, digest in zip(self.tables, self.sha256, strict=True):
+            table = read(named_file(path, digest)).frame()
+            if COUNT not in table.columns or not table[COUNT].dtype.is_numeric() or (table[COUNT] < 0).any():
+                raise SchemaError(f"{path} needs a column {COUNT!r} of counts, none below 0.")
+            tables.append(table.with_columns(pl.exclude(COUNT).cast(pl.String)))
+        return tables
+
+    def _found(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
+        """The chance that each released record is found, with the tables and without."""
+        names = self.checked(original)
+        known = in_released_categories(original, masked, names)
+        codes = np.column_stack([common_codes(known, masked, name) for name in names])
+        cell = compress(list(codes.T))[0]
+        ours, theirs = cell[: len(known)], cell[len(known) :]
+        size = int(cell.max(initial=0)) + 1
+        if size > MOST_CELLS:
+            raise Undefined(f"{size:,} combinations are more than {MOST_CELLS:,}: name fewer variables.")
+        first = np.unique(cell, return_index=True)[1]
+        released = np.bincount(theirs, minlength=size).astype(np.float64)
+        chance = _chances(codes[first], self.slip)
+        margins = list(self._margins(original, names, codes, first, len(masked)))
+        origin = np.arange(len(masked)) if masked.origin is None else masked.origin
+        hits = []
+        for known_margins in (margins, []):
+            true = fitted(chance @ released, known_margins)
+            if true.sum() == 0:
+                raise Undefined("the tables do not go together: no count has all their margins.")
+            moved = flows(chance, true * len(masked) / true.sum(), released)
+            hits.append(_hits(moved / np.maximum(released, 1.0), released, ours[origin], theirs))
+        return hits[0], hits[1]
+
+    def _margins(
+        self, original: Microdata, names: Sequence[str], codes: Array, first: Array, rows: int
+    ) -> Iterator[tuple[Array, Array]]:
+        """Of each table the group of every cell, and the count of every group, scaled to the file."""
+        for table in self._tables(original):
+            within = [name for name in table.columns if name in names]
+            if not within:
+                continue
+            places = [names.index(name) for name in within]
+            group, size = _groups(codes[first][:, places])
+            code_of = [_code_of(original, name, codes[:, place]) for name, place in zip(within, places, strict=True)]
+            cells = {tuple(cell): number for cell, number in zip(codes[first][:, places].tolist(), group, strict=True)}
+            wanted = np.zeros(size)
+            for *values, count in table.select(*within, COUNT).iter_rows():
+                spot = cells.get(tuple(code.get(value, -1) for code, value in zip(code_of, values, strict=True)))
+                if spot is not None:
+                    wanted[spot] += count or 0
+            if wanted.sum() > 0:
+                yield group, wanted * rows / wanted.sum()
+
+
+def _groups(cells: Array) -> tuple[Array, int]:
+    group = compress(list(cells.T))[0]
+    return group, int(group.max(initial=0)) + 1
+
+
+def _code_of(original: Microdata, name: str, codes: Array) -> dict[str | None, int]:
+    """The code of each value of the original, which may be that of a wider category of the release."""
+    values = original.frame()[name].cast(pl.String).to_list()
+    return dict(zip(values, codes[: len(original)].tolist(), strict=True))
+
+
+def _chances(cells: Array, slip: float) -> Array:
+    """The chance that masking makes one combination of another, if it changes each value with probability `slip`."""
+    chance = np.ones((len(cells), len(cells)))
+    for code in cells.T:
+        others = max(1, len(np.unique(code)) - 1)
+        chance *= np.where(code[:, None] == code[None, :], 1 - slip, slip / others)
+    return chance
+
+
+def _hits(score: Array, released: Array, known: Array, got: Array) -> Array:
+    """The chance that a person's own record is taken: one of the best-scoring combinations, all records of them alike."""
+    there = np.where(released[None, :] > 0, score, -1.0)
+    best = there >= there.max(axis=1, keepdims=True) * (1 - CLOSE)
+    records = best @ released
+    hits: Array = best[known, got] / np.maximum(records[known], 1.0)
+    return hits

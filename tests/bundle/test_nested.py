@@ -1,0 +1,173 @@
+"""A public-use file made from the scientific-use file that was released, and from nothing else."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from samples import SEED, chosen, past_the_gate, plan_of
+from sdcmap.bundle import Release
+from sdcmap.bundle.nested import in_one_order, parent_of, side_by_side
+from sdcmap.errors import Refused, SchemaError
+from sdcmap.methods import Recode
+
+ROLES: dict[str, Any] = {
+    "keys": ("region", "sex"), "numeric": ("age", "wage"), "sensitive": ("wage",), "household": ("hh",),
+    "nominal": ("sex",),
+}  # fmt: skip
+FIRST = sm.Chain([Recode("region", merge=[["r3", "r4"]]), sm.Noise(on=["age", "wage"], variance=0.05)])
+SECOND = sm.Chain([sm.Swap(on=["region"], rate=0.2), sm.Noise(on=["age", "wage"], variance=0.4)])
+FOUND = sm.risk.NearestRecord(on=["age", "wage"])
+MEASURES = [FOUND, sm.Hellinger(on=["region"])]
+
+
+def people(rows: int = 300) -> pl.DataFrame:
+    rng = np.random.default_rng(12)
+    return pl.DataFrame(
+        {
+            "hh": np.sort(rng.integers(0, rows // 2, rows)),
+            "region": rng.choice(["r1", "r2", "r3", "r4"], rows),
+            "sex": rng.choice([1, 2], rows),
+            "age": rng.normal(40, 12, rows).round(2),
+            "wage": rng.normal(3000, 500, rows).round(1),
+        }
+    )
+
+
+def released(study: Path, source: sm.Source, method: sm.Method, out: Path, profile: str, seed: int) -> Release:
+    """The release of a method's first draw, by way of a study."""
+    plan = plan_of(method, measures=MEASURES, data=source, profile=profile, seed=seed)
+    sm.sweep(source.read(), plan, study, workers=1)
+    with sm.Study.open(study) as opened:
+        return past_the_gate(opened.data, opened.plan, chosen(opened.plan), study=opened)
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the study of a scientific-use file, and that file."""
+    room = tmp_path_factory.mktemp("nested")
+    people().write_csv(room / "people.csv")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SDCMAP_LEDGER", str(room / "ledger"))
+        first = sm.Source(str(room / "people.csv"), **ROLES)
+        going = released(room / "suf-study", first, FIRST, room / "suf", "scientific-use", SEED)
+        going.write(room / "suf")
+    return room
+
+
+@pytest.fixture
+def here(room: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The same with a ledger of the test's own, which knows the scientific-use file."""
+    shutil.copytree(room / "ledger", tmp_path / "own-ledger")
+    monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "own-ledger"))
+    return room
+
+
+def second_source(room: Path, **given: Any) -> sm.Source:
+    roles = {**ROLES, "household": (), "drop": ("hh",), **given}
+    return sm.Source(
+        str(room / "suf" / "data.csv"), ddi=str(room / "suf" / "codebook.xml"), within=str(room / "suf-study"), **roles
+    )
+
+
+def second(room: Path, folder: Path, **given: Any) -> Release:
+    return released(folder / "puf-study", second_source(room, **given), SECOND, folder / "puf", "public-use", SEED + 1)
+
+
+def test_the_second_file_is_made_from_the_first_and_tells_the_ledger_of_both(here: Path, tmp_path: Path) -> None:
+    going = second(here, tmp_path)
+    said: dict[str, list[str]] = {}
+    for check in going.check():
+        said.setdefault(check.name, []).append(check.sentence)
+    assert "the file that this one is made from" in said["earlier releases"][0]
+    assert "by who holds the truth" in said["nested"][0]
+    assert "of both files in one hand" in said["joint risk"][0] and "side by side:" in said["joint risk"][0]
+    folder = going.write(tmp_path / "puf")
+    assert pl.read_csv(folder / "data.csv").columns == ["region", "sex", "age", "wage"], "a part of the first's columns"
+    with sm.Study.open(tmp_path / "puf-study") as study:
+        (entry,) = study.manifest["releases"]
+        page = sm.report(study).html.split('<h2 id="pair">')[1].split("<h2")[0]
+    assert "scientific-use" in page and "300 records is to be released" in page, "one dossier for the pair"
+    assert "in one hand is" in page and "by who holds the truth is" in page
+    assert entry["nested"]["within"] == str(here / "suf-study") and len(entry["nested"]["told"]) == 2
+    third = plan_of(sm.Noise(on=["wage"], variance=0.2), measures=MEASURES, seed=SEED + 2)
+    data = sm.Source(str(here / "people.csv"), **ROLES).read()
+    (known,) = [c for c in past_the_gate(data, third, chosen(third)).check() if c.name == "earlier releases"]
+    assert "2 earlier releases" in known.sentence, "the ledger knows the people of both"
+
+
+def test_rows_of_truth_and_of_both_files_are_the_same_people(here: Path, tmp_path: Path) -> None:
+    going = second(here, tmp_path)
+    parent = going.parent
+    assert parent is not None
+    plan = plan_of(SECOND, measures=MEASURES)
+    method = plan.expanded[1]
+    from sdcmap.bundle.prepare import as_written, prepare
+
+    stream = chosen(plan).stream(plan.seed)
+    prepared = prepare(going.data, method, as_written(going.data, method, method.apply(going.data, stream)), stream)
+    first, other = in_one_order(parent, prepared, prepared.data)
+    wages = [file.numbers("wage") for file in (first.truth, first.released, other)]
+    near, far = (np.corrcoef(wages[0], wage)[0, 1] for wage in wages[1:])
+    assert near > 0.95 and 0.7 < far < near, "noise of 5 %, then of 40 %"
+    assert sorted(wages[0]) == sorted(people()["wage"])
+    both = side_by_side(first.released, other)
+    assert both.numbers("wage (second file)").tolist() == wages[2].tolist() and len(both.names) == 8
+
+
+def test_the_second_file_adds_nothing_to_the_first(here: Path, tmp_path: Path) -> None:
+    """Of what the first file tells beside the truth, noise on top of it takes nothing off and adds nothing."""
+    (joint,) = [c for c in second(here, tmp_path).check() if c.name == "joint risk"]
+    alone, beside = (float(text) for text in re.findall(r"(?:alone|by side): ([\d.]+);", joint.sentence))
+    assert alone > 0.3, "noise of 5 % finds many"
+    assert beside <= alone + 3 * np.sqrt(alone * (1 - alone) / 300)
+    assert joint.passed and "adds nothing" in joint.sentence
+
+
+def test_another_file_or_another_study_is_refused(here: Path, tmp_path: Path) -> None:
+    frame = pl.read_csv(here / "suf" / "data.csv")
+    with pytest.raises(Refused, match="has released no file in"):
+        parent_of(here / "suf-study", tmp_path / "data.csv")
+    shutil.copytree(here / "suf-study", tmp_path / "suf-study")
+    before = (here / "suf" / "data.csv").read_bytes()
+    try:
+        frame.with_columns(wage=pl.col("wage") + 1).write_csv(here / "suf" / "data.csv")
+        with pytest.raises(Refused, match="is not the file that"):
+            parent_of(here / "suf-study", here / "suf" / "data.csv")
+    finally:
+        (here / "suf" / "data.csv").write_bytes(before)
+
+
+def test_a_column_read_in_another_kind_is_refused_in_one_sentence(here: Path, tmp_path: Path) -> None:
+    source = second_source(here, numeric=("wage",), ordinal=("age",), keys=("region", "sex", "age"))
+    plan = plan_of(
+        sm.Swap(on=["age"], rate=0.3), measures=[sm.SmallCells(on=["age"]), sm.Hellinger(on=["age"])], data=source
+    )
+    with pytest.raises(SchemaError, match="'age' was read in another kind"):
+        past_the_gate(source.read(), plan, chosen(plan)).check()
+
+
+def test_other_releases_of_the_people_are_not_passed_over(here: Path, tmp_path: Path) -> None:
+    data = sm.Source(str(here / "people.csv"), **ROLES).read()
+    other = plan_of(
+        sm.Noise(on=["age", "wage"], variance=0.9), measures=MEASURES, seed=SEED + 3, rule=sm.Threshold(risk=1)
+    )
+    past_the_gate(data, other, chosen(other), again=True).write(tmp_path / "other")
+    (known,) = [c for c in second(here, tmp_path).check() if c.name == "earlier releases"]
+    assert not known.passed and "1 release of the same people beside" in known.sentence
+
+
+def test_a_released_file_whose_study_is_not_named_is_noticed(here: Path) -> None:
+    source = replace(second_source(here), within="")
+    plan = plan_of(SECOND, measures=MEASURES, data=source, seed=SEED + 4)
+    (ledger, lineage) = [c for c in past_the_gate(source.read(), plan, chosen(plan)).check() if c.name == "ledger"]
+    assert ledger.passed and not lineage.passed and "name the study that released it" in lineage.sentence
+    assert not lineage.hard, "a public file of others may be masked further, with a reason"
