@@ -69,6 +69,7 @@ class Release:
     ledger: Path | None = None
     study: Study | None = None
     confirm_roles: bool = False
+    signed_by: str = ""
 
     def __repr__(self) -> str:
         return f"Release({self.plan.name_of(self.candidate)}, {self.profile.name})"
@@ -205,7 +206,9 @@ class Release:
                 *overrides,
                 {"check": "roles", "reason": f"{len(self._proposed)} proposed roles confirmed at once"},
             ]
-        said = {"not_tried": list(release.not_tried)} if release.not_tried else {}
+        said: dict[str, object] = {"not_tried": list(release.not_tried)} if release.not_tried else {}
+        if self.signed_by:
+            said["signed_by"] = self.signed_by
         before = self.study.manifest
         self.study.note(
             overrides=[*before.get("overrides", []), *({**entry, "when": when} for entry in overrides)],
@@ -228,6 +231,7 @@ def release(
     ledger: str | Path | None = None,
     study: Study | None = None,
     confirm_roles: bool = False,
+    signed_by: str = "",
 ) -> Release:
     """The release of one candidate; `.write(folder)` checks and writes it.
 
@@ -244,6 +248,7 @@ def release(
     ledger : private folder that remembers every release; default $SDCMAP_LEDGER or the user's state folder.
     study : where overrides and the release are noted.
     confirm_roles : confirm every role that the plan marks as proposed; it is noted in the study.
+    signed_by : who releases it; noted in the study with the date, and in no file that leaves.
     """
     reasons = dict(override or {})
     problems = problems_of_override(reasons)
@@ -264,7 +269,7 @@ def release(
     lines = lines_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
     return Release(
         data, plan, candidate, tuple(lines), searched, held, again, reasons,
-        None if ledger is None else Path(ledger), study, confirm_roles,
+        None if ledger is None else Path(ledger), study, confirm_roles, signed_by,
     )  # fmt: skip
 
 

@@ -82,6 +82,25 @@ class Source(Value):
         return read(data, **stated, kinds=self.kinds, census=self.census, known_by=self.known_by)
 
     @property
+    def unstated(self) -> Source:
+        """The same file, with nothing said of its columns but codes for missing values."""
+        written: dict[str, Any] = {**stated_fields(self.dialect)}
+        return Source(self.path, missing=self.missing, **written)
+
+    def restated(self, data: Microdata) -> Microdata:
+        """`applied`, to a file that was read with nothing stated: what is coded alike is shared, so that only the columns
+        whose kind follows from a new role are coded anew."""
+        stated = {name: getattr(self, name) for name in _ROLE_OF}
+        known = {v.name: v for v in data.schema.variables}
+        wanted = _wanted(data.names, len(data), stated, self.numeric, self.kinds, known)
+        variables, columns = [], {}
+        for fact, kind in wanted:
+            variable, columns[fact.name] = _recoded(data, known[fact.name], fact, kind)
+            variables.append(variable)
+        schema = Schema(with_known_by(variables, known_by_of(self.known_by)), data.schema.format, self.census)
+        return _with_sound_weights(Microdata(schema, columns))
+
+    @property
     def dialect(self) -> Dialect:
         """How the text file is written, as far as it is stated."""
         return Dialect(**{f.name: getattr(self, f.name) for f in fields(Dialect)})
@@ -168,7 +187,28 @@ def read(
         variable, columns[fact.name] = encode(frame[fact.name], fact, kind)
         variables.append(variable)
     census = census or (isinstance(source, Microdata) and source.schema.census)
-    data = Microdata(Schema(with_known_by(variables, known_by_of(known_by)), form, census), columns)
+    return _with_sound_weights(
+        Microdata(Schema(with_known_by(variables, known_by_of(known_by)), form, census), columns)
+    )
+
+
+def _recoded(data: Microdata, before: Variable, fact: Variable, kind: str | None) -> tuple[Variable, Column]:
+    """One column of a file that was read with nothing stated, as it is with this role and kind; coded once."""
+    if _coded_alike(before, fact.role, kind):
+        return fact, data.column(fact.name)
+    name = fact.name
+    return data.remember(("recoded", fact, kind), lambda: encode(coded_frame(data.only([name]))[name], fact, kind))
+
+
+def _coded_alike(before: Variable, role: str | None, kind: str | None) -> bool:
+    """Whether a column that was read with nothing stated is coded the same with this role, and this kind where stated."""
+    if kind is not None:
+        return kind == before.kind
+    of_numbers = ("key", "identifier", "household", "stratum")  # a number with such a role may be a category
+    return role != "weight" and not (before.kind == "numeric" and role in of_numbers)
+
+
+def _with_sound_weights(data: Microdata) -> Microdata:
     if data.weight is not None:
         weights = data.numbers(data.weight)
         bad = int((~(weights > 0)).sum())

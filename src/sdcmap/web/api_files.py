@@ -46,11 +46,10 @@ def look(request: Request, stated: Stated) -> Response:
 
 def glance(request: Request, stated: Stated) -> dict[str, Any]:
     from sdcmap.explore.looking import class_sizes, source_of
-    from sdcmap.explore.looking import look as look_at
 
     views = request.app.state.views
-    data = views.data(source_of(stated.file, stated.roles, stated.kinds))
-    seen = look_at(data)
+    source = source_of(stated.file, stated.roles, stated.kinds)
+    data, seen = views.data(source), views.look(source)
     proposed = {v.name: v.role for v in seen.variables if v.role != "numeric" and v.name not in stated.roles}
     keyed = data.with_roles(**proposed)  # facts of the proposed keys too
     frame = data.take(range(min(PREVIEW, len(data)))).frame()
@@ -63,5 +62,6 @@ def glance(request: Request, stated: Stated) -> dict[str, Any]:
         "file": stated.file,
         "class_sizes": class_sizes(keyed),
         "telling": [{"keys": list(names), "alone": count} for names, count in seen.telling.sets],
+        "telling_words": seen.telling.words,
         "preview": preview,
     }

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
+from sdcmap.core.words import listed
 from sdcmap.web.answers import Answer, Table
 from sdcmap.web.drawing import make_picture
+
+if TYPE_CHECKING:
+    from sdcmap.data.microdata import Microdata
+    from sdcmap.recordwise import Unsafe
+    from sdcmap.study.plan import Plan
 
 router = APIRouter(prefix="/api/studies/{name}", tags=["maps"])
 Risk = Annotated[list[str] | None, Query(description="Risk measures; several are taken at their worst.")]
@@ -162,34 +168,62 @@ def changes(request: Request, name: str, candidate: str) -> Response:
     from sdcmap.core.audience import Audience
     from sdcmap.dossier.change import changes as changed
 
-    views = request.app.state.views
-    data, masked = views.masked(name, candidate)
-    names = views.study_data(name)[0].find(candidate).method.masked_names
+    _, data, masked, names = _made(request, name, candidate)
     tables = changed(data, masked, names, Audience("internal", len(data)))
     charts = {variable: draw_change(data, masked, variable).to_dict() for variable in names[:8]}
     return Answer({"tables": [asdict(table) for table in tables], "charts": charts})
+
+
+def _made(request: Request, name: str, candidate: str) -> tuple[Plan, Microdata, Microdata, tuple[str, ...]]:
+    """The plan, the data, the candidate made again, and what it masks: the keys, where its method names nothing."""
+    from sdcmap.bundle.prepare import masked_names
+
+    views = request.app.state.views
+    plan: Plan = views.study_data(name)[0]
+    data, masked = views.masked(name, candidate)
+    return plan, data, masked, masked_names(data, plan.find(candidate).method, masked)
 
 
 @router.get("/candidates/{candidate}/records", response_model=None)
 def records(request: Request, name: str, candidate: str) -> Response:
     """The confidentiality plot, its counts and the unsafe records; a reason where a candidate has none.
 
-    Neighbours are counted in the masked numeric variables, else in the keys.
+    Neighbours are counted in the masked numeric variables, else in the keys, with the k of the plan's KAnonymity.
     """
     import polars as pl
 
     import sdcmap as sm
 
-    views = request.app.state.views
-    data, masked = views.masked(name, candidate)
-    names = views.study_data(name)[0].find(candidate).method.masked_names
-    on = [variable for variable in names if variable in data.numeric] or list(data.keys) or list(names)
+    plan, data, masked, names = _made(request, name, candidate)
+    numbers = [variable for variable in names if variable in data.numeric]
+    on = numbers or list(data.keys) or list(names)
+    held = next((m for m in plan.measures if isinstance(m, sm.risk.KAnonymity)), None) if not numbers else None
+    rule = sm.recordwise.Unsafe(on=tuple(on), leave_out=True, **({} if held is None else {"k": held.k}))
     try:
-        table = sm.records(data, masked, on=on, leave_out=True, count_to=COUNT_TO if len(data) > MOST_COUNTED else None)
+        table = sm.records(data, masked, rule=rule, count_to=COUNT_TO if len(data) > MOST_COUNTED else None)
     except sm.errors.SdcmapError as error:
         return Answer({"chart": None, "reason": str(error)})
     unsafe = table.frame().filter(~pl.col("safe")).select("row", "neighbours", "perturbation").sort("neighbours", "row")
     return Answer({
         "chart": table.draw().to_dict(), "counts": table.summary(), "rule": table.rule.text, "reason": "",
+        "words": _line_words(table.rule, None if held is None else held.text),
         "unsafe": len(unsafe), "rows": {column: unsafe[column][:MOST_LISTED].to_list() for column in unsafe.columns},
     })  # fmt: skip
+
+
+def _line_words(rule: Unsafe, measure: str | None) -> str:
+    """What "unsafe" means in this plot, and whose line it is."""
+    on = listed(rule.on)
+    if rule.neighbourhood == "frequency":
+        whose = (
+            f"the line of {measure} in the plan" if measure else f"this plot's own line, k = {rule.k}, not a measure's"
+        )
+        return (
+            f"A record is called unsafe here where fewer than {rule.k} records share its combination of {on}; a missing "
+            f"value agrees with every value. That is {whose}."
+        )
+    return (
+        f"A record is called unsafe here where few others are like it in {on} and masking moved it little: fewer than "
+        f"{rule.k} neighbours, moved by less than {rule.r:g} of its size, and not enough of both together. That is this "
+        f"plot's own line (Seri 2005), not a measure's."
+    )

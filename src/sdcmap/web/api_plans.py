@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from sdcmap.core.limits import read_table
 from sdcmap.errors import PlanError
+from sdcmap.files.dialect import stated_fields
 from sdcmap.web.answers import Answer, Table
 from sdcmap.web.api_files import Roles, Stated
-from sdcmap.web.room import Busy
+from sdcmap.web.room import Busy, Overtaken
 
 router = APIRouter(prefix="/api", tags=["plans"])
 Toml = Annotated[str, StringConstraints(max_length=500_000)]
@@ -27,6 +29,13 @@ class NewStudy(Stated):
     roles: Roles
 
 
+class StatedRoles(BaseModel):
+    """The role of every column, and kinds where the inferred is wrong."""
+
+    roles: Roles = Field(max_length=5000)
+    kinds: Roles = Field(default_factory=dict, max_length=5000)
+
+
 class Draft(BaseModel):
     """A plan, as TOML text or as the table that the text stands for; `cost` asks for a guess, which takes seconds;
     `study` is the study that the plan is for."""
@@ -38,7 +47,10 @@ class Draft(BaseModel):
 
 
 class Text(BaseModel):
+    """A plan to keep; `version`: of the plan it was made from. Where another was kept meanwhile, the answer is 412."""
+
     toml: Toml
+    version: Annotated[str, StringConstraints(max_length=64)] = ""
 
 
 @router.get("/forms", response_model=None)
@@ -58,14 +70,14 @@ def studies(request: Request) -> Response:
 @router.post("/studies", status_code=201, response_model=None)
 def begin(request: Request, new: NewStudy) -> Response:
     """Write a starting plan for a file; nothing is swept yet."""
-    from sdcmap.explore.looking import look, source_of
+    from sdcmap.explore.looking import source_of
 
     room, views = request.app.state.room, request.app.state.views
     path = room.new_plan(new.name)
     if path.exists() or room.place_of(new.name).exists():
         raise Busy("there is a study of that name already.")
     source = source_of(new.file, new.roles, new.kinds)
-    seen = look(views.data(source))
+    seen = views.look(source)
     plan = replace(seen, source=source.sensed(room.folder)).plan(source.path)
     plan.write(path)
     return Answer({"name": new.name, "toml": plan.toml()}, 201)
@@ -76,19 +88,50 @@ def study(request: Request, name: str) -> Response:
     """What a study is about: its plan, and how far it is."""
     room = request.app.state.room
     text = room.plan(name).read_text(encoding="utf-8")
-    return Answer({"name": name, "toml": text, "table": _table(text), "sweep": request.app.state.sweeps.status(name)})
+    return Answer({
+        "name": name, "toml": text, "version": version_of(text), "table": _table(text), "begun": room.is_begun(name),
+        "sweep": request.app.state.sweeps.status(name),
+    })  # fmt: skip
+
+
+def version_of(text: str) -> str:
+    """What tells two texts of a plan apart."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @router.put("/studies/{name}/plan", response_model=None)
 def write_plan(request: Request, name: str, text: Text) -> Response:
     """Keep a plan that has no problem; a study that was begun may grow by it."""
     room, views, sweeps = request.app.state.room, request.app.state.views, request.app.state.sweeps
-    room.plan(name)
     plan = views.plan(text.toml)
+    before = version_of(room.plan(name).read_text(encoding="utf-8"))
+    if text.version and text.version != before:
+        raise Overtaken("the plan was saved elsewhere meanwhile: look at that one first.")
     if sweeps.status(name)["state"].startswith("running"):
         raise Busy("a sweep of this study is running: pause it, then change the plan.")
     plan.write(room.new_plan(name))
-    return Answer({"name": name, "toml": plan.toml(), "candidates": plan.count})
+    return Answer({"name": name, "toml": plan.toml(), "version": version_of(plan.toml()), "candidates": plan.count})
+
+
+@router.put("/studies/{name}/roles", response_model=None)
+def state_roles(request: Request, name: str, stated: StatedRoles) -> Response:
+    """Keep other roles in the plan of a study that was not begun; scores belong to the roles that they were made with."""
+    from sdcmap.explore.looking import source_of
+
+    room, views = request.app.state.room, request.app.state.views
+    plan = views.plan(room.plan(name).read_text(encoding="utf-8"))
+    if room.is_begun(name):
+        raise Busy("the study was begun with the roles that its plan states: begin another one with these.")
+    if plan.data is None:
+        raise PlanError("the plan names no data: add a [data] part with path and roles.")
+    now = source_of(plan.data.path, stated.roles, stated.kinds)
+    kept = {
+        name: getattr(plan.data, name) for name in ("missing", "census", "known_by", *stated_fields(plan.data.dialect))
+    }
+    plan = replace(plan, data=replace(now, **kept))
+    problems = plan.problems_with(views.data_of(plan))
+    plan.write(room.new_plan(name))
+    return Answer({"name": name, "toml": plan.toml(), "version": version_of(plan.toml()), "problems": problems})
 
 
 @router.post("/plans", response_model=None)
@@ -105,7 +148,7 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
     from sdcmap.study.remarks import remarks
 
     answer: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "measures": [], "axes": None}
-    answer["remarks"] = []
+    answer |= {"remarks": [], "columns": []}
     try:
         text = draft.toml if draft.toml is not None else tomli_w.dumps(draft.table or {})
     except (TypeError, ValueError, AttributeError):
@@ -116,6 +159,11 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
         answer |= {"candidates": written.count, "measures": [m.text for m in written.measures]}
         answer["axes"] = {"risk": list(written.risk), "utility": written.utility}
         data = request.app.state.views.data_of(written, draft.study)
+        answer["columns"] = [
+            {"name": v.name, "kind": v.kind, "role": v.role}
+            for v in data.schema.variables
+            if v.name not in data.unreleased
+        ]
         plan = written.with_risk(data)
         answer["problems"] = plan.problems_with(data)
         answer["remarks"] = list(remarks(data, plan, written))

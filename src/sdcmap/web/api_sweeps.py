@@ -14,10 +14,11 @@ router = APIRouter(prefix="/api/studies/{name}", tags=["sweeps"])
 
 
 class Wanted(BaseModel):
-    """`running` starts a sweep or goes on with it; `paused` and `cancelled` stop it and keep what is scored. A paused or
-    cancelled sweep is not taken up by the next server; `running` is."""
+    """`running` starts a sweep or goes on with it, `searching` a search that begins with the plan's own candidates;
+    `paused` and `cancelled` stop it and keep what is scored. What was paused or cancelled is not taken up by the next
+    server; what was running is."""
 
-    state: Literal["running", "paused", "cancelled"]
+    state: Literal["running", "searching", "paused", "cancelled"]
 
 
 @router.get("/sweep", response_model=None)

@@ -51,6 +51,7 @@ def make_app(room: Room, entrance: Entrance | None = None, *, workers: int = 0) 
         description="Choose what to release: the verbs of sdcmap as a web service.",
     )  # fmt: skip
     app.state.room, app.state.sweeps, app.state.views, app.state.drawing = room, sweeps, Views(room), drawing
+    app.state.releasing = threading.Lock()
     for part in (api_files, api_plans, api_sweeps, api_maps, api_releases, pages):
         app.include_router(part.router)
     app.add_middleware(Safety, room=room, entrance=entrance or Entrance())
