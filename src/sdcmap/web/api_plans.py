@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import Annotated, Any
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field, StringConstraints
 
 from sdcmap.core.limits import read_table
-from sdcmap.errors import PlanError
+from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.files.dialect import stated_fields
-from sdcmap.web.answers import Answer, Table
+from sdcmap.web import models
+from sdcmap.web.answers import Table
 from sdcmap.web.api_files import Roles, Stated
-from sdcmap.web.room import Busy, Overtaken
+from sdcmap.web.models import told
+from sdcmap.web.room import RELEASES, Busy, Overtaken
 
 router = APIRouter(prefix="/api", tags=["plans"])
 Toml = Annotated[str, StringConstraints(max_length=500_000)]
@@ -23,10 +27,11 @@ Title = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 
 class NewStudy(Stated):
-    """A study to begin: a name, a file, and the roles of its columns."""
+    """A study to begin: a name, a file, the roles of its columns, and for whom the release is."""
 
     name: Title
     roles: Roles
+    profile: Literal["public-use", "scientific-use", "teaching", "business"] = "public-use"
 
 
 class StatedRoles(BaseModel):
@@ -53,21 +58,23 @@ class Text(BaseModel):
     version: Annotated[str, StringConstraints(max_length=64)] = ""
 
 
-@router.get("/forms", response_model=None)
+@router.get("/forms", response_model=models.Forms)
 def forms() -> Response:
     """The fields of every method, measure and rule: type, range, default and words."""
     from sdcmap.explore.forms import forms as all_forms
 
-    return Answer({group: [asdict(form) for form in members] for group, members in all_forms().items()})
+    groups = {group: [asdict(form) for form in members] for group, members in all_forms().items()}
+    return told(models.Forms.model_validate(groups))
 
 
-@router.get("/studies", response_model=None)
+@router.get("/studies", response_model=models.Studies)
 def studies(request: Request) -> Response:
-    """Every study below the served folder."""
-    return Answer({"studies": request.app.state.room.studies()})
+    """Every study below the served folder: its file, how far it is, and what was released of it."""
+    entries = [entry_of(request, str(study["name"])) for study in request.app.state.room.studies()]
+    return told(models.Studies(studies=entries))
 
 
-@router.post("/studies", status_code=201, response_model=None)
+@router.post("/studies", status_code=201, response_model=models.NewPlan)
 def begin(request: Request, new: NewStudy) -> Response:
     """Write a starting plan for a file; nothing is swept yet."""
     from sdcmap.explore.looking import source_of
@@ -78,20 +85,39 @@ def begin(request: Request, new: NewStudy) -> Response:
         raise Busy("there is a study of that name already.")
     source = source_of(new.file, new.roles, new.kinds)
     seen = views.look(source)
-    plan = replace(seen, source=source.sensed(room.folder)).plan(source.path)
+    plan = replace(seen, source=source.sensed(room.folder)).plan(source.path, new.profile)
     plan.write(path)
-    return Answer({"name": new.name, "toml": plan.toml()}, 201)
+    return told(models.NewPlan(name=new.name, toml=plan.toml()), 201)
 
 
-@router.get("/studies/{name}", response_model=None)
+@router.get("/studies/{name}", response_model=models.Study)
 def study(request: Request, name: str) -> Response:
     """What a study is about: its plan, and how far it is."""
     room = request.app.state.room
     text = room.plan(name).read_text(encoding="utf-8")
-    return Answer({
-        "name": name, "toml": text, "version": version_of(text), "table": _table(text), "begun": room.is_begun(name),
-        "sweep": request.app.state.sweeps.status(name),
-    })  # fmt: skip
+    return told(models.Study(
+        name=name, toml=text, version=version_of(text), table=_table(text), begun=room.is_begun(name),
+        sweep=models.Sweep.model_validate(request.app.state.sweeps.status(name)),
+    ))  # fmt: skip
+
+
+def entry_of(request: Request, name: str) -> models.StudyEntry:
+    """A study in the list of all; one whose plan or scores cannot be read is listed too."""
+    room = request.app.state.room
+    path = room.plan(name)
+    scores = room.place_of(name) / "scores.sqlite"
+    changed = max(file.stat().st_mtime for file in (path, scores) if file.is_file())
+    home = room.folder / RELEASES / name
+    facts: dict[str, Any] = {"file": "", "candidates": None, "done": 0, "state": "stopped"}
+    with suppress(SdcmapError):
+        data = (_table(path.read_text(encoding="utf-8")) or {}).get("data")
+        facts["file"] = str(data.get("path", "")) if isinstance(data, dict) else ""
+        status = request.app.state.sweeps.status(name)
+        facts |= {"candidates": status["total"], "done": status["done"], "state": status["state"]}
+    return models.StudyEntry(
+        name=name, begun=room.is_begun(name), changed=datetime.fromtimestamp(changed, UTC).isoformat(timespec="seconds"),
+        releases=sum(1 for _ in home.glob("*-[0-9]*")) if home.is_dir() else 0, **facts,
+    )  # fmt: skip
 
 
 def version_of(text: str) -> str:
@@ -99,7 +125,7 @@ def version_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@router.put("/studies/{name}/plan", response_model=None)
+@router.put("/studies/{name}/plan", response_model=models.KeptPlan)
 def write_plan(request: Request, name: str, text: Text) -> Response:
     """Keep a plan that has no problem; a study that was begun may grow by it."""
     room, views, sweeps = request.app.state.room, request.app.state.views, request.app.state.sweeps
@@ -110,10 +136,11 @@ def write_plan(request: Request, name: str, text: Text) -> Response:
     if sweeps.status(name)["state"].startswith("running"):
         raise Busy("a sweep of this study is running: pause it, then change the plan.")
     plan.write(room.new_plan(name))
-    return Answer({"name": name, "toml": plan.toml(), "version": version_of(plan.toml()), "candidates": plan.count})
+    text_kept = plan.toml()
+    return told(models.KeptPlan(name=name, toml=text_kept, version=version_of(text_kept), candidates=plan.count))
 
 
-@router.put("/studies/{name}/roles", response_model=None)
+@router.put("/studies/{name}/roles", response_model=models.KeptRoles)
 def state_roles(request: Request, name: str, stated: StatedRoles) -> Response:
     """Keep other roles in the plan of a study that was not begun; scores belong to the roles that they were made with."""
     from sdcmap.explore.looking import source_of
@@ -131,13 +158,14 @@ def state_roles(request: Request, name: str, stated: StatedRoles) -> Response:
     plan = replace(plan, data=replace(now, **kept))
     problems = plan.problems_with(views.data_of(plan))
     plan.write(room.new_plan(name))
-    return Answer({"name": name, "toml": plan.toml(), "version": version_of(plan.toml()), "problems": problems})
+    text = plan.toml()
+    return told(models.KeptRoles(name=name, toml=text, version=version_of(text), problems=problems))
 
 
-@router.post("/plans", response_model=None)
+@router.post("/plans", response_model=models.CheckedPlan)
 def check(request: Request, draft: Draft) -> Response:
     """Every problem of a plan at once, its number of candidates, and the plan both as text and as a table."""
-    return Answer(checked(request, draft))
+    return told(models.CheckedPlan.model_validate(checked(request, draft)))
 
 
 def checked(request: Request, draft: Draft) -> dict[str, Any]:

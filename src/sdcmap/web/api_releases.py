@@ -14,9 +14,10 @@ from fastapi import APIRouter, Form, Query, Request, UploadFile
 from fastapi.responses import Response
 from pydantic import Field, StringConstraints
 
-from sdcmap.web.answers import Answer
+from sdcmap.web import models
 from sdcmap.web.api_maps import Asked, chosen
 from sdcmap.web.drawing import make_report
+from sdcmap.web.models import told
 from sdcmap.web.orders import Orders
 from sdcmap.web.room import RELEASES, Absent, Room
 
@@ -53,20 +54,21 @@ def _bundle(request: Request, name: str, order: Order) -> tuple[Any, Any]:
     return made, opened
 
 
-@router.post("/studies/{name}/checks", response_model=None)
+@router.post("/studies/{name}/checks", response_model=models.Checks)
 def checks(request: Request, name: str, order: Order) -> Response:
     """Every check of a release, on the files as written and read back; nothing is kept."""
     made, opened = _bundle(request, name, order)
     with opened:
         results = made.check()
-    return Answer({
+    return told(models.Checks.model_validate({
         "candidate": made.candidate.id, "name": made.plan.name_of(made.candidate), "replicate": made.candidate.replicate,
         "passed": all(check.passed for check in results),
         "checks": [asdict(check) | {"todo": check.todo} for check in results],
-    })  # fmt: skip
+    }))  # fmt: skip
 
 
-@router.post("/studies/{name}/releases", status_code=201, response_model=None)
+@router.post("/studies/{name}/releases", status_code=201, response_model=models.Release,
+             responses={200: {"model": models.Release, "description": "It was written before."}})  # fmt: skip
 def release(request: Request, name: str, order: Order) -> Response:
     """Make the candidate again, check it, and write it with codebook, note and checksums; 409 with every failed check.
 
@@ -81,7 +83,7 @@ def release(request: Request, name: str, order: Order) -> Response:
             key = orders.key(made.candidate.id, opened.manifest["data"], order.model_dump_json(exclude={"signed_by"}))
             written = orders.get(key)
             if written and (home / written).is_dir():
-                return Answer({"release": written, "files": _files(home / written), "already": True})
+                return told(models.Release(release=written, files=_files(home / written), already=True))
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
             number = 1 + max((int(path.name.rpartition("-")[2]) for path in home.glob("*-[0-9]*")), default=0)
             with opened.writing():
@@ -89,10 +91,10 @@ def release(request: Request, name: str, order: Order) -> Response:
             orders.put(key, folder.name)
         finally:
             opened.connection.close()
-    return Answer({"release": folder.name, "files": _files(folder), "already": False}, 201)
+    return told(models.Release(release=folder.name, files=_files(folder), already=False), 201)
 
 
-@router.get("/studies/{name}/releases", response_model=None)
+@router.get("/studies/{name}/releases", response_model=models.Releases)
 def releases(request: Request, name: str) -> Response:
     """What was released of a study, by whom and when."""
     home = _home(request.app.state.room, name)
@@ -100,15 +102,19 @@ def releases(request: Request, name: str) -> Response:
     with request.app.state.views.study(name) as opened:
         noted = {Path(str(entry["folder"])).name: entry for entry in opened.manifest.get("releases", [])}
     facts = ("name", "when", "signed_by", "profile")
-    return Answer({
-        "releases": [
-            {"release": path.name, "files": _files(path)} | {fact: noted.get(path.name, {}).get(fact, "") for fact in facts}
-            for path in folders
-        ]
-    })  # fmt: skip
+    entries = [
+        models.ReleaseEntry(
+            release=path.name,
+            files=_files(path),
+            **{fact: str(noted.get(path.name, {}).get(fact, "")) for fact in facts},
+        )
+        for path in folders
+    ]
+    return told(models.Releases(releases=entries))
 
 
-@router.get("/studies/{name}/releases/{release}.zip", response_model=None)
+@router.get("/studies/{name}/releases/{release}.zip", response_class=Response,
+            responses={200: {"content": {"application/zip": {}}}})  # fmt: skip
 def bundle(request: Request, name: str, release: str) -> Response:
     """A release as one file to download."""
     folder = _home(request.app.state.room, name) / release
@@ -121,14 +127,14 @@ def bundle(request: Request, name: str, release: str) -> Response:
     return _download(packed.getvalue(), f"{release}.zip", "application/zip")
 
 
-@router.get("/studies/{name}/report", response_model=None)
+@router.get("/studies/{name}/report", response_class=Response, responses={200: {"content": {"text/html": {}}}})
 def report(request: Request, name: str, audience: Annotated[Literal["internal", "external"], Query()]) -> Response:
     """The report for the board (internal) or for anybody (external), as one page to download."""
     page = request.app.state.drawing.run(make_report, request.app.state.room.study(name), audience)
     return _download(page, f"report-{audience}.html", "text/html; charset=utf-8")
 
 
-@router.post("/swaps", tags=["swaps"], response_model=None)
+@router.post("/swaps", tags=["swaps"], response_model=models.Swap)
 def swap(
     request: Request, file: UploadFile,
     on: Annotated[str, Form(description="Variables to swap, comma-separated.", max_length=5000)],
@@ -167,12 +173,12 @@ def swap(
             score_row(measure, data, made, stream)
             for measure, made in ((small, data), (small, masked), (distortion, masked))
         )
-        return Answer({
+        return told(models.Swap.model_validate({
             "method": method.text,
             "risk": {"measure": small.text, "before": before.value, "after": after.value, "reason": after.reason},
             "distortion": {"measure": distortion.text, "value": loss.value, "reason": loss.reason},
             "file": {"name": out.name, "base64": base64.b64encode(out.read_bytes()).decode()},
-        })  # fmt: skip
+        }))  # fmt: skip
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from sdcmap.core.limits import read_table
 from sdcmap.core.named_files import files_below
 from sdcmap.errors import PlanError
-from sdcmap.web.answers import Answer
+from sdcmap.web import models
+from sdcmap.web.models import told
 from sdcmap.web.room import Room
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class Views:
             again = self._maps.get(key)
             if kept is None and again is not None:
                 return again.body
-            body = Answer(map_table(*self.map(name, risk, utility))).body
+            body = told(map_told(*self.map(name, risk, utility))).body
             with self._lock:
                 while len(self._maps) > 10 * KEPT:
                     self._maps.pop(next(iter(self._maps)))
@@ -210,14 +211,14 @@ def _state(study: Path) -> Hashable:
     return tuple(marks)
 
 
-def map_table(ru: RUMap, plan: Plan) -> dict[str, Any]:
+def map_told(ru: RUMap, plan: Plan) -> models.Map:
     """The map in columns: points, means with their bands, anchors, and what the axes are."""
     methods = ru.means["method"].to_list()
     place = {method: number for number, method in enumerate(methods)}
     points = {name: ru.points[name].to_list() for name in ru.points.columns if name != "method"}
     points["method"] = [place[method] for method in ru.points["method"]]
     points["within"] = (ru.limit_shares(ru.points) <= 1).tolist()
-    return {
+    return models.Map.model_validate({
         "risk": list(ru.risk),
         "utility": ru.utility,
         "limits": list(ru.scales),
@@ -234,7 +235,7 @@ def map_table(ru: RUMap, plan: Plan) -> dict[str, Any]:
         "rule": None if plan.rule is None else plan.rule.spec(),
         "total": plan.count,
         "silent": _silent(ru),
-    }
+    })  # fmt: skip
 
 
 def _silent(ru: RUMap) -> list[str]:

@@ -1,4 +1,6 @@
 // The service, and small helpers that every page shares.
+import "./words.js";
+
 export const study = document.body.dataset.study;
 export const root = new URL("..", import.meta.url).pathname.slice(0, -1); // what stands before every path
 export const base = `${root}/api/studies/${encodeURIComponent(study)}`;

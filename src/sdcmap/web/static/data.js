@@ -1,4 +1,4 @@
-import { base, byId, complain, el, fill, get, later, post, put, root, study, svg, whole } from "./api.js";
+import { base, byId, complain, el, fill, get, later, post, put, root, say, study, svg, whole } from "./api.js";
 
 const ROLES = { key: "key", sensitive: "sensitive", numeric: "numeric amount", identifier: "identifier", weight: "weight", household: "household", stratum: "stratum", other: "other", drop: "drop", replicate: "replicate weight", psu: "sampling unit", wave: "wave", case: "case of a panel" };
 const KINDS = { "": "as inferred", nominal: "nominal", ordinal: "ordinal" };
@@ -85,18 +85,27 @@ function changed() {
   byId("changed").textContent = inPlan() ? "Roles were changed and are not kept in the plan yet." : "Roles were changed. This study keeps those that its scores were made with; begin another study to use these.";
 }
 
-byId("begin").addEventListener("submit", async (event) => {
-  event.preventDefault();
+// From the roles to a plan, and where that is asked for to a sweep or a search at once.
+async function go(state_) {
   const [roles, kinds, name] = [rolesNow(), stated.kinds, inPlan() ? study : byId("name").value];
+  if (!byId("begin").reportValidity()) return;
+  for (const button of byId("begin").querySelectorAll("button")) button.disabled = true;
+  say("Writing the plan …");
   try {
     if (inPlan()) await put(`${base}/roles`, { roles, kinds });
-    else await post(`${root}/api/studies`, { ...stated, name, roles });
-    location.assign(`${root}/studies/${encodeURIComponent(name)}/plan`);
+    else await post(`${root}/api/studies`, { ...stated, name, roles, profile: byId("profile").value });
+    const place = `${root}/studies/${encodeURIComponent(name)}`;
+    if (state_) await put(`${root}/api/studies/${encodeURIComponent(name)}/sweep`, { state: state_ });
+    location.assign(`${place}/${state_ ? "sweep" : "plan"}`);
   } catch (error) {
     complain(error);
     byId("problems").scrollIntoView();
+    for (const button of byId("begin").querySelectorAll("button")) button.disabled = false;
   }
-});
+}
+byId("begin").addEventListener("submit", (event) => { event.preventDefault(); go(""); });
+byId("find").addEventListener("click", () => go("searching"));
+byId("compare").addEventListener("click", () => go("running"));
 
 async function begin() {
   if (study) {  // the data of a study: what its plan states
@@ -112,7 +121,8 @@ async function begin() {
     byId("begin-head").textContent = begun ? "Begin another study with these roles" : "Keep these roles";
     byId("begin-words").textContent = begun ? "The scores of this study were made with the roles that its plan states, so they stay." : "The plan of this study takes them; nothing was scored yet.";
     byId("begin-button").textContent = begun ? "State these roles and write another plan" : "Keep these roles in the plan";
-    byId("name-field").hidden = !begun;
+    byId("name-field").hidden = byId("profile-field").hidden = byId("ways").hidden = !begun;
+    byId("find").hidden = byId("compare").hidden = !begun;
     byId("name").required = begun;
   }
   byId("name").value = `${stated.file.split("/").pop().replace(/\.[^.]*$/, "")}${study ? "-2" : ""}`;

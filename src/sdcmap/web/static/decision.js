@@ -1,4 +1,5 @@
 import { base, byId, complain, draw, duration, el, fill, get, later, page, post, put, root, short, study } from "./api.js";
+import { word } from "./words.js";
 import { Plane, drawKey, nearest, region, rowsOf } from "./planes.js";
 
 const LEVER = 1000;
@@ -40,7 +41,7 @@ function table() {
   const safe = state.rows.filter((row) => region(row, state.rule) === "D");
   const rows = safe.slice(0, 100);
   byId("left").replaceChildren(el("p", {}, el("strong", {}, safe.length ? `${safe.length.toLocaleString("en")} of ${state.rows.length.toLocaleString("en")} are safe` : "Nothing is safe: release nothing.")));
-  fill(byId("table"), [["method", "words"], ["IEK", "n"], ["RDH", "n"], ["SEK", "n"], ["DUS", "n"], ["from (0, 0)", "n"]],
+  fill(byId("table"), [["method", "words"], ...["IEK", "RDH", "SEK", "DUS"].map((name) => [word(name), "n"]), ["from (0, 0)", "n"]],
     rows.map((row) => [row.id ? link(row.id, `${row.name}, ${draw(row)}`) : row.name, ...[row.iek, row.rdh, row.sek, row.dus, row.distance].map(short)]), "Nothing.");
 }
 

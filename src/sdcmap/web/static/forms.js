@@ -81,7 +81,8 @@ function hint(entry, id) {
 // ---- pickers ------------------------------------------------------------------------------------------------------
 // Columns as buttons under a field: what is pressed stands in it. Those whose kind does not fit are left out.
 function chips(entry, box, { columns, kinds }, act) {
-  const fit = columns.filter((column) => entry.name !== "on" || !kinds.length || kinds.includes(column.kind));
+  const apart = ["weight", "household"];  // the survey's own columns are masked by nothing that is picked here
+  const fit = columns.filter((column) => entry.name !== "on" || ((!kinds.length || kinds.includes(column.kind)) && !apart.includes(column.role)));
   const mark = entry.nested ? "; " : ", ";
   const chosen = () => split(box.value.replace(/;/g, ","));
   const press = (name) => {

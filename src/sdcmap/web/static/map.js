@@ -1,6 +1,7 @@
 import { base, byId, complain, draw, el, fill, get, later, losing, page, post, short, svg, tried } from "./api.js";
 import { choose } from "./rules.js";
 import { Plot } from "./ruplot.js";
+import { word } from "./words.js";
 
 const LEVER = 1000;
 const OWN = { Threshold: { risk: 0 }, Linear: { slope: 1 } };  // rules that a lever sets, with their defaults
@@ -194,7 +195,7 @@ function table() {
   const cells = rows.map((row) => [
     el("button", { type: "button", class: "second", "aria-label": `Show ${row.name}${mean ? "" : `, ${draw(row)}`}`, onclick: () => pick(row) }, "○"),
     el("span", {}, row.name, row.more ? el("span", { class: "hint" }, ` and ${row.more} more at this point`) : ""), ...(mean ? [share(row)] : [String(row.replicate + 1)]), short(row.risk), short(row.utility)]);
-  fill(byId("table"), [el("span", { class: "hidden" }, "show"), ["method", "words"], [mean ? "on the frontier" : "draw", "n"], ["risk", "n"], [losing(state.map), "n"]], cells, "No point yet.");
+  fill(byId("table"), [el("span", { class: "hidden" }, "show"), ["method", "words"], [mean ? word("frontier", "on the frontier") : word("draw"), "n"], [word("risk"), "n"], [word(losing(state.map)), "n"]], cells, "No point yet.");
 }
 
 // ---- the map ----------------------------------------------------------------------------------------------------
