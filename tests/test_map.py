@@ -252,9 +252,9 @@ def test_any_method_stands_on_the_same_axes() -> None:
 def test_threshold_takes_the_best_utility_under_the_line(ru: sm.RUMap) -> None:
     choice = ru.choose(sm.Threshold(risk=0.3))
     assert (choice.candidate, choice.method, choice.replicate) == ("B-0", "B", 0)
-    assert choice.reason.startswith("Release B, draw 0: it has the least loss, U 0.3, of the 5 among 8 candidates")
+    assert choice.reason.startswith("Release B, draw 1: it has the least loss, U 0.3, of the 5 among 8 candidates")
     assert "2 draws of this method were searched" in choice.reason
-    assert choice.runners_up[0].startswith("B, draw 1")
+    assert choice.runners_up[0].startswith("B, draw 2")
     assert len(choice.runners_up) == 3
 
 
@@ -268,7 +268,7 @@ def test_if_nothing_passes_release_nothing_and_name_the_nearest_miss(ru: sm.RUMa
     choice = ru.choose(sm.Threshold(risk=0.05))
     assert choice.candidate is None
     assert choice.reason.startswith("Release nothing: ")
-    assert "The nearest miss is A, draw 0 with 0.1." in choice.reason
+    assert "The nearest miss is A, draw 1 with 0.1." in choice.reason
 
 
 def test_rules_on_the_mean_end_at_one_concrete_candidate(ru: sm.RUMap) -> None:

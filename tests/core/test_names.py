@@ -70,7 +70,7 @@ def test_names_that_coincide_are_told_apart_by_what_differs_else_by_number() -> 
 
 
 def test_a_draw_is_named_where_there_are_several() -> None:
-    assert (drawn_name("a swapped", 3), drawn_name("a swapped", None)) == ("a swapped, draw 3", "a swapped")
+    assert (drawn_name("a swapped", 3), drawn_name("a swapped", None)) == ("a swapped, draw 4", "a swapped")
 
 
 def test_a_name_is_no_part_of_what_a_method_is() -> None:

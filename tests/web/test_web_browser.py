@@ -8,7 +8,6 @@ import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from sdcmap.core.value import decode
 from sdcmap.kernels.decision.global_criterion import regions
 from sdcmap.study.sweeping import standing
 from sdcmap.web.pages import render
+from visiting import SLOW, Visitor, ready, until
 from webroom import Server, decided, endless_plan, people, plan_of, swept
 
 pytestmark = pytest.mark.slow
@@ -26,16 +26,6 @@ PAGES = ("/", "/data?file=people.csv", "/studies/cps/data", "/studies/cps/plan",
          "/studies/cps/candidate", "/studies/cps/choose", "/studies/cps/decision",
          "/studies/known/candidate", "/studies/known/decision")  # fmt: skip
 SHOTS = os.environ.get("SDCMAP_SHOTS", "")  # a folder for screenshots, to be looked at by a person
-SLOW = 180_000  # milliseconds: a guard against hanging; the machine may be busy
-DRAWN = {  # what is there when a page has drawn itself
-    "map": "body[data-confirmed] .plot canvas",
-    "plan": "body[data-checked] #methods .item",
-    "data": "#columns select",
-    "candidate": "[data-ready]",
-    "choose": "#choice .verdict",
-    "decision": "body[data-confirmed]",
-    "sweep": "body[data-state] .plot canvas",
-}
 PIXEL = """() => {
   const box = document.querySelector(".plot canvas").getBoundingClientRect();
   const [x, y] = workbench.plot.pixel(workbench.state.best);
@@ -66,8 +56,6 @@ MANY = """async () => {
   }
   return { points: plot.shown().length, drawn, step: (performance.now() - start) / 100, choices: seen.size };
 }"""
-expect.set_options(timeout=SLOW)
-
 CHECK = (Path(__file__).parent / "accessibility.js").read_text(encoding="utf-8")
 
 
@@ -79,48 +67,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     made = Server.start(home)
     yield made
     made.end()
-
-
-class Visitor:
-    """A page that remembers everything that went wrong in it; nothing may."""
-
-    def __init__(self, browser: Browser, server: Server, **how: Any) -> None:
-        self.context = browser.new_context(accept_downloads=True, **how)
-        self.context.set_default_timeout(SLOW)
-        self.page: Page = self.context.new_page()
-        self.wrong: list[str] = []
-        self.page.on("console", lambda said: said.type in ("error", "warning") and self.wrong.append(said.text))
-        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        self.page.on("request", lambda asked: asked.url.startswith(server.base) or asked.url.startswith(("data:", "blob:"))
-                     or self.wrong.append(f"asked {asked.url}"))  # fmt: skip
-        self.page.goto(server.address)
-        self.page.wait_for_url(lambda url: "token" not in url)
-        server.came_in()
-
-    def __enter__(self) -> Visitor:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.context.close()
-        if error[0] is None:
-            assert self.wrong == []
-
-
-def ready(page: Page) -> None:
-    """Wait until the page has drawn what it shows."""
-    page.wait_for_load_state("load", timeout=SLOW)
-    place = page.url.split("?")[0].rpartition("/")[2]
-    if place in DRAWN:
-        page.wait_for_selector(DRAWN[place], timeout=SLOW)
-
-
-def until(page: Page, script: str, given: object = None) -> None:
-    """Wait until a script is true; Playwright's own way needs `eval`, which our pages forbid."""
-    for _ in range(SLOW // 100):
-        if page.evaluate(script, given):
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError(f"never true: {script}")
 
 
 # ---- the whole story ------------------------------------------------------------------------------------------

@@ -26,6 +26,23 @@ SOFT = (
     "unmasked",
     "gate",
 )  # a person who knows better may override them with a written reason
+TODO = {  # what a person does about a check that failed
+    "seed": "leave the seed out of the plan and sweep again: a strong one is drawn.",
+    "roles": "look at every column and state its role, then confirm the roles that were proposed.",
+    "determines": "drop one of the columns named, or mask them together, so that one does not give the other back.",
+    "line": "state a rule with a limit, limits by measure or a profile in the plan, or the largest risk for this release.",
+    "risk": "choose a candidate with less risk, plan stronger methods, or search for one.",
+    "read back": "write the file in another format: this one does not hold what was released.",
+    "earlier releases": "release the earlier file again; or, where this one is needed too, allow another release of the "
+    "same records: then the joint risk decides.",
+    "joint risk": "choose a candidate with less risk, or release nothing more of these people.",
+    "identifier": "state identifiers as such, so that they stay here; where a column is none, say why.",
+    "weight": "average the weights in groups (AverageWeights as a step of the plan), or say why nobody knows them.",
+    "edits": "add Repair as the last step of the plan.",
+    "ledger": "name the ledger that knows the earlier releases of this study, or say why it is gone.",
+    "unmasked": "mask what is named; an amount that nobody but the respondent knows is stated as such (known_by).",
+    "gate": "mask more of the columns named, or more strongly; search; or choose a profile with a contract.",
+}
 TOLD_IN_THE_NOTE = ("unmasked", "gate")  # overrides of these are a data user's business too
 REPORTED = ("other risk", "told")  # never fail
 SEED_BITS = 128
@@ -42,6 +59,11 @@ class Check:
     passed: bool
     sentence: str
     hard: bool = True
+
+    @property
+    def todo(self) -> str:
+        """What to do about it; empty where it passed."""
+        return "" if self.passed else TODO[self.name]
 
     def __str__(self) -> str:
         return f"{self.name}: {self.sentence}"

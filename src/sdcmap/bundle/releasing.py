@@ -76,6 +76,7 @@ class Release:
     title: str = ""
     owner: str = ""
     parent: Parent | None = None  # the release that this one is made from
+    signed_by: str = ""
 
     def __repr__(self) -> str:
         return f"Release({self.plan.name_of(self.candidate)}, {self.profile.name})"
@@ -232,6 +233,8 @@ class Release:
         if self.parent is not None:
             told = [check.sentence for check in release.checks if check.name in ("nested", "joint risk")]
             said["nested"] = {"within": str(self.plan.data.within) if self.plan.data else "", "told": told}
+        if self.signed_by:
+            said["signed_by"] = self.signed_by
         before = self.study.manifest
         self.study.note(
             overrides=[*before.get("overrides", []), *({**entry, "when": when} for entry in overrides)],
@@ -257,6 +260,7 @@ def release(
     form: str = "",
     title: str = "",
     owner: str = "",
+    signed_by: str = "",
 ) -> Release:
     """The release of one candidate; `.write(folder)` checks and writes it.
 
@@ -276,6 +280,7 @@ def release(
     form : the format to write, "csv", "parquet", "sav" (SPSS), "dta" (Stata) or "xpt" (SAS); by default that of the data.
     title, owner : what the data are called, and whose they are, for README, citation and codebook. The title is by default
         that of the codebook that the data were read with.
+    signed_by : who releases it; noted in the study with the date, and in no file that leaves.
     """
     reasons = dict(override or {})
     problems = problems_of_override(reasons)
@@ -298,7 +303,7 @@ def release(
     parent = None if nested is None else parent_of(Path(nested.within), Path(nested.path))
     return Release(
         in_format(data, form), plan, candidate, tuple(lines), searched, held, again, reasons,
-        None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent,
+        None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent, signed_by,
     )  # fmt: skip
 
 

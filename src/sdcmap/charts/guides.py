@@ -87,7 +87,8 @@ def mark_rows(x: Axis, y: Axis, home: str, points: list[Row], mark: Choice | Non
     rows = []
     for point in points:
         across, up, edge = position(x, y, point["utility"], point["risk"])
-        text = f"draw {mark.replicate}" if mark is not None and point["kind"] == "draw" else f"chosen: {short}"
+        own = mark.replicate if mark is not None and point["kind"] == "draw" else None
+        text = f"draw {own + 1}" if own is not None else f"chosen: {short}"
         text = "" if mark is None or mark.candidate is None else text
         rows.append(
             {"panel": home, "kind": point["kind"], "x": across, "y": up, "edge": edge, "short": short, "text": text}

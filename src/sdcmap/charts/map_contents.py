@@ -50,7 +50,9 @@ def map_info(
     by = by or ("mean" if ru.is_expectation else "release")
     if by not in ("release", "mean"):
         raise PlanError(f"a map is drawn by 'release' or by 'mean'. Got {by!r}.")
-    table = (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor")).rename(_DRAW, strict=False)
+    table = (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor"))
+    if "replicate" in table.columns:
+        table = table.with_columns(draw=pl.col("replicate") + 1).drop("replicate")  # people count from 1
     methods = table["method"].unique(maintain_order=True).to_list()
     rows = labelled(methods, ru.scores)
     groups = groups_of(rows, colour) if isinstance(colour, str) else _stated_groups(methods, colour)
@@ -107,7 +109,6 @@ def _panels(rows: Sequence[Labelled], facet: str | Mapping[str, str] | None) -> 
     return {method: panel for method, panel in facet.items() if method in set(texts)}
 
 
-_DRAW = {"replicate": "draw"}
 _COLUMNS = (
     "panel", "group", "id", "method", "name", "short", "draw", "count", "risk", "utility", "membership", "x", "y", "edge",
     "frontier",

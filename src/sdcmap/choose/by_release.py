@@ -49,9 +49,9 @@ class ByRelease(Rule):
         """Whether a number that the rule reads is a function of an expectation."""
         return ru.is_expectation
 
-    def _describe(self, row: dict[str, Any]) -> str:
-        """The numbers of a runner-up."""
-        return f"risk {row['risk']:.4g}, utility {row['utility']:.4g}"
+    def _describe(self, ru: RiskUtilityMap, row: dict[str, Any]) -> str:
+        """The numbers of a runner-up; a utility that is better when lower is called a loss."""
+        return f"risk {row['risk']:.4g}, {'loss' if ru.signs[1] > 0 else 'utility'} {row['utility']:.4g}"
 
     def _rows(self, ru: RiskUtilityMap) -> tuple[pl.DataFrame, str]:
         """The rows to compare (method, risk, utility, ...) and how to speak of their risk."""
@@ -106,7 +106,7 @@ class ByRelease(Rule):
             own = np.where(fits(draws) & (ru.limit_shares(draws) <= 1), own_cost(draws), np.inf)
             chosen = draws.row(int(np.argmin(own)), named=True)
         named = rows[order[1 : RUNNERS_UP + 1]].iter_rows(named=True)
-        runners = tuple(f"{name_of(ru, r)}: {self._describe(r)}" for r in named)
+        runners = tuple(f"{name_of(ru, r)}: {self._describe(ru, r)}" for r in named)
         searched = 1 if is_expectation else len(draws)
         name = name_of(ru, chosen)
         reason = f"Release {name}: {why(row, len(order))}"
@@ -115,7 +115,7 @@ class ByRelease(Rule):
         if searched > 1:
             reason += f" {searched} draws of this method were searched."
         elif is_expectation and len(draws) > 1:
-            reason += f" The draw was fixed beforehand as number {chosen['replicate']}."
+            reason += f" The draw was fixed beforehand as number {chosen['replicate'] + 1}."
         return Choice(
             chosen["id"], chosen["method"], chosen["replicate"], chosen["risk"], chosen["utility"], self, reason,
             runners, searched, name=name,

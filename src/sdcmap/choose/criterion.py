@@ -128,7 +128,7 @@ class GlobalCriterion(ByRelease):
         values = [ru.scores.values.get(name) for name in self.measures]
         return ru.is_expectation or any(value is not None and value.expectation for value in values)
 
-    def _describe(self, row: dict[str, Any]) -> str:
+    def _describe(self, ru: RiskUtilityMap, row: dict[str, Any]) -> str:
         return f"IEK {row['iek']:.4g}, RDH {row['rdh']:.4g}, SEK {row['sek']:.4g}, DUS {row['dus']:.4g}"
 
     def _with_four(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> pl.DataFrame:

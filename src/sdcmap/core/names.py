@@ -68,5 +68,5 @@ def parameter(value: object) -> str:
 
 
 def drawn_name(name: str, draw: int | None) -> str:
-    """The name of one draw of a method; None: it has only one."""
-    return name if draw is None else f"{name}, draw {draw}"
+    """The name of one draw of a method, its replicate number counted from 1 as people do; None: it has only one."""
+    return name if draw is None else f"{name}, draw {draw + 1}"

@@ -18,12 +18,20 @@ from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.utility import UTILITIES
 
+COLUMNS = frozenset(  # fields of text that name columns of the file
+    ("area", "blank", "by", "carry", "differ", "given", "importance", "left", "linked", "on", "replicates", "right",
+     "risk_on", "same", "secret", "similar", "within")
+)  # fmt: skip
+GROUPS: dict[type[Value], str] = {Method: "methods", Measure: "measures", Rule: "rules"}
 KINDS = {bool: "flag", int: "whole number", float: "number", str: "text"}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One field of a form. `kind`: flag, whole number, number, text, choice or part (another value, as a table or text)."""
+    """One field of a form. `kind`: flag, whole number, number, text, choice or part (another value, as a table or text).
+
+    nested : a list of lists. columns : it names columns of the file. group : of a part, the group of forms that it is from.
+    """
 
     name: str
     kind: str
@@ -34,6 +42,9 @@ class Entry:
     choices: tuple[str, ...]
     open: bool  # another value than one of the choices may be given
     help: str
+    nested: bool = False
+    columns: bool = False
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,13 +90,13 @@ def form_of(cls: type[Value]) -> Form:
 
 def _entry(name: str, kind: Any, default: object, words: str) -> Entry:
     limits: list[str] = []
-    several = is_open = False
+    depth, is_open = 0, False
     while True:
         origin, arguments = typing.get_origin(kind), typing.get_args(kind)
         if origin is Annotated:
             limits += [str(limit) for limit in arguments[1:] if isinstance(limit, Range)]
         elif origin is tuple:
-            several = True
+            depth += 1
         elif origin in (Union, types.UnionType):
             is_open = len([argument for argument in arguments if argument is not type(None)]) > 1
         else:
@@ -94,8 +105,10 @@ def _entry(name: str, kind: Any, default: object, words: str) -> Entry:
     choices = tuple(map(str, typing.get_args(kind))) if typing.get_origin(kind) is Literal else ()
     word = "choice" if choices else KINDS.get(kind, "part")
     required = default is MISSING
-    return Entry(name, word, several, required, None if required else plain(default), limits[0] if limits else "",
-                 choices, is_open, words)  # fmt: skip
+    return Entry(
+        name, word, depth > 0, required, None if required else plain(default), limits[0] if limits else "", choices,
+        is_open, words, depth > 1, word == "text" and name in COLUMNS, GROUPS.get(kind, ""),
+    )  # fmt: skip
 
 
 def field_words(cls: type[Value]) -> dict[str, str]:

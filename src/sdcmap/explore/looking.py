@@ -120,12 +120,13 @@ class Look:
         )  # fmt: skip
 
 
-def look(source: Microdata | Source | str | Path) -> Look:
+def look(source: Microdata | Source | str | Path, before: Look | None = None) -> Look:
     """Facts of each variable and of the key combinations; counts only, no data value.
 
     Parameters
     ----------
     source : microdata, or where they lie; roles that are not stated are proposed.
+    before : an earlier look at the same file with other roles: what it counted in columns that both share is taken over.
 
     Examples
     --------
@@ -144,16 +145,18 @@ def look(source: Microdata | Source | str | Path) -> Look:
     proposed = proposals(data)
     for name in (v.name for v in data.schema.variables if not v.knowable):
         proposed[name] = replace(proposed[name], role="other", why="known by the respondent only")
-    glances = tuple(_glance(data, name, proposed[name]) for name in data.names)
+    counted = {} if before is None else _counted(data, before)
+    glances = tuple(_glance(data, name, proposed[name], counted.get(name)) for name in data.names)
     keys = tuple(glance.name for glance in glances if glance.role == "key")
     sizes = np.array([], dtype=np.int64)
     if keys:
         sizes = compress([data.codes(name) for name in keys])[1]
     below = {f"<{k}": int(sizes[sizes < k].sum()) for k in (2, 3, 5, 10)} if keys else {}
-    looks = missing_looks(data)
+    kept = before if before is not None and len(counted) == len(data.names) else None
+    codes, mixed = (kept.codes, kept.mixed) if kept is not None else _missing(data)
     return Look(
-        len(data), glances, len(sizes), below, _alone(data, glances), telling_sets(data, _released(glances)),
-        tuple(map(str, looks.codes)), looks.mixed, known, {v.name: v.kind for v in data.schema.variables},
+        len(data), glances, len(sizes), below, _alone(data, glances), _telling(data, _released(glances), before, counted),
+        codes, mixed, known, {v.name: v.kind for v in data.schema.variables},
         data.schema.census, data,
     )  # fmt: skip
 
@@ -165,11 +168,34 @@ def opened(source: Microdata | Source | str | Path) -> Microdata:
     return source.read() if isinstance(source, Source) else read(source)
 
 
-def _glance(data: Microdata, name: str, proposal: Proposal) -> Glance:
-    missing = data.missing(name)
-    gone = int(missing.sum())
-    counts = np.bincount(data.codes(name)[~missing] if gone else data.codes(name), minlength=1)
-    distinct, once = int((counts > 0).sum()), int((counts == 1).sum())
+def _missing(data: Microdata) -> tuple[tuple[str, ...], dict[str, int]]:
+    looks = missing_looks(data)
+    return tuple(map(str, looks.codes)), looks.mixed
+
+
+def _counted(data: Microdata, before: Look) -> dict[str, Glance]:
+    """What an earlier look saw of each column that is still coded as it was."""
+    old = before.data
+    if old is None:
+        return {}
+    return {g.name: g for g in before.variables if g.name in data.names and old.column(g.name) is data.column(g.name)}
+
+
+def _telling(data: Microdata, names: Sequence[str], before: Look | None, counted: Mapping[str, Glance]) -> Telling:
+    """The telling sets; those of an earlier look where they are of the same columns."""
+    if before is not None and set(names) == set(_released(before.variables)) and all(name in counted for name in names):
+        return before.telling
+    return telling_sets(data, names)
+
+
+def _glance(data: Microdata, name: str, proposal: Proposal, counted: Glance | None = None) -> Glance:
+    if counted is None:
+        missing = data.missing(name)
+        gone = int(missing.sum())
+        counts = np.bincount(data.codes(name)[~missing] if gone else data.codes(name), minlength=1)
+        distinct, once = int((counts > 0).sum()), int((counts == 1).sum())
+    else:
+        gone, distinct, once = counted.missing, counted.distinct, counted.once
     return Glance(
         name, proposal.kind, proposal.role, data.schema[name].role is not None, distinct, gone, once, proposal.why,
         proposal.formula, proposal.safe_harbor,

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core.value import Value
-from sdcmap.data.known_by import Stated as KnownBy
 from sdcmap.data.known_by import DATES, known_by_of, with_known_by
+from sdcmap.data.known_by import Stated as KnownBy
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.readable import Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
@@ -90,8 +90,14 @@ class Source(Value):
             for fact, kind in wanted
         }
         variables = with_known_by([variable for variable, _ in encoded.values()], known_by_of(self.known_by))
-        schema = Schema(variables, data.schema.format, self.census or data.schema.census)
+        schema = replace(data.schema, variables=variables, census=self.census or data.schema.census)
         return _weighed(Microdata(schema, {name: column for name, (_, column) in encoded.items()}))
+
+    @property
+    def unstated(self) -> Source:
+        """The same file, with nothing said of its columns but codes for missing values."""
+        written: dict[str, Any] = {**stated_fields(self.dialect)}
+        return Source(self.path, missing=self.missing, **written)
 
     @property
     def dialect(self) -> Dialect:
@@ -210,9 +216,14 @@ def _told(book: DDICodebook, fact: Variable, dtype: pl.DataType) -> Variable:
 
 
 def _as_read(data: Microdata, fact: Variable, kind: str | None) -> bool:
-    """Whether a column that is stated so is the one that was read: of the kind stated, or of none but one that no role
-    changes, because it is no number."""
-    return kind == data.schema[fact.name].kind or (kind is None and fact.storage in NO_NUMBERS)
+    """Whether a column that is stated so is the one that was read: of the kind stated; or of none, but no number, or a
+    number of which nothing was stated and whose new role makes it no category."""
+    before = data.schema[fact.name]
+    if kind is not None:
+        return kind == before.kind
+    if fact.storage in NO_NUMBERS:
+        return True
+    return before.role is None and fact.role not in ("weight", "key", "identifier", "household", "stratum")
 
 
 def plan_columns(

@@ -55,7 +55,7 @@ class Recode(Method):
     by : with bins: equal "width" (at multiples of a round number), equal "log width" (positive values; breaks of one digit)
         or "quantiles" (about equally many records).
     width : intervals of this width, in the variable's unit, from `start` on, such as five years of age; above 0.
-    merge : lists of categories, each becoming one; categories not named stay. Written as text: ["1", "2"].
+    merge : lists of categories, each becoming one; categories not named stay. Written as text: [["1", "2"], ["8", "9"]].
     prefix : keep so many first characters of each category, at least 1.
     hierarchy : path of a CSV file as ARX writes it: value;level 1;level 2;... without a header (see `Hierarchy`).
     start : with width: where an interval begins, in the variable's unit.
@@ -172,6 +172,8 @@ class Recode(Method):
         named = [name for names in self.merge for name in names]
         if len(set(named)) < len(named):
             yield ".merge must name each category once."
+        if any(len(names) < 2 for names in self.merge) and not self.labels:
+            yield '.merge must hold lists of two categories or more, such as [["1", "2"]]: one alone stays as it is.'
         wanted = len(self.breaks) + 1 if self.breaks else len(self.merge)
         if self.labels and len(self.labels) != wanted:
             yield f".labels must hold one name for each interval or list: {wanted}. Got {len(self.labels)}."

@@ -147,9 +147,7 @@ class NearestRecord(Attack):
     def _categories(self, pair: Pair) -> list[Cost]:
         """1 where two values differ, one half where one is not known."""
         places = np.flatnonzero(pair.categorical)
-        return [
-            Cost(SAME, pair.known_columns[f], pair.released[:, f], cap=1.0, both=0.5, one=0.5) for f in places
-        ]
+        return [Cost(SAME, pair.known_columns[f], pair.released[:, f], cap=1.0, both=0.5, one=0.5) for f in places]
 
     def _gower_fields(self, pair: Pair) -> tuple[Array, list[Cost]]:
         """The range of each column, and what its values cost."""

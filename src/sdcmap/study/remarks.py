@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import polars as pl
+
 from sdcmap.core.edit_rule import parse_edit
 from sdcmap.core.rule import named_limits
 from sdcmap.data.microdata import Microdata
+from sdcmap.methods.recode import Recode
 from sdcmap.study.cost import makings_of
 from sdcmap.study.default_risk import not_measured
 from sdcmap.study.plan import Plan
@@ -23,6 +26,7 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
         broken = int(parse_edit(text).broken(data).sum())
         if broken:
             yield f"{broken:,} records of the file as it is break the edit rule {text!r}: only masked values are repaired."
+    yield from _merging_nothing(data, plan)
     makings = makings_of(data, plan)
     if makings:
         yield (
@@ -33,3 +37,17 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
     free = [name for name in risks if name not in limits and name not in plan.risk]
     if limits and free:
         yield f"No limit is stated for {', '.join(free)}: measured, and nothing is held to it."
+
+
+def _merging_nothing(data: Microdata, plan: Plan) -> Iterator[str]:
+    """Lists of categories to merge of which the file has none, or one: that step of the plan would do nothing."""
+    idle: dict[str, None] = {}  # each sentence once
+    for step in (step for method in plan.expanded for step in method.steps if isinstance(step, Recode)):
+        known = {name: data.column(name).levels for name in step.on if name in data.names}
+        for number, group in enumerate(step.merge, 1):
+            held = [levels.cast(pl.String).is_in(group).sum() for levels in known.values() if levels is not None]
+            if held and max(held) < (1 if step.labels else 2):
+                which = f"list {number} of " if len(step.merge) > 1 else ""
+                told = f"Recode.merge: the file has fewer than two of the categories in {which}{', '.join(step.on)}"
+                idle[f"{told}, so nothing is merged. Are they written as the file writes them?"] = None
+    yield from idle

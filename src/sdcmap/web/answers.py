@@ -27,11 +27,12 @@ from sdcmap.errors import (
     StudyMismatch,
     Undefined,
 )
-from sdcmap.web.room import Absent, Busy, TooLarge
+from sdcmap.web.room import Absent, Busy, Overtaken, TooLarge
 
 STATUS: tuple[tuple[type[SdcmapError], int], ...] = (
-    (Absent, 404), (TooLarge, 413), (Refused, 409), (Busy, 409), (StudyMismatch, 409), (StudyDamaged, 409),
-    (PlanError, 422), (SchemaError, 422), (Infeasible, 422), (Undefined, 422), (MissingExtra, 501), (SdcmapError, 409),
+    (Absent, 404), (Overtaken, 412), (TooLarge, 413), (Refused, 409), (Busy, 409), (StudyMismatch, 409),
+    (StudyDamaged, 409), (PlanError, 422),
+    (SchemaError, 422), (Infeasible, 422), (Undefined, 422), (MissingExtra, 501), (SdcmapError, 409),
 )  # fmt: skip
 WORDS = {401: "this needs the last address that `sdcmap serve` printed: each opens one browser, once.",
          404: "there is nothing here.", 405: "this address does not take that verb.", 400: "the request cannot be read.",
@@ -102,5 +103,11 @@ def said(request: Request, status: int, sentence: str, problems: list[str] | Non
     from sdcmap.web.pages import render
 
     return HTMLResponse(
-        render("error.html", status=status, sentence=sentence, root=request.scope.get("root_path", "")), status
+        render(
+            "closed.html" if status == 401 else "error.html",
+            status=status,
+            sentence=sentence,
+            root=request.scope.get("root_path", ""),
+        ),
+        status,
     )

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from sdcmap.web.answers import Answer, Table
+from sdcmap.core.words import listed
+from sdcmap.web import models
+from sdcmap.web.answers import Table, plain
 from sdcmap.web.drawing import make_picture
+from sdcmap.web.models import told
+
+if TYPE_CHECKING:
+    from sdcmap.data.microdata import Microdata
+    from sdcmap.recordwise import Unsafe
+    from sdcmap.study.plan import Plan
 
 router = APIRouter(prefix="/api/studies/{name}", tags=["maps"])
 Risk = Annotated[list[str] | None, Query(description="Risk measures; several are taken at their worst.")]
@@ -29,7 +37,7 @@ class Asked(BaseModel):
     utility: str = ""
 
 
-@router.get("/scores", response_model=None)
+@router.get("/scores", response_model=models.Scores)
 def scores(request: Request, name: str, measure: str) -> Response:
     """One measure of every candidate: id, method, replicate, value, standard error; and pooled by method."""
     from contextlib import closing
@@ -39,21 +47,23 @@ def scores(request: Request, name: str, measure: str) -> Response:
         scored = opened.scores()
     columns = ("id", "method", "replicate", "value", "se")
     single, pooled = scored.column(measure), scored.pooled(measure)
-    return Answer({
+    return told(models.Scores.model_validate({
         "measure": measure,
         "candidates": {column: single[column].to_list() for column in columns},
         "methods": {column: pooled[column].to_list() for column in pooled.columns},
-    })  # fmt: skip
+    }))  # fmt: skip
 
 
-@router.get("/map", response_model=None)
+@router.get("/map", response_model=models.Map)
 def ru_map(request: Request, name: str, risk: Risk = None, utility: Utility = "") -> Response:
     """The R-U map in columns: points, means with bands and frontier membership, anchors, axes."""
     body = request.app.state.views.map_json(name, tuple(risk or ()), utility)
     return Response(body, media_type="application/json")
 
 
-@router.get("/map.{form}", response_model=None)
+@router.get(
+    "/map.{form}", response_class=Response, responses={200: {"content": {media: {} for media in MEDIA.values()}}}
+)
 def picture(
     request: Request, name: str, form: Literal["png", "svg", "csv"], risk: Risk = None, utility: Utility = "",
     by: Literal["", "release", "mean"] = "",
@@ -70,10 +80,10 @@ def picture(
     return Response(content, media_type=MEDIA[form], headers=head)
 
 
-@router.post("/choices", response_model=None)
+@router.post("/choices", response_model=models.Choice)
 def choose(request: Request, name: str, asked: Asked) -> Response:
     """What a rule chooses, why, and the runners-up; a candidate of null means: release nothing."""
-    return Answer(choice_table(chosen(request, name, asked)[0]))
+    return told(choice_told(chosen(request, name, asked)[0]))
 
 
 def chosen(request: Request, name: str, asked: Asked) -> tuple[Any, Any]:
@@ -89,13 +99,13 @@ def chosen(request: Request, name: str, asked: Asked) -> tuple[Any, Any]:
     return ru.choose(rule), ru
 
 
-def choice_table(choice: Any) -> dict[str, Any]:
+def choice_told(choice: Any) -> models.Choice:
     facts = ("candidate", "name", "method", "replicate", "risk", "utility", "reason", "searched")
     document = {fact: getattr(choice, fact) for fact in facts}
-    return document | {"rule": choice.rule.text, "runners_up": list(choice.runners_up)}
+    return models.Choice(**document, rule=choice.rule.text, runners_up=list(choice.runners_up))
 
 
-@router.get("/criterion", response_model=None)
+@router.get("/criterion", response_model=models.Criterion)
 def criterion(request: Request, name: str) -> Response:
     """The two planes of decision theory: a rule to start from, and the four numbers of all that it compares, by preference:
     whatever the limits, the choice is the first row that is safe.
@@ -108,21 +118,21 @@ def criterion(request: Request, name: str) -> Response:
     rule = plan.rule if isinstance(plan.rule, GlobalCriterion) else GlobalCriterion.proposed(ru)
     numeric = list(request.app.state.views.study_data(name)[1].numeric)
     if rule is None:
-        return Answer({"rule": None, "rows": None, "prior": None, "numeric": numeric})
+        return told(models.Criterion(rule=None, rows=None, prior=None, numeric=numeric))
     rows = rule.ranked(ru)
     columns = [column for column in ("id", "replicate", "method", *FOUR, "distance") if column in rows.columns]
     names = [ru.scores.name_of(method) for method in rows["method"]]
-    return Answer({
+    return told(models.Criterion.model_validate(plain({
         "rule": rule.spec() | dict(zip(("agency_limit", "intruder_limit"), rule.limits.values(), strict=True)),
         "rows": {column: rows[column].to_list() for column in columns} | {"name": names},
         "prior": rule.prior(ru), "numeric": numeric,
-    })  # fmt: skip
+    })))  # fmt: skip
 
 
-@router.get("/candidates/{candidate}", response_model=None)
+@router.get("/candidates/{candidate}", response_model=models.Candidate)
 def candidate_facts(request: Request, name: str, candidate: str) -> Response:
     """A candidate: its method and parameters, and every measure with its band."""
-    return Answer(candidate_table(request, name, candidate))
+    return told(models.Candidate.model_validate(candidate_table(request, name, candidate)))
 
 
 def candidate_table(request: Request, name: str, candidate: str) -> dict[str, Any]:
@@ -155,41 +165,70 @@ def candidate_table(request: Request, name: str, candidate: str) -> dict[str, An
     }
 
 
-@router.get("/candidates/{candidate}/changes", response_model=None)
+@router.get("/candidates/{candidate}/changes", response_model=models.Changes)
 def changes(request: Request, name: str, candidate: str) -> Response:
     """Each masked variable before and after, as tables and charts, and the relations that changed most."""
     from sdcmap.charts.change import draw_change
     from sdcmap.core.audience import Audience
     from sdcmap.dossier.change import changes as changed
 
-    views = request.app.state.views
-    data, masked = views.masked(name, candidate)
-    names = views.study_data(name)[0].find(candidate).method.masked_names
+    _, data, masked, names = _made(request, name, candidate)
     tables = changed(data, masked, names, Audience("internal", len(data)))
     charts = {variable: draw_change(data, masked, variable).to_dict() for variable in names[:8]}
-    return Answer({"tables": [asdict(table) for table in tables], "charts": charts})
+    return told(models.Changes.model_validate({"tables": [asdict(table) for table in tables], "charts": plain(charts)}))
 
 
-@router.get("/candidates/{candidate}/records", response_model=None)
+def _made(request: Request, name: str, candidate: str) -> tuple[Plan, Microdata, Microdata, tuple[str, ...]]:
+    """The plan, the data, the candidate made again, and what it masks: the keys, where its method names nothing."""
+    from sdcmap.bundle.prepare import masked_names
+
+    views = request.app.state.views
+    plan: Plan = views.study_data(name)[0]
+    data, masked = views.masked(name, candidate)
+    return plan, data, masked, masked_names(data, plan.find(candidate).method, masked)
+
+
+@router.get("/candidates/{candidate}/records", response_model=models.Records)
 def records(request: Request, name: str, candidate: str) -> Response:
     """The confidentiality plot, its counts and the unsafe records; a reason where a candidate has none.
 
-    Neighbours are counted in the masked numeric variables, else in the keys.
+    Neighbours are counted in the masked numeric variables, else in the keys, with the k of the plan's KAnonymity.
     """
     import polars as pl
 
     import sdcmap as sm
 
-    views = request.app.state.views
-    data, masked = views.masked(name, candidate)
-    names = views.study_data(name)[0].find(candidate).method.masked_names
-    on = [variable for variable in names if variable in data.numeric] or list(data.keys) or list(names)
+    plan, data, masked, names = _made(request, name, candidate)
+    numbers = [variable for variable in names if variable in data.numeric]
+    on = numbers or list(data.keys) or list(names)
+    held = next((m for m in plan.measures if isinstance(m, sm.risk.KAnonymity)), None) if not numbers else None
+    rule = sm.recordwise.Unsafe(on=tuple(on), leave_out=True)
+    rule = rule if held is None else replace(rule, k=held.k)
     try:
-        table = sm.records(data, masked, on=on, leave_out=True, count_to=COUNT_TO if len(data) > MOST_COUNTED else None)
+        table = sm.records(data, masked, rule=rule, count_to=COUNT_TO if len(data) > MOST_COUNTED else None)
     except sm.errors.SdcmapError as error:
-        return Answer({"chart": None, "reason": str(error)})
+        return told(models.Records(chart=None, reason=str(error)))
     unsafe = table.frame().filter(~pl.col("safe")).select("row", "neighbours", "perturbation").sort("neighbours", "row")
-    return Answer({
-        "chart": table.draw().to_dict(), "counts": table.summary(), "rule": table.rule.text, "reason": "",
+    return told(models.Records.model_validate({
+        "chart": plain(table.draw().to_dict()), "counts": table.summary(), "rule": table.rule.text, "reason": "",
+        "words": _line_words(table.rule, None if held is None else held.text),
         "unsafe": len(unsafe), "rows": {column: unsafe[column][:MOST_LISTED].to_list() for column in unsafe.columns},
-    })  # fmt: skip
+    }))  # fmt: skip
+
+
+def _line_words(rule: Unsafe, measure: str | None) -> str:
+    """What "unsafe" means in this plot, and whose line it is."""
+    on = listed(rule.on)
+    if rule.neighbourhood == "frequency":
+        whose = (
+            f"the line of {measure} in the plan" if measure else f"this plot's own line, k = {rule.k}, not a measure's"
+        )
+        return (
+            f"A record is called unsafe here where fewer than {rule.k} records share its combination of {on}; a missing "
+            f"value agrees with every value. That is {whose}."
+        )
+    return (
+        f"A record is called unsafe here where few others are like it in {on} and masking moved it little: fewer than "
+        f"{rule.k} neighbours, moved by less than {rule.r:g} of its size, and not enough of both together. That is this "
+        f"plot's own line (Seri 2005), not a measure's."
+    )

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import Annotated, Any
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from sdcmap.core.limits import read_table
-from sdcmap.errors import PlanError
-from sdcmap.web.answers import Answer, Table
+from sdcmap.errors import PlanError, SdcmapError
+from sdcmap.files.dialect import stated_fields
+from sdcmap.web import models
+from sdcmap.web.answers import Table
 from sdcmap.web.api_files import Roles, Stated
-from sdcmap.web.room import Busy
+from sdcmap.web.models import told
+from sdcmap.web.room import RELEASES, Busy, Overtaken
 
 router = APIRouter(prefix="/api", tags=["plans"])
 Toml = Annotated[str, StringConstraints(max_length=500_000)]
@@ -21,10 +27,18 @@ Title = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 
 class NewStudy(Stated):
-    """A study to begin: a name, a file, and the roles of its columns."""
+    """A study to begin: a name, a file, the roles of its columns, and for whom the release is."""
 
     name: Title
     roles: Roles
+    profile: Literal["public-use", "scientific-use", "teaching", "business"] = "public-use"
+
+
+class StatedRoles(BaseModel):
+    """The role of every column, and kinds where the inferred is wrong."""
+
+    roles: Roles = Field(max_length=5000)
+    kinds: Roles = Field(default_factory=dict, max_length=5000)
 
 
 class Draft(BaseModel):
@@ -38,63 +52,120 @@ class Draft(BaseModel):
 
 
 class Text(BaseModel):
+    """A plan to keep; `version`: of the plan it was made from. Where another was kept meanwhile, the answer is 412."""
+
     toml: Toml
+    version: Annotated[str, StringConstraints(max_length=64)] = ""
 
 
-@router.get("/forms", response_model=None)
+@router.get("/forms", response_model=models.Forms)
 def forms() -> Response:
     """The fields of every method, measure and rule: type, range, default and words."""
     from sdcmap.explore.forms import forms as all_forms
 
-    return Answer({group: [asdict(form) for form in members] for group, members in all_forms().items()})
+    groups = {group: [asdict(form) for form in members] for group, members in all_forms().items()}
+    return told(models.Forms.model_validate(groups))
 
 
-@router.get("/studies", response_model=None)
+@router.get("/studies", response_model=models.Studies)
 def studies(request: Request) -> Response:
-    """Every study below the served folder."""
-    return Answer({"studies": request.app.state.room.studies()})
+    """Every study below the served folder: its file, how far it is, and what was released of it."""
+    entries = [entry_of(request, str(study["name"])) for study in request.app.state.room.studies()]
+    return told(models.Studies(studies=entries))
 
 
-@router.post("/studies", status_code=201, response_model=None)
+@router.post("/studies", status_code=201, response_model=models.NewPlan)
 def begin(request: Request, new: NewStudy) -> Response:
     """Write a starting plan for a file; nothing is swept yet."""
-    from sdcmap.explore.looking import look, source_of
+    from sdcmap.explore.looking import source_of
 
     room, views = request.app.state.room, request.app.state.views
     path = room.new_plan(new.name)
     if path.exists() or room.place_of(new.name).exists():
         raise Busy("there is a study of that name already.")
     source = source_of(new.file, new.roles, new.kinds)
-    seen = look(views.data(source))
-    plan = replace(seen, source=source.sensed(room.folder)).plan(source.path)
+    seen = views.look(source)
+    plan = replace(seen, source=source.sensed(room.folder)).plan(source.path, new.profile)
     plan.write(path)
-    return Answer({"name": new.name, "toml": plan.toml()}, 201)
+    return told(models.NewPlan(name=new.name, toml=plan.toml()), 201)
 
 
-@router.get("/studies/{name}", response_model=None)
+@router.get("/studies/{name}", response_model=models.Study)
 def study(request: Request, name: str) -> Response:
     """What a study is about: its plan, and how far it is."""
     room = request.app.state.room
     text = room.plan(name).read_text(encoding="utf-8")
-    return Answer({"name": name, "toml": text, "table": _table(text), "sweep": request.app.state.sweeps.status(name)})
+    return told(models.Study(
+        name=name, toml=text, version=version_of(text), table=_table(text), begun=room.is_begun(name),
+        sweep=models.Sweep.model_validate(request.app.state.sweeps.status(name)),
+    ))  # fmt: skip
 
 
-@router.put("/studies/{name}/plan", response_model=None)
+def entry_of(request: Request, name: str) -> models.StudyEntry:
+    """A study in the list of all; one whose plan or scores cannot be read is listed too."""
+    room = request.app.state.room
+    path = room.plan(name)
+    scores = room.place_of(name) / "scores.sqlite"
+    changed = max(file.stat().st_mtime for file in (path, scores) if file.is_file())
+    home = room.folder / RELEASES / name
+    facts: dict[str, Any] = {"file": "", "candidates": None, "done": 0, "state": "stopped"}
+    with suppress(SdcmapError):
+        data = (_table(path.read_text(encoding="utf-8")) or {}).get("data")
+        facts["file"] = str(data.get("path", "")) if isinstance(data, dict) else ""
+        status = request.app.state.sweeps.status(name)
+        facts |= {"candidates": status["total"], "done": status["done"], "state": status["state"]}
+    return models.StudyEntry(
+        name=name, begun=room.is_begun(name), changed=datetime.fromtimestamp(changed, UTC).isoformat(timespec="seconds"),
+        releases=sum(1 for _ in home.glob("*-[0-9]*")) if home.is_dir() else 0, **facts,
+    )  # fmt: skip
+
+
+def version_of(text: str) -> str:
+    """What tells two texts of a plan apart."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@router.put("/studies/{name}/plan", response_model=models.KeptPlan)
 def write_plan(request: Request, name: str, text: Text) -> Response:
     """Keep a plan that has no problem; a study that was begun may grow by it."""
     room, views, sweeps = request.app.state.room, request.app.state.views, request.app.state.sweeps
-    room.plan(name)
     plan = views.plan(text.toml)
+    before = version_of(room.plan(name).read_text(encoding="utf-8"))
+    if text.version and text.version != before:
+        raise Overtaken("the plan was saved elsewhere meanwhile: look at that one first.")
     if sweeps.status(name)["state"].startswith("running"):
         raise Busy("a sweep of this study is running: pause it, then change the plan.")
     plan.write(room.new_plan(name))
-    return Answer({"name": name, "toml": plan.toml(), "candidates": plan.count})
+    text_kept = plan.toml()
+    return told(models.KeptPlan(name=name, toml=text_kept, version=version_of(text_kept), candidates=plan.count))
 
 
-@router.post("/plans", response_model=None)
+@router.put("/studies/{name}/roles", response_model=models.KeptRoles)
+def state_roles(request: Request, name: str, stated: StatedRoles) -> Response:
+    """Keep other roles in the plan of a study that was not begun; scores belong to the roles that they were made with."""
+    from sdcmap.explore.looking import source_of
+
+    room, views = request.app.state.room, request.app.state.views
+    plan = views.plan(room.plan(name).read_text(encoding="utf-8"))
+    if room.is_begun(name):
+        raise Busy("the study was begun with the roles that its plan states: begin another one with these.")
+    if plan.data is None:
+        raise PlanError("the plan names no data: add a [data] part with path and roles.")
+    now = source_of(plan.data.path, stated.roles, stated.kinds)
+    kept = {
+        name: getattr(plan.data, name) for name in ("missing", "census", "known_by", *stated_fields(plan.data.dialect))
+    }
+    plan = replace(plan, data=replace(now, **kept))
+    problems = plan.problems_with(views.data_of(plan))
+    plan.write(room.new_plan(name))
+    text = plan.toml()
+    return told(models.KeptRoles(name=name, toml=text, version=version_of(text), problems=problems))
+
+
+@router.post("/plans", response_model=models.CheckedPlan)
 def check(request: Request, draft: Draft) -> Response:
     """Every problem of a plan at once, its number of candidates, and the plan both as text and as a table."""
-    return Answer(checked(request, draft))
+    return told(models.CheckedPlan.model_validate(checked(request, draft)))
 
 
 def checked(request: Request, draft: Draft) -> dict[str, Any]:
@@ -105,7 +176,7 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
     from sdcmap.study.remarks import remarks
 
     answer: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "measures": [], "axes": None}
-    answer["remarks"] = []
+    answer |= {"remarks": [], "columns": []}
     try:
         text = draft.toml if draft.toml is not None else tomli_w.dumps(draft.table or {})
     except (TypeError, ValueError, AttributeError):
@@ -116,6 +187,11 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
         answer |= {"candidates": written.count, "measures": [m.text for m in written.measures]}
         answer["axes"] = {"risk": list(written.risk), "utility": written.utility}
         data = request.app.state.views.data_of(written, draft.study)
+        answer["columns"] = [
+            {"name": v.name, "kind": v.kind, "role": v.role}
+            for v in data.schema.variables
+            if v.name not in data.unreleased
+        ]
         plan = written.with_risk(data)
         answer["problems"] = plan.problems_with(data)
         answer["remarks"] = list(remarks(data, plan, written))

@@ -12,11 +12,13 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query, Request, UploadFile
 from fastapi.responses import Response
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from sdcmap.web.answers import Answer
+from sdcmap.web import models
 from sdcmap.web.api_maps import Asked, chosen
 from sdcmap.web.drawing import make_report
+from sdcmap.web.models import told
+from sdcmap.web.orders import Orders
 from sdcmap.web.room import RELEASES, Absent, Room
 
 router = APIRouter(prefix="/api", tags=["releases"])
@@ -31,6 +33,7 @@ class Order(Asked):
     again: bool = False
     confirm_roles: bool = False
     override: dict[str, str] = Field(default_factory=dict)
+    signed_by: Annotated[str, StringConstraints(max_length=120)] = ""
 
 
 def _bundle(request: Request, name: str, order: Order) -> tuple[Any, Any]:
@@ -46,46 +49,72 @@ def _bundle(request: Request, name: str, order: Order) -> tuple[Any, Any]:
     made = sm.release(
         data, plan, choice, profile=order.profile or None, max_risk=order.max_risk, again=order.again,
         override=order.override, ledger=request.app.state.room.ledger, study=opened, confirm_roles=order.confirm_roles,
+        signed_by=order.signed_by,
     )  # fmt: skip
     return made, opened
 
 
-@router.post("/studies/{name}/checks", response_model=None)
+@router.post("/studies/{name}/checks", response_model=models.Checks)
 def checks(request: Request, name: str, order: Order) -> Response:
     """Every check of a release, on the files as written and read back; nothing is kept."""
     made, opened = _bundle(request, name, order)
     with opened:
         results = made.check()
-    return Answer({
+    return told(models.Checks.model_validate({
         "candidate": made.candidate.id, "name": made.plan.name_of(made.candidate), "replicate": made.candidate.replicate,
-        "passed": all(check.passed for check in results), "checks": [asdict(check) for check in results],
-    })  # fmt: skip
+        "passed": all(check.passed for check in results),
+        "checks": [asdict(check) | {"todo": check.todo} for check in results],
+    }))  # fmt: skip
 
 
-@router.post("/studies/{name}/releases", status_code=201, response_model=None)
+@router.post("/studies/{name}/releases", status_code=201, response_model=models.Release,
+             responses={200: {"model": models.Release, "description": "It was written before."}})  # fmt: skip
 def release(request: Request, name: str, order: Order) -> Response:
-    """Make the candidate again, check it, and write it with codebook, note and checksums; 409 with every failed check."""
-    made, opened = _bundle(request, name, order)
-    home = _home(request.app.state.room, name)
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    number = 1 + max((int(path.name.rpartition("-")[2]) for path in home.glob("*-[0-9]*")), default=0)
-    try:
-        with opened.writing():
-            folder = made.write(home / f"{made.candidate.id}-{number}")
-    finally:
-        opened.connection.close()
-    return Answer({"release": folder.name, "files": sorted(path.name for path in folder.iterdir())}, 201)
+    """Make the candidate again, check it, and write it with codebook, note and checksums; 409 with every failed check.
+
+    The same order is written once: asked for again, the answer (200) names the release that is there.
+    """
+    room = request.app.state.room
+    home = _home(room, name)
+    with request.app.state.releasing:  # one at a time, so that of two equal orders the second finds the first
+        made, opened = _bundle(request, name, order)
+        try:
+            orders = Orders(room.kept(f"{name}.orders"))
+            key = orders.key(made.candidate.id, opened.manifest["data"], order.model_dump_json(exclude={"signed_by"}))
+            written = orders.get(key)
+            if written and (home / written).is_dir():
+                return told(models.Release(release=written, files=_files(home / written), already=True))
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            number = 1 + max((int(path.name.rpartition("-")[2]) for path in home.glob("*-[0-9]*")), default=0)
+            with opened.writing():
+                folder = made.write(home / f"{made.candidate.id}-{number}")
+            orders.put(key, folder.name)
+        finally:
+            opened.connection.close()
+    return told(models.Release(release=folder.name, files=_files(folder), already=False), 201)
 
 
-@router.get("/studies/{name}/releases", response_model=None)
+@router.get("/studies/{name}/releases", response_model=models.Releases)
 def releases(request: Request, name: str) -> Response:
-    """What was released of a study."""
+    """What was released of a study, by whom and when."""
     home = _home(request.app.state.room, name)
     folders = sorted(path for path in home.glob("*-[0-9]*") if path.is_dir()) if home.is_dir() else []
-    return Answer({"releases": [{"release": p.name, "files": sorted(f.name for f in p.iterdir())} for p in folders]})
+    with request.app.state.views.study(name) as opened:
+        noted = {Path(str(entry["folder"])).name: entry for entry in opened.manifest.get("releases", [])}
+    facts = ("name", "when", "signed_by", "profile")
+    entries = [
+        models.ReleaseEntry(
+            release=path.name,
+            files=_files(path),
+            **{fact: str(noted.get(path.name, {}).get(fact, "")) for fact in facts},
+        )
+        for path in folders
+    ]
+    return told(models.Releases(releases=entries))
 
 
-@router.get("/studies/{name}/releases/{release}.zip", response_model=None)
+@router.get("/studies/{name}/releases/{release}.zip", response_class=Response,
+            responses={200: {"content": {"application/zip": {}}}})  # fmt: skip
 def bundle(request: Request, name: str, release: str) -> Response:
     """A release as one file to download."""
     folder = _home(request.app.state.room, name) / release
@@ -98,14 +127,14 @@ def bundle(request: Request, name: str, release: str) -> Response:
     return _download(packed.getvalue(), f"{release}.zip", "application/zip")
 
 
-@router.get("/studies/{name}/report", response_model=None)
+@router.get("/studies/{name}/report", response_class=Response, responses={200: {"content": {"text/html": {}}}})
 def report(request: Request, name: str, audience: Annotated[Literal["internal", "external"], Query()]) -> Response:
     """The report for the board (internal) or for anybody (external), as one page to download."""
     page = request.app.state.drawing.run(make_report, request.app.state.room.study(name), audience)
     return _download(page, f"report-{audience}.html", "text/html; charset=utf-8")
 
 
-@router.post("/swaps", tags=["swaps"], response_model=None)
+@router.post("/swaps", tags=["swaps"], response_model=models.Swap)
 def swap(
     request: Request, file: UploadFile,
     on: Annotated[str, Form(description="Variables to swap, comma-separated.", max_length=5000)],
@@ -144,16 +173,20 @@ def swap(
             score_row(measure, data, made, stream)
             for measure, made in ((small, data), (small, masked), (distortion, masked))
         )
-        return Answer({
+        return told(models.Swap.model_validate({
             "method": method.text,
             "risk": {"measure": small.text, "before": before.value, "after": after.value, "reason": after.reason},
             "distortion": {"measure": distortion.text, "value": loss.value, "reason": loss.reason},
             "file": {"name": out.name, "base64": base64.b64encode(out.read_bytes()).decode()},
-        })  # fmt: skip
+        }))  # fmt: skip
 
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 def _home(room: Room, name: str) -> Path:

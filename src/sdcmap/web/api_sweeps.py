@@ -8,27 +8,29 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 
-from sdcmap.web.answers import Answer
+from sdcmap.web import models
+from sdcmap.web.models import told
 
 router = APIRouter(prefix="/api/studies/{name}", tags=["sweeps"])
 
 
 class Wanted(BaseModel):
-    """`running` starts a sweep or goes on with it; `paused` and `cancelled` stop it and keep what is scored. A paused or
-    cancelled sweep is not taken up by the next server; `running` is."""
+    """`running` starts a sweep or goes on with it, `searching` a search that begins with the plan's own candidates;
+    `paused` and `cancelled` stop it and keep what is scored. What was paused or cancelled is not taken up by the next
+    server; what was running is."""
 
-    state: Literal["running", "paused", "cancelled"]
+    state: Literal["running", "searching", "paused", "cancelled"]
 
 
-@router.get("/sweep", response_model=None)
+@router.get("/sweep", response_model=models.Sweep)
 def status(request: Request, name: str) -> Response:
     """State, candidates done and in all, candidates a second, seconds left, and why some could not be made."""
-    return Answer(request.app.state.sweeps.status(name))
+    return told(models.Sweep.model_validate(request.app.state.sweeps.status(name)))
 
 
-@router.put("/sweep", response_model=None)
+@router.put("/sweep", response_model=models.Sweep)
 def want(request: Request, name: str, wanted: Wanted) -> Response:
     """Start, pause, go on with or cancel the sweep of a study; a second writer gets a clear answer (409)."""
     request.app.state.views.plan(request.app.state.room.plan(name).read_text(encoding="utf-8"))
     request.app.state.sweeps.want(name, wanted.state)
-    return Answer(request.app.state.sweeps.status(name))
+    return told(models.Sweep.model_validate(request.app.state.sweeps.status(name)))

@@ -18,11 +18,20 @@ from sdcmap.web import api_files, api_maps, api_plans, api_releases, api_sweeps,
 from sdcmap.web.answers import of_error
 from sdcmap.web.drawing import Drawing
 from sdcmap.web.entrance import Entrance
+from sdcmap.web.models import Problem
 from sdcmap.web.room import Room
 from sdcmap.web.safety import Safety
 from sdcmap.web.sweeps import Sweeps
 from sdcmap.web.views import Views
 
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": words}
+    for status, words in {
+        401: "No token.", 403: "Another site asked.", 404: "There is no such thing here.",
+        409: "Somebody else is writing, or a release is refused, with every failed check.",
+        412: "It was changed meanwhile.", 413: "Too large.", 422: "It does not fit, with every problem.",
+    }.items()
+}  # fmt: skip
 WARM_SECONDS = 1.5  # after the start, when the first page is there
 BEARER = {
     "token": {"type": "http", "scheme": "bearer", "description": "The token for programs that `sdcmap serve` printed."}
@@ -47,10 +56,11 @@ def make_app(room: Room, entrance: Entrance | None = None, *, workers: int = 0) 
     app = FastAPI(
         title="sdcmap", version=sdcmap.__version__, lifespan=living, docs_url=None, redoc_url=None,
         openapi_url="/api/openapi.json", swagger_ui_oauth2_redirect_url=None,
-        root_path_in_servers=False,
+        root_path_in_servers=False, generate_unique_id_function=lambda route: route.name, responses=PROBLEMS,
         description="Choose what to release: the verbs of sdcmap as a web service.",
     )  # fmt: skip
     app.state.room, app.state.sweeps, app.state.views, app.state.drawing = room, sweeps, Views(room), drawing
+    app.state.releasing = threading.Lock()
     for part in (api_files, api_plans, api_sweeps, api_maps, api_releases, pages):
         app.include_router(part.router)
     app.add_middleware(Safety, room=room, entrance=entrance or Entrance())

@@ -1,44 +1,67 @@
-"""The process of one sweep: it ends with its server, which holds the other end of its standard input."""
+"""The process of one sweep or search: it ends with its server, which holds the other end of its standard input."""
 
 from __future__ import annotations
 
 import _thread
+import json
 import os
 import signal
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sdcmap.web.room import Room
 
 
 def _end_with_server() -> None:
-    """As by Ctrl-C: what is scored is kept."""
-    sys.stdin.buffer.read()
+    """As by Ctrl-C: what is scored is kept. The pipe is read without a buffer, whose lock would be held at the end."""
+    with suppress(OSError):
+        while os.read(0, 1):
+            pass
     if os.name == "posix":
         os.kill(os.getpid(), signal.SIGINT)  # wakes the main thread from any wait
     else:
         _thread.interrupt_main()
 
 
-def sweep(plan: Path, study: Path, workers: int) -> int:
-    """Sweep `plan` into `study`, which lies in the served folder."""
+class Telling:
+    """What the process is at, as a note that the server reads: a phase in words, and how far a search is."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.said = ""
+
+    def at(self, phase: str, **facts: float) -> None:
+        said = json.dumps({"phase": phase, **facts})
+        if said != self.said:
+            self.said = said
+            aside = self.path.with_name(f"{self.path.name}.part")
+            aside.write_text(said)
+            aside.replace(self.path)
+
+    def swept(self, done: int, total: int) -> None:
+        """The study itself tells how far it is."""
+        self.at("making and scoring candidates")
+
+    def searched(self, evaluations: int, budget: int, area: float) -> None:
+        self.at("searching", evaluations=evaluations, budget=budget, area=area)
+
+
+def work(plan: Path, study: Path, workers: int, task: str) -> int:
+    """Sweep `plan` into `study`, which lies in the served folder, or search from it."""
     for told in (signal.SIGINT, signal.SIGTERM):  # a server in the background of a shell ignores the first
         signal.signal(told, signal.default_int_handler)
     threading.Thread(target=_end_with_server, daemon=True).start()
     import sdcmap as sm
-    from sdcmap.core.named_files import files_below
     from sdcmap.web.room import Room
-    from sdcmap.web.views import Views
 
-    def quiet(done: int, total: int) -> None:
-        """The study itself tells how far it is."""
-
+    room = Room(study.parent)
     try:
-        views = Views(Room(study.parent))
-        parsed = views.plan(plan.read_text(encoding="utf-8"))
-        data = views.data_of(parsed, study.name)
-        with files_below(study.parent):
-            sm.sweep(data, parsed, study, workers=workers or None, progress=quiet)
+        _run(room, plan, study, workers, task)
     except KeyboardInterrupt:
         return 130
     except sm.errors.SdcmapError as error:
@@ -48,9 +71,28 @@ def sweep(plan: Path, study: Path, workers: int) -> int:
         place = traceback.extract_tb(error.__traceback__)[-1]
         print(f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}.", file=sys.stderr)
         return 1
+    room.kept(f"{study.name}.wish").unlink(missing_ok=True)  # it is done: no later server goes on with it
     return 0
 
 
+def _run(room: Room, plan: Path, study: Path, workers: int, task: str) -> None:
+    import sdcmap as sm
+    from sdcmap.core.named_files import files_below
+    from sdcmap.web.views import Views
+
+    tell = Telling(room.kept(f"{study.name}.phase"))
+    tell.at("reading the file")
+    views = Views(room)
+    parsed = views.plan(plan.read_text(encoding="utf-8"))
+    data = views.data_of(parsed, study.name)
+    tell.at("getting ready: workers start, and code is compiled where this machine runs it for the first time")
+    with files_below(study.parent):
+        if task == "search":
+            sm.search(data, parsed, study=study, workers=workers or None, progress=tell.swept, watch=tell.searched)
+        else:
+            sm.sweep(data, parsed, study, workers=workers or None, progress=tell.swept)
+
+
 def main() -> int:
-    """The process of its own: plan, study and number of workers are its arguments."""
-    return sweep(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
+    """The process of its own: plan, study, number of workers and task are its arguments."""
+    return work(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

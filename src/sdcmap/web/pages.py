@@ -20,6 +20,7 @@ from sdcmap.web.room import Absent
 
 HOME = Path(__file__).parent
 MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+PROFILES = ("public-use", "scientific-use", "teaching", "business")  # by name: the first page needs no numpy
 DAY = {"cache-control": "private, max-age=86400"}
 
 
@@ -96,7 +97,7 @@ def home(request: Request) -> str:
 def data(request: Request, file: str) -> str:
     request.app.state.room.file(file)
     page = page_named("data")
-    return render(page.template, page, file=file, study="", root=_root(request))
+    return render(page.template, page, file=file, study="", root=_root(request), profiles=PROFILES)
 
 
 @router.get("/studies/{name}", response_class=HTMLResponse)
@@ -104,7 +105,7 @@ def data(request: Request, file: str) -> str:
 def study_page(request: Request, name: str, step: str = FIRST) -> str:
     request.app.state.room.plan(name)
     page = page_named(step)
-    return render(page.template, page, study=name, file="", root=_root(request))
+    return render(page.template, page, study=name, file="", root=_root(request), profiles=PROFILES)
 
 
 @router.get("/static/vega.js")

@@ -33,6 +33,10 @@ class Busy(SdcmapError):  # noqa: N818
     """Somebody else is at it."""
 
 
+class Overtaken(SdcmapError):  # noqa: N818
+    """Somebody else has changed it meanwhile."""
+
+
 class TooLarge(SdcmapError):  # noqa: N818
     """More than was said may come."""
 
@@ -68,9 +72,13 @@ class Room:
     def study(self, name: str) -> Path:
         """The folder of a study that was begun."""
         path = self._below(name)
-        if not (path / "manifest.json").is_file():
+        if not self.is_begun(name):
             raise Absent("there is no study of that name yet: start its sweep.")
         return path
+
+    def is_begun(self, name: str) -> bool:
+        """Whether a study of this name has scores, or was about to have some."""
+        return (self._below(name) / "manifest.json").is_file()
 
     def plan(self, name: str) -> Path:
         """Where the plan of a study lies: beside its folder while it is written, else inside."""

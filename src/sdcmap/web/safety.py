@@ -25,6 +25,7 @@ PATIENCE = 30.0  # seconds between two pieces of a request
 SLOWEST = 10_000  # bytes a second of a body, after the first seconds
 OWNER = "sdcmap.owner"  # in the scope of a request whose sender has the token: his connection is not one of a guest
 now = time.monotonic
+PUBLIC = ("/static/workbench.css", "/static/icon.svg")  # how the page looks that tells a guest how to come in
 UPLOADS = ("/api/files", "/api/swaps")
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -73,13 +74,15 @@ class Safety:
                 await welcome(scope, receive, answer)
                 return
             problem = self._problem(request)
-            if problem:
+            is_public = request.method == "GET" and asked_path(request) in PUBLIC
+            if problem and not is_public:
                 refusal = said(request, *problem)
                 if problem[0] == 401:  # a guest without the token does not stay
                     refusal.headers["connection"] = "close"
                 await refusal(scope, receive, answer)
                 return
-            scope[OWNER] = True
+            if not problem:
+                scope[OWNER] = True
             with files_below(self.room.folder):
                 await self.app(scope, self._counted(request, receive), answer)
         except Exception as error:

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from sdcmap.errors import SdcmapError
 from sdcmap.files.apart import import_nothing_from
 from sdcmap.web.app import make_app
-from sdcmap.web.entrance import Entrance
+from sdcmap.web.entrance import Entrance, Kept
 from sdcmap.web.pages import render
 from sdcmap.web.room import Room
 from sdcmap.web.safety import OWNER
@@ -113,9 +113,8 @@ def serve(
     the address was used, one for the next browser is printed."""
     os.umask(0o077)  # uploads, plans and studies are private
     import_nothing_from(room.folder)
-    listening = _listen(host, port)
-    port = listening.getsockname()[1]
-    entrance = Entrance(port=port)
+    listening, entrance = _door(room, host, port)
+    port = entrance.port
     shown = f"[{host}]" if ":" in host else host
 
     def address(token: str) -> str:
@@ -173,6 +172,19 @@ def settings(app: FastAPI) -> uvicorn.Config:
         app, port=0, http=Impatient, ws="none", log_level="critical", access_log=False, server_header=False,
         backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE_SECONDS, timeout_graceful_shutdown=3, lifespan="on",
     )  # fmt: skip
+
+
+def _door(room: Room, host: str, port: int) -> tuple[socket.socket, Entrance]:
+    """Where to listen, and who is let in: on the port and path of the last server, so that its browsers are still in; where
+    its port is taken, as by another server of this folder, with nothing of it."""
+    note = room.notes / "sessions.json"
+    kept = Kept.read(note)
+    if kept.port and port in (0, kept.port):
+        with suppress(SdcmapError):
+            listening = _listen(host, kept.port)
+            return listening, Entrance(port=kept.port, place=kept.place, note=note, sessions=kept.sessions)
+    listening = _listen(host, port)
+    return listening, Entrance(port=listening.getsockname()[1], note=None if kept.port and port == 0 else note)
 
 
 def _listen(host: str, port: int) -> socket.socket:

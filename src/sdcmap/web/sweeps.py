@@ -1,4 +1,5 @@
-"""Sweeps beside the server: each a process of its own, with the study as its state and a note of what was wanted.
+"""Sweeps and searches beside the server: each a process of its own, with the study as its state and a note of what was
+wanted.
 
 A sweep ends with its server, and a new server goes on with every sweep that was wanted. Another writer of the study, such
 as `sdcmap sweep` in a terminal, is seen by its lock.
@@ -6,9 +7,11 @@ as `sdcmap sweep` in a terminal, is seen by its lock.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import threading
 import time
+from collections import deque
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -18,19 +21,42 @@ from sdcmap.core.named_files import files_below, in_this_room
 from sdcmap.files.apart import environment, python
 from sdcmap.web.room import Absent, Busy, Room
 
-Wish = Literal["running", "paused", "cancelled"]
+Wish = Literal["running", "searching", "paused", "cancelled"]
+TASKS = {"running": "sweep", "searching": "search"}  # wishes that a process serves
 CHECK_SECONDS = 1.0
 END_SECONDS = 20.0
 PROBE_SECONDS = 0.05  # another server that looks at the lock holds it for less
+PACE_SECONDS = 60.0  # over which the pace is taken, so that the time left neither jumps nor lags
+SURE_SECONDS = 3.0  # of work, before a time left is told
+NO_PHASE: dict[str, Any] = {"phase": "", "evaluations": None, "budget": None, "area": None}
+
+
+@dataclass
+class Pace:
+    """Candidates a second, from when the first was done, over the last minute at the most."""
+
+    seen: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def rate(self, now: float, done: int) -> float | None:
+        """The pace when so many are done; None while it cannot be told."""
+        if not self.seen or done <= self.seen[0][1]:  # nothing was done yet: what came before was no work on candidates
+            self.seen = deque([(now, done)])
+            return None
+        self.seen.append((now, done))
+        while len(self.seen) > 2 and now - self.seen[1][0] >= PACE_SECONDS:
+            self.seen.popleft()
+        begun, before = self.seen[0]
+        return (done - before) / (now - begun) if now - begun >= SURE_SECONDS else None
 
 
 @dataclass
 class Running:
-    """One process, and where the study stood when it began."""
+    """One process, what it does, since when, and how fast."""
 
     process: subprocess.Popen[bytes]
+    task: str
     begun: float
-    done: int | None = None
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass
@@ -46,30 +72,33 @@ class Sweeps:
 
     # ---- what a person wants ----------------------------------------------------------------------------------
     def want(self, name: str, wish: Wish) -> None:
-        """Start or go on (`running`), or stop (`paused`, `cancelled`); what is scored is kept in every case."""
+        """Start or go on (`running`, `searching`), or stop (`paused`, `cancelled`); what is scored is kept."""
         from sdcmap.data.whole import write_whole
 
         self.room.plan(name)
         with self._lock:
-            if wish == "running":
-                if self._is_alive(name):
-                    raise Busy("this sweep is running already.")
-                if self._is_written(name):
-                    raise Busy("another process is writing this study: wait for it, or stop it there.")
-                self._start(name)
-            else:
+            if wish not in TASKS:
                 self._stop(name)
-            write_whole(self.room.kept(f"{name}.wish"), wish)
+            elif self._is_alive(name):
+                raise Busy("this sweep is running already.")
+            elif self._is_written(name):
+                raise Busy("another process is writing this study: wait for it, or stop it there.")
+            write_whole(
+                self.room.kept(f"{name}.wish"), wish
+            )  # before the start: a quick process takes it away at its end
+            if wish in TASKS:
+                self._start(name, TASKS[wish])
 
-    def _start(self, name: str) -> None:
+    def _start(self, name: str, task: str) -> None:
         plan, study = self.room.plan(name), self.room.place_of(name)
-        command = python("sdcmap.web.child:main", plan, study, self.workers)
+        self.room.kept(f"{name}.phase").unlink(missing_ok=True)
+        command = python("sdcmap.web.child:main", plan, study, self.workers, task)
         with self.room.kept(f"{name}.errors").open("wb") as errors:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors,
                 start_new_session=True, env=environment(),
             )  # fmt: skip
-        self._running[name] = Running(process, time.monotonic())
+        self._running[name] = Running(process, task, time.monotonic())
 
     def _stop(self, name: str) -> None:
         running = self._running.pop(name, None)
@@ -111,27 +140,32 @@ class Sweeps:
             progress = standing(self.room.study(name), Plan.read(path))
         except Absent:
             progress = Standing(Plan.read(path).count, 0, {}, ())
-        running = self._running.get(name)
-        rate = None
-        if alive and running is not None:
-            if running.done is None:
-                running.done, running.begun = progress.done, time.monotonic()
-            elapsed = time.monotonic() - running.begun
-            rate = (progress.done - running.done) / elapsed if elapsed > 0.5 else None
+        running = self._running.get(name) if alive else None
+        rate = running.pace.rate(time.monotonic(), progress.done) if running else None
         left = (progress.total - progress.done) / rate if rate else None
         state = self._state(name, alive, progress.done >= progress.total)
-        error = "" if state in ("running", "done") else self._error(name)
-        return asdict(progress) | {"state": state, "rate": rate, "seconds_left": left, "error": error}
+        return asdict(progress) | {
+            "state": state, "rate": rate, "seconds_left": left, "task": running.task if running else "",
+            "seconds": time.monotonic() - running.begun if running else None,
+            "error": self._error(name) if state == "stopped" else "",
+        } | (self._phase(name) if running else NO_PHASE)  # fmt: skip
+
+    def _phase(self, name: str) -> dict[str, Any]:
+        """What the process says it is at; how far, where it searches."""
+        try:
+            return NO_PHASE | dict(json.loads(self.room.kept(f"{name}.phase").read_text()))
+        except (OSError, ValueError):
+            return NO_PHASE | {"phase": "starting"}
 
     def _state(self, name: str, alive: bool, whole: bool) -> str:
         if alive:
             return "running"
         if self._is_written(name):
             return "running elsewhere"
-        if whole:
-            return "done"
         wish = self._wish(name)
-        return "stopped" if wish == "running" else wish or "not begun"
+        if whole and wish != "searching":
+            return "done"
+        return "stopped" if wish in TASKS else wish or "not begun"
 
     def _wish(self, name: str) -> str:
         try:
@@ -152,7 +186,7 @@ class Sweeps:
             self._open()
 
     def _open(self) -> None:
-        wanted = [study for study in self.room.studies() if self._wish(str(study["name"])) == "running"]
+        wanted = [study for study in self.room.studies() if self._wish(str(study["name"])) in TASKS]
         names = [str(study["name"]) for study in wanted]
         if names:
             resume = in_this_room(self._resume)
@@ -163,8 +197,10 @@ class Sweeps:
             while not self._over.is_set():
                 with self._lock:
                     if not self._is_written(name):
-                        if not self._is_alive(name) and self._wish(name) == "running" and not self._is_done(name):
-                            self._start(name)
+                        wish = self._wish(name)
+                        wanted = wish == "searching" or (wish == "running" and not self._is_done(name))
+                        if wanted and not self._is_alive(name):
+                            self._start(name, TASKS[wish])
                         break
                 self._over.wait(CHECK_SECONDS)  # the last server's process is still ending
 

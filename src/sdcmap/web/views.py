@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from sdcmap.core.limits import read_table
 from sdcmap.core.named_files import files_below
 from sdcmap.errors import PlanError
-from sdcmap.web.answers import Answer
+from sdcmap.web import models
+from sdcmap.web.models import told
 from sdcmap.web.room import Room
 
 if TYPE_CHECKING:
     from sdcmap.data.microdata import Microdata
+    from sdcmap.explore.looking import Look
     from sdcmap.files.reading import Source
     from sdcmap.map import RUMap
     from sdcmap.study.folder import Study
@@ -71,6 +73,7 @@ class Views:
 
     room: Room
     _data: Kept = field(default_factory=Kept)
+    _looks: dict[Hashable, Look] = field(default_factory=dict)
     _maps: dict[Hashable, Fresh] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _busy: dict[Hashable, threading.Lock] = field(default_factory=dict)
@@ -100,18 +103,37 @@ class Views:
         return plan
 
     def data(self, source: Source) -> Microdata:
-        """The file that a plan names, below the room, with its roles."""
+        """The file that a plan names, below the room, with its roles; it is read once, whatever is stated of it."""
         from dataclasses import replace
 
+        path, state = self._file(source)
+        plain = replace(source, path=str(path)).unstated
+        base: Microdata = self._data.get((plain, state), plain.read)
+        data: Microdata = self._data.get((source, state), lambda: source.applied(base))
+        return data
+
+    def look(self, source: Source) -> Look:
+        """A look at a file with its roles; what an earlier one counted is not counted again."""
+        from sdcmap.explore.looking import look
+
+        key = self._file(source)
+        seen = look(self.data(source), self._looks.get(key))
+        with self._lock:
+            self._looks.pop(key, None)
+            self._looks[key] = seen
+            while len(self._looks) > KEPT:
+                self._looks.pop(next(iter(self._looks)))
+        return seen
+
+    def _file(self, source: Source) -> tuple[Path, Hashable]:
+        """Where a file lies, and what changes whenever it does."""
         path = self.room.file(source.path)
         facts = path.stat()
-        key = (source, facts.st_mtime_ns, facts.st_size)
-        data: Microdata = self._data.get(key, lambda: replace(source, path=str(path)).read())
-        return data
+        return path, (facts.st_mtime_ns, facts.st_size)
 
     def data_of(self, plan: Plan, study: str = "") -> Microdata:
         """The data of a plan: the study's own copy where it was made from the same source, else the file."""
-        if study and (self.room.place_of(study) / "manifest.json").is_file():
+        if study and self.room.is_begun(study):
             swept, data = self.study_data(study)
             if plan.data is None or plan.data == swept.data:
                 return data
@@ -170,7 +192,7 @@ class Views:
             again = self._maps.get(key)
             if kept is None and again is not None:
                 return again.body
-            body = Answer(map_table(*self.map(name, risk, utility))).body
+            body = told(map_told(*self.map(name, risk, utility))).body
             with self._lock:
                 while len(self._maps) > 10 * KEPT:
                     self._maps.pop(next(iter(self._maps)))
@@ -192,14 +214,14 @@ def _state(study: Path) -> Hashable:
     return tuple(marks)
 
 
-def map_table(ru: RUMap, plan: Plan) -> dict[str, Any]:
+def map_told(ru: RUMap, plan: Plan) -> models.Map:
     """The map in columns: points, means with their bands, anchors, and what the axes are."""
     methods = ru.means["method"].to_list()
     place = {method: number for number, method in enumerate(methods)}
     points = {name: ru.points[name].to_list() for name in ru.points.columns if name != "method"}
     points["method"] = [place[method] for method in ru.points["method"]]
     points["within"] = (ru.limit_shares(ru.points) <= 1).tolist()
-    return {
+    return models.Map.model_validate({
         "risk": list(ru.risk),
         "utility": ru.utility,
         "limits": list(ru.scales),
@@ -215,4 +237,19 @@ def map_table(ru: RUMap, plan: Plan) -> dict[str, Any]:
         "measures": ru.scores.measure.select("name", "axis", "unit", "direction").to_dicts(),
         "rule": None if plan.rule is None else plan.rule.spec(),
         "total": plan.count,
-    }
+        "silent": _silent(ru),
+    })  # fmt: skip
+
+
+def _silent(ru: RUMap) -> list[str]:
+    """Why an axis has no values, where it has none."""
+    scores = ru.scores
+    if not len(scores.candidate.filter(scores.candidate["status"] == "ok")):
+        return ["No candidate has been made and scored yet."]
+    told = []
+    for name in dict.fromkeys((*ru.risk, ru.utility)):
+        if not len(scores.column(name)):
+            reasons = scores.score.filter((scores.score["measure"] == name) & (scores.score["reason"] != ""))["reason"]
+            why = str(reasons[0]) if len(reasons) else "it has not been measured yet: start the sweep."
+            told.append(f"{name} has no value for any candidate: {why}")
+    return told

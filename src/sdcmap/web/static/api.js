@@ -1,7 +1,19 @@
 // The service, and small helpers that every page shares.
+import "./words.js";
+
 export const study = document.body.dataset.study;
 export const root = new URL("..", import.meta.url).pathname.slice(0, -1); // what stands before every path
 export const base = `${root}/api/studies/${encodeURIComponent(study)}`;
+
+// The address of a page of this study.
+export const page = (name, asked = {}) => `${root}/studies/${encodeURIComponent(study)}/${name}${Object.keys(asked).length ? `?${new URLSearchParams(asked)}` : ""}`;
+
+// A rule that was tried on the map, {rule, risk, utility}, until it is dropped or the tab is closed.
+const kept = `sdcmap ${root} ${study} rule`;
+export const tried = {
+  get: () => JSON.parse(sessionStorage.getItem(kept)),
+  set: (rule) => (rule ? sessionStorage.setItem(kept, JSON.stringify(rule)) : sessionStorage.removeItem(kept)),
+};
 
 export class Problem extends Error {
   constructor(status, answer) {
@@ -16,11 +28,42 @@ async function ask(method, address, body, headers = {}) {
   try {
     answer = await fetch(address, { method, body, headers: { accept: "application/json", ...headers } });
   } catch {
+    gone();
     throw new Problem(0, { error: "the server does not answer: is `sdcmap serve` still running?" });
   }
   const content = await answer.json().catch(() => ({}));
+  if (answer.status === 401) shut();
   if (!answer.ok) throw new Problem(answer.status, content);
   return content;
+}
+
+// ---- when the server is away ------------------------------------------------------------------------------------
+const AWAY = 1500;  // milliseconds between two looks
+
+function notice(...words) {
+  const bar = byId("away") || el("div", { id: "away", role: "alert" });
+  bar.replaceChildren(...words);
+  if (!bar.isConnected) document.body.prepend(bar);
+}
+
+// The page waits by itself; it asks without its cookie, for who listens there now may be somebody else.
+async function gone() {
+  if (document.body.dataset.away) return;
+  document.body.dataset.away = "true";
+  const since = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  notice(el("strong", {}, "The server is away"), ` since ${since}. What you see is from before. Start \u201csdcmap serve\u201d again in its folder: this page then goes on by itself, and nothing that was saved is lost.`);
+  while (!(await fetch(`${root}/`, { credentials: "omit" }).catch(() => null))) await new Promise((done) => setTimeout(done, AWAY));
+  delete document.body.dataset.away;
+  const answer = await fetch(`${root}/api/files`).catch(() => null);
+  if (!answer) return gone();
+  if (answer.status === 401) return shut();
+  byId("away")?.remove();
+  say("The server is back.");
+  window.dispatchEvent(new Event("back"));
+}
+
+function shut() {
+  notice(el("strong", {}, "This browser is no longer let in."), " Open the last address that \u201csdcmap serve\u201d printed; studies, plans and sweeps are as they were.");
 }
 
 const json = { "content-type": "application/json" };
@@ -67,6 +110,10 @@ export function short(value) {
   if (!Number.isFinite(value)) return "infinite";
   return String(Number(value.toPrecision(4)));
 }
+
+// Words for people: draws count from 1, and a utility that is better when lower is a loss.
+export const draw = (row) => `draw ${row.replicate + 1}`;
+export const losing = (map) => (map.signs[1] > 0 ? "loss" : "utility");
 
 export function duration(seconds) {
   if (seconds < 90) return `${Number(seconds.toPrecision(2))} s`;

@@ -1,5 +1,7 @@
-import { base, byId, complain, el, fill, get, post, short, whole } from "./api.js";
+import { base, byId, complain, el, fill, get, losing, page, post, short, whole } from "./api.js";
+import { idOf, named, offer, wordsOf } from "./candidates.js";
 import { drawChart } from "./chart.js";
+import { Sorted } from "./sorting.js";
 
 const query = new URLSearchParams(location.search);
 
@@ -9,6 +11,7 @@ function measures(candidate) {
     measure.own, measure.mean, measure.error, measure.spread, measure.original]));
   const table = el("table");
   fill(table, [["measure", "words"], ["this release", "n"], ["mean of its method", "n"], ["± error", "n"], ["95 % of releases (from 40 draws)", "n"], ["unmasked", "n"]], rows);
+  name(table, ["risk", "utility"].flatMap((axis) => candidate.measures[axis].map((measure) => `measure ${measure.name}`)));
   return el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Measures" }, table);
 }
 
@@ -16,6 +19,7 @@ function parameters(candidate) {
   const table = el("table");
   const rows = Object.entries(candidate.spec).filter(([name]) => name !== "type").map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : String(value)]);
   fill(table, ["parameter", "value"], rows, "No parameter differs from its default.");
+  name(table, rows.map(([parameter]) => `parameter ${parameter}`));
   return el("div", { class: "narrow" }, table);
 }
 
@@ -37,7 +41,7 @@ async function changes(card, id) {
     table.prepend(el("caption", {}, part.name));
     tables.append(el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": part.name }, table));
   }
-  if (!changed.tables.length) place.append(el("p", { class: "quiet" }, "Nothing was masked."));
+  if (!changed.tables.length) place.append(el("p", { class: "quiet" }, "This candidate changes no value: it is the file as it is."));
 }
 
 async function records(card, id) {
@@ -50,12 +54,66 @@ async function records(card, id) {
   place.append(chart);
   await drawChart(chart, plotted.chart, "Confidentiality plot: neighbours of each released record and how far it was moved; the list below holds the unsafe ones.");
   const table = el("table");
-  const rows = plotted.rows.row.map((row, i) => [whole(row), short(plotted.rows.neighbours[i]), short(plotted.rows.perturbation[i])]);
-  fill(table, [["row of the masked file (from 0)", "n"], ["neighbours", "n"], ["perturbation", "n"]], rows);
+  const rows = plotted.rows.row.map((row, i) => [whole(row + 1), short(plotted.rows.neighbours[i]), short(plotted.rows.perturbation[i])]);
+  fill(table, [["row of the masked file", "n"], ["neighbours", "n"], ["perturbation", "n"]], rows);
   const left = plotted.counts.left_out ? `${whole(plotted.counts.left_out)} records of size 0 have no relative distance and are left out. ` : "";
   const more = plotted.unsafe > rows.length ? `The first ${whole(rows.length)}:` : "";
-  place.append(el("h3", {}, plotted.unsafe === 1 ? "1 unsafe record" : `${whole(plotted.unsafe)} unsafe records of ${whole(plotted.counts.records)}`), el("p", { class: "hint words" }, `${plotted.rule} ${left}${more}`));
+  place.append(el("h3", {}, plotted.unsafe === 1 ? "1 unsafe record" : `${whole(plotted.unsafe)} unsafe records of ${whole(plotted.counts.records)}`), el("p", { class: "words" }, plotted.words), el("p", { class: "hint words" }, `${left}${more}`));
   if (rows.length) place.append(el("div", { class: "wide tall narrow", tabindex: "0", role: "region", "aria-label": "Unsafe records" }, table));
+}
+
+// ---- the table of all ---------------------------------------------------------------------------------------------
+const pinned = new Set([query.get("id"), query.get("other"), query.get("third")].filter(Boolean));
+
+function table(candidates, map) {
+  byId("all").hidden = !map;
+  if (!map) return;
+  const pin = (row) => el("input", { type: "checkbox", "aria-label": `Compare ${row.words}`, checked: pinned.has(row.id), onchange: (event) => {
+    if (event.target.checked) pinned.add(row.id); else pinned.delete(row.id);
+    compare();
+  } });
+  const columns = [
+    { title: "compare", value: (row) => (pinned.has(row.id) ? 0 : 1), cell: pin },
+    { title: "candidate", kind: "words", value: (row) => row.words, cell: (row) => el("a", { href: page("candidate", { id: row.id }) }, row.words) },
+    { title: "risk", kind: "n", value: (row) => row.risk, cell: (row) => short(row.risk) },
+    { title: losing(map), kind: "n", value: (row) => row.utility, cell: (row) => short(row.utility) },
+    { title: "on the frontier", value: (row) => (row.frontier ? 0 : 1), cell: (row) => (row.frontier ? "yes" : "") },
+    ...(map.limits.length ? [{ title: "within all limits", value: (row) => (row.within ? 0 : 1), cell: (row) => (row.within ? "yes" : "no") }] : []),
+  ];
+  const sorted = new Sorted(byId("table"), columns, { by: 3, empty: "No candidate has these words." });
+  const refresh = () => {
+    const words = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const shown = candidates.filter((row) => (!byId("frontier-only").checked || row.frontier) && words.every((word) => row.words.toLowerCase().includes(word)));
+    sorted.set(shown);
+    byId("counted").textContent = `${whole(shown.length)} of ${whole(candidates.length)} candidates${sorted.left ? `, the first ${whole(shown.length - sorted.left)} shown` : ""}`;
+  };
+  byId("filter").addEventListener("input", refresh);
+  byId("frontier-only").addEventListener("change", refresh);
+  byId("compare").addEventListener("click", () => location.assign(page("candidate", Object.fromEntries([...pinned].map((id, at) => [["id", "other", "third"][at], id])))));
+  refresh();
+  compare();
+}
+
+function compare() {
+  const count = pinned.size;
+  byId("compare").disabled = count < 2 || count > 3;
+  byId("compare").textContent = count > 3 ? "Compare (at most three)" : `Compare ${count || ""}`.trim();
+}
+
+// Of candidates side by side, what is not the same in all of them is marked.
+function mark() {
+  const cards = [...document.querySelectorAll("#candidates .card")];
+  if (cards.length < 2) return;
+  const cells = cards.map((card) => new Map([...card.querySelectorAll("tr[data-row]")].map((row) => [row.dataset.row, row])));
+  for (const name of new Set(cells.flatMap((rows) => [...rows.keys()]))) {
+    const rows = cells.map((of) => of.get(name));
+    const same = new Set(rows.map((row) => row && [...row.cells].slice(1, 2).map((cell) => cell.textContent).join())).size === 1;
+    for (const row of rows) row?.classList.toggle("differs", !same);
+  }
+}
+
+function name(table, names) {
+  [...table.querySelectorAll("tbody tr")].forEach((row, place) => names[place] && (row.dataset.row = names[place]));
 }
 
 async function show(id) {
@@ -79,22 +137,21 @@ async function show(id) {
 
 async function begin() {
   const map = await get(`${base}/map`).catch(() => null);
-  const rows = map ? map.points.id.map((id, i) => ({ id, name: map.names[map.points.method[i]], draw: map.points.replicate[i], frontier: map.points.frontier[i] })) : [];
-  byId("ids").replaceChildren(...rows.filter((row) => row.frontier).slice(0, 300).map((row) => el("option", { value: row.id }, `${row.name}, draw ${row.draw}`)));
+  const candidates = map ? named(map) : [];
+  offer(byId("ids"), candidates);
   let id = query.get("id");
   if (!id && map?.rule) id = (await post(`${base}/choices`, {}).catch(() => ({}))).candidate;
-  id ||= rows.find((row) => row.frontier)?.id;
-  byId("first").value = id || "";
-  byId("second").value = query.get("other") || "";
-  const wanted = [id, query.get("other")].filter(Boolean);
-  if (!wanted.length) byId("candidates").append(el("p", { class: "quiet" }, "No candidate has been scored yet: start the sweep."));
+  id ||= candidates.find((row) => row.frontier)?.id;
+  const wanted = [id, query.get("other"), query.get("third")].filter(Boolean);
+  for (const [box, at] of [["first", 0], ["second", 1], ["third", 2]]) byId(box).value = wanted[at] ? wordsOf(wanted[at], candidates) : "";
+  if (!wanted.length) byId("candidates").append(el("p", {}, "No candidate has been scored yet: ", el("a", { href: page("sweep") }, "start the sweep"), "."));
+  table(candidates, map);
+  byId("pick").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const picked = ["first", "second", "third"].map((box) => byId(box).value).filter((text) => text.trim()).map((text) => idOf(text, candidates));
+    location.assign(page("candidate", Object.fromEntries(picked.map((one, at) => [["id", "other", "third"][at], one]))));
+  });
   await Promise.all(wanted.map(show));
+  mark();
 }
-
-byId("pick").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const asked = new URLSearchParams({ id: byId("first").value.trim() });
-  if (byId("second").value.trim()) asked.set("other", byId("second").value.trim());
-  location.assign(`?${asked}`);
-});
 begin();

@@ -1,98 +1,152 @@
-import { base, byId, complain, el, get, post, root, say } from "./api.js";
+import { base, byId, complain, el, get, page, post, root, say, tried } from "./api.js";
+import { idOf, named, offer } from "./candidates.js";
 import { fieldsOf } from "./forms.js";
 
-const state = { forms: [], rule: null, override: {} };
+const state = { forms: [], own: null, rule: null, axes: {}, override: {}, candidates: [], checked: null, written: null };
+const WHERE = { roles: ["data", "Look at the roles"], line: ["plan", "State a limit in the plan"], risk: ["plan", "Plan stronger methods"], gate: ["plan", "Plan stronger methods"], unmasked: ["plan", "Mask them in the plan"], edits: ["plan", "Add a step to the plan"], weight: ["plan", "Add a step to the plan"], determines: ["data", "Drop a column"], identifier: ["data", "State identifiers"] };
+
+// ---- the rule -----------------------------------------------------------------------------------------------------
+const isOwn = () => state.own && !state.axes.utility && JSON.stringify(state.rule) === JSON.stringify(state.own);
+const asked = () => (isOwn() ? {} : { rule: state.rule, ...state.axes });
 
 function drawRule() {
-  const form = state.forms.find((rule) => rule.type === state.rule.type);
-  byId("rule-entries").replaceChildren(...fieldsOf(form, state.rule, { grids: false }));
+  const form = state.forms.find((rule) => rule.type === state.rule?.type);
+  byId("rule").value = state.rule?.type || "";
+  byId("rule-entries").replaceChildren(...(form ? fieldsOf(form, state.rule, { grids: false, changed: sayRule }) : []));
+  sayRule();
+}
+
+function sayRule() {
+  const back = el("button", { type: "button", class: "second", id: "own-rule", onclick: () => use(state.own) }, "Back to the plan's rule");
+  const whence = tried.get() ? "This rule was tried on the map" : "This rule is stated here";
+  byId("rule-said").replaceChildren(...(!state.rule ? ["The plan states no rule: state one, or name a candidate below."]
+    : isOwn() ? ["This is the plan's rule."] : [state.own ? `${whence}; it is not the plan's. ` : `${whence}; the plan states none.`, state.own ? back : null].filter(Boolean)));
+}
+
+function use(rule) {
+  tried.set(null);
+  Object.assign(state, { rule: rule && { ...rule }, axes: {} });
+  drawRule();
+  choose();
 }
 
 async function choose() {
+  if (!state.rule) return byId("choice").replaceChildren();
   try {
-    const choice = await post(`${base}/choices`, { rule: state.rule });
+    const choice = await post(`${base}/choices`, asked());
     const runners = choice.runners_up.map((words) => el("li", {}, words));
+    const next = choice.candidate ? [] : [el("p", {}, "What to do: ", el("a", { href: page("plan") }, "plan stronger methods"), ", ", el("a", { href: page("sweep") }, "search for a release"), ", or choose another profile.")];
     byId("choice").replaceChildren(
-      el("div", { class: "verdict" }, el("strong", {}, choice.candidate ? choice.name : "Release nothing"), el("p", {}, choice.reason)),
+      el("div", { class: "verdict" }, el("strong", {}, choice.candidate ? choice.name : "Release nothing"), el("p", {}, choice.reason), ...next),
       ...(runners.length ? [el("h3", {}, "Runners-up"), el("ul", {}, ...runners)] : []));
+    document.body.dataset.chosen = choice.candidate || "nothing";
   } catch (error) {
-    const alarm = el("div", { class: "alarm", role: "alert" });
-    byId("choice").replaceChildren(alarm);
-    complain(error, alarm);
+    alarm("choice", error);
   }
 }
 
+function alarm(place, error) {
+  const made = el("div", { class: "alarm", role: "alert" });
+  byId(place).replaceChildren(made);
+  complain(error, made);
+}
+
+// ---- the checks ---------------------------------------------------------------------------------------------------
 function order() {
   const limit = byId("max-risk").value.trim();
   const reasons = Object.fromEntries(Object.entries(state.override).filter(([, reason]) => reason.trim()));
   return {
-    rule: state.rule, candidate: byId("candidate").value.trim(), profile: byId("profile").value,
+    ...asked(), candidate: idOf(byId("candidate").value, state.candidates), profile: byId("profile").value,
     max_risk: limit === "" ? null : Number(limit), again: byId("again").checked, confirm_roles: byId("confirm-roles").checked, override: reasons,
   };
 }
 
+function reason(check) {
+  const id = `override-${check.name.replace(/\W/g, "-")}`;
+  const box = el("input", { id, type: "text", value: state.override[check.name] || "" });
+  box.addEventListener("input", () => (state.override[check.name] = box.value));
+  return el("div", {}, el("label", { for: id }, `Why “${check.name}” may be overridden`), box);
+}
+
 function drawChecks(result) {
-  const asked = new Set();  // one reason for all failed checks of a name
+  const told = new Set();  // one advice and one reason for all failed checks of a name
   const line = (check) => {
-    const entry = el("li", {}, el("span", { class: check.passed ? "tick" : "cross" }, el("strong", {}, check.name), `: ${check.sentence}`));
-    if (!check.passed && !check.hard && !asked.has(check.name)) {
-      asked.add(check.name);
-      const id = `override-${check.name.replace(/\W/g, "-")}`;
-      const box = el("input", { id, type: "text", value: state.override[check.name] || "" });
-      box.addEventListener("input", () => (state.override[check.name] = box.value));
-      entry.append(el("div", {}, el("label", { for: id }, `Why “${check.name}” may be overridden`), box));
-    }
+    const entry = el("li", { class: check.passed ? "" : "failed" }, el("span", { class: check.passed ? "tick" : "cross" }, el("strong", {}, check.name), `: ${check.sentence}`));
+    if (check.passed || told.has(check.name)) return entry;
+    told.add(check.name);
+    const [where, words] = WHERE[check.name] || [];
+    entry.append(el("p", { class: "todo" }, el("strong", {}, "What to do: "), `${check.todo} `, where ? el("a", { href: page(where) }, words) : null));
+    if (!check.hard) entry.append(reason(check));
     return entry;
   };
+  const failed = result.checks.filter((check) => !check.passed);
+  const passed = result.checks.filter((check) => check.passed);
+  const list = (checks) => el("ul", { class: "links" }, ...checks.map(line));
   byId("checks").replaceChildren(
     el("p", {}, el("strong", { class: result.passed ? "good" : "bad" }, result.passed ? "Every check passed." : "This may not be released as it is."), ` ${result.name}`),
-    el("ul", { class: "links" }, ...result.checks.map(line)));
+    ...(failed.length ? [el("h3", {}, failed.length === 1 ? "One check failed" : `${failed.length} checks failed`), list(failed)] : []),
+    el("details", { open: !failed.length }, el("summary", {}, `${passed.length} checks passed`), list(passed)));
 }
 
-async function releases() {
-  const written = await get(`${base}/releases`).catch(() => ({ releases: [] }));
-  byId("releases").replaceChildren(...written.releases.map((bundle) => el("li", {},
-    el("a", { href: `${base}/releases/${encodeURIComponent(bundle.release)}.zip`, download: true }, `Download ${bundle.release}.zip`),
-    el("span", { class: "quiet" }, bundle.files.join(", ")))));
-}
-
-byId("rule").addEventListener("change", () => { state.rule = { type: byId("rule").value }; drawRule(); });
-byId("rule-form").addEventListener("submit", (event) => { event.preventDefault(); choose(); });
-byId("check-form").addEventListener("submit", async (event) => {
+async function check(event) {
   event.preventDefault();
   byId("checks").replaceChildren(el("p", { class: "quiet" }, "Making the candidate again and reading it back …"));
   try {
     drawChecks(await post(`${base}/checks`, order()));
   } catch (error) {
-    const alarm = el("div", { class: "alarm", role: "alert" });
-    byId("checks").replaceChildren(alarm);
-    complain(error, alarm);
+    alarm("checks", error);
   }
-});
-byId("write").addEventListener("click", async () => {
+}
+
+// ---- the release --------------------------------------------------------------------------------------------------
+async function releases() {
+  const written = await get(`${base}/releases`).catch(() => ({ releases: [] }));
+  byId("releases").replaceChildren(...written.releases.map((bundle) => el("li", {},
+    el("a", { href: `${base}/releases/${encodeURIComponent(bundle.release)}.zip`, download: true }, `Download ${bundle.release}.zip`),
+    el("span", { class: "quiet" }, [bundle.name, bundle.signed_by && `signed by ${bundle.signed_by}`, bundle.when?.slice(0, 10), bundle.files.join(", ")].filter(Boolean).join(" · ")))));
+}
+
+async function write() {
   byId("problems").replaceChildren();
+  const signed_by = byId("signed").value.trim();
+  if (!signed_by) {
+    byId("signed").focus();
+    return complain(new Error("State who releases this: the name is kept in the study with the date."));
+  }
   byId("write").disabled = true;
   say("Writing the release …");
   try {
-    await post(`${base}/releases`, order());
-    say("The release is written.");
+    const made = await post(`${base}/releases`, { ...order(), signed_by });
+    say(made.already ? `It was written before, as ${made.release}: nothing was written again.` : "The release is written.");
     await releases();
-    byId("releases").lastElementChild?.querySelector("a").focus();
+    [...byId("releases").querySelectorAll("a")].find((link) => link.href.includes(encodeURIComponent(made.release)))?.focus();
   } catch (error) {
     complain(error);
     say("");
   } finally {
     byId("write").disabled = false;
   }
+}
+
+byId("rule").addEventListener("change", () => {
+  state.rule = byId("rule").value ? { type: byId("rule").value } : null;
+  drawRule();
 });
+byId("rule-form").addEventListener("submit", (event) => { event.preventDefault(); sayRule(); choose(); });
+byId("check-form").addEventListener("submit", check);
+byId("write").addEventListener("click", write);
 
 async function begin() {
   const [forms, map] = await Promise.all([get(`${root}/api/forms`), get(`${base}/map`)]);
+  const carried = tried.get();
   state.forms = forms.rules;
-  state.rule = map.rule || { type: "Threshold" };
-  byId("rule").replaceChildren(...forms.rules.map((form) => el("option", { value: form.type, selected: form.type === state.rule.type }, form.type)));
+  state.own = map.rule;
+  state.rule = carried?.rule || (map.rule && { ...map.rule });
+  state.axes = carried?.utility ? { risk: carried.risk, utility: carried.utility } : {};
+  state.candidates = named(map);
+  offer(byId("ids"), state.candidates);
+  byId("rule").replaceChildren(el("option", { value: "" }, "none yet"), ...forms.rules.map((form) => el("option", { value: form.type }, form.type)));
   drawRule();
-  if (map.rule) choose();
-  await releases();
+  await Promise.all([choose(), releases()]);
 }
 begin().catch(complain);

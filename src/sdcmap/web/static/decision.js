@@ -1,4 +1,5 @@
-import { base, byId, complain, el, fill, get, later, post, put, root, short, study } from "./api.js";
+import { base, byId, complain, draw, duration, el, fill, get, later, page, post, put, root, short, study } from "./api.js";
+import { word } from "./words.js";
 import { Plane, drawKey, nearest, region, rowsOf } from "./planes.js";
 
 const LEVER = 1000;
@@ -10,7 +11,7 @@ risk.after = utility.after = overlay;
 window.workbench = { state, nearest, region, risk };  // what the tests look at
 
 const axis = (name) => (name === "agency_limit" ? risk.x : risk.y);
-const link = (id, words) => el("a", { href: `${root}/studies/${encodeURIComponent(study)}/candidate?id=${encodeURIComponent(id)}` }, words);
+const link = (id, words) => el("a", { href: page("candidate", { id }) }, words);
 
 function overlay() {
   if (!risk.view || !utility.view) return;
@@ -22,8 +23,8 @@ function overlay() {
 function set(change) {
   for (const [name, value] of Object.entries(change)) {
     if (!Number.isFinite(value)) continue;
-    const limit = (state.rule[name] = Math.min(0, Number(value.toPrecision(6))));
     const [low, high] = axis(name);
+    const limit = (state.rule[name] = Math.min(0, Number(Math.max(low, value).toPrecision(6))));
     const lever = byId(`${levers[name]}-limit`);
     lever.value = String(Math.round((LEVER * (limit - low)) / (high - low)));
     lever.setAttribute("aria-valuetext", short(limit));
@@ -40,8 +41,8 @@ function table() {
   const safe = state.rows.filter((row) => region(row, state.rule) === "D");
   const rows = safe.slice(0, 100);
   byId("left").replaceChildren(el("p", {}, el("strong", {}, safe.length ? `${safe.length.toLocaleString("en")} of ${state.rows.length.toLocaleString("en")} are safe` : "Nothing is safe: release nothing.")));
-  fill(byId("table"), [["method", "words"], ["IEK", "n"], ["RDH", "n"], ["SEK", "n"], ["DUS", "n"], ["from (0, 0)", "n"]],
-    rows.map((row) => [row.id ? link(row.id, `${row.name}, draw ${row.replicate}`) : row.name, ...[row.iek, row.rdh, row.sek, row.dus, row.distance].map(short)]), "Nothing.");
+  fill(byId("table"), [["method", "words"], ...["IEK", "RDH", "SEK", "DUS"].map((name) => [word(name), "n"]), ["from (0, 0)", "n"]],
+    rows.map((row) => [row.id ? link(row.id, `${row.name}, ${draw(row)}`) : row.name, ...[row.iek, row.rdh, row.sek, row.dus, row.distance].map(short)]), "Nothing.");
 }
 
 const confirm = later(200, async () => {
@@ -72,21 +73,43 @@ function offer(found) {
   const options = (box) => byId(box).replaceChildren(...found.numeric.map((name) => el("option", { value: name }, name)));
   options("wanted");
   options("studied");
-  byId("add").disabled = !found.numeric.length;
-  if (!found.numeric.length) byId("add-problems").textContent = "The study has no numeric variable; the measures need one.";
   document.body.dataset.confirmed = "lacking";
+  if (!found.numeric.length) return (byId("add-problems").textContent = "The study has no numeric variable; the measures need one.");
+  price();
 }
+
+// The plan with the four measures, for the variables that are picked.
+async function drafted(more = {}) {
+  const { table: plan, version } = await get(base);
+  const [wanted, studied] = [byId("wanted").value, byId("studied").value];
+  const four = [{ type: "IntruderKnowledge", on: wanted }, { type: "DiscreditHarm", on: wanted }, { type: "SocietyKnowledge", on: studied }, { type: "SocietyUtility", on: studied }];
+  const [before, after] = await Promise.all([[], four].map((added) => post(`${root}/api/plans`, { table: { ...plan, measures: [...plan.measures, ...added] }, study, ...more })));
+  return { before, after, version };
+}
+
+// What they would cost, before anybody adds them.
+async function price() {
+  byId("add").disabled = true;
+  byId("price").textContent = "Guessing what they would cost …";
+  try {
+    const { before, after } = await drafted({ cost: true });
+    const problems = after.problems.map((problem) => el("li", {}, problem));
+    byId("add-problems").replaceChildren(...(problems.length ? [el("ul", {}, ...problems)] : []));
+    byId("price").textContent = after.seconds === null ? "" : `The whole sweep takes about ${duration(before.seconds)} of one core as it is, and about ${duration(after.seconds)} with them. What is scored already is not scored again.`;
+    byId("add").disabled = problems.length > 0;
+  } catch (error) {
+    byId("price").textContent = "";
+    complain(error, byId("add-problems"));
+  }
+}
+for (const id of ["wanted", "studied"]) byId(id).addEventListener("change", price);
 
 byId("add-form").addEventListener("submit", async (event) => {
   event.preventDefault();
   try {
-    const { table: plan } = await get(base);
-    const [wanted, studied] = [byId("wanted").value, byId("studied").value];
-    const more = [{ type: "IntruderKnowledge", on: wanted }, { type: "DiscreditHarm", on: wanted }, { type: "SocietyKnowledge", on: studied }, { type: "SocietyUtility", on: studied }];
-    const drafted = await post(`${root}/api/plans`, { table: { ...plan, measures: [...plan.measures, ...more] }, study });
-    if (drafted.problems.length) return byId("add-problems").replaceChildren(el("ul", {}, ...drafted.problems.map((problem) => el("li", {}, problem))));
-    await put(`${base}/plan`, { toml: drafted.toml });
-    location.assign(`${root}/studies/${encodeURIComponent(study)}/sweep`);
+    const { after, version } = await drafted();
+    await put(`${base}/plan`, { toml: after.toml, version });
+    location.assign(page("sweep"));
   } catch (error) {
     complain(error, byId("add-problems"));
   }

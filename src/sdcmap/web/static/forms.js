@@ -22,6 +22,7 @@ const number = (text) => (text !== "" && Number.isFinite(Number(text)) ? Number(
 // The text of one field of a table: grids are lists with commas, sets of columns are parted by semicolons.
 function textOf(entry, table) {
   const axis = table.grid?.[entry.name];
+  if (entry.nested) return (table[entry.name] || []).map((group) => words(group)).join("; ");
   if (axis && !Array.isArray(axis)) return words(axis.subsets);
   if (axis) return axis.map(words).join(entry.several ? "; " : ", ");
   return words(table[entry.name] ?? "");
@@ -32,13 +33,27 @@ function sizesOf(entry, table) {
   return axis && !Array.isArray(axis) ? words(axis.sizes) : "";
 }
 
+// Lists of lists, such as the categories that are merged: "1, 2; 8, 9", or as the help writes them, [["1", "2"], ["8", "9"]].
+function groupsOf(text) {
+  if (text.trim().startsWith("[")) {
+    try {
+      const read = JSON.parse(text);
+      return (read.every(Array.isArray) ? read : [read]).map((group) => group.map(String));
+    } catch { /* not whole yet: taken as plain words */ }
+  }
+  return text.split(/[;\n]/).map((part) => split(part.replace(/[[\]"]/g, ""))).filter((group) => group.length);
+}
+
 // Put what a person wrote back into the table.
 function write(entry, table, text, sizes) {
   const grid = { ...table.grid };
   delete table[entry.name];
   delete grid[entry.name];
   const cast = numeric(entry) || entry.open ? number : (part) => part;
-  if (entry.kind === "part") {
+  if (entry.nested) {
+    const groups = groupsOf(text);
+    if (groups.length) table[entry.name] = groups;
+  } else if (entry.kind === "part") {
     const parts = split(text, ";");
     if (parts.length) table[entry.name] = entry.several ? parts : parts[0];
   } else if (entry.several) {
@@ -57,12 +72,63 @@ function write(entry, table, text, sizes) {
 function hint(entry, id) {
   const range = entry.range ? ` Range ${entry.range}.` : "";
   const default_ = entry.required || entry.default === null || words(entry.default) === "" ? "" : ` Default ${words(entry.default)}.`;
-  const parts = entry.kind === "part" ? ` Written as NAME(parameter=value)${entry.several ? ", parted by semicolons" : ""}.` : "";
+  const parts = entry.kind === "part" && !entry.group ? ` Written as NAME(parameter=value)${entry.several ? ", parted by semicolons" : ""}.` : "";
+  const lists = entry.nested ? " Commas within a list, a semicolon between lists: a, b; c, d." : "";
   const choices = entry.choices.length && (entry.open || entry.several) ? ` One of ${entry.choices.join(", ")}${entry.open ? ", or a number" : ""}.` : "";
-  return el("p", { class: "hint", id }, `${entry.help || ""}${parts}${choices}${range}${default_}`);
+  return el("p", { class: "hint", id }, `${entry.help || ""}${parts}${lists}${choices}${range}${default_}`);
 }
 
-function control(entry, table, columns, changed, grids) {
+// ---- pickers ------------------------------------------------------------------------------------------------------
+// Columns as buttons under a field: what is pressed stands in it. Those whose kind does not fit are left out.
+function chips(entry, box, { columns, kinds }, act) {
+  const apart = ["weight", "household"];  // the survey's own columns are masked by nothing that is picked here
+  const fit = columns.filter((column) => entry.name !== "on" || ((!kinds.length || kinds.includes(column.kind)) && !apart.includes(column.role)));
+  const mark = entry.nested ? "; " : ", ";
+  const chosen = () => split(box.value.replace(/;/g, ","));
+  const press = (name) => {
+    const held = chosen();
+    if (!entry.several) box.value = held[0] === name ? "" : name;
+    else if (held.includes(name)) box.value = box.value.split(";").map((set) => split(set).filter((one) => one !== name).join(", ")).filter(Boolean).join(mark);
+    else box.value = box.value.trim() ? `${box.value.trim().replace(/,$/, "")}, ${name}` : name;
+    act();
+  };
+  const row = el("div", { class: "chips", role: "group", "aria-label": `Columns for ${entry.name}` }, ...fit.map(({ name }) => el("button", { type: "button", class: "chip", "data-column": name, onclick: () => press(name) }, name)));
+  const show = () => { for (const chip of row.children) chip.setAttribute("aria-pressed", String(chosen().includes(chip.dataset.column))); };
+  box.addEventListener("input", show);
+  row.addEventListener("click", show);
+  show();
+  return row;
+}
+
+// A value made of values, such as the steps of a chain: each a form of its own.
+function steps(entry, table, id, options) {
+  const forms = options.forms[entry.group];
+  const place = el("div", { class: "steps" });
+  const parts = () => (table[entry.name] === undefined || table[entry.name] === null ? [] : [table[entry.name]].flat());
+  const keep = (list) => { if (!list.length) delete table[entry.name]; else table[entry.name] = entry.several ? list : list[0]; };
+  const set = (list) => { keep(list); show(); options.changed(); };
+  const move = (at, by) => { const list = parts(); [list[at], list[at + by]] = [list[at + by], list[at]]; set(list); };
+  const small = (words, label, act, off = false) => el("button", { type: "button", class: "second", "aria-label": label, disabled: off, onclick: act }, words);
+  const step = (part, at, all) => {
+    const type = typeof part === "string" ? part.split("(")[0] : part.type;
+    const form = forms.find((one) => one.type === type);
+    const fields = typeof part === "string" ? [el("p", { class: "hint" }, `${part}: written as text; change it there.`)] : form ? fieldsOf(form, part, { ...options, grids: false }) : [];
+    const order = entry.several ? [small("↑", `Move ${type} up`, () => move(at, -1), at === 0), small("↓", `Move ${type} down`, () => move(at, 1), at === all.length - 1)] : [];
+    return el("div", { class: "item step", role: "group", "aria-label": `${type}, step ${at + 1}` },
+      el("div", { class: "item-head" }, el("h4", {}, entry.several ? `${at + 1}. ${type}` : type), el("span", {}, ...order, small("Remove", `Remove ${type}`, () => set(parts().filter((_, other) => other !== at))))), ...fields);
+  };
+  const choice = el("select", { id, "data-field": entry.name, "aria-describedby": `${id}-hint` }, el("option", { value: "" }, entry.several ? "add a step …" : "choose …"), ...forms.map((form) => el("option", { value: form.type }, form.type)));
+  choice.addEventListener("change", () => {
+    if (choice.value) set([...(entry.several ? parts() : []), { type: choice.value }]);
+    choice.value = "";
+  });
+  const show = () => place.replaceChildren(...parts().map(step));
+  show();
+  return [place, choice];
+}
+
+function control(entry, table, options) {
+  const { columns, changed, grids, forms } = options;
   const id = `field-${(count += 1)}`;
   const described = { id, "aria-describedby": `${id}-hint`, "data-field": entry.name };
   const label = el("label", { for: id }, entry.name + (entry.required ? " (needed)" : ""));
@@ -76,24 +142,29 @@ function control(entry, table, columns, changed, grids) {
     box.addEventListener("change", () => { table[entry.name] = box.value; changed(); });
     return el("div", {}, label, box, hint(entry, `${id}-hint`));
   }
+  if (entry.kind === "part" && forms?.[entry.group]) return el("div", { class: "whole-row" }, label, ...steps(entry, table, id, options), hint(entry, `${id}-hint`));
   const box = el("input", { ...described, type: "text", value: textOf(entry, table), autocomplete: "off", spellcheck: "false", ...(numeric(entry) && !grids ? { inputmode: "decimal" } : {}), placeholder: words(entry.default) });
-  const parts = [label, box, hint(entry, `${id}-hint`)];
+  const parts = [label, box];
   let sizes = null;
+  const act = () => { write(entry, table, box.value, sizes?.value || ""); changed(); };
+  if (entry.columns && columns.length) parts.push(chips(entry, box, options, act));
+  parts.push(hint(entry, `${id}-hint`));
   if (grids && entry.several && entry.kind === "text" && entry.name === "on") {
     sizes = el("input", { id: `${id}-sizes`, type: "text", value: sizesOf(entry, table), inputmode: "numeric", autocomplete: "off" });
-    parts.push(el("label", { for: `${id}-sizes` }, "in all sets of so many"), sizes, el("p", { class: "hint" }, `such as 1, 2; empty: all at once. Columns: ${columns.join(", ")}`));
+    parts.push(el("label", { for: `${id}-sizes` }, "in all sets of so many"), sizes, el("p", { class: "hint" }, "such as 1, 2; empty: all at once."));
   }
-  for (const input of [box, sizes]) input?.addEventListener("input", () => { write(entry, table, box.value, sizes?.value || ""); changed(); });
-  return el("div", {}, ...parts);
+  for (const input of [box, sizes]) input?.addEventListener("input", act);
+  return el("div", { class: entry.columns && columns.length ? "whole-row" : null }, ...parts);
 }
 
 // Every field of a form; those that stand at their default are folded away.
-export function fieldsOf(form, table, { columns = [], changed = () => {}, grids = true } = {}) {
+export function fieldsOf(form, table, { columns = [], changed = () => {}, grids = true, forms = null } = {}) {
+  const options = { columns, changed, grids, forms, kinds: form.kinds || [] };
   const given = (entry) => entry.required || entry.name in table || entry.name in (table.grid || {});
   const first = form.entries.find((entry) => !entry.required && numeric(entry));
   const near = form.entries.filter((entry) => given(entry) || entry === first);
   const far = form.entries.filter((entry) => !near.includes(entry));
-  const drawn = (entries) => el("div", { class: "fields" }, ...entries.map((entry) => control(entry, table, columns, changed, grids)));
+  const drawn = (entries) => el("div", { class: "fields" }, ...entries.map((entry) => control(entry, table, options)));
   const more = far.length ? el("details", {}, el("summary", {}, `${far.length} more option${far.length > 1 ? "s" : ""}`), drawn(far)) : null;
   return [drawn(near), ...(more ? [more] : [])];
 }

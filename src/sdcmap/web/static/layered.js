@@ -10,7 +10,6 @@ export class Layered {
     this.node = node;
     this.canvas = el("div");
     this.over = svg("svg", { "aria-hidden": "true" });
-    this.held = null;  // the line that is being dragged
     node.replaceChildren(this.canvas, this.over);
     new ResizeObserver(() => this.width && Math.abs(node.clientWidth - this.width) > 4 && this.redraw()).observe(node);
     dark.addEventListener("change", () => this.redraw());
@@ -56,24 +55,29 @@ export class Layered {
   // A line that can be dragged: move(x, y, first), where `first` is an object that lives as long as the drag.
   grip(line, kind, move, done) {
     const made = svg("line", { class: kind, ...line });
-    made.addEventListener("pointerdown", (event) => {
-      const first = {};
-      this.held = made;
-      made.setPointerCapture(event.pointerId);
-      made.onpointermove = (moved) => move(...this.under(moved), first);
-      made.onpointerup = made.onpointercancel = () => {
-        this.held = made.onpointermove = null;
-        done();
-      };
-      event.preventDefault();
-    });
+    made.addEventListener("pointerdown", (event) => this.drag(event, move, done));
     return made;
   }
 
-  // The drawing anew; the line under the pointer stays, or the drag would end.
+  // The plot itself holds the pointer: it stays, while the lines are drawn anew at every step.
+  drag(event, move, done) {
+    const [first, over] = [{}, new AbortController()];
+    const on = (name, act) => this.node.addEventListener(name, act, { signal: over.signal });
+    const end = () => {
+      over.abort();
+      this.node.classList.remove("held");
+      done();
+    };
+    this.node.setPointerCapture(event.pointerId);
+    this.node.classList.add("held");
+    on("pointermove", (moved) => move(...this.under(moved), first));
+    on("pointerup", end);
+    on("pointercancel", end);
+    event.preventDefault();
+  }
+
+  // The drawing anew.
   lay(parts) {
-    const same = (part) => this.held && part.getAttribute("class") === this.held.getAttribute("class");
-    this.held?.remove();
-    this.over.replaceChildren(...parts.filter((part) => !same(part)), ...(this.held ? [this.held] : []));
+    this.over.replaceChildren(...parts);
   }
 }

@@ -1,15 +1,37 @@
-import { base, byId, complain, el, fill, get, later, post, root, short, study, svg } from "./api.js";
+import { base, byId, complain, draw, el, fill, get, later, losing, page, post, short, svg, tried } from "./api.js";
 import { choose } from "./rules.js";
-import { Plot, familyOf } from "./ruplot.js";
+import { Plot } from "./ruplot.js";
+import { word } from "./words.js";
 
 const LEVER = 1000;
-const state = { map: null, rule: { type: "Threshold", risk: 0, slope: 1 }, picked: null };
+const OWN = { Threshold: { risk: 0 }, Linear: { slope: 1 } };  // rules that a lever sets, with their defaults
+const state = { map: null, own: null, rule: { type: "Threshold", risk: null, slope: null }, picked: null };
 const plot = new Plot(byId("plot"), { onpick: pick });
 plot.after = overlay;
 window.workbench = { state, plot, choose };  // what the tests look at
 
+// ---- the rule -----------------------------------------------------------------------------------------------------
+const threshold = () => state.rule.type === "Threshold";
+const lever = () => (threshold() ? "risk" : "slope");
+const axes = () => ({ risk: byId("risk").value ? [byId("risk").value] : [], utility: byId("utility").value });
+const onOwnAxes = () => !axes().risk.length && axes().utility === state.axis;
+const query = () => (onOwnAxes() ? "" : `?${new URLSearchParams({ ...(axes().risk.length ? { risk: axes().risk[0] } : {}), utility: axes().utility })}`);
+
+// The rule as the service takes it; null while nobody has set one.
+function ruleNow() {
+  const { type } = state.rule;
+  if (!(type in OWN)) return state.own;
+  if (state.rule[lever()] === null) return null;
+  return { ...(state.own?.type === type ? state.own : {}), type, [lever()]: state.rule[lever()] };
+}
+const isOwn = () => state.own && onOwnAxes() && JSON.stringify(ruleNow()) === JSON.stringify(state.own);
+
+// What was tried on this page goes along to the choice, and is there when one comes back.
+function remember() {
+  tried.set(ruleNow() && !isOwn() ? { rule: ruleNow(), ...(onOwnAxes() ? {} : axes()) } : null);
+}
+
 // ---- levers -----------------------------------------------------------------------------------------------------
-const threshold = () => byId("rule").value === "Threshold";
 const slopes = () => {
   const span = (plot.y[1] - plot.y[0]) / (plot.x[1] - plot.x[0] || 1);
   return [span / 100, span * 100];
@@ -28,92 +50,134 @@ function fromLever(value) {
 }
 
 function set(value, { from = "" } = {}) {
-  if (!Number.isFinite(value)) return;
-  const rounded = Number(value.toPrecision(6));
-  state.rule[threshold() ? "risk" : "slope"] = threshold() ? rounded : Math.max(0, rounded);
-  if (from !== "lever") byId("lever").value = String(Math.round(leverOf()));
-  if (from !== "number") byId("lever-number").value = short(rounded);
-  byId("lever").setAttribute("aria-valuetext", short(rounded));
+  if (value !== null && !Number.isFinite(value)) return;
+  const rounded = value === null ? null : Number(value.toPrecision(6));
+  state.rule[lever()] = threshold() || value === null ? rounded : Math.max(0, rounded);
+  if (from !== "lever") byId("lever").value = value === null ? LEVER / 2 : String(Math.round(leverOf()));
+  if (from !== "number") byId("lever-number").value = value === null ? "" : short(rounded);
+  byId("lever").setAttribute("aria-valuetext", value === null ? "not set" : short(rounded));
   overlay();
   confirm();
 }
 
-const ruleNow = () => (threshold() ? { type: "Threshold", risk: state.rule.risk } : { type: "Linear", slope: state.rule.slope });
-const axes = () => ({ risk: [byId("risk").value], utility: byId("utility").value });
-
 // ---- what moves -------------------------------------------------------------------------------------------------
+function limitLine(frame) {
+  const { risk } = state.rule;
+  if (risk === null) return [];
+  const [low, high] = plot.y;
+  const y = plot.pixel({ utility: plot.x[0], risk: Math.min(high, Math.max(low, risk)) })[1];
+  const over = state.map.signs[0] > 0 ? [frame.top, y] : [y, frame.bottom];
+  const shade = svg("rect", { class: "shade", x: frame.left, y: over[0], width: frame.right - frame.left, height: Math.max(0, over[1] - over[0]) });
+  if (risk < low || risk > high) {
+    const words = svg("text", { class: "region off", x: frame.left + 8, y: risk > high ? frame.top + 16 : frame.bottom - 8 });
+    words.textContent = `${risk > high ? "▲" : "▼"} the limit, ${short(risk)}, lies ${risk > high ? "above" : "below"} the picture`;
+    return [shade, words];
+  }
+  const line = { x1: frame.left, x2: frame.right, y1: y, y2: y };
+  const inside = (value) => Math.min(high, Math.max(low, value));
+  return [shade, svg("line", { class: "limit", ...line }), svg("circle", { class: "knob", cx: frame.right, cy: y, r: 6 }),
+    plot.grip(line, "grip", (_, value) => set(inside(value)), overlay)];
+}
+
+function slopeLine(frame, best) {
+  if (!best || state.rule.slope === null) return [];
+  const across = (utility) => ({ utility, risk: (best.turned + state.rule.slope * (best.loss - state.map.signs[1] * utility)) / state.map.signs[0] });
+  const [[x1, y1], [x2, y2]] = plot.x.map((utility) => plot.pixel(across(utility)));
+  const clip = svg("clipPath", { id: "inside-frame" });
+  clip.append(svg("rect", { x: frame.left, y: frame.top, width: frame.right - frame.left, height: frame.bottom - frame.top }));
+  const line = { x1, y1, x2, y2, "clip-path": "url(#inside-frame)" };
+  return [clip, svg("line", { class: "tangent", ...line }), plot.grip(line, "grip turn", (utility, risk, first) => {
+    first.best ||= best;  // turned about the point that was chosen when the drag began
+    const run = state.map.signs[1] * utility - first.best.loss;
+    const rise = first.best.turned - state.map.signs[0] * risk;
+    if (Math.abs(run) > 1e-12) set(Math.max(0, rise / run));
+  }, overlay)];
+}
+
 function overlay() {
   if (!plot.view || !state.map) return;
   const frame = plot.frame();
-  const best = (state.best = choose(state.map, ruleNow(), plot.rows));
-  const parts = [];
-  if (threshold()) {
-    const y = plot.pixel({ utility: plot.x[0], risk: state.rule.risk })[1];
-    const inside = Math.min(frame.bottom, Math.max(frame.top, y));
-    const over = state.map.signs[0] > 0 ? [frame.top, inside] : [inside, frame.bottom];
-    parts.push(svg("rect", { class: "shade", x: frame.left, y: over[0], width: frame.right - frame.left, height: Math.max(0, over[1] - over[0]) }));
-    parts.push(svg("line", { class: "limit", x1: frame.left, x2: frame.right, y1: inside, y2: inside }));
-    parts.push(svg("circle", { class: "knob", cx: frame.right, cy: inside, r: 6 }));
-    parts.push(plot.grip({ x1: frame.left, x2: frame.right, y1: inside, y2: inside }, "grip", (_, risk) => set(risk), overlay));
-  } else if (best) {
-    const across = (utility) => ({ utility, risk: (best.turned + state.rule.slope * (best.loss - state.map.signs[1] * utility)) / state.map.signs[0] });
-    const [[x1, y1], [x2, y2]] = plot.x.map((utility) => plot.pixel(across(utility)));
-    const id = "inside-frame";
-    const clip = svg("clipPath", { id });
-    clip.append(svg("rect", { x: frame.left, y: frame.top, width: frame.right - frame.left, height: frame.bottom - frame.top }));
-    const line = { x1, y1, x2, y2, "clip-path": `url(#${id})` };
-    parts.push(clip, svg("line", { class: "tangent", ...line }));
-    parts.push(plot.grip(line, "grip turn", (utility, risk, first) => {
-      first.best ||= best;  // turned about the point that was chosen when the drag began
-      const run = state.map.signs[1] * utility - first.best.loss;
-      const rise = first.best.turned - state.map.signs[0] * risk;
-      if (Math.abs(run) > 1e-12) set(Math.max(0, rise / run));
-    }, overlay));
-  }
-  if (best) parts.push(svg("circle", { class: "ring", cx: plot.pixel(best)[0], cy: plot.pixel(best)[1], r: 9 }));
-  if (state.picked) parts.push(svg("circle", { class: "picked", cx: plot.pixel(state.picked)[0], cy: plot.pixel(state.picked)[1], r: 12 }));
-  plot.lay(parts);
-  if (!state.confirmed || state.confirmed !== best?.id) sketch(best);
+  const rule = ruleNow();
+  const follows = rule && Object.keys(rule).every((name) => ["type", "risk", "slope"].includes(name));  // else the server's word alone
+  const confirmed = plot.rows.find((row) => row.id === state.choice?.candidate) ?? null;
+  const best = (state.best = rule && (follows ? choose(state.map, rule, plot.rows) : confirmed));
+  const ring = (row, kind, r) => (row && Number.isFinite(row.risk) && Number.isFinite(row.utility) ? [svg("circle", { class: kind, cx: plot.pixel(row)[0], cy: plot.pixel(row)[1], r })] : []);
+  const picked = plot.rows.find((row) => row.id === state.picked);
+  const line = !(state.rule.type in OWN) ? [] : threshold() ? limitLine(frame) : slopeLine(frame, best);
+  plot.lay([...line, ...ring(best, "ring", 9), ...ring(picked, "picked", 12)]);
+  if (!rule) nothingSet();
+  else if (follows && (!state.confirmed || state.confirmed !== best?.id)) sketch(best);
 }
 
 // ---- the choice -------------------------------------------------------------------------------------------------
-const link = (id, words = id) => el("a", { href: `${root}/studies/${encodeURIComponent(study)}/candidate?id=${encodeURIComponent(id)}` }, words);
+const link = (id, words = id) => el("a", { href: page("candidate", { id }) }, words);
+const numbers = (row) => `risk ${short(row.risk)}, ${losing(state.map)} ${short(row.utility)}`;
+
+function head() {
+  byId("choice-head").textContent = isOwn() ? "The choice" : ruleNow() ? "What this rule would choose" : "No rule yet";
+}
+
+function nothingSet() {
+  head();
+  state.confirmed = state.choice = null;
+  const why = state.own ? "The plan's rule speaks of other axes." : "The plan states no rule, so nothing is chosen.";
+  byId("choice").replaceChildren(el("p", {}, `${why} Set a limit to see what it would choose, or `, el("a", { href: page("plan") }, "fix a rule in the plan"), "."));
+  document.body.dataset.confirmed = "no rule";
+}
 
 function sketch(best) {
+  head();
   state.confirmed = null;
   byId("choice").replaceChildren(best
-    ? el("div", { class: "verdict" }, el("strong", {}, best.name), el("p", {}, `risk ${short(best.risk)}, utility ${short(best.utility)}`))
+    ? el("div", { class: "verdict" }, el("strong", {}, best.name), el("p", {}, numbers(best)))
     : el("div", { class: "verdict" }, el("strong", {}, "Release nothing")));
 }
 
 const confirm = later(200, async () => {
-  const asked = { rule: ruleNow(), ...axes() };
+  remember();
+  const asked = { rule: isOwn() ? null : ruleNow(), ...(onOwnAxes() ? {} : axes()) };
+  const key = () => JSON.stringify([ruleNow(), axes()]);
+  const before = key();
+  if (!ruleNow()) return;
   let choice;
   try {
     choice = await post(`${base}/choices`, asked);
   } catch (error) {
     return complain(error, byId("choice"));
   }
-  if (JSON.stringify({ rule: ruleNow(), ...axes() }) !== JSON.stringify(asked)) return;
+  if (key() !== before) return;
+  head();
   state.confirmed = choice.candidate;
   state.choice = choice;
   const runners = choice.runners_up.map((words) => el("li", {}, words));
+  const next = isOwn() ? null : el("p", {}, el("a", { href: page("choose") }, "Choose and release with this rule"), el("span", { class: "hint" }, state.own ? " in place of the plan's" : " which the plan does not state"));
   byId("choice").replaceChildren(
-    el("div", { class: "verdict" }, el("p", {}, choice.reason), choice.candidate ? el("p", {}, link(choice.candidate, "Open this candidate")) : null),
+    el("div", { class: "verdict" }, el("p", {}, choice.reason), choice.candidate ? el("p", {}, link(choice.candidate, "Open this candidate")) : deadEnd()),
+    ...[next].filter(Boolean),
     ...(runners.length ? [el("h3", {}, "Runners-up"), el("ul", {}, ...runners)] : []),
   );
   document.body.dataset.confirmed = choice.candidate || "nothing";
+  overlay();
 });
 
+const deadEnd = () => el("p", {}, "What to do: ", el("a", { href: page("plan") }, "plan stronger methods"), ", ", el("a", { href: page("sweep") }, "search for a release"), ", or state another limit.");
+
 function pick(row) {
-  state.picked = row.id ? row : plot.rows.find((point) => point.method === row.method);
-  const point = state.picked;
-  byId("point").replaceChildren(
-    el("p", {}, el("strong", {}, point.name)),
-    el("p", {}, `draw ${point.replicate} · risk ${short(point.risk)} · utility ${short(point.utility)}${point.frontier ? " · on the frontier" : ""}`),
-    el("p", {}, link(point.id, "Open"), " · ", el("a", { href: `${root}/studies/${encodeURIComponent(study)}/candidate?id=${encodeURIComponent(point.id)}&other=${encodeURIComponent(state.best?.id || "")}` }, "Beside the choice")),
-  );
+  state.picked = row.id ?? plot.rows.find((point) => point.method === row.method).id;
+  point();
   overlay();
+}
+
+// The point that was picked, in the numbers of these axes.
+function point() {
+  if (!state.picked) return;
+  const row = plot.rows.find((one) => one.id === state.picked);
+  if (!row) return byId("point").replaceChildren(el("p", { class: "quiet" }, "The point that was picked has no value on these axes."));
+  byId("point").replaceChildren(
+    el("p", {}, el("strong", {}, row.name)),
+    el("p", {}, `${draw(row)} · ${numbers(row)}${row.frontier ? " · on the frontier" : ""}`),
+    el("p", {}, link(row.id, "Open"), ...(state.best?.id ? [" · ", el("a", { href: page("candidate", { id: row.id, other: state.best.id }) }, "Beside the choice")] : [])),
+  );
 }
 
 function table() {
@@ -129,40 +193,65 @@ function table() {
   }
   const share = (row) => (row.membership === null || row.membership === undefined ? "" : `${Math.round(100 * row.membership)} %`);
   const cells = rows.map((row) => [
-    el("button", { type: "button", class: "second", "aria-label": `Show ${row.name}${mean ? "" : `, draw ${row.replicate}`}`, onclick: () => pick(row) }, "○"),
-    el("span", {}, row.name, row.more ? el("span", { class: "hint" }, ` and ${row.more} more at this point`) : ""), ...(mean ? [share(row)] : [String(row.replicate)]), short(row.risk), short(row.utility)]);
-  fill(byId("table"), [el("span", { class: "hidden" }, "show"), ["method", "words"], [mean ? "on the frontier" : "draw", "n"], ["risk", "n"], ["utility", "n"]], cells, "No point yet.");
+    el("button", { type: "button", class: "second", "aria-label": `Show ${row.name}${mean ? "" : `, ${draw(row)}`}`, onclick: () => pick(row) }, "○"),
+    el("span", {}, row.name, row.more ? el("span", { class: "hint" }, ` and ${row.more} more at this point`) : ""), ...(mean ? [share(row)] : [String(row.replicate + 1)]), short(row.risk), short(row.utility)]);
+  fill(byId("table"), [el("span", { class: "hidden" }, "show"), ["method", "words"], [mean ? word("frontier", "on the frontier") : word("draw"), "n"], [word("risk"), "n"], [word(losing(state.map)), "n"]], cells, "No point yet.");
 }
 
 // ---- the map ----------------------------------------------------------------------------------------------------
 function options(box, names, chosen) {
-  box.replaceChildren(...names.map((name) => el("option", { value: name, selected: name === chosen }, name)));
+  box.replaceChildren(...names.map(([value, words]) => el("option", { value, selected: value === chosen }, words)));
 }
 
-async function load(query = "") {
-  const map = await get(`${base}/map${query}`);
-  const first = !state.map;
+// What can be chosen, as the plan says it: its own axis comes first.
+function settle(map) {
+  state.own = map.rule && { ...OWN[map.rule.type], ...map.rule };
+  state.axis = map.utility;
+  const named = (axis) => map.measures.filter((measure) => measure.axis === axis).map(({ name }) => [name, name]);
+  options(byId("risk"), [["", `the plan's: ${map.labels[0]}`], ...named("risk")], "");
+  options(byId("utility"), named("utility"), map.utility);
+  const other = state.own && !(state.own.type in OWN);
+  if (other) byId("rule").append(el("option", { value: state.own.type }, `the plan's rule, ${state.own.type}`));
+  const carried = tried.get();
+  const rule = carried?.rule || state.own;
+  if (rule) Object.assign(state.rule, rule);
+  byId("rule").value = state.rule.type;
+  if (map.expectation) byId("by").value = "mean";
+  return carried;
+}
+
+async function load() {
+  let map = await get(`${base}/map${state.map ? query() : ""}`);
+  if (!state.map) {
+    const carried = settle(map);
+    if (carried?.utility) {
+      byId("utility").value = carried.utility;
+      byId("risk").value = carried.risk[0] || "";
+      map = await get(`${base}/map${query()}`);
+    }
+  }
+  await show(map);
+  const exported = new URLSearchParams(query());
+  exported.set("by", byId("by").value);
+  for (const form of ["png", "svg", "csv"]) byId(form).href = `${base}/map.${form}?${exported}`;
+  level();
+}
+
+async function show(map) {
   state.map = map;
-  options(byId("risk"), map.measures.filter((m) => m.axis === "risk").map((m) => m.name), map.risk[0]);
-  options(byId("utility"), map.measures.filter((m) => m.axis === "utility").map((m) => m.name), map.utility);
-  if (first && map.expectation) byId("by").value = "mean";
-  if (first && map.rule?.type === "Linear") byId("rule").value = "Linear";
-  await plot.set(map, { by: byId("by").value });
+  await plot.set(map, { by: byId("by").value, limit: threshold() ? state.rule.risk : null });
+  byId("silent").hidden = !map.silent.length;
+  byId("silent").replaceChildren(el("ul", {}, ...map.silent.map((sentence) => el("li", {}, sentence))));
   families();
   table();
-  if (first || query) {
-    const middle = (plot.y[0] + plot.y[1]) / 2;
-    state.rule.risk = map.rule?.type === "Threshold" && !query ? map.rule.risk || 0 : middle;
-    state.rule.slope = map.rule?.type === "Linear" && !query ? map.rule.slope ?? 1 : (plot.y[1] - plot.y[0]) / (plot.x[1] - plot.x[0] || 1);
-  }
-  lever();
-  const exported = new URLSearchParams({ by: byId("by").value, ...(query ? { risk: byId("risk").value, utility: byId("utility").value } : {}) });
-  for (const form of ["png", "svg", "csv"]) byId(form).href = `${base}/map.${form}?${exported}`;
+  point();
 }
 
-function lever() {
+function level() {
+  const none = !(state.rule.type in OWN);
+  byId("levers").hidden = none;
   byId("lever-label").textContent = threshold() ? "Risk limit" : "Slope: risk that one unit of loss is worth";
-  set(threshold() ? state.rule.risk : state.rule.slope);
+  if (none) { overlay(); confirm(); } else set(state.rule[lever()]);
 }
 
 function families() {
@@ -178,23 +267,25 @@ function families() {
   }), family)));
 }
 
-const again = () => load(`?${new URLSearchParams({ risk: byId("risk").value, utility: byId("utility").value })}`).catch((error) => complain(error, byId("choice")));
+// On other axes a limit means nothing: that of the plan comes back with the plan's axes.
+async function again() {
+  const own = onOwnAxes() && state.own ? state.own : {};
+  Object.assign(state.rule, { risk: own.risk ?? null, slope: own.slope ?? null });
+  await load().catch((error) => complain(error, byId("choice")));
+}
 byId("risk").addEventListener("change", again);
 byId("utility").addEventListener("change", again);
-byId("by").addEventListener("change", async () => { await plot.set(state.map, { by: byId("by").value }); table(); });
+byId("by").addEventListener("change", () => show(state.map));
 byId("rows").addEventListener("change", table);
-byId("rule").addEventListener("change", lever);
+byId("rule").addEventListener("change", () => { state.rule.type = byId("rule").value; level(); });
 byId("lever").addEventListener("input", (event) => set(fromLever(Number(event.target.value)), { from: "lever" }));
-byId("lever-number").addEventListener("change", (event) => set(Number(event.target.value), { from: "number" }));
+byId("lever-number").addEventListener("change", (event) => set(event.target.value.trim() === "" ? null : Number(event.target.value), { from: "number" }));
 
 load().then(async function follow() {
   const { state: sweeping } = await get(`${base}/sweep`);
   if (!sweeping.startsWith("running")) return;
   setTimeout(async () => {
-    const query = byId("risk").value !== state.map.risk[0] ? `?${new URLSearchParams(axes())}` : "";
-    state.map = await get(`${base}/map${query}`);
-    await plot.set(state.map, { by: byId("by").value });
-    table();
+    await show(await get(`${base}/map${query()}`));
     follow();
   }, 2500);
 }).catch((error) => complain(error, byId("choice")));

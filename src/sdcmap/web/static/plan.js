@@ -1,7 +1,7 @@
-import { base, byId, complain, duration, el, get, later, post, put, root, say, study, whole } from "./api.js";
+import { base, byId, complain, duration, el, get, later, page, post, put, root, say, study, whole } from "./api.js";
 import { fieldsOf } from "./forms.js";
 
-const state = { table: {}, forms: null, columns: [], texts: [], problems: [], turn: 0, text: "" };
+const state = { table: {}, forms: null, columns: [], texts: [], problems: [], turn: 0, saved: "", version: "", past: [], future: [] };
 const formOf = (group, type) => state.forms[group].find((form) => form.type === type) || { type, summary: "A class of another package: write it in the text.", entries: [] };
 
 // ---- from the table to the page -----------------------------------------------------------------------------------
@@ -24,7 +24,7 @@ function item(group, entry, place) {
   return el("div", { class: "item", role: "group", "aria-label": `${entry.type} ${place + 1}`, "data-place": `${group}[${place + 1}]`, "data-type": entry.type },
     el("div", { class: "item-head" }, el("h3", {}, entry.type), away),
     el("p", { class: "hint" }, form.summary + unit),
-    ...fieldsOf(form, entry, { columns: state.columns, changed: group === "measures" ? () => { follow(place); edited(); } : edited, grids: group === "methods" }),
+    ...fieldsOf(form, entry, { columns: state.columns, forms: state.forms, changed: group === "measures" ? () => { follow(place); edited(); } : edited, grids: group === "methods" }),
     el("div", { class: "bad said-here" }));
 }
 
@@ -69,6 +69,55 @@ function problems(list) {
   }
 }
 
+// ---- what is saved, and what is not ---------------------------------------------------------------------------------
+const isDirty = () => byId("toml").value !== state.saved;
+
+function dirty() {
+  byId("dirty").hidden = !isDirty();
+  document.body.dataset.dirty = String(isDirty());
+  byId("undo").disabled = state.past.length < 2;
+  byId("redo").disabled = !state.future.length;
+}
+
+// Every text that was whole is remembered, so that each change can be taken back.
+function remember(text) {
+  if (state.past.at(-1) === text) return;
+  state.past.push(text);
+  state.future = [];
+}
+
+function step(back) {
+  if (back) state.future.push(state.past.pop());
+  else state.past.push(state.future.pop());
+  byId("toml").value = state.past.at(-1);
+  dirty();
+  check({ toml: byId("toml").value }, { redraw: true });
+}
+
+async function save() {
+  const kept = await put(`${base}/plan`, { toml: byId("toml").value, version: state.version });
+  byId("toml").value = state.saved = kept.toml;
+  state.version = kept.version;
+  remember(kept.toml);
+  byId("conflict").hidden = true;
+  dirty();
+  say("The plan is saved.");
+}
+
+// Another tab, or somebody at the file, has saved meanwhile: nothing is overwritten unasked.
+function conflict(error) {
+  if (error.status !== 412) return complain(error);
+  byId("conflict").hidden = false;
+  byId("conflict").scrollIntoView({ block: "center" });
+}
+
+async function theirs() {
+  const kept = await get(base);
+  Object.assign(state, { saved: kept.toml, version: kept.version });
+  byId("conflict").hidden = true;
+  return kept;
+}
+
 // ---- both sides in step -------------------------------------------------------------------------------------------
 async function check(draft, { redraw }) {
   const turn = (state.turn += 1);
@@ -79,12 +128,14 @@ async function check(draft, { redraw }) {
     return complain(error);
   }
   if (turn !== state.turn) return;
+  if (checked.columns.length) state.columns = checked.columns;
   if (redraw && checked.table) {
     state.table = checked.table;
     draw();
   }
   if (!redraw) byId("toml").value = checked.toml;
-  state.text = byId("toml").value;
+  if (checked.table) remember(byId("toml").value);
+  dirty();
   state.problems = checked.problems;
   byId("count").textContent = checked.candidates === null ? "–" : whole(checked.candidates);
   byId("save").disabled = checked.problems.length > 0;
@@ -93,6 +144,7 @@ async function check(draft, { redraw }) {
     axes(checked);
   }
   problems(checked.problems);
+  byId("remarks").replaceChildren(...checked.remarks.map((remark) => el("li", {}, remark)));
   byId("cost").textContent = "";
   document.body.dataset.checked = String(turn);
   if (!checked.problems.length) guess(turn);
@@ -112,7 +164,7 @@ function clean(table) {
   return copy;
 }
 
-byId("toml").addEventListener("input", typed);
+byId("toml").addEventListener("input", () => { dirty(); typed(); });
 byId("replicates").addEventListener("input", () => { state.table.replicates = Number(byId("replicates").value); edited(); });
 byId("risk").addEventListener("change", () => { state.table.risk = [byId("risk").value]; if (Array.isArray(state.table.limits)) delete state.table.limits; edited(); });
 byId("utility").addEventListener("change", () => { state.table.utility = byId("utility").value; edited(); });
@@ -130,15 +182,22 @@ for (const [group, kind] of [["methods", "method"], ["measures", "measure"]]) {
   });
 }
 
-byId("save").addEventListener("click", async () => {
-  try {
-    const kept = await put(`${base}/plan`, { toml: byId("toml").value });
-    byId("toml").value = kept.toml;
-    say("The plan is saved.");
-  } catch (error) {
-    complain(error);
-  }
+byId("save").addEventListener("click", () => save().catch(conflict));
+byId("undo").addEventListener("click", () => step(true));
+byId("redo").addEventListener("click", () => step(false));
+byId("keep-mine").addEventListener("click", () => theirs().then(save).catch(conflict));
+byId("take-theirs").addEventListener("click", async () => {
+  const kept = await theirs();
+  byId("toml").value = kept.toml;
+  await check({ toml: kept.toml }, { redraw: true });
 });
+byId("next").addEventListener("click", async (event) => {  // what is not saved would not be swept
+  if (!isDirty()) return;
+  event.preventDefault();
+  if (state.problems.length) return complain(new Error("The plan has problems, so it is not saved yet; the sweep would take the last saved one."));
+  await save().then(() => location.assign(page("sweep"))).catch(conflict);
+});
+window.addEventListener("beforeunload", (event) => { if (isDirty()) event.preventDefault(); });
 
 async function begin() {
   const [forms, kept] = await Promise.all([get(`${root}/api/forms`), get(base)]);
@@ -147,9 +206,8 @@ async function begin() {
   byId("new-method").replaceChildren(...forms.methods.map(option));
   byId("new-measure").replaceChildren(...forms.measures.map(option));
   byId("rule").replaceChildren(el("option", { value: "" }, "none yet"), ...forms.rules.map(option));
-  const data = kept.table?.data || {};
-  state.columns = [...new Set(["keys", "sensitive", "numeric", "other"].flatMap((part) => data[part] || []))];
-  byId("toml").value = kept.toml;
+  byId("toml").value = state.saved = kept.toml;
+  state.version = kept.version;
   await check({ toml: kept.toml }, { redraw: true });
 }
 begin().catch(complain);

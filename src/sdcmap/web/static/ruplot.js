@@ -44,14 +44,14 @@ export class Plot extends Layered {
     }, true);
   }
 
-  async set(map, { by = "release" } = {}) {
+  async set(map, { by = "release", limit = null } = {}) {
     const shape = JSON.stringify([map.labels, map.methods.map(familyOf), by]);
     const grown = this.view && shape === this.shape;
     Object.assign(this, { map, by, shape, rows: rowsOf(map), means: meansOf(map) });
     this.families = [...new Set(this.means.filter((row) => !row.anchor).map((row) => familyOf(row.method)))].sort();
     const shown = this.shown();
     this.x = reach(shown.map((row) => row.utility), this.anchors().map((anchor) => anchor.utility));
-    this.y = reach(shown.map((row) => row.risk), this.anchors().map((anchor) => anchor.risk));
+    this.y = reach(shown.map((row) => row.risk), [...this.anchors().map((anchor) => anchor.risk), limit ?? NaN]);
     const old = this.drawn || {};
     const fits = grown && ["x", "y"].every((axis) => this[axis][0] >= old[axis][0] && this[axis][1] <= old[axis][1]);
     if (fits) {

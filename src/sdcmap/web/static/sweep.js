@@ -1,41 +1,69 @@
-import { base, byId, duration, fill, get, put, whole } from "./api.js";
+import { base, byId, duration, el, fill, get, page, put, whole } from "./api.js";
 import { Plot } from "./ruplot.js";
 
 const plot = new Plot(byId("plot"), { tall: 0.3 });
-const WORDS = { "not begun": "Not begun", running: "Running", "running elsewhere": "Another process is writing this study", paused: "Paused", cancelled: "Cancelled", stopped: "Stopped", done: "Done" };
+const WORDS = { "not begun": "Not begun", running: "Running", "running elsewhere": "Another process is writing this study", paused: "Paused", cancelled: "Cancelled", stopped: "Stopped", done: "Done", away: "Not known: the server does not answer" };
 let drawn = -1, timer;
+
+function stateOf(status) {
+  if (status.state === "not begun" && status.done) return `The plan has grown: ${whole(status.total - status.done)} candidates are new`;
+  return status.task === "search" ? "Searching" : WORDS[status.state] || status.state;
+}
+
+// What it is at, and how long that will take: a phase while no candidate is done, then the pace.
+function pace(status) {
+  if (status.state !== "running") return "";
+  const since = status.seconds === null ? "" : `, for ${duration(Math.round(status.seconds))} now`;
+  if (status.phase === "searching") return `${whole(status.evaluations)} of ${whole(status.budget)} new releases tried · ${Math.round(100 * status.area)} % of the area between no and full protection`;
+  if (!status.rate) return `${status.phase[0].toUpperCase()}${status.phase.slice(1)}${since}`;
+  return `${Number(status.rate.toPrecision(2))} candidates a second · about ${duration(status.seconds_left)} left`;
+}
+
+function next(status) {
+  const go = (where, words) => el("a", { href: page(where) }, words);
+  if (status.state === "done") return ["Next: ", go("map", "look at the map"), " or ", go("choose", "choose and release"), ". Where nothing passes, a search may find what does."];
+  if (status.state === "not begun") return ["Next: start the sweep of the plan's own candidates, or let a search find releases beyond them."];
+  return [];
+}
 
 async function refresh() {
   let status;
   try {
     status = await get(`${base}/sweep`);
   } catch (error) {
-    byId("error").textContent = error.message;
+    byId("error").textContent = error.status ? error.message : "";
+    byId("state").textContent = WORDS.away;
+    byId("pace").textContent = "";
+    document.body.dataset.state = "away";
+    for (const id of ["start", "search", "pause", "cancel"]) byId(id).disabled = true;
     return;
   }
   byId("error").textContent = status.error;
-  byId("state").textContent = WORDS[status.state] || status.state;
+  byId("state").textContent = stateOf(status);
   document.body.dataset.state = status.state;
   byId("counted").textContent = `${whole(status.done)} of ${whole(status.total)} candidates`;
-  byId("progress").value = status.total ? status.done / status.total : 0;
-  const pace = status.state === "running" && status.rate ? `${Number(status.rate.toPrecision(3))} candidates a second · about ${duration(status.seconds_left)} left` : "";
-  byId("pace").textContent = pace;
+  const searching = status.phase === "searching";
+  byId("progress").value = searching ? status.evaluations / status.budget : status.total ? status.done / status.total : 0;
+  byId("pace").textContent = pace(status);
+  byId("next-step").replaceChildren(...next(status));
   const busy = status.state.startsWith("running");
   byId("start").disabled = busy || status.state === "done";
   byId("start").textContent = status.done ? "Resume" : "Start";
+  byId("search").disabled = busy;
   byId("pause").disabled = byId("cancel").disabled = status.state !== "running";
   fill(byId("refused"), [["method", "words"], ["candidates", "n"], ["reason (of one)", "words"]], status.refused.map(([method, count, why]) => [method, whole(count), why]), "None so far.");
-  if (status.done && status.done !== drawn) {
+  const made = status.done + (status.evaluations || 0);
+  if (status.done && made !== drawn) {
     try {
       await plot.set(await get(`${base}/map`));
-      drawn = status.done;
+      drawn = made;
     } catch (error) {
       if (error.status !== 422 && error.status !== 404) byId("error").textContent = error.message;
     }
   }
 }
 
-for (const [id, state] of [["start", "running"], ["pause", "paused"], ["cancel", "cancelled"]]) {
+for (const [id, state] of [["start", "running"], ["search", "searching"], ["pause", "paused"], ["cancel", "cancelled"]]) {
   byId(id).addEventListener("click", async () => {
     byId(id).disabled = true;
     try {
@@ -52,6 +80,7 @@ async function keepOn() {
   clearTimeout(timer);
   await refresh();
   clearTimeout(timer);
-  timer = setTimeout(keepOn, ["running", "running elsewhere", "stopped"].includes(document.body.dataset.state) ? 1000 : 3000);
+  timer = setTimeout(keepOn, ["running", "running elsewhere", "stopped", "away"].includes(document.body.dataset.state) ? 1000 : 3000);
 }
+window.addEventListener("back", keepOn);
 keepOn();

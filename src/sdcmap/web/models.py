@@ -1,0 +1,472 @@
+"""What the service answers, as types: OpenAPI tells a client everything, and no answer leaves that does not fit.
+
+A number that is infinite or not a number is null in JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+Number = float | None
+SweepState = Literal["not begun", "running", "running elsewhere", "paused", "cancelled", "stopped", "done"]
+
+
+class Told(BaseModel):
+    """One answer."""
+
+    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="null")
+
+
+def told(answer: Told, status: int = 200) -> Response:
+    """An answer as JSON."""
+    return Response(answer.model_dump_json(), status, media_type="application/json")
+
+
+class Problem(Told):
+    """What went wrong: one sentence, and every problem on its own."""
+
+    error: str
+    problems: list[str]
+
+
+# ---- files ------------------------------------------------------------------------------------------------------
+
+
+class File(Told):
+    """A data file, named as below the served folder."""
+
+    name: str
+    bytes: int
+
+
+class Files(Told):
+    files: list[File]
+    upload_limit: int = Field(description="bytes that a file which is sent may have")
+
+
+class Seen(Told):
+    """What is seen of one column; the role is the stated one, else a proposal."""
+
+    name: str
+    kind: str
+    role: str
+    stated: bool
+    distinct: int = Field(description="values that occur, missing not counted")
+    missing: int
+    once: int = Field(description="records whose value no other record has")
+    why: str
+    formula: str
+    safe_harbor: str
+
+
+class TellingSet(Told):
+    """A set of columns, and how many records are alone on it."""
+
+    keys: list[str]
+    alone: int
+
+
+class Preview(Told):
+    columns: list[str]
+    rows: list[list[str]]
+
+
+class Look(Told):
+    """A first look at a file."""
+
+    file: str
+    rows: int
+    variables: list[Seen]
+    cells: int = Field(description="combinations of the keys that occur")
+    sizes: dict[str, int] = Field(description="records in key combinations of fewer than 2, 3, 5, 10 records")
+    alone: dict[str, tuple[int, int]] = Field(description="by what is known: columns, records alone on them")
+    telling: list[TellingSet]
+    telling_words: str
+    class_sizes: list[tuple[str, int]]
+    codes: list[str] = Field(description="values that look like codes for missing ones")
+    mixed: dict[str, int]
+    census: bool
+    preview: Preview
+
+
+# ---- plans and studies ------------------------------------------------------------------------------------------
+
+
+class Entry(Told):
+    """One field of a form."""
+
+    name: str
+    kind: Literal["flag", "whole number", "number", "text", "choice", "part"]
+    several: bool
+    required: bool
+    default: Any
+    range: str
+    choices: list[str]
+    open: bool = Field(description="another value than one of the choices may be given")
+    help: str
+    nested: bool = Field(description="a list of lists")
+    columns: bool = Field(description="it names columns of the file")
+    group: str = Field(description="of a part: the group of forms it is from")
+
+
+class Form(Told):
+    """The form of one method, measure or rule."""
+
+    type: str
+    summary: str
+    axis: str
+    unit: str
+    kinds: list[str]
+    entries: list[Entry]
+
+
+class Forms(Told):
+    methods: list[Form]
+    measures: list[Form]
+    rules: list[Form]
+
+
+class StudyEntry(Told):
+    """A study in the list of all: its file, how far it is, and what was done with it last."""
+
+    name: str
+    begun: bool
+    file: str
+    changed: str = Field(description="when, in UTC (ISO 8601)")
+    candidates: int | None = Field(description="of its plan; null where the plan cannot be read")
+    done: int
+    state: SweepState
+    releases: int
+
+
+class Studies(Told):
+    studies: list[StudyEntry]
+
+
+class NewPlan(Told):
+    name: str
+    toml: str
+
+
+class Sweep(Told):
+    """How far a sweep or a search is."""
+
+    state: SweepState
+    task: Literal["", "sweep", "search"]
+    phase: str = Field(description="what its process is at, while it runs")
+    total: int
+    done: int
+    counts: dict[str, int] = Field(description="candidates by status")
+    refused: list[tuple[str, int, str]] = Field(
+        description="method, candidates and reason of those that cannot be made"
+    )
+    rate: Number = Field(description="candidates a second over the last minute")
+    seconds_left: Number
+    seconds: Number = Field(description="since it was started")
+    evaluations: int | None = Field(description="new methods that a search has tried")
+    budget: int | None
+    area: Number = Field(description="share of the area below the reference that a search has won")
+    error: str
+
+
+class Study(Told):
+    """What a study is about: its plan, and how far it is."""
+
+    name: str
+    toml: str
+    version: str = Field(description="of the text: sent back with a change, it guards against overwriting another's")
+    table: dict[str, Any] | None
+    begun: bool
+    sweep: Sweep
+
+
+class KeptPlan(Told):
+    name: str
+    toml: str
+    version: str
+    candidates: int
+
+
+class KeptRoles(Told):
+    name: str
+    toml: str
+    version: str
+    problems: list[str]
+
+
+class Axes(Told):
+    risk: list[str]
+    utility: str
+
+
+class PlanColumn(Told):
+    name: str
+    kind: str
+    role: str | None
+
+
+class CheckedPlan(Told):
+    """A plan as text and table, and every problem of it at once."""
+
+    toml: str
+    table: dict[str, Any] | None
+    problems: list[str]
+    remarks: list[str]
+    candidates: int | None
+    seconds: Number = Field(description="that one core would need; a guess, where it was asked for")
+    measures: list[str]
+    axes: Axes | None
+    columns: list[PlanColumn]
+
+
+# ---- maps and candidates ----------------------------------------------------------------------------------------
+
+
+class CandidateScores(Told):
+    id: list[str]
+    method: list[str]
+    replicate: list[int]
+    value: list[Number]
+    se: list[Number]
+
+
+class MethodScores(Told):
+    method: list[str]
+    value: list[Number]
+    se: list[Number]
+    low: list[Number]
+    high: list[Number]
+    count: list[int]
+
+
+class Scores(Told):
+    """One measure, in columns: of every candidate, and pooled by method."""
+
+    measure: str
+    candidates: CandidateScores
+    methods: MethodScores
+
+
+class Points(Told):
+    """Candidates in columns; `method` is the place in the map's `methods`."""
+
+    id: list[str]
+    kind: list[str]
+    method: list[int]
+    replicate: list[int] = Field(description="from 0; people count draws from 1")
+    risk: list[Number]
+    utility: list[Number]
+    anchor: list[bool]
+    frontier: list[bool]
+    compared: list[bool]
+    within: list[bool] = Field(description="within every limit by measure")
+
+
+class Means(Told):
+    """Methods in columns, in the order of the map's `methods`."""
+
+    count: list[int]
+    risk: list[Number]
+    utility: list[Number]
+    risk_se: list[Number]
+    risk_low: list[Number]
+    risk_high: list[Number]
+    utility_se: list[Number]
+    utility_low: list[Number]
+    utility_high: list[Number]
+    anchor: list[bool]
+    frontier: list[bool]
+    membership: list[Number]
+    membership_low: list[Number]
+    membership_high: list[Number]
+    within: list[bool]
+
+
+class MapMeasure(Told):
+    name: str
+    axis: Literal["risk", "utility"]
+    unit: str
+    direction: Literal["lower", "higher"]
+
+
+class Map(Told):
+    """The R-U map."""
+
+    risk: list[str]
+    utility: str
+    limits: list[float]
+    labels: tuple[str, str]
+    signs: tuple[float, float] = Field(description="1 where lower is better, -1 where higher is: risk, utility")
+    expectation: bool = Field(description="methods are compared, not single releases")
+    nothing: tuple[Number, Number] | None
+    methods: list[str]
+    names: list[str]
+    points: Points
+    means: Means
+    measures: list[MapMeasure]
+    rule: dict[str, Any] | None
+    total: int
+    silent: list[str] = Field(description="why an axis has no values, where it has none")
+
+
+class Choice(Told):
+    """What a rule chooses; a candidate of null means: release nothing."""
+
+    candidate: str | None
+    name: str
+    method: str
+    replicate: int | None
+    risk: Number
+    utility: Number
+    reason: str
+    searched: int
+    rule: str
+    runners_up: list[str]
+
+
+class Criterion(Told):
+    """The planes of decision theory; null where the plan lacks one of the four measures."""
+
+    rule: dict[str, Any] | None
+    rows: dict[str, list[Any]] | None
+    prior: dict[str, Number] | None
+    numeric: list[str]
+
+
+class MeasureWords(Told):
+    """One measure of a candidate, in words."""
+
+    name: str
+    limit: str
+    unit: str
+    better: str
+    own: str
+    mean: str
+    error: str
+    spread: str
+    original: str
+    nothing: str
+
+
+class CandidateMeasures(Told):
+    risk: list[MeasureWords]
+    utility: list[MeasureWords]
+
+
+class Candidate(Told):
+    """A candidate: its method and parameters, and every measure with its band."""
+
+    id: str
+    name: str
+    method: str
+    spec: dict[str, Any]
+    replicate: int
+    masked: list[str]
+    status: str
+    reason: str
+    measures: CandidateMeasures
+
+
+class ChangeTable(Told):
+    name: str
+    head: list[str]
+    rows: list[list[str]]
+
+
+class Changes(Told):
+    """Each masked variable before and after; charts are Vega-Lite."""
+
+    tables: list[ChangeTable]
+    charts: dict[str, dict[str, Any]]
+
+
+class UnsafeRows(Told):
+    row: list[int]
+    neighbours: list[Number]
+    perturbation: list[Number]
+
+
+class Records(Told):
+    """The confidentiality plot (Vega-Lite), its counts and the unsafe records; a chart of null has a reason."""
+
+    chart: dict[str, Any] | None
+    reason: str
+    counts: dict[str, Number] = Field(default_factory=dict)
+    rule: str = ""
+    words: str = ""
+    unsafe: int = 0
+    rows: UnsafeRows | None = None
+
+
+# ---- releases ---------------------------------------------------------------------------------------------------
+
+
+class Check(Told):
+    """One check; `todo` says what to do about one that failed."""
+
+    name: str
+    passed: bool
+    sentence: str
+    hard: bool
+    todo: str
+
+
+class Checks(Told):
+    candidate: str
+    name: str
+    replicate: int
+    passed: bool
+    checks: list[Check]
+
+
+class Release(Told):
+    """A release; `already`: it was written by an earlier order like this one."""
+
+    release: str
+    files: list[str]
+    already: bool
+
+
+class ReleaseEntry(Told):
+    """A release in the list of all."""
+
+    release: str
+    files: list[str]
+    name: str
+    when: str
+    signed_by: str
+    profile: str
+
+
+class Releases(Told):
+    releases: list[ReleaseEntry]
+
+
+class SwapRisk(Told):
+    measure: str
+    before: Number
+    after: Number
+    reason: str
+
+
+class SwapDistortion(Told):
+    measure: str
+    value: Number
+    reason: str
+
+
+class SwapFile(Told):
+    name: str
+    base64: str
+
+
+class Swap(Told):
+    """A swapped file with its risk and distortion."""
+
+    method: str
+    risk: SwapRisk
+    distortion: SwapDistortion
+    file: SwapFile

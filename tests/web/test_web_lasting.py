@@ -1,0 +1,256 @@
+"""What lasts: sessions and sweeps over a restart, notes that are true, one release a press, files that are read once."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import sdcmap as sm
+from samples import PAST_THE_GATE
+from sdcmap.bundle.checks import HARD, SOFT, TODO
+from sdcmap.explore.looking import look, source_of
+from sdcmap.files import reading
+from sdcmap.web.entrance import KEPT_SECONDS, Entrance, Kept
+from sdcmap.web.room import KEPT, Room
+from sdcmap.web.server import _door
+from sdcmap.web.sweeps import PACE_SECONDS, Pace
+from waiting import until
+from webroom import KEYS, ROLES, people, plan_of, served, swept
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("served").resolve()
+    swept(home, rates=(0.05,), replicates=2)
+    source = source_of("people.csv", ROLES, {})
+    blank = sm.Plan([sm.Suppress(k=2)], [sm.risk.KAnonymity(k=2), sm.Hellinger()], data=source, seed=(1 << 200) + 3)
+    (home / "blank.toml").write_text(blank.toml())
+    sm.sweep(source.read(home), blank, home / "blank", workers=1)
+    return home
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[httpx.Client]:
+    with served(Room(folder, ledger=folder / ".ledger")) as made:
+        yield made
+
+
+def ok(answer: httpx.Response, status: int = 200) -> Any:
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+# ---- sweeps ---------------------------------------------------------------------------------------------------
+
+
+def test_a_good_sweep_leaves_no_error_and_no_wish(tmp_path: Path) -> None:
+    people(tmp_path, 200)
+    plan = plan_of(tmp_path, replicates=1, rates=(0.05,))
+    (tmp_path / "short.toml").write_text(plan.toml())
+    phases = set()
+    with served(Room(tmp_path.resolve())) as client:
+        ok(client.put("/api/studies/short/sweep", json={"state": "running"}))
+
+        def is_done() -> bool:
+            status = ok(client.get("/api/studies/short/sweep"))
+            phases.add(status["phase"])
+            return bool(status["state"] == "done")
+
+        until(is_done, "the end of a short sweep")
+        assert (
+            phases & {"starting", "reading the file"} and "" in phases
+        )  # told while nothing is done, and not after it
+        notes = tmp_path / KEPT
+        assert (notes / "short.errors").read_text() == ""
+        assert not (notes / "short.wish").exists()  # no later server goes on with it
+        (notes / "short.errors").write_text("an old complaint")
+        (tmp_path / "short.toml").write_text(f"replicates = 2\n{plan.toml()}".replace("replicates = 1\n", ""))
+        status = ok(client.get("/api/studies/short/sweep"))
+        assert (status["state"], status["error"]) == ("not begun", "")
+
+
+def test_the_pace_is_counted_from_the_first_candidate_and_steady() -> None:
+    pace = Pace()
+    assert [pace.rate(second, 0) for second in range(60)] == [None] * 60  # a minute of getting ready slows nothing down
+    rates = [pace.rate(60.0 + second, 1 + 2 * second) for second in range(300)]
+    known = [rate for rate in rates if rate is not None]
+    assert len(known) > 290 and known == pytest.approx([2.0] * len(known), rel=0.2)
+    assert known[30:] == pytest.approx([2.0] * len(known[30:]), rel=0.02)
+    slow = [pace.rate(360.0 + second, 600) for second in range(int(PACE_SECONDS) + 2)]
+    falling = [rate for rate in slow if rate is not None]
+    assert all(later <= before for before, later in itertools.pairwise(falling)) and falling[-1] < 0.2
+
+
+# ---- who is in, and stays in ------------------------------------------------------------------------------------
+
+
+def test_a_session_outlives_its_server_as_a_digest_alone(tmp_path: Path) -> None:
+    room = Room(tmp_path.resolve())
+    listening, first = _door(room, "127.0.0.1", 0)
+    session = first.exchange(first.once)
+    assert session is not None
+    rival, stranger = _door(room, "127.0.0.1", 0)  # while the first one listens
+    assert stranger.place != first.place and not stranger.is_session(session)
+    rival.close()
+    listening.close()
+    note = room.notes / "sessions.json"
+    assert stat.S_IMODE(note.stat().st_mode) == 0o600
+    assert (
+        session not in note.read_text() and first.token not in note.read_text() and first.once not in note.read_text()
+    )
+    listening, second = _door(room, "127.0.0.1", 0)
+    assert (second.port, second.place) == (first.port, first.place) and second.is_session(session)
+    assert second.token != first.token and not second.is_session("x" * 32)
+    listening.close()
+    aged = json.loads(note.read_text())
+    aged["sessions"] = {digest: came - KEPT_SECONDS - 1 for digest, came in aged["sessions"].items()}
+    note.write_text(json.dumps(aged))
+    listening, third = _door(room, "127.0.0.1", 0)
+    assert not third.is_session(session) and third.place != first.place
+    listening.close()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"port": "x"}', '{"port": 1, "place": "/", "sessions": {"a": 1}}', "\0"]
+)
+def test_a_note_that_is_none_lets_nobody_in(tmp_path: Path, text: str) -> None:
+    (tmp_path / "sessions.json").write_text(text)
+    assert Kept.read(tmp_path / "sessions.json") == Kept()
+
+
+def test_who_is_not_let_in_is_told_how_to_come_in(folder: Path) -> None:
+    entrance = Entrance()
+    with served(Room(folder), entrance, headers={"accept": "text/html"}) as guest:
+        page = guest.get(f"{entrance.place}/studies/cps/map")
+        assert page.status_code == 401 and "last address that it printed" in page.text
+        assert "<a " not in page.text and f'href="{entrance.place}/static/workbench.css"' in page.text
+        assert guest.get(f"{entrance.place}/static/workbench.css").status_code == 200
+
+
+# ---- plans and roles --------------------------------------------------------------------------------------------
+
+
+def test_a_plan_that_was_saved_elsewhere_is_not_overwritten(client: httpx.Client, folder: Path) -> None:
+    ok(client.post("/api/studies", json={"name": "two", "file": "people.csv", "roles": ROLES}), 201)
+    first = ok(client.get("/api/studies/two"))
+    mine = {"toml": first["toml"], "version": first["version"]}
+    saved = ok(client.put("/api/studies/two/plan", json=mine))
+    assert ok(client.get("/api/studies/two"))["version"] == saved["version"]
+    (folder / "two.toml").write_text(first["toml"] + "\n# by somebody else\n")
+    refused = client.put("/api/studies/two/plan", json=mine | {"version": saved["version"]})
+    assert refused.status_code == 412 and "saved elsewhere" in refused.json()["error"]
+    assert (folder / "two.toml").read_text().endswith("# by somebody else\n")
+
+
+def test_roles_are_kept_in_a_plan_that_was_not_begun_and_in_no_other(client: httpx.Client, folder: Path) -> None:
+    ok(client.post("/api/studies", json={"name": "roles", "file": "people.csv", "roles": ROLES}), 201)
+    kept = ok(client.put("/api/studies/roles/roles", json={"roles": ROLES | {"Income": "sensitive"}}))
+    assert sm.Plan.from_toml(kept["toml"]).data.sensitive == ("Income",)  # type: ignore[union-attr]
+    assert ok(client.get("/api/studies/roles"))["version"] == kept["version"]
+    before = (folder / "cps.toml").read_bytes()
+    assert client.put("/api/studies/cps/roles", json={"roles": ROLES}).status_code == 409
+    assert (folder / "cps.toml").read_bytes() == before
+
+
+def test_a_merge_is_lists_of_categories_and_says_where_it_does_nothing(client: httpx.Client, folder: Path) -> None:
+    form = next(f for f in ok(client.get("/api/forms"))["methods"] if f["type"] == "Recode")
+    entries = {entry["name"]: entry for entry in form["entries"]}
+    assert entries["merge"]["nested"] and entries["on"]["columns"] and not entries["labels"]["nested"]
+    text = (folder / "cps.toml").read_text()
+
+    def checked(merge: list[Any]) -> Any:
+        table = ok(client.post("/api/plans", json={"toml": text}))["table"]
+        table["methods"] = [{"type": "Recode", "on": ["Race"], "merge": merge}]
+        return ok(client.post("/api/plans", json={"table": table}))
+
+    assert "two categories or more" in checked(["1", "2"])["problems"][0]
+    idle = checked([['["1"', '"2"]']])
+    assert idle["problems"] == [] and any("nothing is merged" in remark for remark in idle["remarks"])
+    levels = source_of("people.csv", ROLES, {}).read(folder).column("Race").levels
+    assert levels is not None
+    told = checked([[str(level) for level in levels.to_list()[:2]]])
+    assert not any("merge" in remark for remark in told["remarks"])
+    assert {column["name"] for column in told["columns"]} == set(ROLES)
+
+
+# ---- files are read and counted once ----------------------------------------------------------------------------
+
+
+def test_a_change_of_roles_reads_and_counts_nothing_again(
+    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "once.csv").write_bytes((folder / "people.csv").read_bytes())
+    read: list[Path] = []
+    really = reading._frame_of_file
+    monkeypatch.setattr(reading, "_frame_of_file", lambda path, asked: read.append(path) or really(path, asked))
+    for roles in ({}, ROLES, ROLES | {"Income": "sensitive"}, ROLES | {"Age": "other", "Hours": "key"}):
+        seen = ok(client.post("/api/looks", json={"file": "once.csv", "roles": roles}))
+        fresh = look(source_of("people.csv", roles, {}).read(folder))
+        assert [v["role"] for v in seen["variables"]] == [v.role for v in fresh.variables]
+        assert [(v["distinct"], v["missing"], v["once"]) for v in seen["variables"]] == [
+            (v.distinct, v.missing, v.once) for v in fresh.variables
+        ]
+        assert seen["sizes"] == fresh.sizes
+        assert [(tuple(one["keys"]), one["alone"]) for one in seen["telling"]] == list(fresh.telling.sets)
+    assert [path.name for path in read].count("once.csv") == 1
+    (folder / "once.csv").unlink()
+
+
+def test_the_columns_that_tell_the_most_are_the_true_best(client: httpx.Client, folder: Path) -> None:
+    seen = ok(client.post("/api/looks", json={"file": "people.csv", "roles": ROLES}))
+    data = source_of("people.csv", ROLES, {}).read(folder)
+    names = [name for name in data.names if name not in ("household",)]
+    frame = data.frame()
+    alone = {
+        trio: int((frame.group_by(trio).len()["len"] == 1).sum())
+        for size in (1, 2, 3)
+        for trio in itertools.combinations(names, size)
+    }
+    best = max(alone.values())
+    assert max(one["alone"] for one in seen["telling"]) == best
+    assert all(alone[tuple(n for n in names if n in one["keys"])] == one["alone"] for one in seen["telling"])
+    assert seen["telling_words"].startswith("exact, over all sets")
+
+
+# ---- candidates and releases ------------------------------------------------------------------------------------
+
+
+def test_a_candidate_that_masks_the_keys_unnamed_shows_what_it_masked(client: httpx.Client) -> None:
+    ids = ok(client.get("/api/studies/blank/map"))["points"]
+    made = next(one for one, anchor in zip(ids["id"], ids["anchor"], strict=True) if not anchor)
+    changed = ok(client.get(f"/api/studies/blank/candidates/{made}/changes"))
+    assert set(KEYS) <= {table["name"] for table in changed["tables"]} and set(KEYS) <= set(changed["charts"])
+    plotted = ok(client.get(f"/api/studies/blank/candidates/{made}/records"))
+    measured = ok(client.get("/api/studies/blank/scores", params={"measure": "KAnonymity(k=2)"}))["candidates"]
+    value = dict(zip(measured["id"], measured["value"], strict=True))[made]
+    assert plotted["unsafe"] == round(value * 800) == 0  # the plot and the measure speak of the same line
+    assert "fewer than 2 records share" in plotted["words"] and "the line of KAnonymity(k=2)" in plotted["words"]
+
+
+def test_the_original_never_passes_and_every_failure_says_what_to_do(client: httpx.Client) -> None:
+    points = ok(client.get("/api/studies/cps/map"))["points"]
+    original = next(one for one, anchor in zip(points["id"], points["anchor"], strict=True) if anchor)
+    checked = ok(client.post("/api/studies/cps/checks", json={"candidate": original, "max_risk": 1.0}))
+    failed = {check["name"]: check for check in checked["checks"] if not check["passed"]}
+    assert not checked["passed"] and "as it is, unmasked" in failed["unmasked"]["sentence"]
+    assert all(check["todo"] for check in failed.values())
+    assert not any(check["todo"] for check in checked["checks"] if check["passed"])
+    assert set(TODO) == {*HARD, *SOFT}
+
+
+def test_the_same_order_is_written_once(client: httpx.Client, folder: Path) -> None:
+    order = {"override": PAST_THE_GATE, "signed_by": "A. Steward"}
+    first = ok(client.post("/api/studies/cps/releases", json=order), 201)
+    again = [ok(client.post("/api/studies/cps/releases", json=order)) for _ in range(2)]
+    assert not first["already"] and [one["release"] for one in again] == 2 * [first["release"]] and again[0]["already"]
+    (listed,) = ok(client.get("/api/studies/cps/releases"))["releases"]
+    assert (listed["release"], listed["signed_by"]) == (first["release"], "A. Steward") and listed["when"]
+    released = folder / "releases" / "cps" / first["release"]
+    assert not any(b"A. Steward" in path.read_bytes() for path in released.iterdir())  # the board's business alone

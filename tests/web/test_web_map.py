@@ -1,0 +1,112 @@
+"""The map and the planes of decision theory in a real Chromium: what the hand does is what the line does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import sdcmap as sm
+from visiting import Visitor, dragged, ready, until
+from webroom import Server, decided, swept
+
+pytestmark = pytest.mark.slow
+COUNTED = sm.utility.QueryError(queries=200)
+SILENT = sm.utility.TableError(least=10**6)  # no table of 800 people has such a cell
+WIDE = {"viewport": {"width": 1280, "height": 1100}}
+LIMIT_PIXEL = "workbench.plot.pixel({ utility: workbench.plot.x[0], risk: workbench.state.rule.risk })[1]"
+PLANE_PIXEL = "workbench.risk.at(workbench.state.rule.agency_limit, workbench.state.rule.intruder_limit)"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    home = tmp_path_factory.mktemp("served").resolve()
+    swept(home, measures=[COUNTED, SILENT])
+    decided(home)
+    made = Server.start(home)
+    yield made
+    made.end()
+
+
+def test_the_limit_follows_the_hand_and_reaches_the_choice(browser: Browser, server: Server) -> None:
+    with Visitor(browser, server, **WIDE) as visitor:
+        page = visitor.page
+        page.goto(f"{server.base}/studies/cps/map")
+        ready(page)
+        expect(page.locator("#choice-head")).to_have_text("The choice")
+        expect(page.locator("#table th").last).to_have_text("loss")
+        page.locator("#lever").fill("950")
+        before = page.evaluate(LIMIT_PIXEL)
+        dragged(page, ".plot .grip", 0, 200)
+        assert page.evaluate(LIMIT_PIXEL) - before == pytest.approx(200, abs=3)
+        dragged(page, ".plot .grip", 0, -90)
+        assert page.evaluate(LIMIT_PIXEL) - before == pytest.approx(110, abs=6)
+        limit = page.evaluate("workbench.state.rule.risk")
+        until(page, "limit => workbench.state.choice?.rule.includes(String(limit))", limit)
+        expect(page.locator("#choice-head")).to_have_text("What this rule would choose")
+        chosen = page.evaluate("workbench.state.choice.candidate")
+        page.click("nav >> text=Choose and release")  # by whatever way one gets there
+        ready(page)
+        assert float(page.get_by_label("risk", exact=True).input_value()) == limit
+        expect(page.locator("#rule-said")).to_contain_text("tried on the map")
+        assert page.evaluate("document.body.dataset.chosen") == chosen
+        page.click("#own-rule")
+        expect(page.locator("#rule-said")).to_contain_text("the plan's rule")
+
+
+def test_limits_off_the_picture_other_axes_and_axes_without_values(browser: Browser, server: Server) -> None:
+    with Visitor(browser, server, **WIDE) as visitor:
+        page = visitor.page
+        page.goto(f"{server.base}/studies/cps/map")
+        ready(page)
+        page.fill("#lever-number", "500")
+        page.keyboard.press("Enter")
+        expect(page.locator(".plot .off")).to_contain_text("500, lies above the picture")
+        assert page.locator(".plot .limit").count() == 0
+        page.locator("#table button").first.click()
+        first = picked(page)
+        page.select_option("#utility", COUNTED.text)
+        until(page, "workbench.state.map.utility.startsWith('QueryError')")
+        expect(page.locator("#choice-head")).to_have_text("No rule yet")  # a limit of other axes means nothing here
+        until(page, "before => JSON.stringify(before) !== JSON.stringify(document.querySelector('#point').textContent)",
+              first["words"])  # fmt: skip
+        second = picked(page)
+        assert second["ring"] == pytest.approx(second["point"], abs=0.5)
+        page.select_option("#utility", SILENT.text)
+        expect(page.locator("#silent")).to_contain_text("no cell of the original has as many records")
+        page.select_option("#utility", "Hellinger")
+        expect(page.locator("#silent")).to_be_hidden()
+        expect(page.locator("#choice-head")).to_have_text("The choice")
+        page.goto(f"{server.base}/studies/known/map")  # its plan states no rule
+        ready(page)
+        expect(page.locator("#choice-head")).to_have_text("No rule yet")
+        assert page.locator(".plot .limit").count() == 0
+        page.locator("#lever").fill("700")
+        expect(page.locator("#choice-head")).to_have_text("What this rule would choose")
+
+
+def picked(page: Page) -> dict[str, object]:
+    """Where the ring is, where the picked point lies on the axes of now, and what is said of it."""
+    return page.evaluate(  # type: ignore[no-any-return]
+        """() => {
+          const { plot, state } = workbench, ring = document.querySelector(".plot .picked");
+          return { ring: [Number(ring.getAttribute("cx")), Number(ring.getAttribute("cy"))],
+                   point: plot.pixel(plot.rows.find((row) => row.id === state.picked)),
+                   words: document.querySelector("#point").textContent };
+        }"""
+    )
+
+
+def test_limits_of_the_planes_follow_the_hand(browser: Browser, server: Server) -> None:
+    with Visitor(browser, server, **WIDE) as visitor:
+        page = visitor.page
+        page.goto(f"{server.base}/studies/known/decision")
+        ready(page)
+        page.locator("#agency-limit").fill("800")
+        page.locator("#intruder-limit").fill("800")
+        x, y = page.evaluate(PLANE_PIXEL)
+        dragged(page, "#risk-plane .grip:not(.side)", 0, 120)
+        dragged(page, "#risk-plane .grip.side", -120, 0)
+        moved = page.evaluate(PLANE_PIXEL)
+        assert moved == pytest.approx([x - 120, y + 120], abs=3)
