@@ -53,8 +53,8 @@ def mine() -> Any:
 def name() -> str:
     """The card in words, such as "NVIDIA H200"; several with their number."""
     runtime = cupy().cuda.runtime
-    cards = runtime.getDeviceCount()
-    return f"{cards} x " * (cards > 1) + str(runtime.getDeviceProperties(mine().id)["name"].decode())
+    cards, words = int(runtime.getDeviceCount()), str(runtime.getDeviceProperties(mine().id)["name"].decode())
+    return f"{cards} x {words}" if cards > 1 else words
 
 
 def room() -> int:
