@@ -84,8 +84,8 @@ class Linkage(Attack):
     is low by what is not linked) and the "gap", a bound on how far the optimum lies above, in `parts`. "zone": the hits
     among the best links, down to where a fifth of them are true. With "em", "em_links" (links a record) and "em_doubts":
     not 0 where the class found is not the matches (over 3 links a record, a field with m <= u, or no convergence).
-    Missing: a field that is missing in one of two records weighs 0. Weights and households are not used. A constant
-    column says nothing.
+    Missing: a field that is missing in one of two records weighs 0; in an open column missing is a value of its own.
+    Weights and households are not used. A constant column says nothing.
     Releasing nothing leaves a guess: 1/n.
     Reference: Yancey, Winkler, Creecy (2002), section 4; Fellegi, Sunter (1969).
 
