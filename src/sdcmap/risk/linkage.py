@@ -164,7 +164,8 @@ class Linkage(Attack):
         """The known columns as the metric sees them."""
         if self.metric == "d":
             return pair.known_columns
-        return pair.of_known("logarithms", lambda: tuple(self._as_seen(pair, pair.known).T.copy()))
+        both = list(zip(pair.known_columns, pair.categorical, strict=True))
+        return pair.of_known("logarithms", lambda: tuple(x if category else signed_log(x) for x, category in both))
 
     def _as_seen(self, pair: Pair, table: Array) -> Array:
         return table if self.metric == "d" else np.where(pair.categorical, table, signed_log(table))
