@@ -275,7 +275,10 @@ def test_a_release_is_remembered_with_what_could_not_be_tried_on_it(tmp_path: Pa
         why = {"gate": "a test of other things", "unmasked": "likewise"}
         made = sm.release(data, scores.plan, choice, study=study, ledger=tmp_path / "ledger", override=why)
         made.write(tmp_path / "public")
-        assert any(line.startswith("informed on wage: ") for line in study.manifest["releases"][0]["not_tried"])
+        not_tried = study.manifest["releases"][0]["not_tried"]
+        assert any(line.startswith("informed on wage: ") for line in not_tried)
+        assert not_tried[-1].startswith("at most ") and not_tried[-1].endswith(": the file before RankSwap")
         assert "not tried: informed on wage: " in text_of(report(study).html)
+        assert "at most: the file before RankSwap: " in text_of(report(study).html)
     told = [path.read_bytes() for path in (tmp_path / "public").iterdir()]
-    assert not any(b"informed on" in content for content in told)
+    assert not any(b"informed on" in content or b"file before" in content for content in told)

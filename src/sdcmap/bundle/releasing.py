@@ -175,8 +175,8 @@ class Release:
         checks, overrides = overridden(checks, self.override)
         note["overrides"] = [entry for entry in overrides if entry["check"] in TOLD_IN_THE_NOTE]
         self._explain(part, prepared, public_note(note, data))
-        not_tried = {line for row in known_scores.values() for line in (*untried(row), *bounded(row))}
-        return _Made(checks, overrides, sorted(not_tried))
+        not_tried = [sorted({line for row in known_scores.values() for line in of(row)}) for of in (untried, bounded)]
+        return _Made(checks, overrides, [*not_tried[0], *not_tried[1]])
 
     @property
     def _proposed(self) -> tuple[str, ...]:

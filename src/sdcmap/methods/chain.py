@@ -181,7 +181,9 @@ class Chain(Method):
         for step in self.steps:
             if not moved.issuperset(step.masked_names):
                 raise Undefined(f"{type(step).__name__} states no likelihood of its released values.")
-        known = done_again(known, again, in_chain=True).file
+        known, failed = done_again(known, again, in_chain=True)
+        for name in (name for name in failed if name in known.names and name in moved):
+            raise Undefined(f"a step before cannot be done again: {failed[name]}")
         for group in groups:
             check_looks(group, self.steps)
         return tuple(field for group in groups for field in composed(group, known, released))

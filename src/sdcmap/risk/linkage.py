@@ -84,8 +84,8 @@ class Linkage(Attack):
     is low by what is not linked) and the "gap", a bound on how far the optimum lies above, in `parts`. "zone": the hits
     among the best links, down to where a fifth of them are true. With "em", "em_links" (links a record) and "em_doubts":
     not 0 where the class found is not the matches (over 3 links a record, a field with m <= u, or no convergence).
-    Missing: a field that is missing in one of two records weighs 0. Weights and households are not used. A constant
-    column says nothing.
+    Missing: a field that is missing in one of two records weighs 0; in an open column missing is a value of its own.
+    Weights and households are not used. A constant column says nothing.
     Releasing nothing leaves a guess: 1/n.
     Reference: Yancey, Winkler, Creecy (2002), section 4; Fellegi, Sunter (1969).
 
@@ -164,7 +164,8 @@ class Linkage(Attack):
         """The known columns as the metric sees them."""
         if self.metric == "d":
             return pair.known_columns
-        return pair.of_known("logarithms", lambda: tuple(self._as_seen(pair, pair.known).T.copy()))
+        both = list(zip(pair.known_columns, pair.categorical, strict=True))
+        return pair.of_known("logarithms", lambda: tuple(x if category else signed_log(x) for x, category in both))
 
     def _as_seen(self, pair: Pair, table: Array) -> Array:
         return table if self.metric == "d" else np.where(pair.categorical, table, signed_log(table))

@@ -101,8 +101,8 @@ class NearestRecord(Attack):
 
     Formula: expected hits / released records. Of t nearest records that tie the true one is taken with probability 1/t;
     records with equal values are exchanged at random. Null directions of the covariance and constant columns are left out.
-    Missing values stand at the mean ("gower": the field is left out; categories of "mixed": one half). Weights and
-    households are not used. Releasing nothing leaves a guess: 1/n.
+    Missing values stand at the mean ("gower": the field is left out; categories of "mixed": one half); in an open column
+    missing is a value of its own. Weights and households are not used. Releasing nothing leaves a guess: 1/n.
     Reference: Domingo-Ferrer, Torra (2001), distance-based record linkage; Gower (1971).
 
     Examples

@@ -53,7 +53,7 @@ GOLDEN = 0.6180339887498949  # its multiples scatter the places where searches b
 def _coded(values: Array) -> tuple[Array, Array]:
     """The distinct values of a column, and which of them each record has."""
     distinct, code = np.unique(values, return_inverse=True)
-    return distinct, code
+    return distinct, code.astype(np.int32)
 
 
 _CODED = KeptByArray(_coded)  # of the known columns that many files are compared with
