@@ -179,10 +179,6 @@ ALTERNATIVES: dict[str, tuple[dict[str, Any], ...]] = {  # classes that need one
     "IntervalOverlap": ({}, {"models": ["wage ~ rent + sex"]}, {"models": ["wage ~ age:rent"], "on": ["sex"]}),
     "IntervalWidth": ({}, {"models": ["rent ~ age"]}),
     "Recode": ({"bins": 3}, {"width": 2.5}, {"breaks": [0, 5]}, {"prefix": 1}, {"merge": [["0", "1"], ["2"]]}),
-    "RecodeLocally": (
-        {"steps_up": [sm.Recode(on="wage", width=5), sm.Recode(on="wage", width=30)]},
-        {"steps_up": [sm.Recode(on="age", merge=[["0", "1"], ["2", "3"]]), sm.Recode(on="rent", bins=2)], "on": "sex"},
-    ),
     "SignificanceAgreement": ({"models": ["wage ~ rent + sex"]}, {"models": ["rent ~ age", "wage ~ rent"]}),
     "Sample": ({"rate": 0.4}, {"size": 2}),
     "TopCodeJointly": ({"on": NUMBERS},),

@@ -49,7 +49,6 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "MultiplicativeNoise": {"on": ["wage"]},
     "Noise": {"on": NUMBERS, "above": 20.0, "variance_above": 0.3},
     "PRAM": {"on": ["region"], "stay": 0.5},
-    "RecodeLocally": {"steps_up": [sm.Recode(on="rent", width=2), sm.Recode(on="rent", width=6)]},
     "Repair": {"edits": ['sex = "f" -> wage < 40', "rent > 5 -> wage >= 12"]},
     "Protect": {"rule": sm.recordwise.Unsafe(on="wage", k=3), "method": sm.Noise(on="wage")},
     "RandomisedResponse": {"on": ["age"]},
