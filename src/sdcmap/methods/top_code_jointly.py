@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.method import Method
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles, strength
 from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
@@ -61,6 +62,16 @@ class TopCodeJointly(Method):
     @property
     def deed(self) -> str:
         return f"drawn onto an ellipse, {percent(self.alpha)} beyond"
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        alphas = (0.01, 0.1) if len(roles.numbers) > 1 else ()
+        return {f"{cls.__name__} {strength(alpha)}": cls(roles.numbers, alpha) for alpha in alphas}
+
+    @classmethod
+    def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
+        """A search does not try it: it masks outliers alone."""
+        return None
 
     def problems(self) -> Iterator[str]:
         if len(set(self.on)) < 2:
