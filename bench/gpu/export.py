@@ -37,10 +37,21 @@ GROUPED = (
     (1500, 2, 4, 1, 2),
 )  # fmt: skip
 
+CELLS = np.array(
+    [0.6, -np.inf, -1, 0.0, -1, 0, -0.3, 0, 0.5, -0.6, 0.5, np.inf, 0.0]
+)  # 1 / (sd sqrt 2); low, high, top
+
 
 def numbers(count: int, gaps: float, digits: int) -> Array:
     """Normal values with ties where digits are few, and a share of them missing."""
     values = np.round(RNG.normal(size=count), digits)
+    values[RNG.random(count) < gaps] = np.nan
+    return values
+
+
+def cells(count: int, gaps: float) -> Array:
+    """Numbers of the cells of CELLS, a share of them missing."""
+    values = RNG.integers(0, len(CELLS) // 3, count).astype(float)
     values[RNG.random(count) < gaps] = np.nan
     return values
 
@@ -61,7 +72,7 @@ def fields(n: int, m: int, gaps: float, digits: int) -> dict[str, tuple[list[Cos
         Cost(kinds.RELATIVE, *both(), 0.2, 1.0, **missing), Cost(kinds.SAME, *codes, 1.0, 1.5, **missing),
         Cost(kinds.WINDOW, *both(), 0.5, 1.5, **missing), Cost(kinds.BELOW, *both(), 0.5, 1.5, **missing),
         Cost(kinds.MIXTURE, *both(), cap=9.0, one=9.0, table=mixture),
-        Cost(kinds.CELL, *both(), cap=9.0, one=9.0, table=np.array([1.2, 0.05, -np.log(0.06)])),
+        Cost(kinds.CELL, numbers(n, gaps, digits), cells(m, gaps), cap=9.0, one=9.0, table=CELLS),
     ]  # fmt: skip
     parts = {"every kind": every, "plain": every[2:6], "mean": every[3:6], "ties": every[5:8]}
     return {name: (costs, name == "mean") for name, costs in parts.items()}

@@ -23,7 +23,9 @@ from sdcmap.kernels.linking.cost_links import cost_links
 from sdcmap.kernels.linking.costs import (
     BELOW,
     CATEGORY,
+    CELL,
     GAP,
+    MIXTURE,
     NUMBER,
     RELATIVE,
     SAME,
@@ -71,6 +73,21 @@ def fields(seed: int, gaps: float = 0.15) -> list[Cost]:
         Cost(RELATIVE, *numbers(), scale=0.5, cap=1.5, both=0.2), Cost(SAME, *numbers(), cap=3.0, one=3.0),
         Cost(WINDOW, *numbers(), scale=0.5, cap=2.5, both=1.0), Cost(BELOW, *numbers(), scale=0.25, cap=1.0),
     ]  # fmt: skip
+
+
+def densities() -> list[Cost]:
+    """A mixture, and chances of cells (one half-open at either end, two wide ones, one of a single value), with gaps."""
+    rng = default_rng(3)
+    known, cell = rng.normal(size=N), rng.integers(0, 5, M).astype(float)
+    for side in (known, cell):
+        side[rng.random(len(side)) < 0.1] = np.nan
+    low, high = np.array([-np.inf, -1.0, 0.0, 0.5, 0.5]), np.array([-1.0, 0.0, 0.5, 0.5, np.inf])
+    cells = np.column_stack([low, high, [0.0, -0.3, -0.6, 0.0, 0.0]]).ravel()
+    mixture = np.array([-0.5, -1.0, 2.0, -0.7, 1.0, 1.5, 0.1])
+    return [
+        Cost(MIXTURE, known, known[:M] + 0.25, cap=6.0, one=0.5, table=mixture),
+        Cost(CELL, known, cell, cap=6.0, one=0.5, table=np.concatenate([[0.6], cells])),
+    ]
 
 
 def plain(costs: list[Cost], mean: bool = False) -> Array:
@@ -241,7 +258,7 @@ def test_every_kernel_has_its_source_in_the_package() -> None:
 @on_a_gpu
 @pytest.mark.parametrize("mean", [False, True])
 def test_the_gpu_runs_the_same_races_and_searches(mean: bool) -> None:
-    costs = fields(2)[2:] if mean else fields(2)
+    costs = fields(2)[2:] if mean else [*fields(2), *densities()]
     everybody = np.arange(M)
 
     def found() -> tuple[tuple[Array, Array], ...]:
