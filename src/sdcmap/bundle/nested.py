@@ -181,7 +181,8 @@ def _in_one_hand(parent: Parent, first: First, second: Microdata, stream: Stream
         return Check("joint risk", False, "the joint risk of both files could not be computed.")
     passed = both.value <= max(limit, alone.value)
     told = f"{linkage.words} of both files in one hand is {max(alone.value, both.value):.4g}"
-    parts = f"the first file{'' if second.origin is None else ', of the same rows,'} alone: {alone.value:.4g}; side by side: {both.value:.4g}; the line of the first: {limit:g}"
+    rows = "" if second.origin is None else ", of the same rows,"
+    parts = f"the first file{rows} alone: {alone.value:.4g}; side by side: {both.value:.4g}; its line: {limit:g}"
     return Check("joint risk", passed, f"{told} ({parts}): the second {'adds nothing' if passed else 'adds to it'}.")
 
 
