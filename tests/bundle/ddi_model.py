@@ -94,7 +94,7 @@ MODELS = {
     "notes": _words(type=TEXT, subject=TEXT),
     "prodDate": _words(date=TEXT), "distDate": _words(date=TEXT),
 } | {
-    name: _words() for name in ("titl", "AuthEnty", "software", "universe", "restrctn", "conditions", "fileName",
+    name: _words() for name in ("titl", "subTitl", "AuthEnty", "software", "universe", "restrctn", "conditions", "fileName",
                                 "caseQnty", "varQnty", "fileType", "labl", "txt", "catValu")
 }  # fmt: skip
 
