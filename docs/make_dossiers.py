@@ -6,7 +6,7 @@ Each is the report for the board, and the one for anybody, of a study of a start
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,6 +68,7 @@ def census(count: int = 1200) -> sm.Microdata:
     return sm.read(frame, keys=frame.columns, census=True)
 
 
+EDITS = {"census-extract": ['age = "0s" -> marital = "not married"', 'age = "0s" -> work = "none"']}
 SAMPLES: dict[str, tuple[str, str, Callable[[], sm.Microdata]]] = {
     "social-survey": ("Social survey of Utopia", "public-use", survey),
     "business-file": ("Structural business survey of Utopia", "business", businesses),
@@ -77,16 +78,16 @@ SAMPLES: dict[str, tuple[str, str, Callable[[], sm.Microdata]]] = {
 
 def write(name: str, title: str, profile: str, data: sm.Microdata, room: Path) -> None:
     """The two reports of one sample."""
-    plan = replace_seed(look(data).plan("", profile))
+    plan = of_made_up_data(look(data).plan("", profile), EDITS.get(name, ()))
     sm.sweep(data, plan, room / name)
     for audience in ("internal", "external"):
         page = sm.report(room / name, audience=audience, title=title, owner=OWNER)
         page.save(FOLDER / f"{name}-{audience}.html").chmod(0o644)
 
 
-def replace_seed(plan: sm.Plan) -> sm.Plan:
-    """The plan with a stated seed and without its data, so that the pages name no file."""
-    return replace(plan, seed=SEED, data=None)
+def of_made_up_data(plan: sm.Plan, edits: Sequence[str]) -> sm.Plan:
+    """The plan with a stated seed and edit rules, and without its data, so that the pages name no file."""
+    return replace(plan, seed=SEED, data=None, edits=tuple(edits))
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ MODELS = {
     "dataAccs": Model(_some("setAvail", "useStmt", "notes")),
     "useStmt": Model(_some("confDec", "specPerm", "restrctn", "contact", "citReq", "deposReq", "conditions", "disclaimer")),
     "fileDscr": Model((*_some("fileTxt"), ("locMap", 0, 1), *_some("notes"))),
-    "fileTxt": Model((*_some("fileName"), ("fileCitation", 0, 1), *_some("dataFingerprint", "fileCont"),
+    "fileTxt": Model((*_some("fileName"), ("fileCitation", 0, 1), *_some("dataFingerprint"), ("fileCont", 0, 1),
                       ("fileStrc", 0, 1), ("dimensns", 0, 1), *_some("fileType", "format", "filePlac", "dataChck",
                                                                      "ProcStat", "dataMsng", "software", "verStmt"))),
     "dimensns": Model(_some("caseQnty", "varQnty", "logRecL", "recPrCas", "recNumTot")),
@@ -94,7 +94,7 @@ MODELS = {
     "notes": _words(type=TEXT, subject=TEXT),
     "prodDate": _words(date=TEXT), "distDate": _words(date=TEXT),
 } | {
-    name: _words() for name in ("titl", "AuthEnty", "software", "universe", "restrctn", "conditions", "fileName",
+    name: _words() for name in ("titl", "subTitl", "AuthEnty", "software", "universe", "restrctn", "conditions", "fileName",
                                 "caseQnty", "varQnty", "fileType", "labl", "txt", "catValu")
 }  # fmt: skip
 

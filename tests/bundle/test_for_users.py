@@ -118,7 +118,7 @@ def test_values_that_masking_took_out_are_in_no_file(masked: Path) -> None:
 
 def test_a_codebook_that_was_written_can_be_read_with_the_file(masked: Path) -> None:
     again = sm.read(masked / "data.csv", ddi=masked / "codebook.xml")
-    assert again.schema.title == "Living in Utopia, public-use file"
+    assert again.schema.title == "Living in Utopia"
     assert again.schema.universe == "People in private households"
     assert again.schema["wage"].label == "Wage" and dict(again.schema["wage"].values)[-8.0] == "refused"
     assert int(again.missing("wage").sum()) == 10

@@ -171,3 +171,12 @@ def test_a_released_file_whose_study_is_not_named_is_noticed(here: Path) -> None
     (ledger, lineage) = [c for c in past_the_gate(source.read(), plan, chosen(plan)).check() if c.name == "ledger"]
     assert ledger.passed and not lineage.passed and "name the study that released it" in lineage.sentence
     assert not lineage.hard, "a public file of others may be masked further, with a reason"
+
+
+def test_a_second_file_of_some_of_the_rows_lies_beside_those_of_the_first(here: Path) -> None:
+    half = sm.Chain([sm.methods.Sample(rate=0.5), sm.Noise(on=["age", "wage"], variance=0.4)])
+    plan = plan_of(half, measures=MEASURES, data=second_source(here), seed=SEED + 5)
+    checks = past_the_gate(second_source(here).read(), plan, chosen(plan)).check()
+    (joint,) = [check for check in checks if check.name == "joint risk"]
+    alone, beside = (float(text) for text in re.findall(r"(?:alone|by side): ([\d.]+);", joint.sentence))
+    assert alone > 0.3 and 0.2 < beside <= 1, "as many of those that are left"

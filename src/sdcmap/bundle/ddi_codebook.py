@@ -55,7 +55,9 @@ def _document(book: Element, about: About, note: Note) -> None:
 def _study(book: Element, about: About, prepared: Prepared, note: Note) -> None:
     study = _put(book, "stdyDscr")
     citation = _put(study, "citation")
-    _put(_put(citation, "titlStmt"), "titl", f"{about.title}, {note['profile']} file")
+    title = _put(citation, "titlStmt")
+    _put(title, "titl", about.title)
+    _put(title, "subTitl", f"{note['profile']} file")
     if about.owner:
         _put(_put(citation, "rspStmt"), "AuthEnty", about.owner)
     _put(_put(citation, "distStmt"), "distDate", about.date, {"date": about.date})

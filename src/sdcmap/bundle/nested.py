@@ -174,24 +174,27 @@ def _in_one_hand(parent: Parent, first: First, second: Microdata, stream: Stream
     """The first file is out: what it tells alone, with its own reasons, is no more where the second lies beside it."""
     linkage, limit = WorstLinkage(inclusion=parent.profile.inclusion), parent.profile.found
     how: Note = {**note, "method": parent.candidate.method.spec()}
-    (alone,) = scored([linkage], first.truth, first.released, stream.child("first"), how, alone=False)
+    shown = first.released if second.origin is None else first.released.take(second.origin)  # like is held against like
+    (alone,) = scored([linkage], first.truth, shown, stream.child("first"), how, alone=False)
     (both,) = scored([linkage], side_by_side(first.truth, first.truth), side_by_side(first.released, second), stream)
     if alone.value is None or both.value is None:
         return Check("joint risk", False, "the joint risk of both files could not be computed.")
     passed = both.value <= max(limit, alone.value)
     told = f"{linkage.words} of both files in one hand is {max(alone.value, both.value):.4g}"
-    parts = f"the first file alone: {alone.value:.4g}; side by side: {both.value:.4g}; the line of the first: {limit:g}"
+    rows = "" if second.origin is None else ", of the same rows,"
+    parts = f"the first file{rows} alone: {alone.value:.4g}; side by side: {both.value:.4g}; its line: {limit:g}"
     return Check("joint risk", passed, f"{told} ({parts}): the second {'adds nothing' if passed else 'adds to it'}.")
 
 
 def side_by_side(first: Microdata, second: Microdata) -> Microdata:
-    """Both files as one, the second's columns under other names; rows that belong together are told."""
+    """Both files as one, the second's columns under other names; rows that belong together are told. Of a second file with
+    other rows, those that it has."""
+    first = first if second.origin is None else first.take(second.origin)
     renamed = {name: f"{name}{BESIDE}" for name in second.names}
     columns = {name: first.column(name) for name in first.names}
     columns |= {new: second.column(name) for name, new in renamed.items()}
     more = tuple(replace(second.schema[name], name=new, role=_beside(second, name)) for name, new in renamed.items())
-    origin = first.origin if second.origin is None else second.origin
-    return Microdata(Schema((*first.schema.variables, *more), first.schema.format), columns, origin)
+    return Microdata(Schema((*first.schema.variables, *more), first.schema.format), columns, second.origin)
 
 
 def _beside(data: Microdata, name: str) -> str | None:
