@@ -80,7 +80,7 @@ def _match(
     return looked, placed, admitted
 
 
-@inner_jit
+@jit
 def _shuffle(order: Array, draws: Array, looked: int) -> int:
     """Fisher-Yates, two records at a time, until the draws are used up: returns the number of pairs now in place."""
     here, used, again = 2 * looked, 0, False
