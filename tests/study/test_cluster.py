@@ -247,9 +247,7 @@ def test_a_plain_client_of_another_machine_is_refused() -> None:
         cluster.client_behind(executor)
 
 
-def test_tls_from_dasks_own_configuration(
-    tmp_path: Path, serial: sm.Scores, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tls_from_dasks_own_configuration(tmp_path: Path, serial: sm.Scores, monkeypatch: pytest.MonkeyPatch) -> None:
     """A scheduler that speaks TLS alone: the credentials come from Dask's configuration; without them nobody gets in."""
     from distributed import Security
 
