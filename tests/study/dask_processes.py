@@ -49,8 +49,10 @@ class Processes:
 
 def _dask(words: list[str], folder: Path, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-W", "ignore", "-m", "dask", *words]
+    quiet = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}  # a sampler that never rests
     with (folder / "log").open("wb") as log:
-        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **(environment or {})})
+        given = {**quiet, **os.environ, **(environment or {})}
+        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=given)
 
 
 def _is_written(file: Path) -> bool:

@@ -32,10 +32,9 @@ def fused_jit(function: Kernel) -> Kernel:
 
 
 def inner_jit(function: Kernel) -> Kernel:
-    """The same for what only kernels call and what makes no array: numba counts no references to the arrays it is given,
-    and compiles no entry from Python. Where little is done with each, counting takes half of the time, and threads wait
-    for one another's counts."""
-    return _compiled(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    """The same for what only kernels call and what makes no array: numba counts no references to the arrays it is given.
+    Where little is done with each, counting takes half of the time, and threads wait for one another's counts."""
+    return _compiled(function, _nrt=False)
 
 
 def own_threads() -> int:
@@ -45,10 +44,11 @@ def own_threads() -> int:
 
 
 def _compiled(function: Kernel, **options: Any) -> Kernel:
+    options |= {"nogil": True, "no_cfunc_wrapper": True}  # nothing calls them from C
     try:
-        dispatcher = numba.njit(nogil=True, cache=True, **options)(function)
+        dispatcher = numba.njit(cache=True, **options)(function)
     except RuntimeError:
-        dispatcher = numba.njit(nogil=True, **options)(function)
+        dispatcher = numba.njit(**options)(function)
     return cast(Kernel, _plain_numbers(dispatcher))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import on_device
-from sdcmap.kernels.jit import inner_jit, jit
+from sdcmap.kernels.jit import jit
 
 
 @on_device
@@ -53,7 +53,7 @@ def _groups(x: Array, c: Array, paid: Array, size: int, total: Array, counts: Ar
         group[row[i]] = made
 
 
-@inner_jit
+@jit
 def _distances(x: Array, c: Array, paid: Array, left: int, numbers: Array, codes: Array, distance: Array) -> None:
     for i in range(left):
         total = 0.0

@@ -80,7 +80,7 @@ def _match(
     return looked, placed, admitted
 
 
-@inner_jit
+@jit
 def _shuffle(order: Array, draws: Array, looked: int) -> int:
     """Fisher-Yates, two records at a time, until the draws are used up: returns the number of pairs now in place."""
     here, used, again = 2 * looked, 0, False
@@ -170,13 +170,14 @@ def pairs_in_turn(wanted: int, visit: Array, differ: Array, same: Array, rng: Ge
     kind = members[start[:-1]]  # one record of each group stands for all
     place = np.empty_like(members)
     place[members] = np.arange(len(members))
+    kinds, agreements = codes[kind].astype(np.int64), agree[kind].astype(np.int64)  # compiled once for all types
     pairs = np.empty((2, wanted), dtype=np.int64)
     reached, paired = 0, 0
     left, gone = size.copy(), np.zeros(len(size), dtype=np.bool_)
     while paired < wanted and reached < len(visit):
         draws = rng.random(min(wanted - paired, len(visit) - reached))
         reached, paired = _take_turns(
-            draws, reached, paired, group, codes[kind], agree[kind], start, left, gone, members, place, pairs
+            draws, reached, paired, group, kinds, agreements, start, left, gone, members, place, pairs
         )
     return visit[pairs[0, :paired]], visit[pairs[1, :paired]]
 

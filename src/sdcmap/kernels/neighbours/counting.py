@@ -178,6 +178,7 @@ class Pairs:
 def count_between(pairs: Pairs, near: Array, far: Array, most: int | None = None) -> tuple[Array, Array]:
     """#{j: z_ij < near_i} and #{j: near_i <= z_ij < far_i} of each record; counting may stop where both reach `most`."""
     below, between = np.zeros((2, len(pairs.y)), dtype=np.int64)
+    near, far = np.array(near, dtype=np.float64), np.array(far, dtype=np.float64)  # one kind of array: compiled once
     limit = np.iinfo(np.int64).max if most is None else most
     pairs.work(lambda visit: count_within(pairs.y, pairs.unit, visit, pairs.nodes, near, far, limit, below, between))
     return below, between

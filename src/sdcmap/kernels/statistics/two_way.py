@@ -57,7 +57,7 @@ class TwoWay(NamedTuple):
         self, ones: Array, zeros: Array, slopes: Array, *, informed: bool = True
     ) -> tuple[float, Array, Array, Array]:
         """The log-likelihood of a logit, its gradient, the information (where wanted), and the probabilities."""
-        p = np.empty(self.rows)
+        p, ones = np.empty(self.rows), np.asarray(ones, dtype=np.float64)
 
         def part(start: int, stop: int) -> tuple[float, Array, Array]:
             gradient = np.zeros(self.width)
@@ -74,7 +74,7 @@ class TwoWay(NamedTuple):
 
     def predicted(self, slopes: Array) -> Array:
         """X b, for the columns b of a matrix."""
-        product = np.empty((self.rows, slopes.shape[1]))
+        product, slopes = np.empty((self.rows, slopes.shape[1])), np.ascontiguousarray(slopes)
         self._halves(lambda start, stop: _predict(start, stop, self, slopes, product))
         return product
 
@@ -105,7 +105,8 @@ def count_terms(widths: Sequence[int], squares: int, order: int) -> int:
 
 def squared_differences(before: TwoWay, after: TwoWay, matrix: Array, weights: Array) -> float:
     """sum w d'Md, d the differences between the rows of two designs of the same terms."""
-    return _squared_differences(before, before._replace(codes=after.codes, numbers=after.numbers), matrix, weights)
+    after = before._replace(codes=after.codes, numbers=after.numbers)
+    return _squared_differences(before, after, matrix, np.asarray(weights, dtype=np.float64))
 
 
 # ---- kernels --------------------------------------------------------------------------------------------------
