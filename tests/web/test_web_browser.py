@@ -201,6 +201,10 @@ def test_the_keyboard_is_enough(browser: Browser, server: Server) -> None:
         ready(page)
         page.goto(f"{server.base}/studies/cps/choose")
         ready(page)
+        expect(page.locator("#choice")).to_contain_text("Release nothing")  # the rule of the map came along
+        tab_to(page, "#own-rule")
+        page.keyboard.press("Enter")
+        expect(page.locator("#choice")).to_contain_text("Release Sex")
         tab_to(page, "#check-form button")
         page.keyboard.press("Enter")
         expect(page.locator("#checks li").first).to_be_visible()
