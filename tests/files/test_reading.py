@@ -419,7 +419,9 @@ def test_folders_and_unknown_endings(tmp_path: Path) -> None:
         sm.write(sm.read(PLAIN), tmp_path / "nowhere" / "x.csv")
 
 
-@pytest.mark.parametrize("role", ["keys", "sensitive", "identifiers", "weight", "household", "stratum", "other", "numeric"])
+@pytest.mark.parametrize(
+    "role", ["keys", "sensitive", "identifiers", "weight", "household", "stratum", "other", "numeric"]
+)
 def test_roles_stated_after_reading_give_what_reading_with_them_gives(tmp_path: Path, role: str) -> None:
     """Every type of column; what is coded alike is shared with the file as it was read first."""
     frame = pl.DataFrame({name: column for name, column in EVERY_TYPE.items() if len(column) == 4})

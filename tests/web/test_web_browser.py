@@ -366,7 +366,9 @@ def test_a_study_that_measures_no_knowledge_is_offered_the_measures(browser: Bro
             ready(page)
             page.select_option("#wanted", "total")
             page.select_option("#studied", "wage")
-            expect(page.locator("#price")).to_contain_text(re.compile(r"takes about .* as it is, and about .* with them"))
+            expect(page.locator("#price")).to_contain_text(
+                re.compile(r"takes about .* as it is, and about .* with them")
+            )
             page.click("#add")
             page.wait_for_url("**/studies/small/sweep")
             page.click("#start")
