@@ -43,7 +43,7 @@ class Visitor:
     def __exit__(self, *error: object) -> None:
         self.context.close()
         if error[0] is None:
-            assert self.wrong == []
+            assert not self.wrong, self.wrong
 
 
 def ready(page: Page) -> None:

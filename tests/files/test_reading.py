@@ -441,3 +441,29 @@ def test_folders_and_unknown_endings(tmp_path: Path) -> None:
             use(tmp_path / "x.xlsx")
     with pytest.raises(sm.errors.SchemaError, match="there is no folder"):
         sm.write(sm.read(PLAIN), tmp_path / "nowhere" / "x.csv")
+
+
+@pytest.mark.parametrize(
+    "role", ["keys", "sensitive", "identifiers", "weight", "household", "stratum", "other", "numeric"]
+)
+def test_roles_stated_after_reading_give_what_reading_with_them_gives(tmp_path: Path, role: str) -> None:
+    """Every type of column; what is coded alike is shared with the file as it was read first."""
+    frame = pl.DataFrame({name: column for name, column in EVERY_TYPE.items() if len(column) == 4})
+    frame = frame.with_columns(pl.Series("whole", [3, 1, 2, 3]), pl.Series("labels", [1.0, 2.0, 2.0, 1.0]))
+    path = tmp_path / "every.parquet"
+    frame.write_parquet(path)
+    base = Source(str(path)).read()
+    for name in frame.columns:
+        source = Source(str(path), **{role: (name,)})  # type: ignore[arg-type]
+        try:
+            wanted = source.read()
+        except sm.errors.SchemaError as error:
+            with pytest.raises(sm.errors.SchemaError) as raised:
+                source.restated(base)
+            assert str(raised.value) == str(error)
+            continue
+        found = source.restated(base)
+        assert found.schema == wanted.schema and found.digest == wanted.digest, name
+        assert all(found.column(other) is base.column(other) for other in base.names if other != name)
+    coded = Source(str(path), keys=("whole",))
+    assert coded.restated(base).column("whole") is coded.restated(base).column("whole")  # coded once

@@ -46,18 +46,26 @@ function notice(...words) {
   if (!bar.isConnected) document.body.prepend(bar);
 }
 
-// The page waits by itself; it asks without its cookie, for who listens there now may be somebody else.
+// Whether somebody answers; asked without the cookie, for who listens there now may be somebody else.
+const answers = () => fetch(`${root}/static/icon.svg`, { credentials: "omit", cache: "no-store" }).then(() => true, () => false);
+const pause = (wait) => new Promise((done) => setTimeout(done, wait));
+
+// The page waits by itself. A question that was cut off because the page is being left is no sign of anything.
 async function gone() {
   if (document.body.dataset.away) return;
   document.body.dataset.away = "true";
   const since = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  notice(el("strong", {}, "The server is away"), ` since ${since}. What you see is from before. Start \u201csdcmap serve\u201d again in its folder: this page then goes on by itself, and nothing that was saved is lost.`);
-  while (!(await fetch(`${root}/`, { credentials: "omit" }).catch(() => null))) await new Promise((done) => setTimeout(done, AWAY));
+  await pause(AWAY / 5);
+  if (!(await answers())) {
+    notice(el("strong", {}, "The server is away"), ` since ${since}. What you see is from before. Start \u201csdcmap serve\u201d again in its folder: this page then goes on by itself, and nothing that was saved is lost.`);
+    do await pause(AWAY); while (!(await answers()));
+  }
   delete document.body.dataset.away;
   const answer = await fetch(`${root}/api/files`).catch(() => null);
   if (!answer) return gone();
   if (answer.status === 401) return shut();
-  byId("away")?.remove();
+  if (!byId("away")) return;
+  byId("away").remove();
   say("The server is back.");
   window.dispatchEvent(new Event("back"));
 }

@@ -25,7 +25,7 @@ function columns(look) {
       refresh();
     });
     const mark = el("span", { class: "quiet" }, v.stated ? "stated" : "proposed ?");
-    role.classList.add("role", v.role);
+    role.dataset.role = v.role;
     return [v.name, role, mark, v.kind, kind, whole(v.distinct), whole(v.missing), whole(v.once)];
   });
   const focused = document.activeElement?.getAttribute("aria-label");

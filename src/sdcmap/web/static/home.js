@@ -1,4 +1,4 @@
-import { byId, complain, el, root, say, send } from "./api.js";
+import { byId, complain, el, get, root, say, send, whole } from "./api.js";
 
 const form = byId("upload");
 const limit = Number(form.dataset.limit);
@@ -29,3 +29,23 @@ form.addEventListener("submit", async (event) => {
     button.disabled = false;
   }
 });
+
+// What each study is about comes after the page: the list itself is there at once.
+const day = (when) => new Date(when).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+const STATES = { "not begun": "planned", done: "swept", running: "running now", "running elsewhere": "running elsewhere" };
+
+function facts(study) {
+  const far = study.candidates === null ? "its plan cannot be read" : `${whole(study.done)} of ${whole(study.candidates)} candidates`;
+  const released = study.releases ? `${study.releases} release${study.releases > 1 ? "s" : ""}` : "";
+  return [study.file, far, STATES[study.state] || study.state, released, day(study.changed)].filter(Boolean).join(" · ");
+}
+
+if (byId("study-links")) {
+  get(`${root}/api/studies`).then(({ studies }) => {
+    for (const study of studies) {
+      const place = document.querySelector(`[data-study="${CSS.escape(study.name)}"]`);
+      if (place) place.textContent = facts(study);
+    }
+    document.body.dataset.listed = "true";
+  }).catch(() => {});
+}
