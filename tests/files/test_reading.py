@@ -459,11 +459,9 @@ def test_roles_stated_after_reading_give_what_reading_with_them_gives(tmp_path: 
             wanted = source.read()
         except sm.errors.SchemaError as error:
             with pytest.raises(sm.errors.SchemaError) as raised:
-                source.restated(base)
+                source.applied(base)
             assert str(raised.value) == str(error)
             continue
-        found = source.restated(base)
+        found = source.applied(base)
         assert found.schema == wanted.schema and found.digest == wanted.digest, name
         assert all(found.column(other) is base.column(other) for other in base.names if other != name)
-    coded = Source(str(path), keys=("whole",))
-    assert coded.restated(base).column("whole") is coded.restated(base).column("whole")  # coded once

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def mdav_groups(x: Array, size: int) -> Array:
     return groups.plain_groups(x, np.zeros((len(x), 0), dtype=int), size, mixed=False)
 
 
-def gower_groups(numbers: Array, codes: Array, size: int) -> Array:
+def gower_groups(numbers: Array, codes: Array, size: int, price: Array | None = None) -> Array:
     return groups.plain_groups(numbers, codes, size, mixed=True)
 
 
@@ -142,13 +143,15 @@ def people() -> Microdata:
 CHAIN = sm.Chain((sm.PRAM(("Educ",), 0.2), sm.Noise(("wage", "interest", "total"), 0.1)))
 SWAPPED = sm.RankSwap(("interest", "total"), 0.1)
 MIXED = sm.methods.MixtureNoise(("interest", "total"))
+NEAREST = partial(sm.risk.NearestRecord, open_columns="as any")
 CASES: list[tuple[Measure, set[str]]] = [
-    (sm.risk.Linkage("d"), {"scan_of"}),
-    (sm.risk.Linkage("l"), {"scan_of"}),
-    *((sm.risk.NearestRecord(metric), {"scan_of"}) for metric in ("standardised", "scaled", "mahalanobis")),
-    (sm.risk.NearestRecord(one_to_one=True), {"scan_of"}),
-    (sm.risk.NearestRecord("gower"), {"cost_links"}),
-    (sm.risk.NearestRecord("gower", one_to_one=True), {"cost_links"}),
+    *((sm.risk.Linkage(metric, open_columns="as any"), {"scan_of"}) for metric in ("d", "l")),
+    *((NEAREST(metric), {"scan_of"}) for metric in ("standardised", "scaled", "mahalanobis")),
+    (NEAREST(one_to_one=True), {"scan_of"}),
+    (NEAREST("gower"), {"cost_links"}),
+    (NEAREST("gower", one_to_one=True), {"cost_links"}),
+    *((sm.risk.Linkage(metric), {"Search"}) for metric in ("d", "l")),  # Age and Sex are left open
+    *((sm.risk.NearestRecord(metric), {"Search"}) for metric in ("standardised", "gower", "mixed")),
     (sm.WorstLinkage().knowing(CHAIN), {"Race"}),
     (sm.WorstLinkage(on=("wage", "interest", "total")).knowing(CHAIN), {"Race", "Search"}),  # somebody is not found
     (sm.risk.ClosestRecord(targets=40), {"nearest"}),

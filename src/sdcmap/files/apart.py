@@ -33,7 +33,7 @@ def safe_path() -> Iterator[None]:
     """In this block, processes that a library starts for us (multiprocessing, Dask) keep the safe path too."""
     global _blocks
     with _lock:
-        stated = _blocks == 0 and SAFE in os.environ
+        stated = _blocks == 0 and bool(os.environ.get(SAFE))
         _blocks += 1 + stated  # what the user stated stays
         os.environ[SAFE] = os.environ.get(SAFE) or "1"
     try:
@@ -42,7 +42,7 @@ def safe_path() -> Iterator[None]:
         with _lock:
             _blocks -= 1
             if _blocks == 0:
-                del os.environ[SAFE]
+                os.environ[SAFE] = ""  # as if it were not there; a thread that copies the environment finds it still
 
 
 SAFE = "PYTHONSAFEPATH"
