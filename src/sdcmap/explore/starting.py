@@ -184,7 +184,9 @@ class Columns:
     @cached_property
     def _drawn_in_turn(self) -> tuple[str, ...]:
         """All columns in the order in which they are drawn: those with few categories first, the amounts last."""
-        levels = {name: 0 if name in self.amounts else self.data.level_count(name) for name in Roles(self.data).everything}
+        levels = {
+            name: 0 if name in self.amounts else self.data.level_count(name) for name in Roles(self.data).everything
+        }
         return tuple(sorted(levels, key=lambda name: (name in self.amounts, levels[name])))
 
     @cached_property

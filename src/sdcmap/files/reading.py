@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core.value import Value
-from sdcmap.data.known_by import Stated as KnownBy
 from sdcmap.data.known_by import DATES, known_by_of, with_known_by
+from sdcmap.data.known_by import Stated as KnownBy
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.readable import Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
