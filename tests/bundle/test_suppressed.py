@@ -15,6 +15,7 @@ from notes import run_example
 import sdcmap as sm
 from samples import chosen, plan_of
 from samples import past_the_gate as release
+from sdcmap.bundle.suppressed import suppressed_cells
 
 pytestmark = pytest.mark.usefixtures("read_here")
 MEASURES: dict[str, Any] = {"measures": [sm.SmallCells(on=["age", "region"]), sm.Hellinger(on=["age", "region"])]}
@@ -92,3 +93,18 @@ def test_the_note_tells_its_reader_the_codes(tmp_path: Path) -> None:
     table = sm.correct(folder / "data.csv", folder / "note.json").table
     (mean,) = table.filter(pl.col("statistic") == "mean")["corrected"].to_list()
     assert abs(mean / known - 1) < 0.1
+
+
+def test_missing_values_that_are_drawn_are_not_told_from_those_that_were() -> None:
+    """A partly synthetic file keeps rows: a code for what it left out would tell who had given no answer."""
+    rng = np.random.default_rng(8)
+    wage = np.where(rng.random(300) < 0.3, np.nan, rng.lognormal(7, 1, 300).round())
+    frame = pl.DataFrame({"sex": rng.choice(["f", "m"], 300), "wage": pl.Series(wage, nan_to_null=True), "rent": 5.0})
+    data = sm.read(frame.with_columns(total=pl.col("wage") + 5), keys="sex", numeric=["wage", "rent", "total"])
+    steps = [sm.Synthesise("wage", given=["sex"]), sm.methods.Derive("total", "wage + rent")]
+    method = sm.methods.Chain([*steps, sm.Suppress("sex", 200, unmet="leave")])
+    masked = sm.mask(data, method, seed=3)
+    for name in ("wage", "total"):
+        assert (masked.missing(name) & ~data.missing(name)).any()
+        assert not suppressed_cells(data, method, masked, name).any()
+    assert np.array_equal(suppressed_cells(data, method, masked, "sex"), masked.missing("sex"))

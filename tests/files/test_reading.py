@@ -201,7 +201,8 @@ def test_data_read_before_take_stated_roles_and_kinds_as_if_read_with_them() -> 
     frame = pl.DataFrame(
         {
             "id": [4, 2, 3, 1], "age": [31, 44, None, 31], "sex": ["f", "m", None, "f"], "wage": [1.5, 2.5, -8.0, None],
-            "code": [1, 2, 2, 99], "day": [dt.date(2020, 1, 1), None, dt.date(2020, 1, 2), dt.date(2020, 1, 1)], "w": [1.0, 2, 3, 4],
+            "code": [1, 2, 2, 99], "day": [dt.date(2020, 1, 1), None, dt.date(2020, 1, 2), dt.date(2020, 1, 1)],
+            "w": [1.0, 2.0, 3.0, 4.0],
         }
     )  # fmt: skip
     before = sm.read(frame, missing={"wage": {-8: "not applicable"}, "code": [99]})

@@ -119,3 +119,16 @@ def test_a_recoded_column_is_no_number_any_more() -> None:
     data = read(bodies())
     plan = sm.Plan(sm.Recode(on=["weight"], width=10), sm.SmallCells(), derive=BMI)
     assert any("none after the steps before" in problem for problem in plan.problems_with(data))
+
+
+def test_reasons_of_missing_values_do_not_outlive_them() -> None:
+    """Where the columns of a formula are drawn, the reason why a total was missing would tell whose it is."""
+    frame = pl.DataFrame(
+        {"sex": ["f", "m"] * 20, "wage": [-8.0, *range(1, 40)], "total": [-8.0, *range(2, 41)], "one": 1.0}
+    )
+    data = sm.read(frame, keys="sex", numeric=["wage", "total", "one"], missing={"wage": [-8], "total": [-8]})
+    derive = sm.methods.Derive("total", "wage + one")
+    drawn = sm.mask(data, sm.methods.Chain([sm.Synthesise("wage", given=["sex"]), derive]), seed=2)
+    noisy = sm.mask(data, sm.methods.Chain([sm.Noise("wage", 0.1), derive]), seed=2)
+    assert drawn.column("total").reasons is None
+    assert noisy.column("total").reasons is not None and noisy.missing("total")[0]

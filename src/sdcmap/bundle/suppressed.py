@@ -18,6 +18,7 @@ from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import Variable
 from sdcmap.files.stat import code_in
 from sdcmap.kernels.arrays import Array
+from sdcmap.methods import Derive
 
 WORDS = "suppressed"
 NUMBERS = (-97, -98, -99, -997, -998, -999, -9997, -9998, -9999)
@@ -29,11 +30,22 @@ Code = float | str
 
 
 def suppressed_cells(data: Microdata, method: Method, masked: Microdata, name: str) -> Array:
-    """Where a method that blanks values left none, although the original has one."""
-    if not any(step.missing == "added" for step in method.steps) or not masked.paired:
+    """Where a method that blanks values left none, although the original has one. Where missing values are drawn none is
+    suppressed: two kinds of missing values would tell who had none."""
+    blanks = any(step.missing == "added" for step in method.steps)
+    if not blanks or not masked.paired or name in _drawn(data, method):
         return np.zeros(len(masked), dtype=bool)
     before = data.missing(name)
     return masked.missing(name) & ~(before if masked.origin is None else before[masked.origin])
+
+
+def _drawn(data: Microdata, method: Method) -> set[str]:
+    """The columns of which a step draws also whether they are missing, and what is computed of these."""
+    names = {name for step in method.steps if step.missing == "category" for name in step.masks(data)}
+    for step in method.steps:
+        if isinstance(step, Derive) and not names.isdisjoint(step.arithmetic.names):
+            names.add(step.on)
+    return names
 
 
 def marked(variable: Variable, column: Column, gone: Array, form: str) -> tuple[Variable, Column, Code | None]:

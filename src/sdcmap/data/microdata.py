@@ -319,3 +319,10 @@ def _digest(data: Microdata, _names: tuple[str, ...]) -> str:
         if column.reasons is not None:
             digest.update(np.ascontiguousarray(column.reasons).data)
     return digest.hexdigest()
+
+
+def without_reasons(data: Microdata, names: tuple[str, ...]) -> Microdata:
+    """The same file without the reasons of missing numbers: they belong to the values of the original."""
+    plain = {name: replace(data.columns[name], reasons=None) for name in names}
+    base = data if data.base is None else data.base
+    return replace(data, columns={**data.columns, **plain}, base=base)

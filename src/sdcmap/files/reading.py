@@ -278,7 +278,7 @@ def encode(raw: pl.Series, fact: Variable, kind: str | None) -> tuple[Variable, 
 
 
 def _levels_and_codes(clean: pl.Series) -> tuple[pl.Series, Array]:
-    """The values of a column in order, and the place of each row's among them; of a missing one, the place after the last."""
+    """The values of a column in order, and the place of each row's among them; of a missing one, the place after all."""
     if isinstance(clean.dtype, pl.Enum):
         levels = clean.dtype.categories.rename(clean.name)
         return levels, clean.to_physical().cast(pl.UInt32).fill_null(len(levels)).to_numpy()

@@ -14,7 +14,7 @@ from sdcmap.core.likelihood import Field
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
 from sdcmap.data.amounts import amounts, holds_numbers
-from sdcmap.data.microdata import Microdata
+from sdcmap.data.microdata import Microdata, without_reasons
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.kernels.arrays import Array, Floats
 from sdcmap.kernels.masking.granularity import granularity
@@ -50,6 +50,7 @@ class Derive(Method):
 
     missing: ClassVar[str] = "added"
     random: ClassVar[bool] = False
+    revision: ClassVar[int] = 2  # 2: no reasons of missing values that are no longer theirs
     kept: ClassVar[str] = "the relation between the column and those it is computed from"
     distorted: ClassVar[str] = "the column, as far as those are"
 
@@ -96,7 +97,16 @@ class Derive(Method):
         if rows is not None and not len(rows):
             return data.change(None, {})
         values = self._values(data)
-        return data.change(rows, {self.on: values if rows is None else values[rows]})
+        computed = data.change(rows, {self.on: values if rows is None else values[rows]})
+        return computed if self._missing_as_it_was(data) else without_reasons(computed, (self.on,))
+
+    def _missing_as_it_was(self, data: Microdata) -> bool:
+        """Whether the columns of the formula are missing where they were; else the reasons why the computed one was missing
+        belong to other values, and would tell who had none."""
+        base = data.base
+        if base is None or len(base) != len(data) or data.origin is not None:
+            return base is None
+        return all(np.array_equal(data.missing(name), base.missing(name)) for name in self.arithmetic.names)
 
     def _values(self, data: Microdata) -> Floats:
         return self.arithmetic.values({name: amounts(data, name) for name in self.arithmetic.names})

@@ -13,7 +13,7 @@ from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles
 from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Range
-from sdcmap.data.microdata import Microdata
+from sdcmap.data.microdata import Microdata, without_reasons
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
 from sdcmap.kernels.arrays import Array
@@ -130,7 +130,7 @@ class Synthesise(Method):
             raise Infeasible("a model needs at least 2 records.")
         drawn = self._by_trees(data, rng) if self.model == "trees" else self._by_copula(data, rng)
         values = {name: self._as_released(data, name, new, rng) for name, new in drawn.items()}
-        synthetic = _without_reasons(data, self.on).change(None, values)
+        synthetic = without_reasons(data, self.on).change(None, values)
         return replace(synthetic, paired=bool(self._kept(data)) and data.paired)
 
     def _as_released(self, data: Microdata, name: str, new: Array, rng: Generator) -> Array:
@@ -180,13 +180,6 @@ def _unowned(data: Microdata, name: str, drawn: Array, rng: Generator) -> Array:
     known, ordered = len(column.levels) - column.levels.null_count(), data.schema[name].kind == "ordinal"
     codes = unowned_codes(drawn.astype(np.int64), column.values, known, ordered, rng)
     return codes.astype(column.values.dtype)
-
-
-def _without_reasons(data: Microdata, names: tuple[str, ...]) -> Microdata:
-    """The same file without the reasons of missing numbers: they belong to rows of the original, and are not drawn."""
-    plain = {name: replace(data.columns[name], reasons=None) for name in names}
-    base = data if data.base is None else data.base
-    return replace(data, columns={**data.columns, **plain}, base=base)
 
 
 class _Bins:
