@@ -362,20 +362,22 @@ def largest(part: Column, origin: np.ndarray, count: int = 10) -> int:
 # ---- traces ---------------------------------------------------------------------------------------------------
 def digits(part: Column, origin: np.ndarray) -> Iterator[tuple[str, float, int, float]]:
     """Which cells were masked, by their last digits: of the values off a grid on which most cells are, the masked ones; of
-    how many; and the share of masked cells among all.
+    how many; and the share of masked cells among those whose value at most two people have.
 
-    Each value off the grid counts once, for cells of one value have one fate. Where the poorest eighth has nothing, the
-    mean of this eighth is 0 and its cells are as they were: the value itself tells that, as a label would, and no digit."""
+    Each value off the grid counts once, for cells of one value have one fate. The share is that of rare values, for a
+    common one is often changed into itself: who swaps one of many whole thousands for another, or takes the mean of people
+    who all have nothing, has masked it, and the value tells that it may be as it was, not a digit."""
     truth = part.known[origin]
     known = ~(np.isnan(truth) | np.isnan(part.released))
     changed, values = (part.released != truth)[known], part.released[known]
+    rare = (part.known == values[:, np.newaxis]).sum(axis=1) <= 2
     for power in range(-2, 4):
         step = 10.0**power
         off = np.abs(values / step - np.rint(values / step)) > 1e-6
         if 0 < off.sum() <= len(off) / 2:
             met, place, count = np.unique(values[off], return_inverse=True, return_counts=True)
             masked = np.bincount(place, changed[off]) / count
-            yield f"{part.name} by {step:g}", float(masked.sum()), len(met), float(changed.mean())
+            yield f"{part.name} by {step:g}", float(masked.sum()), len(met), float(changed[rare | off].mean())
 
 
 def given_back(parts: list[Column], masked: list[str], origin: np.ndarray) -> Iterator[tuple[str, int, int]]:
