@@ -360,24 +360,30 @@ def largest(part: Column, origin: np.ndarray, count: int = 10) -> int:
 
 
 # ---- traces ---------------------------------------------------------------------------------------------------
+PARTLY = ("Protect", "TopCode")  # methods that change some cells of a column and leave others as they are
+
+
+def partly(bundle: Bundle, name: str) -> bool:
+    """Whether the note says that some cells of a column were masked and others not: of a column that was masked in every
+    cell no digit tells who was. There a common value is often changed into itself (one of many whole thousands is swapped
+    for another, the mean of people who all have nothing is nothing), and that it may be as it was the value itself tells."""
+    steps = [step["type"] for step in bundle.steps if name in np.atleast_1d(step.get("method", step).get("on", []))]
+    return bool(steps) and set(steps) <= set(PARTLY)
+
+
 def digits(part: Column, origin: np.ndarray) -> Iterator[tuple[str, float, int, float]]:
     """Which cells were masked, by their last digits: of the values off a grid on which most cells are, the masked ones; of
-    how many; and the share of masked cells among those whose value at most two people have.
-
-    Each value off the grid counts once, for cells of one value have one fate. The share is that of rare values, for a
-    common one is often changed into itself: who swaps one of many whole thousands for another, or takes the mean of people
-    who all have nothing, has masked it, and the value tells that it may be as it was, not a digit."""
+    how many; and the share of masked cells among all. Each value counts once, for cells of one value have one fate."""
     truth = part.known[origin]
     known = ~(np.isnan(truth) | np.isnan(part.released))
     changed, values = (part.released != truth)[known], part.released[known]
-    rare = (part.known == values[:, np.newaxis]).sum(axis=1) <= 2
     for power in range(-2, 4):
         step = 10.0**power
         off = np.abs(values / step - np.rint(values / step)) > 1e-6
         if 0 < off.sum() <= len(off) / 2:
             met, place, count = np.unique(values[off], return_inverse=True, return_counts=True)
             masked = np.bincount(place, changed[off]) / count
-            yield f"{part.name} by {step:g}", float(masked.sum()), len(met), float(changed[rare | off].mean())
+            yield f"{part.name} by {step:g}", float(masked.sum()), len(met), float(changed.mean())
 
 
 def given_back(parts: list[Column], masked: list[str], origin: np.ndarray) -> Iterator[tuple[str, int, int]]:
