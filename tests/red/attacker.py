@@ -366,7 +366,7 @@ PARTLY = ("Protect", "TopCode")  # methods that change some cells of a column an
 def partly(bundle: Bundle, name: str) -> bool:
     """Whether the note says that some cells of a column were masked and others not: of a column that was masked in every
     cell no digit tells who was. There a common value is often changed into itself (one of many whole thousands is swapped
-    for another, the mean of people who all have nothing is nothing), and that it may be as it was the value itself tells."""
+    for another, the mean of people who all have nothing is nothing); that it may be as it was the value itself tells."""
     steps = [step["type"] for step in bundle.steps if name in np.atleast_1d(step.get("method", step).get("on", []))]
     return bool(steps) and set(steps) <= set(PARTLY)
 
