@@ -367,8 +367,9 @@ def partly(bundle: Bundle, name: str) -> bool:
     """Whether the note says that some cells of a column were masked and others not: of a column that was masked in every
     cell no digit tells who was. There a common value is often changed into itself (one of many whole thousands is swapped
     for another, the mean of people who all have nothing is nothing); that it may be as it was the value itself tells."""
-    steps = [step["type"] for step in bundle.steps if name in np.atleast_1d(step.get("method", step).get("on", []))]
-    return bool(steps) and set(steps) <= set(PARTLY)
+    inner = [(step["type"], step["method"] if step["type"] == "Protect" else step) for step in bundle.steps]
+    kinds = {kind for kind, step in inner if name in np.atleast_1d(step.get("on", []))}
+    return bool(kinds) and kinds <= set(PARTLY)
 
 
 def digits(part: Column, origin: np.ndarray) -> Iterator[tuple[str, float, int, float]]:
