@@ -360,12 +360,21 @@ def largest(part: Column, origin: np.ndarray, count: int = 10) -> int:
 
 
 # ---- traces ---------------------------------------------------------------------------------------------------
+PARTLY = ("Protect", "TopCode")  # methods that change some cells of a column and leave others as they are
+
+
+def partly(bundle: Bundle, name: str) -> bool:
+    """Whether the note says that some cells of a column were masked and others not: of a column that was masked in every
+    cell no digit tells who was. There a common value is often changed into itself (one of many whole thousands is swapped
+    for another, the mean of people who all have nothing is nothing); that it may be as it was the value itself tells."""
+    inner = [(step["type"], step["method"] if step["type"] == "Protect" else step) for step in bundle.steps]
+    kinds = {kind for kind, step in inner if name in np.atleast_1d(step.get("on", []))}
+    return bool(kinds) and kinds <= set(PARTLY)
+
+
 def digits(part: Column, origin: np.ndarray) -> Iterator[tuple[str, float, int, float]]:
     """Which cells were masked, by their last digits: of the values off a grid on which most cells are, the masked ones; of
-    how many; and the share of masked cells among all.
-
-    Each value off the grid counts once, for cells of one value have one fate. Where the poorest eighth has nothing, the
-    mean of this eighth is 0 and its cells are as they were: the value itself tells that, as a label would, and no digit."""
+    how many; and the share of masked cells among all. Each value counts once, for cells of one value have one fate."""
     truth = part.known[origin]
     known = ~(np.isnan(truth) | np.isnan(part.released))
     changed, values = (part.released != truth)[known], part.released[known]

@@ -34,6 +34,7 @@ from attacker import (
     linkage,
     looked_up,
     membership,
+    partly,
     special,
 )
 from scipy.special import bdtrik
@@ -74,7 +75,7 @@ def tried(outcome: Outcome) -> Iterator[Try]:
 
 def traces(bundle: Bundle, parts: list[Column], origin: np.ndarray) -> Iterator[Try]:
     """What masking left: digits that tell masked cells, amounts that others give back."""
-    for part in (part for part in parts if part.numeric and part.name in bundle.note["masked"]):
+    for part in (part for part in parts if part.numeric and partly(bundle, part.name)):
         for name, hits, flagged, share in digits(part, origin):
             yield Try(f"digits: {name}", hits, flagged, max(share, 0.5))
     for name, hits, changed in given_back(parts, bundle.note["masked"], origin):

@@ -123,7 +123,8 @@ class Trials(NamedTuple):
         spread = own[whole].std(axis=0)
         x = (x - own[whole].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
         slopes = trimmed_slopes(x[: self.taught][whole], y[whole] - y[whole].mean())
-        return x @ slopes, slopes
+        with np.errstate(invalid="ignore"):  # a record that lacks a value has no sum
+            return x @ slopes, slopes
 
     def _within_categories(self, by: tuple[str, ...], values: Floats) -> Iterator[Told]:
         """The same relation, another one in each category of a further column."""
