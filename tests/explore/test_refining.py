@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -76,7 +78,7 @@ def test_where_none_is_within_the_limits_the_nearest_are_refined(compared: Compa
 
 def test_methods_without_a_place_lead_to_those_that_take_missing_values(file: sm.Microdata) -> None:
     one = sm.read(
-        file.frame().with_columns(rent=pl.Series([1.0, None] + [2.0] * 158)),
+        file.frame().with_columns(rent=pl.Series([1.0, 2.0] + [None] * 158)),
         keys=["Age", "Sex"],
         numeric=["wage", "rent"],
     )
@@ -84,7 +86,7 @@ def test_methods_without_a_place_lead_to_those_that_take_missing_values(file: sm
     lost = {name: why for name, why in compared.not_on_the_map.items() if "in groups of" in name}
     assert lost, compared.not_on_the_map
     for why in lost.values():
-        assert "With missing values in wage, rent, these do: " in why and "RankSwap" in why
+        assert re.search("With missing values in (wage, )?rent, these do: .*Noise", why)
 
 
 def test_a_plan_without_axes_is_told(file: sm.Microdata) -> None:

@@ -188,7 +188,7 @@ ALTERNATIVES: dict[str, tuple[dict[str, Any], ...]] = {  # classes that need one
     "TrainOnRelease": ({"predicts": ["wage", "sex"], "model": "linear", "fewest": 20},),
     "IntervalOverlap": ({}, {"models": ["wage ~ rent + sex"]}, {"models": ["wage ~ age:rent"], "on": ["sex"]}),
     "IntervalWidth": ({}, {"models": ["rent ~ age"]}),
-    "Recode": ({"bins": 3}, {"width": 2.5}, {"breaks": [0, 5]}, {"prefix": 1}, {"merge": [["0", "1"], ["2"]]}),
+    "Recode": ({"bins": 3}, {"width": 2.5}, {"breaks": [0, 5]}, {"prefix": 1}, {"merge": [["0", "1"], ["2", "3"]]}),
     "SignificanceAgreement": ({"models": ["wage ~ rent + sex"]}, {"models": ["rent ~ age", "wage ~ rent"]}),
     "Sample": ({"rate": 0.4}, {"size": 2}),
     "TopCodeJointly": ({"on": NUMBERS},),

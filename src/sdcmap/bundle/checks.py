@@ -35,6 +35,7 @@ TODO = {  # what a person does about a check that failed
     "read back": "write the file in another format: this one does not hold what was released.",
     "earlier releases": "release the earlier file again; or, where this one is needed too, allow another release of the "
     "same records: then the joint risk decides.",
+    "nested": "choose a candidate with less risk: who holds the truth finds too many in this file.",
     "joint risk": "choose a candidate with less risk, or release nothing more of these people.",
     "identifier": "state identifiers as such, so that they stay here; where a column is none, say why.",
     "weight": "average the weights in groups (AverageWeights as a step of the plan), or say why nobody knows them.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -67,6 +67,12 @@ def _most_frequent(codes: Array, count: int) -> Array:
     return kept
 
 
+class Model(Protocol):
+    """What was learnt."""
+
+    def predict(self, rows: Array) -> Array: ...
+
+
 @dataclass(frozen=True)
 class Learner:
     """How a model is trained: gradient-boosted trees or a linear model, of a number or of a category."""
@@ -75,11 +81,12 @@ class Learner:
     numeric: bool
     seed: int
 
-    def fitted(self, features: Features, truth: Array) -> Any:
+    def fitted(self, features: Features, truth: Array) -> Model:
         """A model with `predict`, of rows as `shown` gives them."""
         if not self.numeric and len(np.unique(truth)) < 2:
             return _Constant(truth[0])
-        return self._made(features).fit(self.shown(features.train, features), truth)
+        model: Model = self._made(features).fit(self.shown(features.train, features), truth)
+        return model
 
     def shown(self, rows: Array, features: Features) -> Array:
         """Rows as the model wants them: as they are for trees; numbers in standard deviations and categories as
