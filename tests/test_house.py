@@ -244,7 +244,7 @@ def test_errors_stand_on_the_ground() -> None:
         ("sdcmap.kernels.tables.coding", "import polars as pl"),
         ("sdcmap.kernels.tables.coding", "from ...data.microdata import Array"),
         ("sdcmap.kernels.tables.coding", "from sdcmap.kernels.linking.links import Links"),
-        ("sdcmap.kernels.linking.links", "from sdcmap.kernels.gpu.pairs import cost_links"),
+        ("sdcmap.kernels.linking.links", "from sdcmap.kernels.gpu.pairs import Search"),
         ("sdcmap.kernels.linking.links", "import cupy"),
         ("sdcmap.kernels.gpu.pairs", "from sdcmap.kernels.arrays import Array"),
         ("sdcmap.kernels.gpu.pairs", "import scipy"),

@@ -18,7 +18,6 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.grouping.gower import gower_groups
 from sdcmap.kernels.grouping.mdav import mdav_groups
 from sdcmap.kernels.linking import costs as kinds
-from sdcmap.kernels.linking.cost_links import cost_links
 from sdcmap.kernels.linking.costs import Cost, block_costs, mean_costs
 from sdcmap.kernels.linking.field_links import FieldCosts, scan_of_fields
 from sdcmap.kernels.linking.links import _agreement_costs, _distance_costs, agreement_links, nearest_links
@@ -107,10 +106,9 @@ def export_costs(store: Store) -> None:
             truth, keep = RNG.integers(-1, n, m), min(30, n)
             beaten, ties = Race(costs, truth, mean=mean)(np.arange(m))
             block = (mean_costs if mean else block_costs)(costs, slice(60), slice(40))
-            link_index, link_score = cost_links(costs, keep, mean=mean)
             store.put_all(
                 name, mean=mean, truth=truth, beaten=beaten, ties=ties, block=block,
-                searched=Search(costs, mean=mean)(np.arange(m), keep)[1], link_index=link_index, link_score=link_score,
+                searched=Search(costs, mean=mean)(np.arange(m), keep)[1],
             )  # fmt: skip
     store["costs"] = np.array(names)
 

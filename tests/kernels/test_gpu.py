@@ -19,7 +19,6 @@ from sdcmap.kernels.gpu import KERNELS, attribution, card, layout, neighbours, p
 from sdcmap.kernels.gpu.groups import plain_groups
 from sdcmap.kernels.grouping.gower import gower_groups
 from sdcmap.kernels.grouping.mdav import mdav_groups
-from sdcmap.kernels.linking.cost_links import cost_links
 from sdcmap.kernels.linking.costs import (
     BELOW,
     CATEGORY,
@@ -127,14 +126,6 @@ def test_the_cheapest_cost_the_same_and_each_target_takes_others_of_equals(mean:
     assert all(len(set(row)) == keep for row in index.tolist())
     score = Search(costs, mean=mean)(np.arange(M), keep)[1]
     np.testing.assert_allclose(np.take_along_axis(total, index, axis=1), -score, rtol=1e-6)
-
-
-def test_ties_of_links_stand_by_the_lower_row() -> None:
-    costs = fields(4)[5:]  # windows and equalities: hundreds of records cost the same
-    keys = pairs.plain_keys(plain(costs), 30)
-    index, score = cost_links(costs, 30)
-    np.testing.assert_array_equal((keys & pairs.LOW).astype(np.int32), index)
-    assert (np.diff(score, axis=1) == 0).mean() > 0.9
 
 
 def capped(digits: int, gaps: float) -> tuple[Costs, Costs]:
@@ -250,7 +241,7 @@ def test_every_kernel_has_its_source_in_the_package() -> None:
     assert {file.name for file in folder.glob("*.cu")} == {
         "capped.cu", "fields.cu", "groups.cu", "neighbours.cu", "pairs.cu",
     }  # fmt: skip
-    linking = {"scan_of", "scan_of_fields", "cost_links", "Race", "Search"}
+    linking = {"scan_of", "scan_of_fields", "Race", "Search"}
     assert set(KERNELS) == linking | {"mdav_groups", "gower_groups", "nearest", "count_between"}
 
 
@@ -262,8 +253,7 @@ def test_the_gpu_runs_the_same_races_and_searches(mean: bool) -> None:
     everybody = np.arange(M)
 
     def found() -> tuple[tuple[Array, Array], ...]:
-        search = Search(costs, mean=mean)(everybody, 20)
-        return Race(costs, everybody, mean=mean)(everybody), search, cost_links(costs, 20, mean=mean)
+        return Race(costs, everybody, mean=mean)(everybody), Search(costs, mean=mean)(everybody, 20)
 
     on_cpu = found()
     with running_on("gpu"):
@@ -271,7 +261,6 @@ def test_the_gpu_runs_the_same_races_and_searches(mean: bool) -> None:
     np.testing.assert_array_equal(on_cpu[0][0], on_gpu[0][0])
     np.testing.assert_array_equal(on_cpu[0][1][~on_cpu[0][0]], on_gpu[0][1][~on_cpu[0][0]])
     np.testing.assert_allclose(on_cpu[1][1], on_gpu[1][1], rtol=1e-12)
-    np.testing.assert_allclose(on_cpu[2][1], on_gpu[2][1], rtol=1e-12)
 
 
 @on_a_gpu

@@ -20,7 +20,7 @@ from sdcmap.files import reading
 from sdcmap.web.entrance import KEPT_SECONDS, Entrance, Kept
 from sdcmap.web.room import KEPT, Room
 from sdcmap.web.server import _door
-from sdcmap.web.sweeps import PACE_SECONDS, Pace
+from sdcmap.web.sweeps import PACE_SECONDS, Pace, Sweeps
 from waiting import until
 from webroom import KEYS, ROLES, people, plan_of, served, swept
 
@@ -254,3 +254,19 @@ def test_the_same_order_is_written_once(client: httpx.Client, folder: Path) -> N
     assert (listed["release"], listed["signed_by"]) == (first["release"], "A. Steward") and listed["when"]
     released = folder / "releases" / "cps" / first["release"]
     assert not any(b"A. Steward" in path.read_bytes() for path in released.iterdir())  # the board's business alone
+
+
+@pytest.mark.parametrize(
+    ("wished", "whole", "state"),
+    [
+        ("cancelled search", True, "cancelled"), ("cancelled", True, "done"), ("paused search", True, "paused"),
+        ("searching", True, "stopped"), ("running", False, "stopped"), ("", True, "done"), ("", False, "not begun"),
+    ],
+)  # fmt: skip
+def test_a_search_that_was_stopped_is_not_done_when_its_plan_is(
+    tmp_path: Path, wished: str, whole: bool, state: str
+) -> None:
+    room = Room(tmp_path)
+    if wished:
+        room.kept("found.wish").write_text(wished)
+    assert Sweeps(room)._state("found", alive=False, whole=whole) == state

@@ -11,9 +11,8 @@ import numpy as np
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.cost_links import cost_links
 from sdcmap.kernels.linking.costs import GAP, SAME, SQUARE, Cost
-from sdcmap.kernels.linking.links import Links, distance_scores, nearest_links
+from sdcmap.kernels.linking.links import distance_scores, nearest_links
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._courses import (
     Course,
@@ -139,7 +138,7 @@ class NearestRecord(Attack):
     def courses(self, pair: Pair) -> list[Course]:
         if self.metric == "gower":
             gaps = bool(np.isnan(pair.known).any() or np.isnan(pair.released).any())
-            return [course_of(pair, self._gower_fields(pair)[1], mean=gaps)]
+            return [course_of(pair, self._gower_fields(pair), mean=gaps)]
         known, released = self._known_columns(pair), self._released_coordinates(pair)
         numbers = [Cost(SQUARE, a, b) for a, b in zip(known, released.T, strict=True)]
         return [course_of(pair, [*numbers, *(self._categories(pair) if self.metric == "mixed" else ())])]
@@ -149,10 +148,10 @@ class NearestRecord(Attack):
         places = np.flatnonzero(pair.categorical)
         return [Cost(SAME, pair.known_columns[f], pair.released[:, f], cap=1.0, both=0.5, one=0.5) for f in places]
 
-    def _gower_fields(self, pair: Pair) -> tuple[Array, list[Cost]]:
-        """The range of each column, and what its values cost."""
+    def _gower_fields(self, pair: Pair) -> list[Cost]:
+        """What the values of each column cost."""
         span = pair.of_known("ranges", lambda: ranges(pair.known)) if pair.originals else ranges(pair.released)
-        return span, [
+        return [
             Cost(SAME if is_category else GAP, pair.known_columns[f], pair.released[:, f], scale=width, cap=1.0)
             for f, (is_category, width) in enumerate(zip(pair.categorical, span, strict=True))
         ]
@@ -195,9 +194,7 @@ class NearestRecord(Attack):
         if opened:
             courses = [asking_first(course, opened, by_column=self.by_column) for course in self.courses(pair)]
             return (links_one_to_one if self.one_to_one else links_of_cheapest)(pair, courses)
-        if self.metric == "gower":
-            return self._link_gower(pair)
-        if self.metric == "mixed":
+        if self.metric in OF_ALL:
             return (links_one_to_one if self.one_to_one else links_of_cheapest)(pair, self.courses(pair))
         a, b = self._coordinates(pair)
         if self.one_to_one:
@@ -206,24 +203,6 @@ class NearestRecord(Attack):
             )
             return link_one_to_one(pair, scoring)
         return link_nearest(pair, lambda first, keep: nearest_links(b, a[first], keep))
-
-    def _link_gower(self, pair: Pair) -> LinkTable:
-        span, fields = self._gower_fields(pair)
-
-        def known_block(rows: Array | slice) -> Array:
-            return gower(pair.known[rows], pair.released, pair.categorical, span)
-
-        def best(rows: Array, keep: int) -> Links:
-            among = [cost._replace(known=cost.known[rows]) for cost in fields]
-            return Links(*cost_links(among, keep, mean=True, known_rows=True))
-
-        def nearest(first: Array, keep: int) -> Links:
-            among = [cost._replace(known=cost.known[first]) for cost in fields]
-            return Links(*cost_links(among, keep, mean=True))
-
-        if self.one_to_one:
-            return link_one_to_one(pair, Scoring(known_block, best))
-        return link_nearest(pair, nearest)
 
 
 def ranges(x: Array) -> Array:

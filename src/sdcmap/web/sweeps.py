@@ -22,7 +22,8 @@ from sdcmap.files.apart import environment, python
 from sdcmap.web.room import Absent, Busy, Room
 
 Wish = Literal["running", "searching", "paused", "cancelled"]
-TASKS = {"running": "sweep", "searching": "search"}  # wishes that a process serves
+SEARCH = "search"
+TASKS = {"running": "sweep", "searching": SEARCH}  # wishes that a process serves
 CHECK_SECONDS = 1.0
 END_SECONDS = 20.0
 PROBE_SECONDS = 0.05  # another server that looks at the lock holds it for less
@@ -77,17 +78,16 @@ class Sweeps:
 
         self.room.plan(name)
         with self._lock:
-            if wish not in TASKS:
-                self._stop(name)
-            elif self._is_alive(name):
+            if wish in TASKS and self._is_alive(name):
                 raise Busy("this sweep is running already.")
-            elif self._is_written(name):
+            if wish in TASKS and self._is_written(name):
                 raise Busy("another process is writing this study: wait for it, or stop it there.")
-            write_whole(
-                self.room.kept(f"{name}.wish"), wish
-            )  # before the start: a quick process takes it away at its end
+            text = f"{wish} {SEARCH}" if wish not in TASKS and self._searches(name) else wish
+            write_whole(self.room.kept(f"{name}.wish"), text)  # first: a process that ends by itself takes it away
             if wish in TASKS:
                 self._start(name, TASKS[wish])
+            else:
+                self._stop(name)
 
     def _start(self, name: str, task: str) -> None:
         plan, study = self.room.plan(name), self.room.place_of(name)
@@ -101,7 +101,7 @@ class Sweeps:
         self._running[name] = Running(process, task, time.monotonic())
 
     def _stop(self, name: str) -> None:
-        running = self._running.pop(name, None)
+        running = self._running.get(name)
         if running is None or running.process.stdin is None:
             return
         running.process.stdin.close()  # the child sees it and ends as by Ctrl-C
@@ -110,6 +110,7 @@ class Sweeps:
         except subprocess.TimeoutExpired:
             running.process.kill()
             running.process.wait()
+        del self._running[name]
 
     # ---- what is so -------------------------------------------------------------------------------------------
     def _is_alive(self, name: str) -> bool:
@@ -163,11 +164,19 @@ class Sweeps:
         if self._is_written(name):
             return "running elsewhere"
         wish = self._wish(name)
-        if whole and wish != "searching":
+        if whole and not self._searches(name):
             return "done"
         return "stopped" if wish in TASKS else wish or "not begun"
 
     def _wish(self, name: str) -> str:
+        """What was wanted last; empty: nothing, or it is done."""
+        return self._wished(name).partition(" ")[0]
+
+    def _searches(self, name: str) -> bool:
+        """Whether that is a search, be it paused or cancelled: the plan's own candidates may be whole without it."""
+        return self._wished(name) == "searching" or self._wished(name).endswith(f" {SEARCH}")
+
+    def _wished(self, name: str) -> str:
         try:
             return self.room.kept(f"{name}.wish").read_text()
         except OSError:

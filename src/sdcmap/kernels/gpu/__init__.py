@@ -12,10 +12,10 @@ from typing import Any
 from .attribution import nearest
 from .groups import gower_groups, mdav_groups
 from .neighbours import count_between
-from .pairs import Search, cost_links, scan_of, scan_of_fields
+from .pairs import Search, scan_of, scan_of_fields
 from .races import Race
 
-LINKING = (scan_of, scan_of_fields, cost_links, Race, Search)
+LINKING = (scan_of, scan_of_fields, Race, Search)
 KERNELS: Mapping[str, Callable[..., Any]] = {
     kernel.__name__: kernel for kernel in (*LINKING, mdav_groups, gower_groups, nearest, count_between)
 }

@@ -106,15 +106,6 @@ class Search:
             return cheapest(self.files, targets, scatter_of(targets), keep)
 
 
-def cost_links(
-    costs: Sequence[Cost], keep: int, *, mean: bool = False, known_rows: bool = False
-) -> tuple[Array, Array]:  # fmt: skip
-    """The twin of `kernels.linking.cost_links.cost_links`: ties stand by the lower row."""
-    with card.alone():
-        files = laid_fields(costs, mean=mean, known_rows=known_rows).on_card()
-        return cheapest(files, np.arange(files.count), np.zeros(files.count, dtype=np.int64), keep)
-
-
 def cheapest(files: OnCard, targets: Array, scatter: Array, keep: int) -> tuple[Array, Array]:
     """The `keep` cheapest columns of the rows `targets` and minus their costs, best first. Candidates are found by the
     first 24 binary digits of their costs, a few more than asked for, and then ranked by all of them."""
