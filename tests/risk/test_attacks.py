@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from plain_gower import gower
 
 import sdcmap as sm
 from sdcmap.core.measure import AT_MOST
@@ -21,7 +22,7 @@ from sdcmap.risk import _linking as pairing
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._linking import LinkTable
 from sdcmap.risk.linkage import coincidence, frequency_weights, signed_log
-from sdcmap.risk.nearest_record import gower, whitening
+from sdcmap.risk.nearest_record import whitening
 from sdcmap.testing.laws import permuted
 
 RNG = np.random.default_rng(0)

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.random import Generator, default_rng
+from plain_gower import gower
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
 
@@ -30,7 +31,7 @@ from sdcmap.risk._courses import hits, links_of_cheapest, links_one_to_one
 from sdcmap.risk._linking import Pair
 from sdcmap.risk._stated import certain_columns, stated
 from sdcmap.risk.linkage import frequency_weights
-from sdcmap.risk.nearest_record import gower, ranges
+from sdcmap.risk.nearest_record import ranges
 from sdcmap.study.jobs import score_row
 
 ONCE = Stream.of_seed(5)

@@ -14,7 +14,7 @@ import pytest
 
 import sdcmap as sm
 from samples import PAST_THE_GATE
-from sdcmap.bundle.checks import HARD, SOFT, TODO
+from sdcmap.bundle.checks import HARD, REMEDIES, SOFT
 from sdcmap.explore.looking import look, source_of
 from sdcmap.files import reading
 from sdcmap.web.entrance import KEPT_SECONDS, Entrance, Kept
@@ -242,7 +242,7 @@ def test_the_original_never_passes_and_every_failure_says_what_to_do(client: htt
     assert not checked["passed"] and "as it is, unmasked" in failed["unmasked"]["sentence"]
     assert all(check["todo"] for check in failed.values())
     assert not any(check["todo"] for check in checked["checks"] if check["passed"])
-    assert set(TODO) == {*HARD, *SOFT}
+    assert set(REMEDIES) == {*HARD, *SOFT}
 
 
 def test_the_same_order_is_written_once(client: httpx.Client, folder: Path) -> None:

@@ -26,7 +26,7 @@ SOFT = (
     "unmasked",
     "gate",
 )  # a person who knows better may override them with a written reason
-TODO = {  # what a person does about a check that failed
+REMEDIES = {  # what a person does about a check that failed
     "seed": "leave the seed out of the plan and sweep again: a strong one is drawn.",
     "roles": "look at every column and state its role, then confirm the roles that were proposed.",
     "determines": "drop one of the columns named, or mask them together, so that one does not give the other back.",
@@ -64,7 +64,7 @@ class Check:
     @property
     def todo(self) -> str:
         """What to do about it; empty where it passed."""
-        return "" if self.passed else TODO[self.name]
+        return "" if self.passed else REMEDIES[self.name]
 
     def __str__(self) -> str:
         return f"{self.name}: {self.sentence}"
