@@ -1,4 +1,4 @@
-# make install | demo | test | soak | bench | docs | clean
+# make install | demo | test | soak | bench | docs | site | dist | clean
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
@@ -6,7 +6,7 @@ PEERS := bench/.venv-peers/.installed
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 export PYTHONDONTWRITEBYTECODE :=  # tests start hundreds of processes: what is compiled once serves them all
 
-.PHONY: install demo test types first suite soak bench docs clean
+.PHONY: install demo test types first suite soak bench docs site dist clean
 .DEFAULT_GOAL := install
 
 install: $(READY)  ## sdcmap and what tests need, into .venv
@@ -56,9 +56,32 @@ $(PEERS):  # packages of the field, apart from ours; a job whose package is miss
 	done
 	@touch $@
 
-docs: install  ## one reference page for each method and measure
+docs: install  ## one reference page for each method and measure; commands, plan.toml and errors
 	@$(BIN)/python docs/make_reference.py
+	@$(BIN)/python docs/make_pages.py
+
+dist: site  ## dist/: wheel and sdist with the site, and the demo from each in an environment of its own
+	@rm -rf dist build/dist
+	@$(BIN)/python -m hatchling build
+	@for made in dist/*.whl dist/*.tar.gz; do \
+		home=build/dist/$${made##*.}; $(PYTHON) -m venv $$home && \
+		$$home/bin/python -m pip install --quiet --disable-pip-version-check $$made && \
+		(cd $$home && unset PYTHONPATH && bin/sdcmap docs --where && bin/sdcmap demo -o demo) || exit 1; \
+	done
+
+SITE := src/sdcmap/site
+
+site: $(READY:installed=docs)  ## the documentation, every notebook run: src/sdcmap/site, which a wheel carries and `sdcmap docs` opens
+	@rm -rf $(SITE) site/build/html
+	@$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --jobs 2 -c site -d site/build/trees docs site/build/html
+	@$(BIN)/python site/check.py site/build/html
+	@cp -r site/build/html $(SITE)
+	@$(BIN)/codespell --ignore-words site/words.txt --skip '*.html,*.svg,*.png' README.md CHANGELOG.md docs site/*.py
+
+$(READY:installed=docs): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
 
 clean:  ## what can be made again; never a study or a release
-	@rm -rf demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .numba_cache
+	@rm -rf demo build dist site/build $(SITE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .numba_cache
 	@find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

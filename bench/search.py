@@ -1,56 +1,188 @@
-"""A search beside a person's cross-grid and beside random search, on the same file and measures.
+"""A search beside a person's cross-grid, random search and Optuna, on the same files, measures and honest ends.
 
-    python bench/search.py --rows 1000 --budget 200 --seeds 3 -o search.json
+    python bench/search.py run --rows 1000 --seeds 10 -o search.jsonl [--file adult] [--only search cross-grid]
+    python bench/search.py table search.jsonl
 
-Risk is WorstLinkage, loss QueryError. For each seed: the share of the area (log risk, loss; release everything, lose
-everything) after the budget, the loss at five limits of risk, and processor seconds. Random search draws points of the same
-space; it is given 1 and 2.5 times the evaluations. Optuna's TPE and NSGA-II join where Optuna is installed. The numbers are
-those of one draw each; of the search also those of fresh draws.
+One line of JSON for each file, seed and contender is appended to the output; what is there already is not run again, so it
+can be stopped and gone on with at any time. Files other than the survey are read from $SDCMAP_DATA; of each, a seed takes
+its own sample of rows. Risk is WorstLinkage, loss QueryError. Every contender ends as a search does: what it has on its
+frontier is drawn again five times to be chosen by and five other times to be reported by, with fresh targets and queries;
+all numbers in the table are of the reported draws. Of the search, five further draws say how far the reported ones hold.
+Random search draws points of the same space; with 2.5 times the evaluations it goes on where it was. Optuna's TPE and
+NSGA-II (in the extra `bench`) take the same points one at a time.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 import sdcmap as sm
 from sdcmap.data.microdata import Microdata
-from sdcmap.frontier.plane import Plane, Table
+from sdcmap.data.private_folder import private_folder
+from sdcmap.frontier.ends import DRAWS, Ends, Member, fresh_area
+from sdcmap.frontier.making import Workshop, workshop
+from sdcmap.frontier.plane import Plane
 from sdcmap.frontier.space import Point, Space
 from sdcmap.kernels.decision.hypervolume import hypervolume
+from sdcmap.study.jobs import Job, run_job
+from sdcmap.study.plan import Candidate
 from sdcmap.study.search_settings import Search
 from sdcmap.utility import QueryError
 
 LIMITS = (0.01, 0.02, 0.05, 0.1, 0.2)
-COLUMNS = ("Age", "WrkTyp", "Educ", "MarStat", "Race", "Sex", "Hours", "wage", "interest", "benefits", "total")
+LEVEL = 0.95  # of the intervals in the table
+FURTHER = 100  # the number of the first further draw: no purpose of a search has it
+Facts = dict[str, Any]
 
 
-def people(rows: int) -> Microdata:
+# ---- files ----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class File:
+    """A file of $SDCMAP_DATA with the columns that are used."""
+
+    name: str
+    keys: tuple[str, ...]
+    numbers: tuple[str, ...]
+
+    def sample(self, rows: int, seed: int) -> Microdata:
+        """So many rows at random, or all where there are fewer."""
+        frame = pl.read_parquet(Path(os.environ["SDCMAP_DATA"]) / "data" / f"{self.name}.parquet")
+        taken = np.sort(np.random.default_rng(seed).permutation(len(frame))[:rows])
+        kept = frame[taken].select(*self.keys, *self.numbers)
+        return sm.read(kept, keys=self.keys, numeric=self.numbers)
+
+
+def survey(rows: int, seed: int) -> Microdata:
     """Persons like those of a survey."""
-    return sm.demo.population(rows, seed=1).only(COLUMNS)
+    names = ["Age", "WrkTyp", "Educ", "MarStat", "Race", "Sex", "Hours", "wage", "interest", "benefits", "total"]
+    return sm.demo.population(rows, seed=seed).only(names)
 
 
-def plan_of(methods: Sequence[sm.Method], seed: int) -> sm.Plan:
-    return sm.Plan(methods, [sm.WorstLinkage(), QueryError(queries=2000)], seed=seed)
+ADULT = File(
+    "adult",
+    ("workclass", "education", "marital_status", "occupation", "race", "sex"),
+    ("age", "hours_per_week", "capital_gain", "capital_loss"),
+)
+CASC = File(
+    "casc_census", (),
+    ("AGI", "EMCONTRB", "FEDTAX", "PTOTVAL", "STATETAX", "TAXINC", "POTHVAL", "INTVAL", "PEARNVAL", "FICA", "WSALVAL"),
+)  # fmt: skip
+CPS = File(
+    "cps_tax_income", ("RETTYPE", "NCHILD", "AGED", "FIPS"),
+    ("AGEHEAD", "WAGES", "TAXINT", "DIVID", "BUSFARM", "SOCSEC", "PENSION", "CAPGAIN"),
+)  # fmt: skip
+FILES: Mapping[str, Callable[[int, int], Microdata]] = {
+    "survey": survey, **{file.name: file.sample for file in (ADULT, CASC, CPS)},
+}  # fmt: skip
 
 
 def cross_grid(data: Microdata) -> list[sm.Method]:
-    """64 chains that a person would write down."""
+    """The chains that a person would write down: 64 where there are keys and numbers, 16 of numbers alone."""
     keys, numbers = data.keys, data.numeric
+    swapped: list[sm.Method] = [sm.RankSwap(numbers, p) for p in (0.05, 0.1, 0.2, 0.4)]
+    noisy: list[sm.Method] = [sm.Noise(numbers, variance) for variance in (0.1, 0.5, 1.0, 2.0)]
+    grouped: list[sm.Method] = [sm.Microaggregate(numbers, size) for size in (3, 10, 25, 50)]
+    if not keys:
+        both = [sm.Chain((a, b)) for a, b in zip(grouped, noisy, strict=True)]
+        return [*swapped, *noisy, *grouped, *both]
     moved = [sm.PRAM(keys, stay, alpha=1.0) for stay in (0.9, 0.7, 0.5, 0.3)]
     blanked = [sm.Suppress(keys, k, unmet="leave") for k in (3, 5, 10, 20)]
-    swapped = [sm.RankSwap(numbers, p) for p in (0.05, 0.1, 0.2, 0.4)]
-    noisy = [sm.Noise(numbers, variance) for variance in (0.1, 0.5, 1.0, 2.0)]
-    grouped = [sm.Microaggregate(numbers, size) for size in (3, 10, 25, 50)]
     pairs = [(moved, swapped), (moved, noisy), (moved, grouped), (blanked, grouped)]
-    return [sm.Chain((a, b)) for first, second in pairs for a in first for b in second]
+    return [sm.Chain((a, b)) for first, second in pairs for a, b in itertools.product(first, second)]
+
+
+# ---- a room in which contenders meet --------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Room:
+    """One file, one seed: what every contender is given."""
+
+    data: Microdata
+    seed: int
+    budget: int
+
+    @cached_property
+    def plan(self) -> sm.Plan:
+        return sm.Plan([], [sm.WorstLinkage(), QueryError(queries=2000)], seed=self.seed)
+
+    @cached_property
+    def space(self) -> Space:
+        return Space(self.data, Search(), paired=True).checked()
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Workshop, Plane]]:
+        """A study of the file as it is, and the plane in which all are measured."""
+        with private_folder() as folder:
+            sm.sweep(self.data, self.plan, folder, workers=1)
+            with workshop(self.data, self.plan, folder, workers=1, engine="serial", executor=None) as shop:
+                yield shop, Plane.of(shop.scores(()), shop.plan)
+
+    def ended(self, shop: Workshop, plane: Plane, methods: Sequence[sm.Method]) -> Facts:
+        """What is told of so many methods that were evaluated."""
+        scores = shop.scores(methods)
+        table = plane.table(scores, shop.plan)
+        members = Ends(shop, plane, table, scores).members
+        found = hypervolume(table.x[table.sound], table.y[table.sound])
+        return told(members, plane) | {"found area": found, "evaluations": len(methods)}
+
+    def further(self, members: Sequence[Member], plane: Plane) -> float:
+        """The area of the same members by draws, targets and queries that nobody has seen."""
+        measures = tuple(measure.fresh().fresh().fresh() for measure in self.plan.measures)
+        drawn = [replace(member, **self._drawn(member.method, measures)) for member in members]
+        return fresh_area(drawn, plane)[1]
+
+    def _drawn(self, method: sm.Method, measures: tuple[sm.Measure, ...]) -> dict[str, float]:
+        candidates = [Candidate(method, FURTHER + draw) for draw in range(DRAWS if method.random else 1)]
+        rows = [run_job(self.data, Job(c, c.stream(self.seed).key, measures)) for c in candidates]
+        risk, loss = np.mean([[score.value for score in row.scores] for row in rows], axis=0)
+        return {"fresh_risk": float(risk), "fresh_utility": float(loss)}
+
+
+def told(members: Sequence[Member], plane: Plane) -> Facts:
+    """What is compared, by the reported draws."""
+    both = [(m.fresh_risk, m.fresh_utility) for m in members if m.fresh_risk is not None]
+    at = {f"loss at {limit:g}": min((u for r, u in both if r <= limit), default=1.0) for limit in LIMITS}
+    return {"area": fresh_area(members, plane)[1], **at, "members": len(members)}
+
+
+# ---- contenders -----------------------------------------------------------------------------------------------
+def searched(room: Room) -> Iterator[Facts]:
+    found = sm.search(room.data, room.plan, room.budget, workers=1)
+    spent = time.process_time()
+    facts = told(found.members, found.plane) | {"found area": found.growth.areas[-1], "evaluations": found.evaluations}
+    further = room.further(found.members, found.plane)
+    yield facts | {
+        "fresh minus reported": further - facts["area"], "left as beaten": found.left, "stopped": found.growth.stopped,
+        "not its own seconds": time.process_time() - spent,
+    }  # fmt: skip
+
+
+def gridded(room: Room) -> Iterator[Facts]:
+    methods = cross_grid(room.data)
+    with room.opened() as (shop, plane):
+        shop.evaluate(methods, None)
+        yield room.ended(shop, plane, methods)
+
+
+def drawn(room: Room) -> Iterator[Facts]:
+    """Random search, and the same with more evaluations."""
+    methods = random_methods(room.space, round(2.5 * room.budget), room.seed)
+    with room.opened() as (shop, plane):
+        for count in (room.budget, len(methods)):
+            shop.evaluate(methods[:count], None)
+            yield room.ended(shop, plane, methods[:count])
 
 
 def random_methods(space: Space, count: int, seed: int) -> list[sm.Method]:
@@ -64,94 +196,132 @@ def random_methods(space: Space, count: int, seed: int) -> list[sm.Method]:
     return list(methods.values())
 
 
-def told(table: Table, seconds: float, evaluations: int) -> dict[str, Any]:
-    """What is compared."""
-    at = {f"loss at {limit:g}": float(np.min(table.loss[table.risk <= limit], initial=1.0)) for limit in LIMITS}
-    area = hypervolume(table.x[table.sound], table.y[table.sound])
-    return {"area": area, **at, "seconds": seconds, "evaluations": evaluations}
-
-
-def swept(data: Microdata, plane: Plane, methods: Sequence[sm.Method], seed: int) -> dict[str, Any]:
-    started = cpu()
-    plan = plan_of(methods, seed)
-    return told(plane.table(sm.sweep(data, plan, workers=1), plan), cpu() - started, len(methods))
-
-
-def searched(data: Microdata, plane: Plane, budget: int, seed: int) -> dict[str, Any]:
-    started = cpu()
-    found = sm.search(data, plan_of([], seed), budget, workers=1)
-    before, after = found.fresh_areas
-    facts = told(plane.table(found.scores, found.plan), cpu() - started, found.evaluations)
-    return facts | {
-        "fresh minus found": after - before,
-        "areas": list(found.growth.areas),
-        "stopped": found.growth.stopped,
-    }
-
-
-def optuna_run(data: Microdata, plane: Plane, space: Space, budget: int, seed: int, sampler: str) -> dict[str, Any]:
+def by_optuna(room: Room, sampler: str) -> Iterator[Facts]:
     """Optuna on the same space, one candidate at a time."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     kinds = {"TPE": optuna.samplers.TPESampler, "NSGA-II": optuna.samplers.NSGAIISampler}
-    methods: list[sm.Method] = []
+    space, methods = room.space, dict[str, sm.Method]()
+    with room.opened() as (shop, plane):
 
-    def objective(trial: Any) -> tuple[float, float]:
-        point = tuple(
-            space.dimensions[i].coordinate(trial.suggest_categorical(d.name, d.options)) if d.options
-            else trial.suggest_float(d.name, 0.0, 1.0) for i, d in enumerate(space.dimensions)
-        )  # fmt: skip
-        method = space.method(point)
-        if method is None:
-            return 1.0, 1.0
-        methods.append(method)
-        plan = plan_of([method], seed)
-        table = plane.table(sm.sweep(data, plan, workers=1), plan)
-        return (float(table.x[0]), float(table.y[0])) if len(table) else (1.0, 1.0)
+        def objective(trial: Any) -> tuple[float, float]:
+            point = tuple(
+                dimension.coordinate(trial.suggest_categorical(dimension.name, dimension.options)) if dimension.options
+                else trial.suggest_float(dimension.name, 0.0, 1.0) for dimension in space.dimensions
+            )  # fmt: skip
+            method = space.method(point)
+            if method is None:
+                return 1.0, 1.0
+            methods.setdefault(method.digest, method)
+            shop.evaluate([method], None)
+            place = plane.table(shop.scores([method]), shop.plan).among((Candidate(method).id,))
+            return float(np.nan_to_num(place.x[0], nan=1.0)), float(np.nan_to_num(place.y[0], nan=1.0))
 
-    started = cpu()
-    optuna.create_study(directions=["minimize"] * 2, sampler=kinds[sampler](seed=seed)).optimize(
-        objective, n_trials=budget
-    )
-    return swept(data, plane, methods, seed) | {"seconds": cpu() - started}
-
-
-def contenders(data: Microdata, budget: int, seed: int) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
-    space = Space(data, Search()).checked()
-    empty = plan_of([], seed)
-    plane = Plane.of(sm.sweep(data, empty, workers=1), empty)
-    yield "search", lambda: searched(data, plane, budget, seed)
-    yield "cross-grid", lambda: swept(data, plane, cross_grid(data), seed)
-    yield "random", lambda: swept(data, plane, random_methods(space, budget, seed), seed)
-    yield "random x 2.5", lambda: swept(data, plane, random_methods(space, round(2.5 * budget), seed), seed)
-    try:
-        import optuna  # noqa: F401
-    except ImportError:
-        return
-    for sampler in ("TPE", "NSGA-II"):
-        yield f"Optuna {sampler}", lambda s=sampler: optuna_run(data, plane, space, budget, seed, s)  # type: ignore[misc]
+        study = optuna.create_study(directions=["minimize"] * 2, sampler=kinds[sampler](seed=room.seed))
+        study.optimize(objective, n_trials=room.budget)
+        yield room.ended(shop, plane, list(methods.values()))
 
 
-def cpu() -> float:
-    return time.process_time()
+Run = Callable[[Room], Iterator[Facts]]
+CONTENDERS: Mapping[tuple[str, ...], Run] = {
+    ("search",): searched,
+    ("cross-grid",): gridded,
+    ("random", "random x 2.5"): drawn,
+    ("Optuna TPE",): lambda room: by_optuna(room, "TPE"),
+    ("Optuna NSGA-II",): lambda room: by_optuna(room, "NSGA-II"),
+}
+
+
+# ---- running, in pieces ---------------------------------------------------------------------------------------
+def read(path: Path) -> list[Facts]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def run(asked: argparse.Namespace) -> None:
+    """Every file, seed and contender that is asked for and not in the output yet."""
+    have = {(row["file"], row["rows"], row["budget"], row["seed"], row["contender"]) for row in read(asked.out)}
+    for seed, file in itertools.product(range(asked.first, asked.first + asked.seeds), asked.file or FILES):
+        room = Room(FILES[file](asked.rows, seed), seed, asked.budget)
+        for names, contender in CONTENDERS.items():
+            label = {"file": file, "rows": asked.rows, "budget": asked.budget, "seed": seed}
+            wanted = not asked.only or set(names) & set(asked.only)
+            if wanted and any((*label.values(), name) not in have for name in names):
+                ran(asked.out, label, names, contender(room))
+
+
+def ran(out: Path, label: Facts, names: Sequence[str], facts: Iterator[Facts]) -> None:
+    """One line for each of a contender's names, with the processor seconds until then."""
+    started = time.process_time()
+    for name, told_of_it in zip(names, facts, strict=True):
+        seconds = time.process_time() - started - told_of_it.pop("not its own seconds", 0.0)
+        line = json.dumps({**label, "contender": name, **told_of_it, "seconds": seconds})
+        with out.open("a") as lines:
+            lines.write(f"{line}\n")
+        print(line, flush=True)
+
+
+# ---- the table ------------------------------------------------------------------------------------------------
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean and its interval by Student's t; of one value the whole line."""
+    from scipy.special import stdtrit
+
+    mean, count = float(np.mean(values)), len(values)
+    if count < 2:
+        return mean, -np.inf, np.inf
+    half = float(stdtrit(count - 1, (1 + LEVEL) / 2) * np.std(values, ddof=1) / np.sqrt(count))
+    return mean, mean - half, mean + half
+
+
+def compared(rows: Sequence[Facts]) -> Iterator[Facts]:
+    """For each file and number: the search less another contender, paired by seed."""
+    numbers = ("area", *(f"loss at {limit:g}" for limit in LIMITS))
+    by_name: dict[tuple[str, int, int], dict[str, dict[int, Facts]]] = {}
+    for row in rows:
+        room = row["file"], row["rows"], row["budget"]
+        by_name.setdefault(room, {}).setdefault(row["contender"], {})[row["seed"]] = row
+    for (file, size, budget), contenders in by_name.items():
+        own = contenders.get("search", {})
+        for (name, others), number in itertools.product(contenders.items(), numbers):
+            seeds = sorted(own.keys() & others.keys())
+            if name == "search" or not seeds:
+                continue
+            mine, theirs = ([of[seed][number] for seed in seeds] for of in (own, others))
+            mean, low, high = interval(np.subtract(mine, theirs).tolist())
+            yield {
+                "file": file, "rows": size, "budget": budget, "against": name, "number": number, "seeds": len(seeds),
+                "search": np.mean(mine), "other": np.mean(theirs), "difference": mean, "low": low, "high": high,
+            }  # fmt: skip
+
+
+def table(asked: argparse.Namespace) -> None:
+    rows = read(asked.out)
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, float_precision=4, tbl_hide_column_data_types=True, fmt_str_lengths=30):
+        print(pl.DataFrame(list(compared(rows))))
+        for name in ("fresh minus reported", "seconds"):
+            own = [(row["file"], row[name]) for row in rows if row["contender"] == "search"]
+            for file in dict.fromkeys(file for file, _ in own):
+                mean, low, high = interval([value for where, value in own if where == file])
+                print(f"search, {file}: {name} {mean:.4f} [{low:.4f}, {high:.4f}]")
 
 
 def main() -> None:
     ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ask.add_argument("--rows", type=int, default=1000)
-    ask.add_argument("--budget", type=int, default=200)
-    ask.add_argument("--seeds", type=int, default=3)
-    ask.add_argument("--only", nargs="*", default=[])
-    ask.add_argument("-o", "--out", type=Path, default=Path("search.json"))
+    verbs = ask.add_subparsers(required=True)
+    running = verbs.add_parser("run", help="run what is not there yet")
+    running.add_argument("--rows", type=int, default=1000)
+    running.add_argument("--budget", type=int, default=200)
+    running.add_argument("--first", type=int, default=1, help="the first seed")
+    running.add_argument("--seeds", type=int, default=10)
+    running.add_argument("--file", nargs="*", choices=list(FILES), default=[])
+    running.add_argument("--only", nargs="*", default=[], help="contenders")
+    running.add_argument("-o", "--out", type=Path, default=Path("search.jsonl"))
+    running.set_defaults(verb=run)
+    telling = verbs.add_parser("table", help="differences, paired by seed, with intervals")
+    telling.add_argument("out", type=Path)
+    telling.set_defaults(verb=table)
     asked = ask.parse_args()
-    data, rows = people(asked.rows), []
-    for seed in range(1, asked.seeds + 1):
-        for name, run in contenders(data, asked.budget, seed):
-            if not asked.only or name in asked.only:
-                rows.append({"contender": name, "seed": seed, "rows": asked.rows, **run()})
-                print(json.dumps(rows[-1]), flush=True)
-                asked.out.write_text(json.dumps(rows, indent=1))
+    asked.verb(asked)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
-"""The benchmark can be run: every module of jobs is found and loaded, and every job has three sizes for its growth."""
+"""The benchmark can be run: every module of jobs is found and loaded, every job has three sizes for its growth, and what
+other benchmarks take from sdcmap is there."""
 
 from __future__ import annotations
 
+import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -16,3 +19,23 @@ def test_every_job_is_found_and_has_three_sizes() -> None:
     jobs = [line.split("|") for line in done.stdout.splitlines()]
     assert len({name for name, _ in jobs}) == len(jobs) > 40
     assert {sizes for _, sizes in jobs} == {"3"}
+
+
+def test_every_name_that_a_benchmark_takes_is_there() -> None:
+    """Benchmarks on other machines are not run here, so their imports are read."""
+    taken = [(path.name, *names) for path in (*BENCH.glob("*.py"), *BENCH.glob("gpu/*.py")) for names in imported(path)]
+    assert len(taken) > 40
+    assert [(file, room, name) for file, room, name in taken if not there(room, name)] == []
+
+
+def imported(path: Path) -> list[tuple[str, str]]:
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    ours = [node for node in nodes if (node.module or "").split(".")[0] == "sdcmap"]
+    return [(node.module or "", alias.name) for node in ours for alias in node.names]
+
+
+def there(room: str, name: str) -> bool:
+    try:
+        return hasattr(importlib.import_module(room), name) or bool(importlib.import_module(f"{room}.{name}"))
+    except ModuleNotFoundError:
+        return False

@@ -7,13 +7,16 @@ import importlib
 import importlib.util
 import re
 import sys
-import textwrap
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import polars as pl
 import pytest
 
 import sdcmap
+import sdcmap as sm
+from documents import python_blocks, run_page
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.utility import UTILITIES
@@ -27,7 +30,7 @@ MODULES = sorted(
     for file in SOURCE.rglob("*.py")
     if file.name != "__main__.py"
 )
-PYTHON_BLOCK = re.compile(r"^[ \t]*```python[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
+PAGES = ("concepts", "correct", "decision", "global-risk", "information-loss", "records", "theory")
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +41,6 @@ def generator() -> ModuleType:
     sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
-
-
-def python_blocks(text: str) -> list[str]:
-    """The ```python blocks of a Markdown text."""
-    return [textwrap.dedent(block) for block in PYTHON_BLOCK.findall(text)]
 
 
 def test_pages_on_disk_are_what_the_generator_makes(generator: ModuleType) -> None:
@@ -107,6 +105,61 @@ def test_python_blocks_are_found() -> None:
 def test_python_in_documents_compiles(document: Path) -> None:
     for number, block in enumerate(python_blocks(document.read_text(encoding="utf-8")), 1):
         compile(block, f"{document.name}, block {number}", "exec")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_python_in_documents_runs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a folder with the files that pages name; `make site` runs the notebooks."""
+    monkeypatch.chdir(tmp_path)
+    k = range(1, 61)
+    pl.DataFrame({"turnover": [1000.0 + 7 * i for i in k], "employees": [300 + i for i in k]}).write_csv("firms.csv")
+    pl.DataFrame({"sex": ["fm"[i % 2] for i in k], "age": [20 + i % 7 for i in k], "region": [i % 3 for i in k],
+                  "w": [10.0] * 60}).write_csv("people.csv")  # fmt: skip
+    run_page(f"docs/{name}.md")
+    if name == "theory":  # what it prints stands below it
+        page = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+        printed = capsys.readouterr().out.splitlines()
+        assert printed and [line for line in printed if f"    {line}\n" not in page] == []
+
+
+def test_python_of_the_readme_ends_in_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three columns and two methods of the starting plan, in one process; else as it stands there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "ledger"))
+    monkeypatch.setattr("secrets.randbits", lambda bits: 2**255 + 1)
+    sm.write(sm.demo.population(1500, seed=8).only(["Age", "Sex", "wage"]), "cps.csv")
+    smaller = {
+        'sm.look("cps.csv").plan("cps.csv")': 'few(sm.look("cps.csv").plan("cps.csv"))',
+        "workers=2": "workers=1",
+    }
+    made = run_page(
+        "README.md", smaller, __name__="__main__", few=lambda plan: replace(plan, methods=plan.methods[-3:-1])
+    )
+    assert made["best"].reason.startswith("Release ") and (tmp_path / "map.html").exists()
+    assert (tmp_path / "public" / "SHA256SUMS").exists()
+
+
+def test_python_of_the_utility_page_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    smaller = {
+        "population(5000)": "population(100).only(['Age', 'Educ', 'Sex', 'Hours', 'Income', 'wage'])",
+        "sweep(people, plan)": "sweep(people, plan, workers=1)",
+        "scores, masked)": "scores, masked, draws=2)",
+    }
+    run_page("docs/utility.md", smaller)
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split("(")[0].split(":")[0] for line in said] == ["TableError", "IntervalOverlap", "Propensity"]
+
+
+def test_no_page_with_python_is_left_out() -> None:
+    """What a page needs more than a folder, such as a server, a search or a study, another test has: it runs the page."""
+    doors = [*(ROOT / "docs").glob("from-*.md"), ROOT / "docs" / "stata-spss.md"]  # tests/test_doc_code.py
+    run = {*(f"docs/{name}.md" for name in PAGES), *(f"docs/{door.name}" for door in doors)}
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        run |= {*re.findall(r'run_page\(\s*"([^"]+)"', file.read_text(encoding="utf-8"))}
+    shown = {str(page.relative_to(ROOT)) for page in DOCUMENTS if python_blocks(page.read_text(encoding="utf-8"))}
+    assert sorted(shown - run) == []
 
 
 @pytest.mark.parametrize("name", MODULES)

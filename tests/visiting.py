@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
@@ -17,22 +19,58 @@ DRAWN = {  # what is there when a page has drawn itself
     "choose": "#choice .verdict",
     "decision": "body[data-confirmed]",
     "sweep": "body[data-state] .plot canvas",
+    "compare": "body[data-compared]",
 }
 expect.set_options(timeout=SLOW)
 
 
+def watched(page: Page, base: str) -> list[str]:
+    """Everything that goes wrong in a page, as it comes."""
+    wrong: list[str] = []
+    page.on("console", lambda said: said.type in ("error", "warning") and wrong.append(said.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on(
+        "request", lambda asked: asked.url.startswith((base, "data:", "blob:")) or wrong.append(f"asked {asked.url}")
+    )
+    return wrong
+
+
+class Inside:
+    """A browser that is let in. Its pages share what it has loaded; each is a tab of its own; nothing may go wrong."""
+
+    def __init__(self, browser: Browser, server: Server) -> None:
+        self.server = server
+        self.context = browser.new_context(accept_downloads=True)
+        self.context.set_default_timeout(SLOW)
+        page = self.context.new_page()
+        page.goto(server.address)
+        page.wait_for_url(lambda url: "token" not in url)
+        server.came_in()
+        page.close()
+
+    @contextmanager
+    def at(self, place: str, *, width: int = 1280, height: int = 1100) -> Iterator[Page]:
+        """A new tab that has drawn the page at `place`, such as /studies/cps/map."""
+        page = self.context.new_page()
+        page.set_viewport_size({"width": width, "height": height})
+        wrong = watched(page, self.server.base)
+        try:
+            page.goto(self.server.base + place)
+            ready(page)
+            yield page
+        finally:
+            page.close()
+        assert not wrong, wrong
+
+
 class Visitor:
-    """A page that remembers everything that went wrong in it; nothing may."""
+    """A browser of its own, let in, with one page that remembers everything that went wrong in it; nothing may."""
 
     def __init__(self, browser: Browser, server: Server, **how: Any) -> None:
         self.context = browser.new_context(accept_downloads=True, **how)
         self.context.set_default_timeout(SLOW)
         self.page: Page = self.context.new_page()
-        self.wrong: list[str] = []
-        self.page.on("console", lambda said: said.type in ("error", "warning") and self.wrong.append(said.text))
-        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        self.page.on("request", lambda asked: asked.url.startswith(server.base) or asked.url.startswith(("data:", "blob:"))
-                     or self.wrong.append(f"asked {asked.url}"))  # fmt: skip
+        self.wrong = watched(self.page, server.base)
         self.page.goto(server.address)
         self.page.wait_for_url(lambda url: "token" not in url)
         server.came_in()
@@ -54,19 +92,21 @@ def ready(page: Page) -> None:
         page.wait_for_selector(DRAWN[place], timeout=SLOW)
 
 
-def until(page: Page, script: str, given: object = None) -> None:
-    """Wait until a script is true; Playwright's own way needs `eval`, which our pages forbid."""
-    for _ in range(SLOW // 100):
+def until(page: Page, script: str, given: object = None, *, wrong: str = "") -> None:
+    """Wait until a script is true; Playwright's own way needs `eval`, which our pages forbid. `wrong`: a script that says
+    what is not as it should be, where that never comes."""
+    for _ in range(SLOW // 40):
         if page.evaluate(script, given):
             return
-        page.wait_for_timeout(100)
-    raise AssertionError(f"never true: {script}")
+        page.wait_for_timeout(40)
+    raise AssertionError(page.evaluate(wrong) if wrong else f"never true: {script}")
 
 
 def dragged(page: Page, line: str, across: float, down: float) -> None:
     """Take a line of the drawing in its middle and move the hand by so many pixels, in steps of about four."""
-    box = page.locator(line).bounding_box()
-    assert box is not None
+    box = None
+    while box is None:  # the drawing may just be laid anew
+        box = page.locator(line).bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()

@@ -37,20 +37,26 @@ ROLES: dict[str, str] = (
 )
 
 
-def people(folder: Path, rows: int = 800) -> Path:
-    return sm.write(sm.demo.population(rows, seed=8), folder / "people.csv")
+def people(folder: Path, rows: int = 800, name: str = "people.csv", seed: int = 8) -> Path:
+    return sm.write(sm.demo.population(rows, seed=seed), folder / name)
 
 
 def plan_of(
-    folder: Path, *, replicates: int = 3, rates: tuple[float, ...] = (0.05, 0.2), measures: Sequence[sm.Measure] = ()
+    folder: Path,
+    file: str = "people.csv",
+    *,
+    replicates: int = 3,
+    rates: tuple[float, ...] = (0.05, 0.2),
+    measures: Sequence[sm.Measure] = (),
+    **more: Any,
 ) -> sm.Plan:
     """A small plan whose rule some candidates pass and some do not."""
-    source = source_of("people.csv", ROLES, {})
+    source = source_of(file, ROLES, {})
     data = source.read(folder)
     limit = round(0.95 * sm.score(data, data, sm.SmallCells())["SmallCells"].value, 4)
     return sm.Plan(
         sm.grid(sm.Swap, on=sm.subsets(KEYS, 1, 2), rate=list(rates)), [sm.SmallCells(), sm.Hellinger(), *measures],
-        replicates=replicates, rule=sm.Threshold(risk=limit), data=source, seed=(1 << 200) + 7,
+        replicates=replicates, rule=sm.Threshold(risk=limit), data=source, seed=(1 << 200) + 7, **more,
     )  # fmt: skip
 
 
@@ -88,6 +94,37 @@ def swept(folder: Path, name: str = "cps", **how: Any) -> sm.Plan:
     (folder / f"{name}.toml").write_text(plan.toml())
     sm.sweep(plan.data.read(folder), plan, folder / name, workers=1)  # type: ignore[union-attr]
     return plan
+
+
+COUNTED = sm.utility.QueryError(queries=200)
+ALIKE = sm.risk.KAnonymity(k=3)
+SILENT = sm.utility.TableError(least=10**6)  # no table of 800 people has such a cell
+
+
+def finished_studies(folder: Path) -> None:
+    """people.csv and studies of it: `cps` of swaps, `axes` with more measures, one without any value, `small`, `blank`
+    that masks the keys unnamed, `known` of what intruder and society know, `found` by a search; `fresh` was not begun."""
+    fresh = swept(folder)
+    (folder / "fresh.toml").write_text(fresh.toml())
+    swept(folder, "axes", rates=(0.05,), replicates=2, measures=[COUNTED, SILENT, ALIKE], risk="SmallCells")
+    swept(folder, "small", rates=(0.05,), replicates=1)
+    decided(folder)
+    source = source_of("people.csv", ROLES, {})
+    blank = sm.Plan([sm.Suppress(k=2)], [sm.risk.KAnonymity(k=2), sm.Hellinger()], data=source, seed=(1 << 200) + 3)
+    (folder / "blank.toml").write_text(blank.toml())
+    sm.sweep(source.read(folder), blank, folder / "blank", workers=1)
+    searched(folder)
+
+
+def searched(folder: Path) -> None:
+    """few.csv and the study `found` of a search on it."""
+    columns = {"Age": "key", "Sex": "key", "wage": "numeric"}
+    sm.write(sm.demo.population(120, seed=8).only(list(columns)), folder / "few.csv")
+    source = source_of("few.csv", columns, {})
+    measures = [sm.risk.ExactMatch(), sm.utility.QueryError(queries=100)]
+    plan = sm.Plan([sm.PRAM(["Age", "Sex"]), sm.Swap("Age", 0.2)], measures, data=source, seed=(1 << 200) + 5)
+    (folder / "found.toml").write_text(plan.toml())
+    sm.search(source.read(folder), plan, 32, study=folder / "found", workers=1)
 
 
 @contextmanager
@@ -157,3 +194,9 @@ class Server:
             self.process.send_signal(how)
         out, err = self.process.communicate(timeout=GUARD)
         return out, err
+
+
+def ok(answer: httpx.Response, status: int = 200) -> Any:
+    """What a service answered, where its status is the one that was expected."""
+    assert answer.status_code == status, answer.text
+    return answer.json()

@@ -24,8 +24,8 @@ from sdcmap.kernels.linking.links import _agreement_costs, _distance_costs, agre
 from sdcmap.kernels.linking.races import Race, Search
 from sdcmap.kernels.neighbours.counting import Pairs, count_between
 from sdcmap.kernels.tables.attribution import nearest
-from sdcmap.risk._courses import certain_fields, hits
-from sdcmap.risk.worst_linkage import Siege, _with_certain
+from sdcmap.risk._courses import asking_first, certain_fields, hits
+from sdcmap.risk.worst_linkage import Siege
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 RNG = np.random.default_rng(7)
@@ -167,9 +167,11 @@ def export_guesses(store: Store) -> None:
             side[RNG.random(side.shape) < 0.1] = np.nan
         c, d = (RNG.integers(0, 4, (count, nominal)) for count in (500, 9000))
         secret, guess = (RNG.integers(0, 3, count).astype(float) for count in (500, 9000))
-        distance, right = nearest(x, c, y, d, secret, guess, 0.1)
+        weight = RNG.integers(1, 4, numeric + nominal).astype(float)
+        distance, right = nearest(x, c, y, d, weight, secret, guess, 0.1)
         names.append(f"guesses {numeric}")
-        store.put_all(names[-1], x=x, c=c, y=y, d=d, secret=secret, guess=guess, distance=distance, right=right)
+        answers = {"distance": distance, "right": right}
+        store.put_all(names[-1], x=x, c=c, y=y, d=d, weight=weight, secret=secret, guess=guess, **answers)
     store["guesses"] = np.array(names)
 
 
@@ -196,7 +198,8 @@ def export_worst(store: Store, n: int = 50_000) -> None:
     siege = Siege(pair, measure._targets(pair))
     certain = certain_fields(pair, measure.method)
     for name, attack in measure._attacks(pair).items():
-        siege.courses[name] = [_with_certain(course, attack, certain) for course in attack.courses(pair)]
+        courses = attack.courses(pair)
+        siege.courses[name] = [asking_first(course, certain, by_column=attack.by_column) for course in courses]
         siege.hits[name] = hits(pair, siege.courses[name], siege.targets, siege.lead)
         (course,) = siege.courses[name]
         store.put_costs(name, course.costs)

@@ -113,7 +113,7 @@ def check_densities(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
 
 
 def check_guesses(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
-    given = [stored[f"{name}/{part}"] for part in ("x", "c", "y", "d", "secret", "guess")]
+    given = [stored[f"{name}/{part}"] for part in ("x", "c", "y", "d", "weight", "secret", "guess")]
     distance, right = attribution.nearest(*given, 0.1)
     yield "distances", near(distance, stored[f"{name}/distance"], EXACT)
     yield "guesses", near(right, stored[f"{name}/right"], EXACT)

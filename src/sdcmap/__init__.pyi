@@ -10,6 +10,7 @@ from . import risk as risk
 from . import testing as testing
 from . import theory as theory
 from . import utility as utility
+from .bundle.pairing import choose_pair as choose_pair
 from .bundle.releasing import release as release
 from .choose import GlobalCriterion as GlobalCriterion
 from .choose import IdealPoint as IdealPoint

@@ -246,6 +246,14 @@ class RUMap:
             uses[name] = np.where(nobodys, -np.inf, share)
         return uses
 
+    def limited(self, measure: str, rows: pl.DataFrame) -> np.ndarray[Any, Any]:
+        """What a limit on a measure is held against, of each row: its value, some standard errors up where it was measured
+        on a sample. NaN: it has none. Of rows that are nobody's, the best value: no limit is used up."""
+        key = "id" if "id" in rows.columns else "method"
+        nobodys = rows[key].is_in(self.scores.unpaired(measure)[key].implode()).to_numpy()
+        best = 0.0 if self._fact(measure, "direction") == "lower" else np.finfo(float).max
+        return np.where(nobodys, best, self._values(measure, rows, None))
+
     def _values(self, measure: str, rows: pl.DataFrame, quantile: float | None) -> np.ndarray[Any, Any]:
         """One measure of these rows, so many standard errors up where it was measured on a sample; NaN: it has no value."""
         key = "id" if "id" in rows.columns else "method"
@@ -264,6 +272,13 @@ class RUMap:
         part = part.select(key, end.alias("limited"))
         joined = rows.select(key).join(part, on=key, how="left", maintain_order="left")
         return joined["limited"].fill_null(np.nan).to_numpy()
+
+    def among(self, *, points: pl.DataFrame | None = None, means: pl.DataFrame | None = None) -> RUMap:
+        """The same map with these rows of `points`, or of `means`, alone: for a rule to choose again among what is left."""
+        left = RUMap(self.scores, self.risk, self.utility, self.limits)
+        rows = {"points": self.points if points is None else points, "means": self.means if means is None else means}
+        left.__dict__.update(rows)  # where a cached property keeps its value
+        return left
 
     @cached_property
     def frontier(self) -> pl.DataFrame:

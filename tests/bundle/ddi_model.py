@@ -1,8 +1,9 @@
 """The part of DDI-Codebook 2.5 that a release writes, as a content model of our own: it stands for the published schema.
 
 Written by hand from the definitions that the DDI Alliance publishes (codebook.xsd of version 2.5.1, namespace
-ddi:codebook:2_5): of each element the children in their order with how often each may come, and the attributes with what
-they may be. An element or attribute that is not listed here is a problem, though the schema may know it.
+ddi:codebook:2_5), each of which was read there: of each element the children in their order with how often each may come,
+and the attributes with what they may be. An element or attribute that is not listed here is a problem, though the schema
+may know it.
 """
 
 from __future__ import annotations
@@ -62,11 +63,11 @@ MODELS = {
     "citation": Model(CITATION),
     "titlStmt": Model((("titl", 1, 1), *_some("subTitl", "altTitl", "parTitl", "IDNo"))),
     "rspStmt": Model(_some("AuthEnty", "othId")),
-    "prodStmt": Model(_some("producer", "copyright", "prodDate", "prodPlac", "software", "fundAg", "grantNo")),
+    "prodStmt": Model(_some("language", "producer", "copyright", "prodDate", "prodPlac", "software", "fundAg", "grantNo")),
     "distStmt": Model(_some("distrbtr", "contact", "depositr", "depDate", "distDate")),
     "stdyInfo": Model(_some("studyBudget", "subject", "abstract", "sumDscr", "qualityStatement", "notes")),
-    "sumDscr": Model(_some("timePrd", "collDate", "nation", "geogCover", "geogUnit", "geoBndBox", "boundPoly", "anlyUnit",
-                           "universe", "dataKind")),
+    "sumDscr": Model((*_some("timePrd", "collDate", "nation", "geogCover", "geogUnit"), ("geoBndBox", 0, 1),
+                      *_some("boundPoly", "anlyUnit", "universe", "dataKind"))),
     "dataAccs": Model(_some("setAvail", "useStmt", "notes")),
     "useStmt": Model(_some("confDec", "specPerm", "restrctn", "contact", "citReq", "deposReq", "conditions", "disclaimer")),
     "fileDscr": Model((*_some("fileTxt"), ("locMap", 0, 1), *_some("notes"))),
@@ -86,11 +87,11 @@ MODELS = {
     "valrng": Model(_some("key", "notes"), either=("item", "range")),
     "invalrng": Model(_some("key", "notes"), either=("item", "range")),
     "range": Model(attributes=ENDS),
-    "item": Model(attributes={"UNITS": ("INT", "REAL"), "VALUE": TEXT}),
+    "item": Model(attributes={"UNITS": ("INT", "REAL"), "VALUE": TEXT}, required=("VALUE",)),
     "catgry": Model((("catValu", 0, 1), *_some("labl", "txt", "catStat"), ("mrow", 0, 1)),
                     attributes={"missing": ("Y", "N"), "missType": TEXT}),
     "varFormat": _words(type=("character", "numeric"), category=("date", "time", "currency", "other")),
-    "sumStat": _words(type=STATISTICS),
+    "sumStat": Model(text=True, attributes={"type": STATISTICS}, required=("type",)),
     "notes": _words(type=TEXT, subject=TEXT),
     "prodDate": _words(date=TEXT), "distDate": _words(date=TEXT),
 } | {

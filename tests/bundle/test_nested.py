@@ -119,8 +119,9 @@ def test_rows_of_truth_and_of_both_files_are_the_same_people(here: Path, tmp_pat
     near, far = (np.corrcoef(wages[0], wage)[0, 1] for wage in wages[1:])
     assert near > 0.95 and 0.7 < far < near, "noise of 5 %, then of 40 %"
     assert sorted(wages[0]) == sorted(people()["wage"])
-    both = side_by_side(first.released, other)
-    assert both.numbers("wage (second file)").tolist() == wages[2].tolist() and len(both.names) == 8
+    both = side_by_side(first.released, other, other)
+    assert both.numbers("wage (file 2)").tolist() == wages[2].tolist() == both.numbers("wage (file 3)").tolist()
+    assert len(both.names) == 3 * 4, "the household number was drawn anew"
 
 
 def test_the_second_file_adds_nothing_to_the_first(here: Path, tmp_path: Path) -> None:
@@ -155,14 +156,33 @@ def test_a_column_read_in_another_kind_is_refused_in_one_sentence(here: Path, tm
         past_the_gate(source.read(), plan, chosen(plan)).check()
 
 
-def test_other_releases_of_the_people_are_not_passed_over(here: Path, tmp_path: Path) -> None:
+def test_other_releases_of_the_people_lie_beside_both(here: Path, tmp_path: Path) -> None:
     data = sm.Source(str(here / "people.csv"), **ROLES).read()
     other = plan_of(
-        sm.Noise(on=["age", "wage"], variance=0.9), measures=MEASURES, seed=SEED + 3, rule=sm.Threshold(risk=1)
+        sm.Noise(on=["age", "wage"], variance=0.05), measures=MEASURES, seed=SEED + 3, rule=sm.Threshold(risk=1)
     )
     past_the_gate(data, other, chosen(other), again=True).write(tmp_path / "other")
-    (known,) = [c for c in second(here, tmp_path).check() if c.name == "earlier releases"]
-    assert not known.passed and "1 release of the same people beside" in known.sentence
+    going = second(here, tmp_path)
+    (known,) = [c for c in going.check() if c.name == "earlier releases"]
+    assert not known.passed and "1 release of the same people beside" in known.sentence and "again" in known.sentence
+    said = {check.name: check for check in replace(going, again=True).check()}
+    assert said["earlier releases"].passed and "the joint risk of all was computed" in said["earlier releases"].sentence
+    assert "of all 3 files of these people in one hand" in said["joint risk"].sentence
+    alone, beside = (float(text) for text in re.findall(r"(?:alone|by side): ([\d.]+);", said["joint risk"].sentence))
+    assert beside > alone and not said["joint risk"].passed, "a second noise of 5 % tells more than the first alone"
+
+
+def test_columns_that_only_the_first_file_has_are_known_to_who_holds_both(here: Path, tmp_path: Path) -> None:
+    """Without the wage in the second file, the first still tells it."""
+    method = sm.Chain([sm.Swap(on=["region"], rate=0.2), sm.Noise(on=["age"], variance=0.4)])
+    source = second_source(here, drop=("hh", "wage"), numeric=("age",), sensitive=())
+    plan = plan_of(
+        method, measures=[sm.Hellinger(on=["region"]), sm.SmallCells(on=["sex"])], data=source, seed=SEED + 6
+    )
+    (joint,) = [c for c in past_the_gate(source.read(), plan, chosen(plan)).check() if c.name == "joint risk"]
+    (whole,) = [c for c in second(here, tmp_path).check() if c.name == "joint risk"]
+    first = [re.findall(r"alone: ([\d.]+);", check.sentence) for check in (joint, whole)]
+    assert first[0] == first[1], "the first file is the same, whatever the second leaves out"
 
 
 def test_a_released_file_whose_study_is_not_named_is_noticed(here: Path) -> None:

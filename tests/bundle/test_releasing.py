@@ -223,6 +223,26 @@ def test_study_files_are_never_copied(persons: sm.Microdata, tmp_path: Path) -> 
     assert len(list(folder.rglob("*"))) == 9 and not list(folder.rglob("*study*"))
 
 
+def test_few_draws_of_a_method_come_to_the_gate_and_the_note_says_how_many(
+    persons: sm.Microdata, tmp_path: Path
+) -> None:
+    plan = plan_of(SWAP_AND_NOISE, replicates=6)
+    sm.sweep(persons, plan, tmp_path / "study", workers=1)
+    draws = [Candidate(SWAP_AND_NOISE, draw) for draw in range(4)]
+    for draw in (draws[0], *draws[:3]):  # one of them twice
+        with sm.Study.open(tmp_path / "study") as study:
+            release(persons, plan, draw, study=study).check()
+    with sm.Study.open(tmp_path / "study") as study:
+        assert list(study.manifest["gate"].values()) == [[0, 1, 2]]
+        with pytest.raises(sm.errors.Refused, match="redraws: 3 other draws of this method came to the gate before"):
+            release(persons, plan, draws[3], study=study).write(tmp_path / "public")
+        assert list(study.manifest["gate"].values()) == [[0, 1, 2]]
+        folder = release(persons, plan, draws[1], study=study).write(tmp_path / "public")
+    note = json.loads((folder / "note.json").read_text())
+    assert note["draws_at_gate"] == 3 and note["methods_searched"] == 1
+    assert "checked as written: 3, of at most 3." in (folder / "note.md").read_text()
+
+
 def test_the_study_remembers_releases_and_overrides(tmp_path: Path) -> None:
     persons = sm.read(people().with_columns(w=pl.Series(np.random.default_rng(5).random(600) + 1)), **ROLES)
     plan = plan_of(SWAP_AND_NOISE)
@@ -266,6 +286,7 @@ def test_check_tells_all_without_writing(persons: sm.Microdata, tmp_path: Path, 
         "weight",
         "line",
         "risk",
+        "redraws",
         "read back",
         "ledger",
         "earlier releases",

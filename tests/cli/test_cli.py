@@ -18,8 +18,8 @@ from sdcmap.tour import MARK
 from sizes import GUARD
 
 COMMANDS = [
-    "look", "check", "sweep", "score", "mask", "map", "choose", "records", "release", "report", "correct", "compare",
-    "search", "serve", "demo",
+    "look", "check", "schema", "sweep", "score", "mask", "map", "choose", "pair", "records", "release", "report",
+    "correct", "compare", "search", "serve", "demo", "docs",
 ]  # fmt: skip
 
 
@@ -162,6 +162,10 @@ def test_map_choose_report_release(room: Path, tmp_path: Path) -> None:
     page = (tmp_path / "map.html").read_text()
     assert "window.vegaEmbed(" in page
     assert "SmallCells (share of records)" in page
+    told = sdcmap("map", room / "study", "--utility", "Hellinger", "--as-subsample", "-o", tmp_path / "curve.csv")
+    assert "random subsamples of the original: about " in told.stderr
+    curve = pl.read_csv(tmp_path / "curve.csv")
+    assert curve.columns == ["thrown", "risk", "utility"] and curve["utility"].is_sorted()
     choice = json.loads(sdcmap("choose", room / "study", "--json").stdout)
     limit = sm.Study.open(room / "study").plan.rule.risk  # type: ignore[union-attr]
     assert 0 < choice["risk"] <= limit

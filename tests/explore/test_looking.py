@@ -12,8 +12,10 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.data.schema import Schema, Variable
-from sdcmap.explore.looking import Look, telling_sets
+from sdcmap.errors import SchemaError
+from sdcmap.explore.looking import Look
 from sdcmap.explore.proposals import proposals
+from sdcmap.explore.telling import telling_sets
 
 N = 400
 
@@ -85,7 +87,7 @@ def test_who_is_alone_is_counted_plainly(seen: Look) -> None:
 
 
 def test_where_sets_are_too_many_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sdcmap.explore.looking.MOST_WORK", 40 * (20_000 + N))
+    monkeypatch.setattr("sdcmap.explore.telling.MOST_WORK", 40 * (20_000 + N))
     data = sm.read(survey())
     told = telling_sets(data, data.names)
     assert (told.columns, told.of) == (5, len(data.names)) and "were not looked at" in told.words
@@ -181,3 +183,21 @@ def test_numbers_in_even_steps_are_identifiers(name: str) -> None:
     frame = pl.DataFrame({name: 100_000 + 7 * rng.permutation(300), "wage": rng.lognormal(8, 1, 300).round()})
     roles = {glance.name: glance.role for glance in sm.look(sm.read(frame)).variables}
     assert roles == {name: "identifier", "wage": "numeric"}
+
+
+def test_published_tables_make_who_holds_them_a_snooper_with_the_limit_of_the_profile(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    columns = {name: rng.choice(list("abcdefghijklmno"), 200) for name in ("region", "branch", "town")}
+    frame = pl.DataFrame({"sex": rng.choice(["f", "m"], 200), **columns})
+    data = sm.read(frame, keys=frame.columns)
+    paths = [tmp_path / f"{name}.csv" for name in ("sex-by-region", "branch-by-town")]
+    for path, names in zip(paths, (("sex", "region"), ("branch", "town")), strict=True):
+        frame.group_by(names).len("count").write_csv(path)
+    plan = sm.look(data).plan("people.csv", "public-use", paths)
+    (attack,) = [measure for measure in plan.measures if isinstance(measure, sm.risk.PublishedTables)]
+    assert attack.on == ("sex", "region", "branch"), "450 combinations; with the town they would be 6,750"
+    assert attack.text in plan.risk and plan.limits[attack.text] == plan.limits["WorstLinkage"]  # type: ignore[call-overload, index]
+    assert sm.Plan.from_toml(plan.toml()) == plan
+    pl.DataFrame({"colour": ["red"], "count": [3]}).write_csv(tmp_path / "other.csv")
+    with pytest.raises(SchemaError, match="of none of the keys"):
+        sm.look(data).plan("people.csv", tables=[tmp_path / "other.csv"])

@@ -13,6 +13,7 @@ from samples import SEED
 from sdcmap.errors import PlanError
 from sdcmap.explore.starting import starting_plan
 from sdcmap.study.profiles import PROFILES, profile_named
+from sizes import SOAK
 
 
 def survey(rows: int = 700) -> pl.DataFrame:
@@ -50,7 +51,9 @@ def found_exactly(original: pl.DataFrame, released: pl.DataFrame) -> int:
     return before.join(after, on=names, how="inner").height
 
 
-@pytest.mark.parametrize("made", [survey, personnel])
+@pytest.mark.parametrize(
+    "made", [survey, personnel] if SOAK else [personnel]
+)  # a survey: the demo, and test_newcomer.py
 def test_look_sweep_release_ends_in_a_release_that_holds(made: type, tmp_path: Path) -> None:
     frame = made()
     frame.write_csv(tmp_path / "file.csv")

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from numpy.random import Generator
+from searched import plan_of
 
 import sdcmap as sm
 from sdcmap.core.strengths import Strengths
@@ -45,6 +46,14 @@ def test_both_ways_of_joining_whole_files_and_recoding_are_met(people: Microdata
         ("categories: joined", "apart"), ("numbers: joined", "apart"), ("rare merged", "yes"), ("order", "recoded last"),
     ):  # fmt: skip
         assert (name, value) in met
+
+
+def test_files_of_nobodys_records_are_left_out_where_every_risk_compares_records(people: Microdata) -> None:
+    space = Space(people, Search(), paired=True).checked()
+    assert "Synthesise" not in space.shape.options and "Microaggregate" in space.shape.options
+    partly = [p for p in points(space, 300) if "Synthesise" in space.settings_of(p).values()]
+    assert partly and all(space.method(p).keeps_pairs(people) for p in partly)  # type: ignore[union-attr]
+    assert plan_of().compares_records
 
 
 def test_strengths_go_from_weak_to_strong() -> None:

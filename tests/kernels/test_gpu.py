@@ -177,9 +177,10 @@ def test_nearest_records_and_what_they_guess(numeric: int) -> None:
         side[rng.random(side.shape) < 0.1] = np.nan
     codes = rng.integers(0, 3, (M, 2)), rng.integers(0, 3, (N, 2))
     secret, guess = rng.integers(0, 3, M).astype(float), rng.integers(0, 3, N).astype(float)
-    fields = attribution.fields_of(x, codes[0], y, codes[1])
+    weight = rng.integers(1, 4, numeric + 2).astype(float)
+    fields = attribution.fields_of(x, codes[0], y, codes[1], weight)
     cost = layout.plain_fields(layout.laid_fields(fields, mean=False), np.arange(M), np.arange(N))
-    wanted = nearest(x, codes[0], y, codes[1], secret, guess, 0.1)
+    wanted = nearest(x, codes[0], y, codes[1], weight, secret, guess, 0.1)
     for mine, theirs in zip(attribution.plain_nearest(cost, secret, guess, 0.1), wanted, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
@@ -297,7 +298,8 @@ def test_the_gpu_counts_the_same_neighbours_and_guesses() -> None:
     near = points.link_distances()
     x, y = rng.random((M, 2)), rng.random((N, 2))
     codes = rng.integers(0, 3, (M, 2)), rng.integers(0, 3, (N, 2))
-    given = x, codes[0], y, codes[1], rng.integers(0, 3, M), rng.integers(0, 3, N), 0.1
+    weight = np.array([1.0, 0.5, 2.0, 1.0])
+    given = x, codes[0], y, codes[1], weight, rng.integers(0, 3, M), rng.integers(0, 3, N), 0.1
     on_cpu = *count_between(points, near, 2 * near), *nearest(*given)
     with running_on("gpu"):
         on_gpu = *count_between(points, near, 2 * near), *nearest(*given)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from sdcmap.kernels.tables import telling
-from sdcmap.kernels.tables.telling import alone_on, most_telling
+from sdcmap.kernels.tables.telling import alone_on, alone_on_pairs, most_telling
 
 
 def plainly(codes: list[np.ndarray], size: int) -> list[int]:
@@ -38,3 +38,15 @@ def test_the_best_sets_are_those_of_plain_counting(
 def test_nobody_and_nothing() -> None:
     assert most_telling([], 3) == [] and alone_on([]) == 0
     assert most_telling([np.zeros(5, dtype=int)], 3) == [((0,), 0)]
+
+
+def test_pairs_are_counted_as_a_frame_counts_them() -> None:
+    draw = np.random.default_rng(5)
+    codes = [draw.integers(0, size, 400) for size in (2, 30, 300, 7)]
+    frame = pl.DataFrame({str(k): code for k, code in enumerate(codes)})
+    wanted = [[int(frame.select({str(a), str(b)}).is_unique().sum()) for b in range(4)] for a in range(4)]
+    assert alone_on_pairs(codes).tolist() == wanted
+    known = np.array(wanted)
+    known[2, :] = known[:, 2] = -1
+    assert alone_on_pairs(codes, known).tolist() == wanted
+    assert alone_on_pairs([]).shape == (0, 0)

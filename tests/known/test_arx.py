@@ -187,6 +187,19 @@ def test_enhanced_beta_likeness(shared: Path) -> None:
     assert len(broken) == 3 and min(broken.values()) > 0
 
 
+@pytest.mark.parametrize(("node", "k"), [("0 0 1 1 0 2 2 0", 3), ("0 0 1 1 1 2 1 0", 1000)])
+def test_k_map_by_the_zero_truncated_poisson(shared: Path, node: str, k: int) -> None:
+    """TestAnonymizationKMap, level .01, the United States as population, 5 % of the records may be suppressed: these nodes
+    are the best that pass. The first would pass for k = 1,000 too, were 2 records enough for it and not 3."""
+    data = at(shared, node)
+    exposed = {
+        wanted: sm.risk.KMap(wanted, "zero-truncated", 0.01, 30162 / 318_857_056, on=KEYS).score(data, data, RNG)
+        for wanted in (3, 1000)
+    }
+    assert [exposed[wanted].parts["needed"] for wanted in (3, 1000)] == [2, 3]
+    assert exposed[k].value <= 0.05 and (k == 1000 or exposed[1000].value > 0.05)
+
+
 @pytest.mark.parametrize(
     ("model", "fraction", "share"),
     [("zayatz", 0.1, 0.3207402394), ("zayatz", 0.2, 0.3577099235), ("dankar", 1.0, 0.5142895033485844)],

@@ -96,9 +96,10 @@ def writers(folder: Path, data: sm.Microdata, study: Path) -> list[tuple[Path, o
     with sm.Study.open(study) as opened:
         plan = opened.plan
         ru = sm.RUMap(opened.scores(), plan.risk, plan.utility)
+    report = sm.report(study)  # read before: a full disk stops that too
     hierarchy = sm.data.Hierarchy.prefixes([f"{number:05d}" for number in range(5000)])
     return [
-        (folder / "report.html", lambda path: sm.report(study).save(path)),
+        (folder / "report.html", lambda path: report.save(path)),
         (folder / "map.html", lambda path: ru.draw().save(path)),
         (folder / "map.svg", lambda path: ru.draw().save(path)),
         (folder / "masked.study.csv", lambda path: sm.write(data, path)),

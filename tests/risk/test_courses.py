@@ -81,11 +81,37 @@ METHODS: dict[str, Method] = {
 }
 
 
+def label_of(value: str, labels: list[str]) -> int:
+    """The place of the label that a value is behind, a list or an interval; -1: none."""
+    for place, label in enumerate(labels):
+        low, _, high = label[1:-1].partition(", ")
+        if value in label.split("|") or (label[0] == "(" and float(low) < float(value) <= float(high)):
+            return place
+    return -1
+
+
+def with_labels(pair: Pair) -> Pair:
+    """Recoded columns of both files by their labels."""
+    columns, released = list(pair.known_columns), pair.released.copy()
+    for place in np.flatnonzero(pair.categorical):
+        ours, theirs = (
+            np.array(file.frame()[pair.names[place]].cast(pl.String).to_list(), dtype=object)[rows]
+            for file, rows in ((pair.known_file, pair.known_rows), (pair.released_file, pair.released_rows))
+        )
+        labels = sorted({text for text in theirs if text is not None})
+        if not set(labels) <= set(ours):
+            columns[place] = np.array([np.nan if text is None else label_of(text, labels) for text in ours])
+            released[:, place] = [np.nan if text is None else labels.index(text) for text in theirs]
+    return replace(pair, known_columns=tuple(columns), released=released, as_ever=False, _learnt={})
+
+
 def plain_scores(attack: Attack, pair: Pair) -> Array:
     """known x released: the score of each pair as the attack's docstring says it."""
+    weights = frequency_weights(pair.known)
+    pair = pair if isinstance(attack, Informed) else with_labels(pair)
     if isinstance(attack, Linkage):
         known, released, reach = attack._comparable(pair)
-        return agreement_scores(known, released, reach, *frequency_weights(pair.known))
+        return agreement_scores(known, released, reach, *weights)
     if isinstance(attack, NearestRecord) and attack.metric == "gower":
         return gower(pair.known, pair.released, pair.categorical, ranges(pair.known))
     if isinstance(attack, NearestRecord):

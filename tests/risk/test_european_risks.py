@@ -61,7 +61,7 @@ def test_two_sides_meet_as_in_anonymeters_example() -> None:
     """Their test with one neighbour: of four people the first alone is joined, .25."""
     known, released = np.array([[0, 0], [0, 1], [4, 9], [0, 4]]) / 9, np.array([[0, 0], [1, 1], [4, 4], [9, 9]]) / 9
     none = np.empty((4, 0), dtype=np.int64)
-    sides = [(known[:, [j]].copy(), none, released[:, [j]].copy(), none) for j in (0, 1)]
+    sides = [(known[:, [j]].copy(), none, released[:, [j]].copy(), none, np.ones(1)) for j in (0, 1)]
     met = shared_nearest(*sides[0], *sides[1])
     assert met.tolist() == [1, 0, 0, 0]
 
@@ -71,7 +71,8 @@ def test_of_equally_near_records_one_is_drawn() -> None:
     code, none = np.array([[0]]), np.empty((1, 0))
     left, right = np.array([[0], [0], [0], [1]]), np.array([[0], [0], [1], [1]])
     nothing = np.empty((4, 0))
-    assert shared_nearest(none, code, nothing, left, none, code, nothing, right).tolist() == [pytest.approx(2 / 6)]
+    sides = ((none, code, nothing, side, np.ones(1)) for side in (left, right))
+    assert shared_nearest(*next(sides), *next(sides)).tolist() == [pytest.approx(2 / 6)]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from scipy.optimize import linprog
 import sdcmap as sm
 from sdcmap.errors import PlanError, SchemaError, Undefined
 from sdcmap.kernels.tables.diversity import hierarchical_distances
+from sdcmap.kernels.tables.poisson_cells import records_needed
 from sdcmap.kernels.tables.population_uniques import pitman, pitman_fit, snb, zayatz
 
 RNG = np.random.default_rng(0)
@@ -160,6 +161,31 @@ def test_without_a_register_the_weights_count() -> None:
     data = sm.read(frame, keys=["key"], weight="w")
     assert scored(sm.risk.KMap(k=3), data).value == pytest.approx(2 / 3)
     assert scored(sm.risk.KMap(k=3), data).parts == {"smallest": 2.5}
+
+
+@pytest.mark.parametrize(
+    ("k", "fraction", "level"), [(3, 0.1, 0.01), (20, 0.3, 0.05), (5, 1.0, 0.01), (1000, 1e-4, 0.01)]
+)
+def test_records_needed_are_those_of_the_poisson(k: int, fraction: float, level: float) -> None:
+    """The sums of El Emam and Dankar, and ARX's one record more of D3; never more than k, for k records are k persons."""
+    chance = [math.exp(-k * fraction) * (k * fraction) ** i / math.factorial(i) for i in range(25)]
+    seen = [math.fsum(chance[1:c]) / (1 - chance[0]) for c in range(25)]
+    d4 = next((c for c in range(2, 25) if seen[c] >= 1 - level), k)
+    d3 = 1 + next((c for c in range(1, 25) if math.fsum(chance[:c]) >= 1 - level), k)
+    assert records_needed(k, fraction, level, truncated=True) == min(k, d4)
+    assert records_needed(k, fraction, level, truncated=False) == min(k, d3)
+
+
+def test_k_map_by_a_test_counts_records() -> None:
+    """Weights of 10: of 20 persons 2 records are expected, and 7 hardly ever, so that 7 are needed; "y" is exposed."""
+    data = sm.read(pl.DataFrame({"key": ["x"] * 8 + ["y"] * 6, "w": [10.0] * 14}), keys=["key"], weight="w")
+    found = scored(sm.risk.KMap(20, "zero-truncated"), data)
+    assert (found.value, found.parts) == (pytest.approx(6 / 14), {"smallest": 6.0, "needed": 7.0})
+    assert scored(sm.risk.KMap(20, "poisson", fraction=1.0), data).value == 1
+    with pytest.raises(PlanError, match="estimated or counted, not both"):
+        sm.risk.KMap(3, "poisson", population=__file__)
+    with pytest.raises(PlanError, match="fraction belongs to"):
+        sm.risk.KMap(3, fraction=0.1)
 
 
 def test_a_population_without_the_keys_is_named(tmp_path: Path) -> None:

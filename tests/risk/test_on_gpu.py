@@ -78,9 +78,9 @@ def gower_groups(numbers: Array, codes: Array, size: int, price: Array | None = 
 
 
 def nearest(
-    x: Array, c: Array, y: Array, d: Array, secret: Array, guess: Array, tolerance: float
+    x: Array, c: Array, y: Array, d: Array, weight: Array, secret: Array, guess: Array, tolerance: float
 ) -> tuple[Array, Array]:
-    laid = layout.laid_fields(attribution.fields_of(x, c, y, d), mean=False)
+    laid = layout.laid_fields(attribution.fields_of(x, c, y, d, weight), mean=False)
     cost = layout.plain_fields(laid, np.arange(len(x)), np.arange(len(y)))
     return attribution.plain_nearest(cost, secret, guess, tolerance)
 

@@ -17,7 +17,7 @@ import sdcmap as sm
 from sdcmap.data.cells import in_released_categories
 from sdcmap.errors import PlanError, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.attribution import closer_share, nearest
+from sdcmap.kernels.tables.attribution import ANY, closer_share, nearest
 from sdcmap.kernels.tables.combinations import sets_up_to, unsafe_combinations
 from sdcmap.kernels.tables.individual_risk import individual_risks
 from sdcmap.kernels.tables.log_linear import main_effect_means, two_way_means, unique_risks
@@ -273,17 +273,20 @@ def test_nearest_and_closer_share_are_those_of_the_definition(seed: int) -> None
     x[rng.random(x.shape) < 0.2] = np.nan
     c, d = rng.integers(0, 2, (6, 1)), rng.integers(0, 2, (9, 1))
     secret, guess = rng.integers(-3, 3, 6).astype(float), rng.integers(-3, 3, 9).astype(float)
-    found, right = nearest(x, c, y, d, secret, guess, 0.5)
+    d[0] = ANY
+    weight = rng.integers(1, 4, 3) / 2
+    found, right = nearest(x, c, y, d, weight, secret, guess, 0.5)
     for t in range(6):
         gaps = np.abs(x[t] - y)
-        gaps = np.where(np.isnan(gaps), np.where(np.isnan(x[t]) & np.isnan(y), 0.0, 1.0), gaps).sum(axis=1)
-        distance = gaps + (c[t] != d).sum(axis=1)
+        gaps = np.where(np.isnan(gaps), np.where(np.isnan(x[t]) & np.isnan(y), 0.0, 1.0), gaps) @ weight[:2]
+        distance = gaps + ((c[t] != d) & (d != ANY)) @ weight[2:]
         near = distance == distance.min()
         assert found[t] == pytest.approx(distance.min())
         assert right[t] == pytest.approx((np.abs(guess - secret[t]) <= 0.5 * abs(secret[t]))[near].mean())
-    few, many = nearest(x[:, :0], c, y[:, :0], d, secret, guess, 0.5), nearest(x * 0, c, y * 0, d, secret, guess, 0.5)
+    few = nearest(x[:, :0], c, y[:, :0], d, weight[2:], secret, guess, 0.5)
+    many = nearest(x * 0, c, y * 0, d, weight, secret, guess, 0.5)
     np.testing.assert_allclose(few[1][~np.isnan(x).any(axis=1)], many[1][~np.isnan(x).any(axis=1)])
-    np.testing.assert_array_equal(nearest(x, c, y, d, -secret, -guess, 0.5)[1], right)  # signs do not matter
+    np.testing.assert_array_equal(nearest(x, c, y, d, weight, -secret, -guess, 0.5)[1], right)  # signs do not matter
     inside, outside = rng.integers(0, 4, 7), rng.integers(0, 4, 5)
     pairs = [(a < b) + (a == b) / 2 for a in inside for b in outside]
     assert closer_share(inside, outside) == pytest.approx(np.mean(pairs))

@@ -95,7 +95,7 @@ def test_a_plan_without_a_risk_is_swept_with_all_three(tmp_path: Path) -> None:
     with sm.Study.open(tmp_path / "study") as study:
         assert study.plan == swept
     report = sm.report(tmp_path / "study").html
-    assert "ClosestRecord: 0.9" in report and "Not measured" not in report
+    assert "(ClosestRecord): 0.9" in report and "Not measured" not in report
 
 
 def test_a_plan_may_ask_for_the_worst_share_of_its_limits() -> None:

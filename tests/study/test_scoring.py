@@ -12,7 +12,9 @@ import pytest
 import sdcmap as sm
 from sdcmap.data.microdata import Microdata
 from sdcmap.files.aligning import align
-from sdcmap.study.jobs import score_file
+from sdcmap.study.halting import Halt
+from sdcmap.study.jobs import Job, run_job, score_file
+from sdcmap.study.plan import Candidate
 
 MEASURES = [sm.SmallCells(), sm.Hellinger(), sm.IL1s()]
 
@@ -161,3 +163,20 @@ def test_numbers_that_became_bands_are_scored_as_bands(kind: str, tmp_path: Path
     rows = score_file(data, tmp_path / "masked.csv", measures, name="elsewhere").scores
     values = [measure.apply(data, masked, np.random.default_rng(0)).value for measure in measures]
     assert [row.value for row in rows] == pytest.approx(values) and min(values) > 0
+
+
+def test_an_attack_is_left_where_others_have_less_risk_and_less_loss(people: Microdata) -> None:
+    known = people.only(["Age", "Sex", "wage", "total"])
+    method = sm.Chain((sm.PRAM(["Age", "Sex"], 0.6, alpha=1.0), sm.RankSwap(["wage", "total"], 0.2)))
+    linkage, loss = sm.WorstLinkage(), sm.IL1s(on="wage")
+    candidate = Candidate(method)
+
+    def made(*front: tuple[float, float]) -> tuple[str, dict[str, tuple[float | None, str]]]:
+        halt = Halt((linkage.text,), (1.0,), loss.text, (1.0, 1.0), front)
+        row = run_job(known, Job(candidate, candidate.stream(1).key, (loss, linkage), halt=halt))
+        return row.kind, {score.measure: (score.value, score.status) for score in row.scores}
+
+    (whole, scores), (kind, beaten) = made((1.0, 1.0)), made((0.0, 0.0))
+    assert (whole, kind) == ("candidate", "bound") and scores[loss.text] == beaten[loss.text]
+    (risk, status), (bound, told) = scores[linkage.text], beaten[linkage.text]
+    assert (status, told) == ("ok", "bound") and 0 < bound <= risk  # type: ignore[operator]

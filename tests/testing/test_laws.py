@@ -188,7 +188,17 @@ ALTERNATIVES: dict[str, tuple[dict[str, Any], ...]] = {  # classes that need one
     "TrainOnRelease": ({"predicts": ["wage", "sex"], "model": "linear", "fewest": 20},),
     "IntervalOverlap": ({}, {"models": ["wage ~ rent + sex"]}, {"models": ["wage ~ age:rent"], "on": ["sex"]}),
     "IntervalWidth": ({}, {"models": ["rent ~ age"]}),
+    "KMap": (
+        {"estimate": "weights", "fraction": None},
+        {"estimate": "poisson", "fraction": 0.2, "population": ""},
+        {"estimate": "zero-truncated", "fraction": None, "population": ""},
+    ),
+    "RAPID": ({"model": "linear", "fewest": 20},),
     "Recode": ({"bins": 3}, {"width": 2.5}, {"breaks": [0, 5]}, {"prefix": 1}, {"merge": [["0", "1"], ["2", "3"]]}),
+    "RecodeLocally": (
+        {"steps_up": [sm.Recode(on="wage", width=5), sm.Recode(on="wage", width=50)], "k": 2},
+        {"steps_up": [sm.Recode(on="age", merge=[["0", "1"], ["2", "3"]]), sm.Recode(on="wage", breaks=[3])], "k": 3},
+    ),
     "SignificanceAgreement": ({"models": ["wage ~ rent + sex"]}, {"models": ["rent ~ age", "wage ~ rent"]}),
     "Sample": ({"rate": 0.4}, {"size": 2}),
     "TopCodeJointly": ({"on": NUMBERS},),

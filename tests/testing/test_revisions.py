@@ -35,7 +35,7 @@ from sdcmap.utility import UTILITIES
 STORED = Path(__file__).with_name("revisions.json")
 COMMAND = "python tests/testing/test_revisions.py --write"
 CLASSES: Mapping[str, type[Value]] = {cls.__name__: cls for cls in (*METHODS, *RISKS, *UTILITIES)}
-LEARNT = ("ImportanceAgreement", "TrainOnRelease")
+LEARNT = ("ImportanceAgreement", "RAPID", "TrainOnRelease")
 ROWS = 24
 KEYS, NUMBERS = ("region", "sex", "age"), ("wage", "rent")
 
@@ -54,6 +54,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "RandomisedResponse": {"on": ["age"]},
     "RankSwap": {"on": ["wage"], "p": 0.3},
     "Recode": {"on": ["wage"], "bins": 3},
+    "RecodeLocally": {"steps_up": [sm.Recode(on="wage", width=10), sm.Recode(on="wage", width=40)]},
     "Round": {"on": ["wage"], "base": 5, "unbiased": True},
     "Sample": {"rate": 0.5},
     "Shuffle": {"on": ["wage"], "given": ["sex"]},
@@ -79,6 +80,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "LDiversity": {"secret": "sex", "on": ["region", "age"]},
     "PPercent": {"on": "wage", "by": ["region"], "p": 20.0},
     "Position": {"on": "wage", "target": "minimum"},
+    "RAPID": {"secret": "sex", "on": ["region", "wage"], "model": "linear", "fewest": 5},
     "TCloseness": {"secret": "wage", "on": ["region", "sex"]},
     "MarkedRecords": {"edits": ['sex = "f" -> wage < 40', "rent > 0 -> wage >= 1"]},
     "WorstMembership": {"held_out": 0.5},

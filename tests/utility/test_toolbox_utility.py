@@ -291,6 +291,15 @@ def test_query_error_falls_with_the_width_of_its_ranges(data: Microdata) -> None
     assert narrow > 1.5 * wide > 0
 
 
+def test_all_files_are_asked_the_same_queries_and_a_fresh_measure_asks_others(data: Microdata) -> None:
+    masked = sm.Noise(on="income", variance=0.5).apply(data, Stream.of_seed(1))
+    measure = sm.utility.QueryError(on="income", ways=1)
+    assert value(measure, data, masked, 1) == value(measure, data, masked, 2)
+    fresh = measure.fresh()
+    assert fresh.text == "QueryError(on='income', ways=1, draw=1)"
+    assert value(fresh, data, masked, 1) != value(measure, data, masked, 1)
+
+
 # ---- intervals ------------------------------------------------------------------------------------------------------
 def test_regressions_are_the_plain_formulas() -> None:
     draw = rng(4)

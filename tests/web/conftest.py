@@ -1,11 +1,53 @@
-"""What tests in a real browser share: one Chromium."""
+"""What tests of the workbench share, each made once: finished studies, a server, a Chromium, and a browser that is let in.
+
+A test that changes a study takes a copy under a name of its own: `copied(server.folder, "cps", "mine")`.
+"""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+
+from sdcmap.web import warming
+from sdcmap.web.room import Room
+from visiting import Inside
+from webroom import Server, finished_studies, served
+
+warming.QUIET = warming.NOBODY_CAME = 1e6  # a server in the tests' own process loads what is asked for, when it is
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """people.csv and its finished studies, to be copied: nobody writes here."""
+    home = tmp_path_factory.mktemp("finished").resolve()
+    finished_studies(home)
+    return home
+
+
+@pytest.fixture(scope="module")
+def folder(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A module's own copy, for servers in this process."""
+    return shutil.copytree(finished, tmp_path_factory.mktemp("served").resolve() / "home")
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[httpx.Client]:
+    """Who asks a server in this process over the module's folder."""
+    with served(Room(folder, ledger=folder / ".ledger")) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def server(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """`sdcmap serve` over a copy, for every story in a browser."""
+    made = Server.start(shutil.copytree(finished, tmp_path_factory.mktemp("served").resolve() / "home"))
+    yield made
+    made.end()
 
 
 @pytest.fixture(scope="module")  # its event loop ends with the module: others have their own
@@ -14,3 +56,11 @@ def browser(chromium: str) -> Iterator[Browser]:
         running = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         yield running
         running.close()
+
+
+@pytest.fixture(scope="module")
+def inside(browser: Browser, server: Server) -> Iterator[Inside]:
+    """A browser that has used the server's address: a story opens pages in it."""
+    made = Inside(browser, server)
+    yield made
+    made.context.close()

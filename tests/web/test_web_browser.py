@@ -6,136 +6,91 @@ import os
 import random
 import re
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 import sdcmap as sm
 from sdcmap.core.value import decode
 from sdcmap.kernels.decision.global_criterion import regions
-from sdcmap.study.sweeping import standing
 from sdcmap.web.pages import render
-from visiting import SLOW, Visitor, ready, until
-from webroom import Server, decided, endless_plan, people, plan_of, swept
+from visiting import SLOW, Inside, ready, until
+from webroom import Server, people, plan_of
 
 pytestmark = pytest.mark.slow
 PAGES = ("/", "/data?file=people.csv", "/studies/cps/data", "/studies/cps/plan", "/studies/cps/sweep", "/studies/cps/map",
          "/studies/cps/candidate", "/studies/cps/choose", "/studies/cps/decision",
-         "/studies/known/candidate", "/studies/known/decision")  # fmt: skip
+         "/studies/known/candidate", "/studies/known/decision", "/compare?first=cps&second=known")  # fmt: skip
+WIDTHS = (320, 390, 1600)
 SHOTS = os.environ.get("SDCMAP_SHOTS", "")  # a folder for screenshots, to be looked at by a person
 PIXEL = """() => {
   const box = document.querySelector(".plot canvas").getBoundingClientRect();
   const [x, y] = workbench.plot.pixel(workbench.state.best);
   return [box.left + x, box.top + y];
 }"""
-MANY = """async () => {
-  const { state, plot } = workbench;
-  const count = 10000, map = structuredClone(state.map);
-  const of = (make) => Array.from({ length: count }, (_, i) => make(i));
-  const masked = map.methods.map((_, i) => i).filter((i) => map.methods[i] !== "Identity");
-  const spread = (i, by) => ((i * by) % 9973) / 9973;
-  Object.assign(map.points, {
-    id: of((i) => `p${i}`), method: of((i) => masked[i % masked.length]), replicate: of((i) => i),
-    risk: of((i) => 0.02 * spread(i, 7919) + 0.001),
-    utility: of((i) => 0.1 * spread(i, 6101) + 0.01 / (1 + spread(i, 7919))),
-    frontier: of(() => false), compared: of(() => true), anchor: of(() => false),
-  });
-  const before = performance.now();
-  state.map = map;
-  await plot.set(map, { by: "release" });
-  const drawn = performance.now() - before;
-  const lever = document.getElementById("lever"), seen = new Set();
-  const start = performance.now();
-  for (let i = 0; i < 100; i += 1) {
-    lever.value = String(10 * i);
-    lever.dispatchEvent(new Event("input"));
-    seen.add(state.best?.id);
-  }
-  return { points: plot.shown().length, drawn, step: (performance.now() - start) / 100, choices: seen.size };
-}"""
 CHECK = (Path(__file__).parent / "accessibility.js").read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    home = tmp_path_factory.mktemp("served").resolve()
-    swept(home)
-    decided(home)
-    made = Server.start(home)
-    yield made
-    made.end()
 
 
 # ---- the whole story ------------------------------------------------------------------------------------------
 
 
-def test_from_an_upload_to_a_downloaded_release(browser: Browser, tmp_path: Path) -> None:
-    home = tmp_path / "served"
-    home.mkdir()
-    people(tmp_path)
-    server = Server.start(home)
-    try:
-        with Visitor(browser, server, viewport={"width": 1280, "height": 900}) as visitor:
-            page = visitor.page
-            assert "token" not in page.url
-            page.set_input_files("#file", tmp_path / "people.csv")
-            page.click("#upload button")
-            page.wait_for_url("**/data?file=people.csv")
-            expect(page.locator("#facts")).to_contain_text("800")
-            for name in ("WrkTyp", "MarStat", "Hours", "Income"):
-                page.get_by_label(f"Role of {name}").select_option("other")
-                expect(page.locator("#columns tr", has_text=name)).to_contain_text("stated")
-            page.fill("#name", "story")
-            page.click("text=State these roles")
-            page.wait_for_url("**/studies/story/plan")
-            ready(page)
-            plan = plan_of(home)
-            page.fill("#toml", plan.toml())  # the text, and the forms follow
-            expect(page.locator("#count")).to_have_text(str(plan.count))
-            expect(page.locator("#methods .item")).to_have_count(1)
-            page.fill("#replicates", "4")  # the forms, and the text follows
-            expect(page.locator("#toml")).to_have_value(plan.toml().replace("replicates = 3", "replicates = 4"))
-            rate = page.get_by_label("rate")
-            rate.fill("0.05, 2")
-            expect(page.locator("#problems")).to_contain_text("Swap.rate must be in (0, 0.5]. Got 2.")
-            expect(rate).to_have_attribute("aria-invalid", "true")
-            expect(page.locator("#save")).to_be_disabled()
-            rate.fill("0.05, 0.2")
-            expect(page.locator("#problems")).to_be_empty()
-            page.click("#save")
-            expect(page.locator("#said")).to_have_text("The plan is saved.")
-            page.click("#next")
-            page.click("#start")
-            expect(page.locator("#state")).to_have_text("Done", timeout=SLOW)
-            page.wait_for_selector(".plot canvas")
-            page.click("nav >> text=Choose and release")
-            ready(page)
-            expect(page.locator("#choice")).to_contain_text("Release ")
-            page.click("#check-form button")
-            expect(page.locator("#checks")).to_contain_text("This may not be released as it is.", timeout=SLOW)
-            for name in ("unmasked", "gate"):
-                page.fill(f"#override-{name}", "made-up people")
-            page.click("#check-form button")
-            expect(page.locator("#checks")).to_contain_text("Every check passed.", timeout=SLOW)
-            page.fill("#signed", "A. Steward")
-            page.click("#write")
-            link = page.locator("#releases a")
-            expect(link).to_have_count(1)
-            with page.expect_download() as download:
-                link.click()
-            names = zipfile.ZipFile(download.value.path()).namelist()
-            assert any(name.endswith("/data.csv") for name in names) and any(
-                name.endswith("/note.md") for name in names
-            )
-            with page.expect_download() as report:
-                page.click("#external")
-            assert "Release report (external)" in Path(report.value.path()).read_text()
-        assert sm.Study.open(home / "story").rule_was_fixed_first
-    finally:
-        server.end()
+def test_from_an_upload_to_a_downloaded_release(inside: Inside, server: Server, tmp_path: Path) -> None:
+    home, sent = server.folder, people(tmp_path, name="sent.csv", seed=9)  # others than those of the other studies
+    with inside.at("/", height=900) as page:
+        assert "token" not in page.url
+        page.set_input_files("#file", sent)
+        page.click("#upload button")
+        page.wait_for_url("**/data?file=sent.csv")
+        expect(page.locator("#facts")).to_contain_text("800")
+        for name in ("WrkTyp", "MarStat", "Hours", "Income"):
+            page.get_by_label(f"Role of {name}").select_option("other")
+            expect(page.locator("#columns tr", has_text=name)).to_contain_text("stated")
+        page.fill("#name", "story")
+        page.click("text=State these roles")
+        page.wait_for_url("**/studies/story/plan")
+        ready(page)
+        plan = plan_of(home, "sent.csv")
+        page.fill("#toml", plan.toml())  # the text, and the forms follow
+        expect(page.locator("#count")).to_have_text(str(plan.count))
+        expect(page.locator("#methods .item")).to_have_count(1)
+        page.fill("#replicates", "4")  # the forms, and the text follows
+        expect(page.locator("#toml")).to_have_value(plan.toml().replace("replicates = 3", "replicates = 4"))
+        rate = page.get_by_label("rate")
+        rate.fill("0.05, 2")
+        expect(page.locator("#problems")).to_contain_text("Swap.rate must be in (0, 0.5]. Got 2.")
+        expect(rate).to_have_attribute("aria-invalid", "true")
+        expect(page.locator("#save")).to_be_disabled()
+        rate.fill("0.05, 0.2")
+        expect(page.locator("#problems")).to_be_empty()
+        page.click("#save")
+        expect(page.locator("#said")).to_have_text("The plan is saved.")
+        page.click("#next")
+        page.click("#start")
+        expect(page.locator("#state")).to_have_text("Done", timeout=SLOW)
+        page.wait_for_selector(".plot canvas")
+        page.click("nav >> text=Choose and release")
+        ready(page)
+        expect(page.locator("#choice")).to_contain_text("Release ")
+        page.click("#check-form button")
+        expect(page.locator("#checks")).to_contain_text("This may not be released as it is.", timeout=SLOW)
+        for name in ("unmasked", "gate"):
+            page.fill(f"#override-{name}", "made-up people")
+        page.click("#check-form button")
+        expect(page.locator("#checks")).to_contain_text("Every check passed.", timeout=SLOW)
+        page.fill("#signed", "A. Steward")
+        page.click("#write")
+        link = page.locator("#releases a")
+        expect(link).to_have_count(1)
+        with page.expect_download() as download:
+            link.click()
+        names = zipfile.ZipFile(download.value.path()).namelist()
+        assert any(name.endswith("/data.csv") for name in names) and any(name.endswith("/note.md") for name in names)
+        with page.expect_download() as report:
+            page.click("#external")
+        assert "Release report (external)" in Path(report.value.path()).read_text()
+    assert sm.Study.open(home / "story").rule_was_fixed_first
 
 
 def test_a_file_that_leads_in_does_so_once(browser: Browser, server: Server, tmp_path: Path) -> None:
@@ -157,24 +112,22 @@ def test_a_file_that_leads_in_does_so_once(browser: Browser, server: Server, tmp
     stranger.context.close()
 
 
-def test_a_value_made_of_parts_is_written_in_its_form(browser: Browser, server: Server) -> None:
-    with Visitor(browser, server) as visitor:
-        page = visitor.page
-        page.goto(f"{server.base}/studies/known/plan")
-        ready(page)
+def test_a_value_made_of_parts_is_written_in_its_form(inside: Inside) -> None:
+    with inside.at("/studies/known/plan") as page:
         text = page.locator("#toml")
-        attack = page.locator("#measures .item").first.get_by_label("attack")
-        expect(attack).to_have_value('Linkage(on=["wage", "interest", "benefits"])')
-        attack.fill("Linkage(metric='l', on=['wage'])")
-        expect(text).to_have_value(re.compile(r"attack = .*Linkage\(metric='l', on="))
+        attack = page.locator("#measures .item").first.get_by_label("Linkage, step 1")
+        expect(attack.get_by_role("textbox", name="on", exact=True)).to_have_value("wage, interest, benefits")
+        attack.locator(".chip[data-column=benefits]").first.click()
+        expect(text).to_have_value(re.compile(r'type = "Linkage"\s+on = \[\s+"wage",\s+"interest",\s+\]'))
         expect(page.locator("#problems")).to_be_empty()
-        attack.fill("Linkag()")
+        page.locator("#measures .item").first.locator("select[data-field=attack]").select_option("NearestRecord")
+        expect(text).to_have_value(re.compile(r'type = "NearestRecord"'))
+        page.fill("#toml", text.input_value().replace('type = "NearestRecord"', 'type = "Linkag"', 1))
         expect(page.locator("#problems")).to_contain_text("Did you mean 'Linkage'?")
 
 
-def test_the_keyboard_is_enough(browser: Browser, server: Server) -> None:
-    with Visitor(browser, server) as visitor:
-        page = visitor.page
+def test_the_keyboard_is_enough(inside: Inside, server: Server) -> None:
+    with inside.at("/") as page:
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
         page.keyboard.press("Enter")
@@ -223,45 +176,15 @@ def tab_to(page: Page, what: str, *, back: bool = False) -> None:
     raise AssertionError(f"Tab never reaches {what}")
 
 
-def test_a_sweep_goes_on_after_a_restart_of_the_server(browser: Browser, tmp_path: Path) -> None:
-    people(tmp_path)
-    (tmp_path / "long.toml").write_text(endless_plan(tmp_path).toml())
-    first = Server.start(tmp_path)
-    try:
-        with Visitor(browser, first) as visitor:
-            page = visitor.page
-            page.goto(f"{first.base}/studies/long/sweep")
-            page.click("#start")
-            until(page, "document.getElementById('progress').value > 0")
-    finally:
-        first.end()
-    stood = standing(tmp_path / "long")
-    assert 0 < stood.done < stood.total
-    second = Server.start(tmp_path, port=first.port)
-    try:
-        with Visitor(browser, second) as visitor:
-            page = visitor.page
-            page.goto(f"{second.base}/studies/long/sweep")
-            until(page, "done => document.getElementById('progress').value > done", stood.done / stood.total)
-            page.click("#pause")
-            expect(page.locator("#state")).to_have_text("Paused")
-            expect(page.locator("#start")).to_have_text("Resume")
-    finally:
-        second.end()
-
-
 # ---- the map --------------------------------------------------------------------------------------------------
 
 
-def test_the_choice_that_is_shown_is_the_servers_choice(browser: Browser, server: Server) -> None:
+def test_the_choice_that_is_shown_is_the_servers_choice(inside: Inside, server: Server) -> None:
     ru = sm.RUMap(sm.Study.open(server.folder / "cps").scores(), "SmallCells", "Hellinger")
     draw = random.Random(5)
     rules: list[sm.core.rule.Rule] = [sm.Threshold(risk=round(draw.uniform(0.0, 0.06), 6)) for _ in range(40)]
     rules += [sm.Linear(slope=round(10 ** draw.uniform(-3, 2), 6)) for _ in range(40)]
-    with Visitor(browser, server) as visitor:
-        page = visitor.page
-        page.goto(f"{server.base}/studies/cps/map")
-        ready(page)
+    with inside.at("/studies/cps/map") as page:
         asked = [{"type": type(rule).__name__, "risk": 0, "slope": 0} | rule.spec() for rule in rules]
         shown = page.evaluate(
             "rules => rules.map(rule => workbench.choose(workbench.state.map, rule)?.id ?? null)", asked
@@ -270,11 +193,8 @@ def test_the_choice_that_is_shown_is_the_servers_choice(browser: Browser, server
     assert len(set(shown)) > 3
 
 
-def test_levers_and_lines_can_be_dragged(browser: Browser, server: Server) -> None:
-    with Visitor(browser, server, viewport={"width": 1280, "height": 1000}) as visitor:
-        page = visitor.page
-        page.goto(f"{server.base}/studies/cps/map")
-        ready(page)
+def test_levers_and_lines_can_be_dragged(inside: Inside) -> None:
+    with inside.at("/studies/cps/map") as page:
         box = page.locator(".plot .grip").bounding_box()
         assert box is not None
         x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -287,6 +207,9 @@ def test_levers_and_lines_can_be_dragged(browser: Browser, server: Server) -> No
         assert after < before  # by how much: test_web_map.py
         until(page, "workbench.state.choice?.rule.includes(String(workbench.state.rule.risk))")
         assert page.evaluate("workbench.state.choice.candidate === (workbench.state.best?.id ?? null)")
+        page.fill("#lever-number", "0")
+        page.keyboard.press("Enter")
+        expect(page.locator("#choice")).to_contain_text("What to do: plan stronger methods, search for a release")
         page.select_option("#rule", "Linear")
         assert page.evaluate("workbench.state.rule.slope") is None  # nobody has set one yet
         page.locator("#lever").fill("400")
@@ -310,14 +233,11 @@ def test_levers_and_lines_can_be_dragged(browser: Browser, server: Server) -> No
         assert "frontier" in Path(download.value.path()).read_text().splitlines()[0]
 
 
-def test_limits_are_dragged_on_the_planes_of_decision_theory(browser: Browser, server: Server) -> None:
+def test_limits_are_dragged_on_the_planes_of_decision_theory(inside: Inside, server: Server) -> None:
     plan = sm.Study.open(server.folder / "known").plan
     ru = sm.RUMap(sm.Study.open(server.folder / "known").scores(), plan.risk, plan.utility)
     draw = random.Random(6)
-    with Visitor(browser, server, viewport={"width": 1280, "height": 1000}) as visitor:
-        page = visitor.page
-        page.goto(f"{server.base}/studies/known/decision")
-        ready(page)
+    with inside.at("/studies/known/decision") as page:
         rule = page.evaluate("workbench.state.rule")
         both = [
             {key: round(-4 * draw.random() ** 2, 6) for key in ("agency_limit", "intruder_limit")} for _ in range(60)
@@ -352,68 +272,77 @@ def test_limits_are_dragged_on_the_planes_of_decision_theory(browser: Browser, s
         until(page, "workbench.state.choice?.rule.includes(String(workbench.state.rule.agency_limit))")
         assert page.evaluate("workbench.state.choice.method === (workbench.state.best?.method ?? '')")
         page.locator("#agency-limit").fill("0")
-        expect(page.locator("#left")).to_contain_text("release nothing")
+        expect(page.locator("#left")).to_contain_text("release nothing.What to do: plan stronger methods")
         expect(page.locator("#choice")).to_contain_text("Release nothing")
 
 
-def test_a_study_that_measures_no_knowledge_is_offered_the_measures(browser: Browser, tmp_path: Path) -> None:
-    swept(tmp_path, "small", replicates=1, rates=(0.05,))
-    server = Server.start(tmp_path)
-    try:
-        with Visitor(browser, server) as visitor:
-            page = visitor.page
-            page.goto(f"{server.base}/studies/small/decision")
-            ready(page)
-            page.select_option("#wanted", "total")
-            page.select_option("#studied", "wage")
-            expect(page.locator("#price")).to_contain_text(
-                re.compile(r"takes about .* as it is, and about .* with them")
-            )
-            page.click("#add")
-            page.wait_for_url("**/studies/small/sweep")
-            page.click("#start")
-            expect(page.locator("#state")).to_have_text("Done", timeout=SLOW)
-            page.click("nav >> text=Decision")
-            ready(page)
-            expect(page.locator("#risk-plane canvas")).to_be_visible()
-            expect(page.locator("#choice")).to_contain_text("elease")
-    finally:
-        server.end()
+COUNT_ANSWERS = """() => {  // what a page does with an answer is done in the turn in which it is counted
+    const json = Response.prototype.json;
+    window.answersRead = 0;
+    Response.prototype.json = async function () {
+        const read = await json.call(this);
+        window.answersRead += 1;
+        return read;
+    };
+}"""
 
 
-def test_ten_thousand_points_follow_a_lever(browser: Browser, server: Server) -> None:
-    """A hundred steps of the lever, each with a choice among 10,000 points and the drawing that follows it."""
-    with Visitor(browser, server) as visitor:
-        page = visitor.page
-        page.goto(f"{server.base}/studies/cps/map")
+def test_a_study_that_measures_no_knowledge_is_offered_the_measures(inside: Inside) -> None:
+    with inside.at("/studies/small/decision") as page:
+        both = re.compile(r"takes about ([\d.]+) (s|min|h) .*as it is, and about ([\d.]+) (s|min|h) with them")
+        expect(page.locator("#price")).to_contain_text(both)
+        page.evaluate(COUNT_ANSWERS)
+        held: list[Route] = []
+        page.route("**/api/plans", lambda route: held.append(route))  # a server that takes its time
+        for asked, (name, variable) in enumerate((("wanted", "total"), ("studied", "wage")), start=1):
+            page.select_option(f"#{name}", variable)
+            while len(held) < 2 * asked:  # two prices for each pick; the next pick when both are asked for
+                page.wait_for_timeout(20)
+        expect(page.locator("#add")).to_be_disabled()  # until both prices of the last pick are told
+        for route in held[2:]:
+            route.continue_()
+        expect(page.locator("#add")).to_be_enabled()
+        price = page.locator("#price").inner_text()
+        read = page.evaluate("answersRead")
+        for route in held[:2]:  # the guess for the first pick comes late, and is another
+            answer = route.fetch()
+            route.fulfill(response=answer, json=answer.json() | {"seconds": 3.6e7})
+        page.unroute("**/api/plans")
+        until(page, "read => answersRead === read + 2", read)
+        assert page.locator("#price").inner_text() == price
+        told = both.search(page.locator("#price").inner_text())
+        assert told is not None
+        before, after = (float(told[k]) * {"s": 1, "min": 60, "h": 3600}[told[k + 1]] for k in (1, 3))
+        assert before < after
+        page.click("#add")
+        page.wait_for_url("**/studies/small/sweep")
+        page.click("#start")
+        expect(page.locator("#state")).to_have_text("Done", timeout=SLOW)
+        page.click("nav >> text=Decision")
         ready(page)
-        found = page.evaluate(MANY)
-        assert found["points"] == 10_000
-        assert found["choices"] > 5
-        print(f"10,000 points: drawn in {found['drawn']:.0f} ms, {found['step']:.1f} ms a step of the lever")
+        expect(page.locator("#risk-plane canvas")).to_be_visible()
+        expect(page.locator("#choice")).to_contain_text("elease")
 
 
 # ---- how it looks ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [320, 1600])
-def test_every_page_is_legible_labelled_and_fits(browser: Browser, server: Server, width: int) -> None:
-    wrong = {}
-    shown = {"viewport": {"width": width, "height": 900}, "reduced_motion": "reduce"}  # no colour on its way to another
-    with Visitor(browser, server, **shown) as visitor:
-        page = visitor.page
-        for place in PAGES:
-            page.goto(server.base + place)
-            ready(page)
+@pytest.mark.parametrize("place", PAGES)
+def test_every_page_is_legible_labelled_and_fits(inside: Inside, place: str) -> None:
+    with inside.at(place, width=WIDTHS[0], height=900) as page:
+        page.emulate_media(reduced_motion="reduce")  # no colour on its way to another
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-                faults = page.evaluate(CHECK)
-                if faults:
-                    wrong[place, scheme] = faults
+                until(page, f"!({CHECK})().length", wrong=CHECK)  # charts are drawn anew in their own time
                 if SHOTS:
                     name = place.strip("/").replace("/", "-").replace("?", "-") or "home"
                     page.screenshot(path=f"{SHOTS}/{name}-{width}-{scheme}.png", full_page=True)
-    assert wrong == {}
+        page.emulate_media(media="print")  # what a dark screen showed, on white paper
+        until(page, f"!({CHECK})().length", wrong=CHECK)
+        canvases = "[...document.querySelectorAll('canvas:not(.paper *)')].map(made => getComputedStyle(made).filter)"
+        assert {*page.evaluate(canvases)} <= {"invert(1) hue-rotate(180deg)"}
 
 
 def test_the_accessibility_check_can_fail(browser: Browser) -> None:

@@ -6,12 +6,18 @@ import io
 import zipfile
 from pathlib import Path
 
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from documents import run_page
 from samples import PAST_THE_GATE
+from sdcmap.explore.looking import source_of
 from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
 from waiting import until
 from webclient import Generated
-from webroom import ROLES, people, plan_of, served
+from webroom import KEYS, ROLES, TOKEN, people, plan_of, served
 
 
 def test_a_generated_client_goes_from_an_upload_to_a_release(tmp_path: Path) -> None:
@@ -23,7 +29,8 @@ def test_a_generated_client_goes_from_an_upload_to_a_release(tmp_path: Path) -> 
         assert api.upload(file=("people.csv", content))["name"] == "people.csv"
         assert [file["name"] for file in api.files()["files"]] == ["people.csv"]
         seen = api.look(file="people.csv", roles={})
-        assert {column["name"] for column in seen["variables"]} == set(ROLES)
+        assert {column["name"] for column in seen["variables"]} == set(ROLES) and seen["rows"] == 400
+        assert {column["name"]: column["role"] for column in seen["variables"]}["household"] == "household"
         assert {form["type"] for form in api.forms()["rules"]} >= {"Threshold", "Linear"}
         api.begin(name="story", file="people.csv", roles=ROLES)
         api.state_roles(name="story", roles=ROLES)
@@ -50,9 +57,14 @@ def test_a_generated_client_goes_from_an_upload_to_a_release(tmp_path: Path) -> 
         assert found["name"] == choice["name"]
         assert api.changes(name="story", candidate=choice["candidate"])["tables"]
         assert api.records(name="story", candidate=choice["candidate"])["words"]
+        assert api.relations(name="story", candidate=choice["candidate"])["table"]
+        assert api.record_values(name="story", candidate=choice["candidate"], row=0)["original_row"] == 0
+        assert api.parameters(name="story")["coordinates"]
         assert api.criterion(name="story")["rule"] is None
         assert api.picture(name="story", form="csv").startswith(b"id,")
-        failed = [check for check in api.checks(name="story")["checks"] if not check["passed"]]
+        seen = api.checks(name="story")
+        assert "data.csv" in {file["name"] for file in seen["files"]} and len(seen["columns"]) == len(ROLES)
+        failed = [check for check in seen["checks"] if not check["passed"]]
         assert all(check["todo"] for check in failed)
         assert api.release(name="story")["problems"]  # refused, 409
         made = api.release(name="story", override=PAST_THE_GATE, signed_by="A. Steward")
@@ -60,6 +72,15 @@ def test_a_generated_client_goes_from_an_upload_to_a_release(tmp_path: Path) -> 
         assert listed["release"] == made["release"] and listed["name"] == choice["name"]
         packed = zipfile.ZipFile(io.BytesIO(api.bundle(name="story", release=made["release"])))
         assert f"{made['release']}/data.csv" in packed.namelist()
+        version = api.notes(name="story")["version"]
+        assert api.write_notes(name="story", text="for the board", version=version)["text"] == "for the board"
+        (entry,) = api.studies(choices=True)["studies"]
+        assert (entry["choice"], entry["note"], entry["releases"]) == (choice["name"], "for the board", 1)
+        assert api.archive_study(name="story", archived=True)["archived"]
+        assert api.compare_studies(first="story", second="story")["same_data"]
+        assert api.delete_study(name="story", typed="wrong")["problems"]  # 422
+        assert api.delete_study(name="story", typed="story")["releases"] == 1
+        assert api.studies()["studies"] == []
         swapped = api.swap(file=("people.csv", content), on="Race", rate="0.05")
         assert swapped["risk"]["after"] is not None
 
@@ -75,3 +96,31 @@ def test_every_operation_has_a_typed_answer() -> None:
                     schema and "$ref" in schema for schema in schemas
                 )
                 assert typed, (path, operation["operationId"])
+
+
+def test_python_of_the_page_goes_from_an_upload_to_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over a small file, by a plan of one synthetic file; the address and the token are those of this server."""
+    home = tmp_path / "served"
+    home.mkdir()
+    monkeypatch.chdir(tmp_path)
+    sm.write(sm.demo.population(300, seed=8).only([*KEYS, "wage"]), "people.csv")
+    stated = source_of("people.csv", dict.fromkeys(KEYS, "key") | {"wage": "numeric"}, {})
+    risk, rule = sm.risk.AttributeInference("wage", on=KEYS), sm.Threshold(risk=0.2)
+    synthetic = sm.methods.Synthesise([*KEYS, "wage"], leaf=100)
+    plan = sm.Plan(
+        [synthetic], [risk, sm.Hellinger()], profile="scientific-use", rule=rule, data=stated, seed=(1 << 200) + 11
+    )
+    plan.write("plan.toml")
+    with served(Room(home.resolve(), ledger=tmp_path / "ledger")) as http:
+        here = str(http.base_url).rstrip("/")
+        smaller = {
+            "http://127.0.0.1:41207": here,
+            '"..."': f'"{TOKEN}"',
+            "Bearer ...": f"Bearer {TOKEN}",
+            "sleep(1)": "sleep(0.05)",
+        }
+        made = run_page("docs/web.md", smaller)
+        made["api"].close()
+    names = zipfile.ZipFile(io.BytesIO(made["bundle"])).namelist()
+    assert f"{made['made']['release']}/data.csv" in names
+    assert pl.read_csv(made["swapped"]).height == 300 and made["answer"]["risk"]["after"] > 0

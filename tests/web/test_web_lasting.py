@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import stat
-from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,37 +15,19 @@ import pytest
 import sdcmap as sm
 from samples import PAST_THE_GATE
 from sdcmap.bundle.checks import HARD, REMEDIES, SOFT
+from sdcmap.explore import bars, looking, telling
+from sdcmap.explore.bars import bars_of
 from sdcmap.explore.looking import look, source_of
 from sdcmap.files import reading
+from sdcmap.kernels.tables.telling import alone_on_pairs
+from sdcmap.web.child import Telling, _run
 from sdcmap.web.entrance import KEPT_SECONDS, Entrance, Kept
+from sdcmap.web.models import Sweep as SweepAnswer
 from sdcmap.web.room import KEPT, Room
 from sdcmap.web.server import _door
 from sdcmap.web.sweeps import PACE_SECONDS, Pace, Sweeps
 from waiting import until
-from webroom import KEYS, ROLES, people, plan_of, served, swept
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("served").resolve()
-    swept(home, rates=(0.05,), replicates=2)
-    source = source_of("people.csv", ROLES, {})
-    blank = sm.Plan([sm.Suppress(k=2)], [sm.risk.KAnonymity(k=2), sm.Hellinger()], data=source, seed=(1 << 200) + 3)
-    (home / "blank.toml").write_text(blank.toml())
-    sm.sweep(source.read(home), blank, home / "blank", workers=1)
-    return home
-
-
-@pytest.fixture(scope="module")
-def client(folder: Path) -> Iterator[httpx.Client]:
-    with served(Room(folder, ledger=folder / ".ledger")) as made:
-        yield made
-
-
-def ok(answer: httpx.Response, status: int = 200) -> Any:
-    assert answer.status_code == status, answer.text
-    return answer.json()
-
+from webroom import KEYS, ROLES, ok, people, plan_of, served
 
 # ---- sweeps ---------------------------------------------------------------------------------------------------
 
@@ -74,6 +56,22 @@ def test_a_good_sweep_leaves_no_error_and_no_wish(tmp_path: Path) -> None:
         (tmp_path / "short.toml").write_text(f"replicates = 2\n{plan.toml()}".replace("replicates = 1\n", ""))
         status = ok(client.get("/api/studies/short/sweep"))
         assert (status["state"], status["error"]) == ("not begun", "")
+
+
+def test_a_sweep_says_what_it_is_at_from_the_first_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    people(tmp_path, 60)
+    (tmp_path / "short.toml").write_text(plan_of(tmp_path, replicates=1, rates=(0.05,)).toml())
+    room = Room(tmp_path.resolve())
+    told: list[str] = []
+    really = Telling.at
+
+    def at(self: Telling, phase: str, **facts: Any) -> None:
+        really(self, phase, **facts)
+        told.append(Sweeps(room)._phase("short")["phase"].partition(":")[0])  # as a server reads it
+
+    monkeypatch.setattr(Telling, "at", at)
+    _run(room, tmp_path / "short.toml", room.folder / "short", 1, "sweep")
+    assert list(dict.fromkeys(told)) == ["reading the file", "getting ready", "making and scoring candidates"]
 
 
 def test_the_pace_is_counted_from_the_first_candidate_and_steady() -> None:
@@ -154,15 +152,19 @@ def test_roles_are_kept_in_a_plan_that_was_not_begun_and_in_no_other(client: htt
     kept = ok(client.put("/api/studies/roles/roles", json={"roles": ROLES | {"Income": "sensitive"}}))
     assert sm.Plan.from_toml(kept["toml"]).data.sensitive == ("Income",)  # type: ignore[union-attr]
     assert ok(client.get("/api/studies/roles"))["version"] == kept["version"]
+    kept = ok(client.put("/api/studies/roles/roles", json={"roles": ROLES, "missing": ["Hours=40 (refused)"]}))
+    kept = ok(client.put("/api/studies/roles/roles", json={"roles": ROLES}))  # codes stay where none are said
+    assert sm.Plan.from_toml(kept["toml"]).data.missing == ("Hours=40 (refused)",)  # type: ignore[union-attr]
     before = (folder / "cps.toml").read_bytes()
     assert client.put("/api/studies/cps/roles", json={"roles": ROLES}).status_code == 409
     assert (folder / "cps.toml").read_bytes() == before
 
 
 def test_a_merge_is_lists_of_categories_and_says_where_it_does_nothing(client: httpx.Client, folder: Path) -> None:
-    form = next(f for f in ok(client.get("/api/forms"))["methods"] if f["type"] == "Recode")
-    entries = {entry["name"]: entry for entry in form["entries"]}
+    forms = {form["type"]: form["entries"] for form in ok(client.get("/api/forms"))["methods"]}
+    entries = {entry["name"]: entry for entry in forms["Recode"]}
     assert entries["merge"]["nested"] and entries["on"]["columns"] and not entries["labels"]["nested"]
+    assert {entry["name"] for entry in forms["Suppress"] if entry["nested"]} == {"linked"}
     text = (folder / "cps.toml").read_text()
 
     def checked(merge: list[Any]) -> Any:
@@ -183,6 +185,27 @@ def test_a_merge_is_lists_of_categories_and_says_where_it_does_nothing(client: h
 # ---- files are read and counted once ----------------------------------------------------------------------------
 
 
+def counts(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """What is counted from now on: columns by name, and whether sets of them are."""
+    counted: set[str] = set()
+    glance, spread, sets, pairs = looking._glance, bars.bars_of, telling.telling_sets, telling.telling_pairs
+
+    def glanced(data: Any, name: str, proposal: Any, known: Any = None) -> Any:
+        counted.update([name] if known is None else [])
+        return glance(data, name, proposal, known)
+
+    def paired(data: Any, names: Any, before: Any = None) -> Any:
+        old = () if before is None else before.columns
+        counted.update(name for name in names if not any(data.column(name) is column for column in old))
+        return pairs(data, names, before)
+
+    monkeypatch.setattr(looking, "_glance", glanced)
+    monkeypatch.setattr(bars, "bars_of", lambda data, name: counted.add(name) or spread(data, name))
+    monkeypatch.setattr(telling, "telling_sets", lambda *given: counted.add("sets of columns") or sets(*given))
+    monkeypatch.setattr(telling, "telling_pairs", paired)
+    return counted
+
+
 def test_a_change_of_roles_reads_and_counts_nothing_again(
     client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,21 +213,35 @@ def test_a_change_of_roles_reads_and_counts_nothing_again(
     read: list[Path] = []
     really = reading._frame_of_file
     monkeypatch.setattr(reading, "_frame_of_file", lambda path, asked: read.append(path) or really(path, asked))
-    for roles in ({}, ROLES, ROLES | {"Income": "sensitive"}, ROLES | {"Age": "other", "Hours": "key"}):
-        seen = ok(client.post("/api/looks", json={"file": "once.csv", "roles": roles}))
-        fresh = look(source_of("people.csv", roles, {}).read(folder))
+    counted = counts(monkeypatch)
+    for roles, codes, new in (
+        ({}, [], set(ROLES)), (ROLES, [], set(ROLES)), (ROLES | {"Income": "sensitive"}, [], set()),
+        (ROLES | {"Age": "other", "Hours": "key"}, [], {"Age", "Hours"}), (ROLES, ["Hours=40 (refused)"], {"Age", "Hours"}),
+        (ROLES | {"WrkTyp": "drop"}, ["Hours=40 (refused)", "Age=30"], {"Age"}),
+    ):  # fmt: skip
+        stated = {"file": "once.csv", "roles": roles, "missing": codes}
+        counted.clear()
+        seen, told = (ok(client.post(f"/api/looks{part}", json=stated)) for part in ("", "/telling"))
+        assert counted <= new | ({"sets of columns"} if new else set())  # where no column is another, no set is either
+        data = source_of("people.csv", roles, {}, codes).read(folder)
+        fresh = look(data)
+        for v in seen["variables"]:
+            assert v["spread"] == json.loads(json.dumps(asdict(bars_of(data, v["name"]))))
+            assert v["missing_codes"] == [code.partition("=")[2] for code in codes if code.startswith(f"{v['name']}=")]
         assert [v["role"] for v in seen["variables"]] == [v.role for v in fresh.variables]
         assert [(v["distinct"], v["missing"], v["once"]) for v in seen["variables"]] == [
             (v.distinct, v.missing, v.once) for v in fresh.variables
         ]
         assert seen["sizes"] == fresh.sizes
-        assert [(tuple(one["keys"]), one["alone"]) for one in seen["telling"]] == list(fresh.telling.sets)
+        assert seen["alone"] == {words: list(facts) for words, facts in fresh.alone.items()}
+        assert [(tuple(one["keys"]), one["alone"]) for one in told["sets"]] == list(fresh.telling.sets)
+        assert told["pairs"] == alone_on_pairs([data.codes(name) for name in told["names"]]).tolist()
     assert [path.name for path in read].count("once.csv") == 1
     (folder / "once.csv").unlink()
 
 
 def test_the_columns_that_tell_the_most_are_the_true_best(client: httpx.Client, folder: Path) -> None:
-    seen = ok(client.post("/api/looks", json={"file": "people.csv", "roles": ROLES}))
+    told = ok(client.post("/api/looks/telling", json={"file": "people.csv", "roles": ROLES}))
     data = source_of("people.csv", ROLES, {}).read(folder)
     names = [name for name in data.names if name not in ("household",)]
     frame = data.frame()
@@ -214,9 +251,123 @@ def test_the_columns_that_tell_the_most_are_the_true_best(client: httpx.Client, 
         for trio in itertools.combinations(names, size)
     }
     best = max(alone.values())
-    assert max(one["alone"] for one in seen["telling"]) == best
-    assert all(alone[tuple(n for n in names if n in one["keys"])] == one["alone"] for one in seen["telling"])
-    assert seen["telling_words"].startswith("exact, over all sets")
+    assert max(one["alone"] for one in told["sets"]) == best
+    assert all(alone[tuple(n for n in names if n in one["keys"])] == one["alone"] for one in told["sets"])
+    assert told["words"].startswith("exact, over all sets")
+
+
+# ---- the editor of a plan ----------------------------------------------------------------------------------------
+
+
+def test_a_recode_is_counted_before_it_is_kept(client: httpx.Client, folder: Path) -> None:
+    def recoded(**fields: Any) -> Any:
+        return ok(client.post("/api/studies/cps/recodes", json={"method": {"type": "Recode"} | fields}))
+
+    frame = source_of("people.csv", ROLES, {}).read(folder).frame()
+    race = dict(frame["Race"].value_counts().iter_rows())
+    first, second = list(race)[:2]
+    told = recoded(on=["Race"], merge=[[first, second]], labels=["all"])["columns"][0]
+    assert {bar["label"]: bar["count"] for bar in told["categories"]} == race
+    assert told["after"] == [{"label": "all", "count": race[first] + race[second]}] and told["smallest"] == 800
+    wage = recoded(on=["wage"], breaks=[0, 50_000])["columns"][0]
+    high = int((frame["wage"] > 50_000).sum())
+    assert wage["after"][-1] == {"label": "> 50000", "count": high} and wage["problem"] == ""
+    assert "needs one of breaks" in recoded(on=["Race"])["columns"][0]["problem"]
+    assert recoded(on=["nobody"])["columns"] == []
+    (folder / "levels.csv").write_text("\n".join(f"{name};any;*" for name in race))
+    told = recoded(on=["Race"], hierarchy="levels.csv", level=2)
+    assert told["levels"] == 2 and [bar["label"] for bar in told["columns"][0]["after"]] == ["*"]
+    away = recoded(on=["Race"], hierarchy="../levels.csv")
+    assert away["levels"] is None and away["columns"][0]["problem"]
+
+
+def test_a_hierarchy_is_drawn_up_kept_and_used(client: httpx.Client, folder: Path) -> None:
+    draft = lambda **what: client.post("/api/studies/cps/hierarchies/drafts", json={"on": ["Age"]} | what)
+    keep = lambda file, rows, version="", study="cps": client.put(
+        f"/api/studies/{study}/hierarchies", json={"file": file, "rows": rows, "version": version}
+    )
+    ages = dict(source_of("people.csv", ROLES, {}).read(folder).frame()["Age"].value_counts().iter_rows())
+    told = ok(draft())
+    assert dict(zip((row[0] for row in told["rows"]), told["records"], strict=True)) == ages
+    assert told["problems"] and told["version"] == "" and told["levels"][0]["rarest"] is None
+    first, *others = ages
+    rows = [[first, "one", "*"], *([age, "the rest", "*"] for age in others)]
+    told = ok(draft(rows=rows))
+    assert told["problems"] == [] and told["levels"][0]["groups"][0] == {"label": "one", "count": ages[first]}
+    split = [[first, "one", "*"], *([age, "one", age] for age in others)]
+    assert ok(draft(rows=split))["split"] and "splits a label" in keep("split.csv", split).json()["error"]
+    assert {row[-1] for row in ok(draft(begin="prefixes"))["rows"]} == {"*" * max(map(len, ages))}
+
+    kept = ok(keep("ages.csv", rows))
+    assert kept["levels"] == 2 and stat.S_IMODE((folder / "ages.csv").stat().st_mode) == 0o600
+    method = {"type": "Recode", "on": ["Age"], "hierarchy": "ages.csv", "level": 1}
+    recode = ok(client.post("/api/studies/cps/recodes", json={"method": method}))
+    assert recode["levels"] == 2 and recode["columns"][0]["after"][0]["count"] in (ages[first], 800 - ages[first])
+    opened = ok(draft(begin="file", file="ages.csv"))
+    assert opened["rows"] == rows and opened["version"] == kept["version"]
+
+    assert keep("ages.csv", rows).status_code == 409  # not without a word
+    renamed = [[first, "1", "*"], *([age, "2", "*"] for age in others)]
+    assert ok(keep("ages.csv", renamed, kept["version"]))["version"] != kept["version"]
+    assert keep("ages.csv", rows, kept["version"]).status_code == 412  # it is another one now
+    assert sm.data.Hierarchy.read(str(folder / "ages.csv")).at(1)[first] == "1"
+    before = (folder / "people.csv").read_bytes()
+    assert keep("people.csv", rows).status_code == keep("./people.csv", rows, "0" * 16).status_code == 409
+    for file in (
+        "../ages.csv",
+        "cps/ages.csv",
+        ".ages.csv",
+        "ages.study.csv",
+        "ages.toml",
+        "/ages.csv",
+        "",
+        "a\0.csv",
+    ):
+        assert keep(file, rows).status_code == 422, file
+        assert keep(file, rows, kept["version"]).status_code == 412, file
+    assert draft(begin="file", file="../people.csv").status_code == 422
+    assert keep("none.csv", [[first, ""]]).status_code == keep("none.csv", [[]]).status_code == 422
+    assert keep("none.csv", rows, study="nobody").status_code == 404
+    assert (folder / "people.csv").read_bytes() == before and not (folder / "none.csv").exists()
+
+
+def test_a_price_is_told_before_the_choice(client: httpx.Client, folder: Path) -> None:
+    text = (folder / "cps.toml").read_text()
+    ask = lambda **what: client.post("/api/prices", json={"toml": text, "study": "cps", "group": "measures"} | what)
+    told = ok(ask(type="WorstLinkage"))
+    plan, data = sm.Plan.from_toml(text), source_of("people.csv", ROLES, {}).read(folder)
+    assert (
+        told["price"] == told["stated"]["WorstLinkage"] == pytest.approx(plan.count * sm.WorstLinkage().seconds(data))
+    )
+    assert told["candidates"] == plan.count and "Hellinger" not in told["stated"]
+    swap = ok(ask(group="methods", type="Swap"))
+    assert swap["price"] > 0 and swap["example"].startswith("Swap(on=") and swap["draw"] > 0
+    assert ok(ask(group="methods", type="Protect"))["price"] is None  # its fields must be filled in first
+    assert ask(type="Swap").status_code == 422 and ask(group="methods", type="os:system").status_code == 422
+    assert ask(toml=text.replace("Hellinger", "Helinger")).status_code == 422
+
+
+def test_parts_are_forms_and_parts_that_are_texts_become_tables(client: httpx.Client) -> None:
+    forms = ok(client.get("/api/forms"))
+    entry = next(
+        e for f in forms["measures"] if f["type"] == "DiscreditHarm" for e in f["entries"] if e["name"] == "attack"
+    )
+    assert {form["type"] for form in forms["parts"][entry["group"]]} >= {"Linkage", "NearestRecord", "WorstLinkage"}
+    groups = {*forms, *forms["parts"]}
+    assert all(
+        e["group"] in groups
+        for g in ("methods", "measures")
+        for f in forms[g]
+        for e in f["entries"]
+        if e["kind"] == "part"
+    )
+    before = ok(client.get("/api/studies/cps"))["table"]
+    for written, held in (("Linkage(metric='l')", {"type": "Linkage", "metric": "l"}), ("Linkag()", "Linkag()")):
+        harm = {"type": "DiscreditHarm", "on": "total", "attack": written}
+        table = ok(client.post("/api/plans", json={"table": before | {"measures": [*before["measures"], harm]}}))[
+            "table"
+        ]
+        assert table["measures"][-1]["attack"] == held
 
 
 # ---- candidates and releases ------------------------------------------------------------------------------------
@@ -270,3 +421,13 @@ def test_a_search_that_was_stopped_is_not_done_when_its_plan_is(
     if wished:
         room.kept("found.wish").write_text(wished)
     assert Sweeps(room)._state("found", alive=False, whole=whole) == state
+
+
+def test_the_generations_of_a_search_are_told_as_they_come(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    tell = Telling(room.kept("found.phase"))
+    for evaluations, area in ((24, 0.25), (32, 0.5)):
+        tell.searched(evaluations, 200, area)
+    told = Sweeps(room)._phase("found")
+    assert (told["phase"], told["evaluations"], told["area"], told["areas"]) == ("searching", 32, 0.5, [0.25, 0.5])
+    assert set(told) <= set(SweepAnswer.model_fields)

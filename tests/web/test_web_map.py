@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-import sdcmap as sm
-from visiting import Visitor, dragged, ready, until
-from webroom import Server, decided, swept
+from visiting import Inside, dragged, ready, until
+from webroom import COUNTED, SILENT, Server
 
 pytestmark = pytest.mark.slow
-COUNTED = sm.utility.QueryError(queries=200)
-SILENT = sm.utility.TableError(least=10**6)  # no table of 800 people has such a cell
-WIDE = {"viewport": {"width": 1280, "height": 1100}}
 LIMIT_PIXEL = "workbench.plot.pixel({ utility: workbench.plot.x[0], risk: workbench.state.rule.risk })[1]"
 PLANE_PIXEL = "workbench.risk.at(workbench.state.rule.agency_limit, workbench.state.rule.intruder_limit)"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    home = tmp_path_factory.mktemp("served").resolve()
-    swept(home, measures=[COUNTED, SILENT])
-    decided(home)
-    made = Server.start(home)
-    yield made
-    made.end()
-
-
-def test_the_limit_follows_the_hand_and_reaches_the_choice(browser: Browser, server: Server) -> None:
-    with Visitor(browser, server, **WIDE) as visitor:
-        page = visitor.page
-        page.goto(f"{server.base}/studies/cps/map")
-        ready(page)
+def test_the_limit_follows_the_hand_and_reaches_the_choice(inside: Inside) -> None:
+    with inside.at("/studies/cps/map") as page:
         expect(page.locator("#choice-head")).to_have_text("The choice")
         expect(page.locator("#table th").last).to_have_text("loss")
+        page.select_option("#rows", "all")
+        assert {*page.locator("#table tbody td:nth-child(3)").all_inner_texts()} == {"1", "2", "3"}  # draws
         page.locator("#lever").fill("950")
         before = page.evaluate(LIMIT_PIXEL)
         dragged(page, ".plot .grip", 0, 200)
@@ -55,11 +38,8 @@ def test_the_limit_follows_the_hand_and_reaches_the_choice(browser: Browser, ser
         expect(page.locator("#rule-said")).to_contain_text("the plan's rule")
 
 
-def test_limits_off_the_picture_other_axes_and_axes_without_values(browser: Browser, server: Server) -> None:
-    with Visitor(browser, server, **WIDE) as visitor:
-        page = visitor.page
-        page.goto(f"{server.base}/studies/cps/map")
-        ready(page)
+def test_limits_off_the_picture_other_axes_and_axes_without_values(inside: Inside, server: Server) -> None:
+    with inside.at("/studies/axes/map") as page:
         page.fill("#lever-number", "500")
         page.keyboard.press("Enter")
         expect(page.locator(".plot .off")).to_contain_text("500, lies above the picture")
@@ -74,6 +54,7 @@ def test_limits_off_the_picture_other_axes_and_axes_without_values(browser: Brow
         second = picked(page)
         assert second["ring"] == pytest.approx(second["point"], abs=0.5)
         page.select_option("#utility", SILENT.text)
+        expect(page.locator("#silent")).to_be_visible()
         expect(page.locator("#silent")).to_contain_text("no cell of the original has as many records")
         page.select_option("#utility", "Hellinger")
         expect(page.locator("#silent")).to_be_hidden()
@@ -98,11 +79,8 @@ def picked(page: Page) -> dict[str, object]:
     )
 
 
-def test_limits_of_the_planes_follow_the_hand(browser: Browser, server: Server) -> None:
-    with Visitor(browser, server, **WIDE) as visitor:
-        page = visitor.page
-        page.goto(f"{server.base}/studies/known/decision")
-        ready(page)
+def test_limits_of_the_planes_follow_the_hand(inside: Inside) -> None:
+    with inside.at("/studies/known/decision") as page:
         page.locator("#agency-limit").fill("800")
         page.locator("#intruder-limit").fill("800")
         x, y = page.evaluate(PLANE_PIXEL)

@@ -36,13 +36,6 @@ NOISE = random.Random(1).randbytes(400)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("served").resolve()
-    swept(home, rates=(0.05,))
-    return home
-
-
-@pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[httpx.Client]:
     with served(Room(folder, upload_limit=2 * SMALL, ledger=folder / ".ledger")) as made:
         yield made
@@ -59,6 +52,7 @@ def addresses() -> list[tuple[str, str]]:
         "{candidate}": "abc",
         "{form}": "csv",
         "{release}": "r",
+        "{row}": "0",
         "{file}": "api.js",
     }
     found = []
@@ -66,7 +60,7 @@ def addresses() -> list[tuple[str, str]]:
         path = route
         for name, value in filled.items():
             path = path.replace(name, value)
-        found += [("GET", path), ("POST", path), ("PUT", path)]
+        found += [("GET", path), ("POST", path), ("PUT", path), ("DELETE", path)]
     pages = (
         "/",
         "/static/vega.js",

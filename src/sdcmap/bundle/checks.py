@@ -17,7 +17,18 @@ from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.marked_records import marked_rows
 from sdcmap.study.plan import Plan
 
-HARD = ("seed", "roles", "determines", "line", "risk", "read back", "earlier releases", "joint risk", "nested")
+HARD = (
+    "seed",
+    "roles",
+    "determines",
+    "line",
+    "redraws",
+    "risk",
+    "read back",
+    "earlier releases",
+    "joint risk",
+    "nested",
+)
 SOFT = (
     "identifier",
     "weight",
@@ -31,6 +42,7 @@ REMEDIES = {  # what a person does about a check that failed
     "roles": "look at every column and state its role, then confirm the roles that were proposed.",
     "determines": "drop one of the columns named, or mask them together, so that one does not give the other back.",
     "line": "state a rule with a limit, limits by measure or a profile in the plan, or the largest risk for this release.",
+    "redraws": "choose another method, or a draw of this one that was checked before.",
     "risk": "choose a candidate with less risk, plan stronger methods, or search for one.",
     "read back": "write the file in another format: this one does not hold what was released.",
     "earlier releases": "release the earlier file again; or, where this one is needed too, allow another release of the "
@@ -47,6 +59,7 @@ REMEDIES = {  # what a person does about a check that failed
 TOLD_IN_THE_NOTE = ("unmasked", "gate")  # overrides of these are a data user's business too
 REPORTED = ("other risk", "told")  # never fail
 SEED_BITS = 128
+MOST_REDRAWS = 3  # draws of one method that may be checked as written: who draws until one passes has measured nothing
 MOST_NAMED = 12  # columns that a sentence names
 MARKED = 0.001  # largest share of records that may break an edit rule of the plan which nobody broke
 UNIQUE_WEIGHTS = 0.05  # largest share of records that may be alone with their weight in a public-use file
@@ -102,6 +115,13 @@ def check_seed(plan: Plan) -> Check:
     strong = plan.seed.bit_length() >= SEED_BITS
     short = f"the plan's seed has fewer than {SEED_BITS} bits and could be guessed: leave it out, and one is drawn."
     return Check("seed", strong, f"the seed has at least {SEED_BITS} bits." if strong else short)
+
+
+def check_redraws(draws: int) -> Check:
+    """Of many draws of a method that is too risky one passes by luck, so few may be tried."""
+    told = f"{draws} {'draws' if draws > 1 else 'draw'} of this method came to the gate, of at most {MOST_REDRAWS}."
+    over = f"{MOST_REDRAWS} other draws of this method came to the gate before, and no more may."
+    return Check("redraws", draws <= MOST_REDRAWS, told if draws <= MOST_REDRAWS else over)
 
 
 def check_roles(data: Microdata, proposed: Sequence[str] = (), confirmed: bool = False) -> Check:

@@ -140,8 +140,7 @@ def check_joint(
     """All releases of these people together are under the line."""
     if not known.others:
         return []
-    made = [_made(data, c.method, c.stream(plan.seed)) for c in known.remade]
-    made += [_made(data, m, stream.child(f"earlier release {number}")) for number, m in enumerate(known.alike)]
+    made = files_of(known, data, plan, stream)
     told = [data] if known.lost or None in made else []
     files = [*told, *(file for file in made if file is not None), released]
     if any(file.origin is not None or not file.paired for file in files):
@@ -150,6 +149,12 @@ def check_joint(
     measures: list[Measure] = [line.measure for line in lines]
     scores = scored(measures, data, view, stream.child("joint"), note, alone=False)
     return [verdict("joint risk", ln, s, "of all releases together") for ln, s in zip(lines, scores, strict=True)]
+
+
+def files_of(known: History, data: Microdata, plan: Plan, stream: Stream) -> list[Microdata | None]:
+    """The earlier releases that can be made again, as changes of the data; None where making one failed."""
+    made = [_made(data, c.method, c.stream(plan.seed)) for c in known.remade]
+    return made + [_made(data, m, stream.child(f"earlier release {number}")) for number, m in enumerate(known.alike)]
 
 
 def _made(data: Microdata, method: Method, stream: Stream) -> Microdata | None:

@@ -5,11 +5,12 @@ original again; its columns are columns of the first. The original stays in the 
 release of the second looks there (`Source.within`) for two things:
 
 alone : the second file attacked by who holds the truth, under the lines of its own plan.
-both  : both files in one hand, which must find no more than the first one's profile tolerates or the first finds alone,
-        for it is out. The second was made from the first alone, so
-        beside it it says nothing more of anybody: P(truth | both) = P(truth | first). That is an argument about the best
-        snooper; so the attacks that we have are run on both files side by side, rows that belong together told to him, and
-        the larger number counts.
+both  : both files in one hand, the first with all its columns, which must find no more than the first one's profile
+        tolerates or the first finds alone, for it is out; or than a limit that was stated when the two were chosen
+        together. The second was made from the first alone, so beside it it says nothing more of anybody:
+        P(truth | both) = P(truth | first). That is an argument about the best snooper; so the attacks that we have are run
+        on both files side by side, rows that belong together told to him, and the larger number counts. Other releases of
+        the same people, where they can be made again, lie beside these two.
 """
 
 from __future__ import annotations
@@ -22,15 +23,13 @@ import numpy as np
 import polars as pl
 
 from sdcmap.bundle.checks import Check
-from sdcmap.bundle.earlier import History, history
+from sdcmap.bundle.earlier import History, files_of, history
 from sdcmap.bundle.ledger import Ledger
-from sdcmap.bundle.note import Note
 from sdcmap.bundle.prepare import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.bundle.risk_line import Line, scored, verdict
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
-from sdcmap.core.value import decode
 from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Schema
 from sdcmap.errors import Refused, SchemaError
@@ -38,17 +37,18 @@ from sdcmap.methods import Chain
 from sdcmap.risk import WorstLinkage
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Candidate, Plan
-from sdcmap.study.profiles import Profile, profile_named
+from sdcmap.study.profiles import PROFILES, Profile, profile_named
 
-BESIDE = " (second file)"  # what the second file's columns are called beside the first's
+FOR_CHOOSING = "data.study"  # the name of a file that nobody released yet, before its ending
 
 
 @dataclass(frozen=True)
 class Parent:
     """The release that another is made from.
 
-    original : the file that was masked. plan, candidate, profile : how, and for whom. file : the released file as read.
-    origin : the row of the original that each of its rows came from, which stays in memory.
+    original : the file that was masked. plan, candidate, profile : how, and for whom. prepared : what was written, with the
+    row of the original that each row came from, which stays in memory. file : the released file as read. joint : the
+    largest share that both files in one hand may find, where one was stated; else as the first one's profile says.
     """
 
     original: Microdata
@@ -57,6 +57,7 @@ class Parent:
     profile: Profile
     prepared: Prepared
     file: Microdata
+    joint: float | None = None
 
     def both_made_by(self, candidate: Candidate) -> Candidate:
         """The second release as the ledger keeps it: everything that was done to the original."""
@@ -70,28 +71,40 @@ class Parent:
 
 
 def parent_of(within: Path, file: Path) -> Parent:
-    """The release that wrote `file`, made again by the study `within`; Refused where it is another file."""
+    """The release that wrote `file`, or a file just like it, made again by the study `within`; Refused where there is none.
+
+    Of a file that was made for choosing both together (see `choose_pair`) the release lies in another folder.
+    """
     with Study.open(within) as study:
-        found = [
-            entry for entry in study.manifest.get("releases", []) if Path(entry["folder"]) == file.parent.resolve()
-        ]
-        if not found:
+        entries = study.manifest.get("releases", [])[::-1]
+        here = [entry for entry in entries if Path(entry["folder"]) == file.parent.resolve()][:1]
+        if not here and not is_for_choosing(file):
             raise Refused([f"the study {within} has released no file in {file.parent}: name the study that did."])
         plan, data = study.plan, in_format(study.data, file.suffix.removeprefix("."))
-        entry = found[-1]
-        method = next((one for one in plan.expanded if one.text == entry["method"]), None)
-        if method is None:
-            raise Refused([f"the plan of {within} has no longer the method that made {file}."])
-    candidate = Candidate(method, int(entry["replicate"]))
-    stream = candidate.stream(plan.seed)
+    methods = {method.text: method for method in plan.expanded}
+    for entry in here or entries:
+        if entry["method"] not in methods:
+            continue
+        made = unread_parent(data, plan, Candidate(methods[entry["method"]], int(entry["replicate"])))
+        back = read_released(file, made.prepared)
+        if check_read_back(made.prepared, back).passed:
+            return replace(made, file=back, profile=plan.profile or profile_named(str(entry["profile"])))
+    if here and here[0]["method"] not in methods:
+        raise Refused([f"the plan of {within} has no longer the method that made {file}."])
+    told = "a nested release is made from that file as it is." if here else "release the scientific-use file first."
+    raise Refused([f"{file} is not the file that {within} released: {told}"])
+
+
+def is_for_choosing(file: Path) -> bool:
+    """Whether a file was made by `choose_pair`, to choose by, and is no release."""
+    return file.name.startswith(f"{FOR_CHOOSING}.")
+
+
+def unread_parent(data: Microdata, plan: Plan, candidate: Candidate, joint: float | None = None) -> Parent:
+    """A release that another could be made from, as it would be written."""
+    method, stream = candidate.method, candidate.stream(plan.seed)
     prepared = prepare(data, method, as_written(data, method, method.apply(data, stream)), stream)
-    back = read_released(file, prepared)
-    if not check_read_back(prepared, back).passed:
-        raise Refused(
-            [f"{file} is not the file that {within} released: a nested release is made from that file as it is."]
-        )
-    profile = plan.profile or profile_named(str(entry["profile"]))
-    return Parent(data, plan, candidate, profile, prepared, back)
+    return Parent(data, plan, candidate, plan.profile or PROFILES["scientific-use"], prepared, prepared.data, joint)
 
 
 def check_lineage(plan: Plan) -> list[Check]:
@@ -104,8 +117,8 @@ def check_lineage(plan: Plan) -> list[Check]:
     ]
 
 
-def check_only_parent(known: History) -> Check:
-    """No other release of these people is known than the one that this is made from."""
+def check_only_parent(known: History, again: bool) -> Check:
+    """Other releases of these people than the one that this is made from need `again`; then they lie beside these two."""
     if not known.others:
         return Check(
             "earlier releases", True, "of these people the file that this one is made from is released, no other."
@@ -113,29 +126,61 @@ def check_only_parent(known: History) -> Check:
     count = (
         f"{known.others} release{'s' if known.others > 1 else ''} of the same people beside the file it is made from"
     )
-    return Check("earlier releases", False, f"the ledger knows {count}: the joint risk of all of them is not measured.")
+    if known.lost:
+        told = f"of which {known.lost} cannot be made again: what all of them tell together is not known"
+        return Check("earlier releases", False, f"the ledger knows {count}, {told}.")
+    if not again:
+        told = "state again=True to have the joint risk of all of them measured"
+        return Check("earlier releases", False, f"the ledger knows {count}, and releases add up: {told}.")
+    return Check("earlier releases", True, f"the ledger knows {count}; the joint risk of all was computed.")
 
 
 def check_nested(
-    parent: Parent, prepared: Prepared, back: Microdata, lines: Sequence[Line], stream: Stream, note: Note
+    parent: Parent,
+    prepared: Prepared,
+    back: Microdata,
+    lines: Sequence[Line],
+    stream: Stream,
+    method: Method,
+    known: History | None = None,
 ) -> list[Check]:
-    """The second file attacked by who holds the truth, and both files in one hand."""
+    """The second file, made by `method`, attacked by who holds the truth, and both files in one hand."""
     if not parent.prepared.data.paired or not prepared.data.paired:
         told = "a row of one of the two files is nobody's: who holds both knows what the first told, which was measured"
         return [Check("nested", True, f"{told} when it was released.")]
     first, second = in_one_order(parent, prepared, back)
-    both = parent.both_made_by(Candidate(decode(note["method"], Method))).method
-    known: Note = {**note, "method": both.spec()}
-    own = scored([line.measure for line in lines], first.truth, second, stream, known, alone=False)
-    checks = [verdict("nested", line, row, "by who holds the truth") for line, row in zip(lines, own, strict=True)]
-    return [*checks, _in_one_hand(parent, first, second, stream, note)]
+    checks = seen_by_the_truth(parent, first, second, lines, stream, method)
+    others = _beside(parent, known, stream) if known is not None else []
+    if any(file is None or file.origin is not None or not file.paired for file in others):
+        told = "another release of these people has other rows, or synthetic ones: what all tell together is not known"
+        return [*checks, Check("joint risk", False, f"{told}.")]
+    return [*checks, in_one_hand(parent, first, second, stream, [file for file in others if file]).check]
+
+
+def seen_by_the_truth(
+    parent: Parent, first: First, second: Microdata, lines: Sequence[Line], stream: Stream, method: Method
+) -> list[Check]:
+    """Every line of the second plan, by a snooper who holds the original records and has read both notes."""
+    both = parent.both_made_by(Candidate(method)).method
+    own = scored([line.measure for line in lines], first.truth, second, stream, both, alone=False)
+    return [verdict("nested", line, row, "by who holds the truth") for line, row in zip(lines, own, strict=True)]
+
+
+def _beside(parent: Parent, known: History, stream: Stream) -> list[Microdata | None]:
+    """Other releases of these people, in the order of the first file's rows."""
+    made = files_of(known, parent.original, parent.plan, stream)
+    order = parent.prepared.origin
+    whole = [None if file is None or file.origin is not None else file.take(order) for file in made]
+    return [None if file is None else replace(file.only(_shown(parent)), origin=None) for file in whole]
 
 
 @dataclass(frozen=True)
 class First:
-    """The truth in the order of the first file, and the first file as changes of it."""
+    """The truth in the order of the first file, in the columns and roles of the second; and the first file with all its
+    columns, as changes of the truth (`whole`)."""
 
     truth: Microdata
+    whole: Microdata
     released: Microdata
 
 
@@ -146,17 +191,23 @@ def in_one_order(parent: Parent, prepared: Prepared, back: Microdata) -> tuple[F
     if strange:
         raise SchemaError(f"no column {strange[0]!r} in the file that this one is made from.")
     roles = {variable.name: variable.role or "other" for variable in prepared.data.schema.variables}
-    whole = parent.original.take(parent.prepared.origin)
-    truth = replace(whole.only(names), origin=None).with_roles(**{name: roles[name] for name in names})
+    whole = replace(parent.original.take(parent.prepared.origin), origin=None)
+    truth = whole.only(names).with_roles(**{name: roles[name] for name in names})
     unlike = [name for name in names if not _comparable(truth.column(name), back.column(name))]
     if unlike:
         raise SchemaError(
             f"column {unlike[0]!r} was read in another kind than for the first file: state its kind alike."
         )
-    here = replace(parent.prepared, origin=np.arange(len(truth)), suppressed=_of(parent.prepared.suppressed, names))
-    first = aligned(truth, parent.file.only(names), here)
+    shown = _shown(parent)
+    here = replace(parent.prepared, origin=np.arange(len(truth)), suppressed=_of(parent.prepared.suppressed, shown))
+    first = aligned(whole.only(shown), parent.file.only(shown), here)
     second = aligned(truth, back.only(names), replace(prepared, suppressed=_of(prepared.suppressed, names)))
-    return First(truth, first), second
+    return First(truth, whole.only(shown), first), second
+
+
+def _shown(parent: Parent) -> list[str]:
+    """The first file's columns that say something of its people."""
+    return [name for name in parent.file.names if name not in parent.prepared.renumbered]
 
 
 def _comparable(before: Column, after: Column) -> bool:
@@ -170,34 +221,79 @@ def _of(codes: Mapping[str, float | str], names: Sequence[str]) -> dict[str, flo
     return {name: code for name, code in codes.items() if name in names}
 
 
-def _in_one_hand(parent: Parent, first: First, second: Microdata, stream: Stream, note: Note) -> Check:
-    """The first file is out: what it tells alone, with its own reasons, is no more where the second lies beside it."""
+@dataclass(frozen=True)
+class InOneHand:
+    """Shares of people found by the best linkage: in the first file alone (of the same rows, where the second has not all),
+    and in all files side by side; None: not computed. `stated`: the limit that was stated; else `limit`, the first one's,
+    or what it finds alone, for it is out."""
+
+    alone: float | None
+    side_by_side: float | None
+    limit: float
+    stated: float | None = None
+    part: bool = False
+    files: int = 2
+
+    @property
+    def value(self) -> float | None:
+        """What counts: who holds all files can also look at the first alone."""
+        return None if self.alone is None or self.side_by_side is None else max(self.alone, self.side_by_side)
+
+    @property
+    def line(self) -> float:
+        """The largest tolerable share."""
+        return max(self.limit, self.alone or 0.0) if self.stated is None else self.stated
+
+    @property
+    def passed(self) -> bool:
+        return self.value is not None and self.value <= self.line
+
+    @property
+    def check(self) -> Check:
+        if self.value is None:
+            return Check("joint risk", False, "the joint risk of both files could not be computed.")
+        files = "both files" if self.files == 2 else f"all {self.files} files of these people"
+        rows = ", of the same rows," if self.part else ""
+        line = f"its line: {self.limit:g}" if self.stated is None else f"the stated line: {self.stated:g}"
+        parts = f"the first file{rows} alone: {self.alone:.4g}; side by side: {self.side_by_side:.4g}; {line}"
+        end = "the second adds nothing" if self.stated is None else "within it"
+        if not self.passed:
+            end = "the second adds to it" if self.stated is None else "over it"
+        return Check("joint risk", self.passed, f"{FOUND} of {files} in one hand is {self.value:.4g} ({parts}): {end}.")
+
+
+FOUND = WorstLinkage().words
+
+
+def in_one_hand(
+    parent: Parent, first: First, second: Microdata, stream: Stream, others: Sequence[Microdata] = ()
+) -> InOneHand:
+    """The best linkage of the first file alone, by who has read its note, and of all files side by side."""
     linkage, limit = WorstLinkage(inclusion=parent.profile.inclusion), parent.profile.found
-    how: Note = {**note, "method": parent.candidate.method.spec()}
-    shown = first.released if second.origin is None else first.released.take(second.origin)  # like is held against like
-    (alone,) = scored([linkage], first.truth, shown, stream.child("first"), how, alone=False)
-    (both,) = scored([linkage], side_by_side(first.truth, first.truth), side_by_side(first.released, second), stream)
-    if alone.value is None or both.value is None:
-        return Check("joint risk", False, "the joint risk of both files could not be computed.")
-    passed = both.value <= max(limit, alone.value)
-    told = f"{linkage.words} of both files in one hand is {max(alone.value, both.value):.4g}"
-    rows = "" if second.origin is None else ", of the same rows,"
-    parts = f"the first file{rows} alone: {alone.value:.4g}; side by side: {both.value:.4g}; its line: {limit:g}"
-    return Check("joint risk", passed, f"{told} ({parts}): the second {'adds nothing' if passed else 'adds to it'}.")
+    rows = second.origin
+    shown = first.released if rows is None else first.released.take(rows)  # like is held against like
+    told = parent.candidate.method
+    (alone,) = scored([linkage], first.whole, shown, stream.child("first"), told, alone=False)
+    known = side_by_side(first.whole, first.truth, *(first.whole for _ in others))
+    every = [file if rows is None else file.take(rows) for file in (first.released, *others)]
+    (both,) = scored([linkage], known, side_by_side(every[0], second, *every[1:]), stream)
+    return InOneHand(alone.value, both.value, limit, parent.joint, rows is not None, 2 + len(others))
 
 
-def side_by_side(first: Microdata, second: Microdata) -> Microdata:
-    """Both files as one, the second's columns under other names; rows that belong together are told. Of a second file with
-    other rows, those that it has."""
-    first = first if second.origin is None else first.take(second.origin)
-    renamed = {name: f"{name}{BESIDE}" for name in second.names}
+def side_by_side(first: Microdata, *others: Microdata) -> Microdata:
+    """Files with the same people in the same order as one, the others' columns under other names; rows that belong
+    together are told."""
     columns = {name: first.column(name) for name in first.names}
-    columns |= {new: second.column(name) for name, new in renamed.items()}
-    more = tuple(replace(second.schema[name], name=new, role=_beside(second, name)) for name, new in renamed.items())
-    return Microdata(Schema((*first.schema.variables, *more), first.schema.format), columns, second.origin)
+    variables = list(first.schema.variables)
+    for number, file in enumerate(others, 2):
+        for name in file.names:
+            beside = f"{name} (file {number})"
+            columns[beside] = file.column(name)
+            variables.append(replace(file.schema[name], name=beside, role=_role_beside(file, name)))
+    return Microdata(Schema(tuple(variables), first.schema.format), columns, first.origin)
 
 
-def _beside(data: Microdata, name: str) -> str | None:
+def _role_beside(data: Microdata, name: str) -> str | None:
     """A role that a file may have only once is the first file's."""
     role = data.schema[name].role
     return "other" if role in ("weight", "household", "stratum") else role

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import sdcmap
+from sdcmap.bundle.checks import MOST_REDRAWS
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
@@ -74,6 +75,8 @@ class Note(TypedDict):
     weights: str
     households: str
     draws_searched: int
+    methods_searched: int
+    draws_at_gate: int
     may_not: list[str]
     example: str
     correction: str
@@ -82,12 +85,21 @@ class Note(TypedDict):
     overrides: list[dict[str, str]]
 
 
+class Tried(NamedTuple):
+    """How much was tried before a release: random draws of its method, methods of the study, and draws of its method that
+    were checked as written."""
+
+    draws: int
+    methods: int
+    at_gate: int
+
+
 def method_note(
     name: str,
     method: Method,
     prepared: Prepared,
     profile: str,
-    searched: int,
+    tried: Tried,
     utilities: Sequence[tuple[Measure, ScoreRow]],
 ) -> Note:
     """The note of a release; `name` is the method's for people."""
@@ -111,7 +123,9 @@ def method_note(
         "missing_values": MISSING.get(method.missing, method.missing),
         "weights": method.weights,
         "households": method.households,
-        "draws_searched": searched,
+        "draws_searched": tried.draws,
+        "methods_searched": tried.methods,
+        "draws_at_gate": tried.at_gate,
         "may_not": [*MAY_NOT, CAUTION],
         "example": example(prepared.data),
         "correction": correction(prepared.data, method),
@@ -212,7 +226,9 @@ def note_text(note: Note) -> str:
         f"- Missing values: {note['missing_values']}. Weights: {note['weights']}. Households: {note['households']}.",
         f"- Rounded as the original is: {_list(note['rounded_like_the_original'])}.",
         f"- Numbered anew at random: {_list(note['renumbered_at_random'])}. Rows are in random order.",
-        f"- {draws} before this one was taken.", "",
+        f"- {draws} before this one was taken.",
+        f"- Methods that were tried: {note['methods_searched']}. Draws of this one that were checked as written: "
+        f"{note['draws_at_gate']}, of at most {MOST_REDRAWS}.", "",
         "## What is kept, and what is distorted", "",
         f"Exactly kept: {note['kept_exactly'] or 'nothing is promised'}.", "",
         f"Distorted: {note['distorted'] or 'see the measures below'}.", "",

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -15,10 +15,12 @@ import polars as pl
 
 from sdcmap.bundle.about import About, citation
 from sdcmap.bundle.checks import (
+    MOST_REDRAWS,
     TOLD_IN_THE_NOTE,
     Check,
     check_edits,
     check_identifiers,
+    check_redraws,
     check_roles,
     check_seed,
     check_weight,
@@ -33,13 +35,16 @@ from sdcmap.bundle.for_users import readme
 from sdcmap.bundle.gate import Gate
 from sdcmap.bundle.ledger import Ledger, others
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_only_parent, parent_of
-from sdcmap.bundle.note import Note, method_note, note_text, public_note
+from sdcmap.bundle.note import Note, Tried, method_note, note_text, public_note
 from sdcmap.bundle.prepare import Prepared, as_written, in_format, prepare
+from sdcmap.bundle.preview import Preview, previewed
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.bundle.risk_line import Line, bounded, check_line, check_risks, expected, lines_of, scored, untried
 from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place
 from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
 from sdcmap.core.rule import Choice
+from sdcmap.core.value import decode
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import Infeasible, PlanError, Refused, SdcmapError, StudyMismatch
@@ -77,15 +82,21 @@ class Release:
     owner: str = ""
     parent: Parent | None = None  # the release that this one is made from
     signed_by: str = ""
+    reason: str = ""
 
     def __repr__(self) -> str:
         return f"Release({self.plan.name_of(self.candidate)}, {self.profile.name})"
 
     def check(self) -> list[Check]:
         """Every check, on the files as written to a private temporary folder and read back. Nothing stays there."""
+        return self.preview().checks
+
+    def preview(self) -> Preview:
+        """Every check, and what would be written: each file with its size and first lines. Nothing stays."""
         try:
             with private_folder() as folder:
-                return self._make(folder, Ledger.seen(self.ledger)).checks
+                checks = self._make(folder, Ledger.seen(self.ledger)).checks
+                return previewed(folder, checks)
         except OSError as error:
             raise SdcmapError(f"the temporary folder cannot be written ({error.strerror}).") from None
 
@@ -143,8 +154,10 @@ class Release:
             checks += [check_earlier(known, self.again)]
         else:
             known = self.parent.known([ledger, *more], self.candidate)
-            checks += [check_only_parent(known)]
-        if not good.passed:
+            checks += [check_only_parent(known, self.again)]
+        at_gate = self._at_gate()
+        checks += [check_redraws(at_gate)]
+        if not (good.passed and checks[-1].passed):
             return _Made(*overridden(checks, self.override))
         released = aligned(data, back, prepared)
         if self.plan.edits:
@@ -155,8 +168,9 @@ class Release:
         expectations = [m for m in self.plan.measures if m.axis == "risk" and m.expectation]
         losses = list(zip(utilities, scored(utilities, data, released, fresh), strict=True))
         note = method_note(
-            self.plan.method_names[method.text], method, prepared, self.profile.name, self.searched, losses
-        )
+            self.plan.method_names[method.text], method, prepared, self.profile.name,
+            Tried(self.searched, self._methods, at_gate), losses,
+        )  # fmt: skip
         known_scores: dict[Measure, ScoreRow] = {}
 
         def score(measures: Sequence[Measure]) -> list[ScoreRow]:
@@ -169,7 +183,8 @@ class Release:
         checks += Gate(data, released, prepared, method, self.profile, score).checks()
         checks += check_risks(self.lines, expectations, expected(expectations, data, self._draws()), "over draws")
         if self.parent is not None:
-            checks += check_nested(self.parent, prepared, back, self.lines, fresh.child("nested"), note)
+            told, beside = decode(note["method"], Method), known if self.again else None
+            checks += check_nested(self.parent, prepared, back, self.lines, fresh.child("nested"), told, beside)
         elif self.again:
             checks += check_joint(known, data, released, self.plan, self.lines, fresh, note)
         checks, overrides = overridden(checks, self.override)
@@ -182,6 +197,23 @@ class Release:
     def _proposed(self) -> tuple[str, ...]:
         """Columns whose role is a proposal in the plan."""
         return () if self.plan.data is None else self.plan.data.proposed
+
+    @property
+    def _methods(self) -> int:
+        """How many methods the study made, those that a search found too."""
+        return sum(Candidate(method).kind == "candidate" for method in self.plan.expanded)
+
+    def _at_gate(self) -> int:
+        """How many draws of this method came to the gate, this one too. The study remembers it before it is attacked, so
+        that a killed check counts; more than may come are not attacked, and not remembered."""
+        if self.study is None:
+            return 1
+        before, digest = self.study.manifest.get("gate", {}), self.candidate.method.digest
+        draws = sorted({*before.get(digest, []), self.candidate.replicate})
+        if len(draws) <= MOST_REDRAWS and draws != before.get(digest):
+            with suppress(OSError):  # a study that may only be read
+                self.study.note(gate={**before, digest: draws})
+        return len(draws)
 
     def _draws(self) -> Iterator[Microdata]:
         """Every replicate of the released method that can be made, rounded as a release is."""
@@ -233,8 +265,7 @@ class Release:
         if self.parent is not None:
             told = [check.sentence for check in release.checks if check.name in ("nested", "joint risk")]
             said["nested"] = {"within": str(self.plan.data.within) if self.plan.data else "", "told": told}
-        if self.signed_by:
-            said["signed_by"] = self.signed_by
+        said |= {name: text for name, text in (("signed_by", self.signed_by), ("reason", self.reason)) if text}
         before = self.study.manifest
         self.study.note(
             overrides=[*before.get("overrides", []), *({**entry, "when": when} for entry in overrides)],
@@ -261,6 +292,7 @@ def release(
     title: str = "",
     owner: str = "",
     signed_by: str = "",
+    reason: str = "",
 ) -> Release:
     """The release of one candidate; `.write(folder)` checks and writes it.
 
@@ -281,6 +313,7 @@ def release(
     title, owner : what the data are called, and whose they are, for README, citation and codebook. The title is by default
         that of the codebook that the data were read with.
     signed_by : who releases it; noted in the study with the date, and in no file that leaves.
+    reason : why this candidate, where a person picked it and no rule; noted in the same place.
     """
     reasons = dict(override or {})
     problems = problems_of_override(reasons)
@@ -301,9 +334,12 @@ def release(
     lines = lines_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
     nested = None if plan.data is None or not plan.data.within else plan.data
     parent = None if nested is None else parent_of(Path(nested.within), Path(nested.path))
+    if parent is not None and study is not None:
+        parent = replace(parent, joint=study.manifest.get("pair", {}).get("joint"))
     return Release(
         in_format(data, form), plan, candidate, tuple(lines), searched, held, again, reasons,
         None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent, signed_by,
+        reason,
     )  # fmt: skip
 
 

@@ -75,12 +75,12 @@ def lines_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) -
 
 
 def scored(
-    measures: Sequence[Measure], original: Microdata, released: Microdata, stream: Stream, note: Note | None = None,
-    *, alone: bool = True,
+    measures: Sequence[Measure], original: Microdata, released: Microdata, stream: Stream,
+    told: Note | Method | None = None, *, alone: bool = True,
 ) -> list[ScoreRow]:  # fmt: skip
     """Each measure of the released file, scored under the very method that this note states, and on a sample and makings
     of its own where it looks at these. Several releases together (not `alone`) are no method that could be run again."""
-    method = None if note is None else decode(note["method"], Method)
+    method = told if told is None or isinstance(told, Method) else decode(told["method"], Method)
     make = maker(original, method, stream) if method is not None and alone else None
     rows = [score_row(measure.fresh(), original, released, stream, method, make) for measure in measures]
     return [row._replace(measure_id=m.id, measure=m.text) for m, row in zip(measures, rows, strict=True)]

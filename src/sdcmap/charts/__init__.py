@@ -2,6 +2,8 @@
 
 from sdcmap.charts.confidentiality import draw_confidentiality, draw_side_by_side
 from sdcmap.charts.densities import draw_densities
+from sdcmap.charts.density_change import draw_density_change
+from sdcmap.charts.fronts import draw_fronts
 from sdcmap.charts.map_contents import map_info
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.planes import draw_criterion
@@ -9,6 +11,7 @@ from sdcmap.charts.ru_map import draw_map
 from sdcmap.charts.search_choices import draw_choices, draw_importance, draw_method_shares
 from sdcmap.charts.search_map import draw_search_map
 from sdcmap.charts.search_progress import draw_progress
+from sdcmap.charts.table_change import draw_table_change
 from sdcmap.charts.zoom import draw_zoom
 from sdcmap.core.chart import Chart
 
@@ -19,12 +22,15 @@ __all__ = [
     "draw_confidentiality",
     "draw_criterion",
     "draw_densities",
+    "draw_density_change",
+    "draw_fronts",
     "draw_importance",
     "draw_map",
     "draw_method_shares",
     "draw_progress",
     "draw_search_map",
     "draw_side_by_side",
+    "draw_table_change",
     "draw_zoom",
     "map_info",
 ]

@@ -96,16 +96,25 @@ def mark_rows(x: Axis, y: Axis, home: str, points: list[Row], mark: Choice | Non
     return rows
 
 
-def floor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:
-    """The level of risk that is there without any release, where one measure is on the axis and it is above its bound."""
+def floor_of(ru: RUMap) -> tuple[float, str] | None:
+    """The level of risk that is there without any release, and what it is called, where one measure is on the axis and it
+    is above its bound."""
     name = ru.risk[0]
     level, measure = ru.end(name, "at_nothing"), ru.scores.values.get(name)
     if len(ru.risk) > 1 or ru.scales or level is None or measure is None or level in measure.bounds:
+        return None
+    return level, f"{measure.floor}: {in_words(level)}"
+
+
+def floor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:
+    """The line at this level."""
+    floor = floor_of(ru)
+    if floor is None:
         return []
-    at, side = y.drawn(level)
+    at, side = y.drawn(floor[0])
     if side:  # the anchor says where it lies
         return []
-    ends = {"x": x.low, "y": at, "x2": x.high, "y2": at, "edge": "", "text": f"{measure.floor}: {in_words(level)}"}
+    ends = {"x": x.low, "y": at, "x2": x.high, "y2": at, "edge": "", "text": floor[1]}
     return [{"panel": panel, "kind": "floor", **ends} for panel in panels]
 
 

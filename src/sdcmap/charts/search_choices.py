@@ -30,17 +30,20 @@ def draw_importance(table: pl.DataFrame, *, title: str = "Which choices matter")
 
 
 def draw_choices(
-    table: pl.DataFrame, options: Mapping[str, tuple[str, ...]], *, title: str = "Choices of every candidate"
-) -> Chart:
+    table: pl.DataFrame, options: Mapping[str, tuple[str, ...]], *, title: str = "Choices of every candidate",
+    ends: Mapping[str, tuple[float, float]] | None = None,
+) -> Chart:  # fmt: skip
     """Parallel coordinates: a line a candidate, an axis a choice, those of the frontier in colour.
 
-    table : name, front, then a column an axis: texts among its options, or numbers in [0, 1]; missing where a choice had no
-    effect. options : the words of each axis that has some, from bottom to top.
+    table : name, front, then a column an axis: texts among its options, or numbers, in [0, 1] where no ends are given;
+    missing where a choice had no effect. options : the words of each axis that has some, from bottom to top. ends : the
+    numbers at the bottom and the top of an axis, which are written there.
     """
+    ends = ends or {}
     axes = [name for name in table.columns if name not in ("name", "front")]
     rows = [
-        {"name": row["name"], "of": FRONT if row["front"] else OTHER, "axis": axis, "said": str(row[axis]),
-         "value": _height(row[axis], options.get(axis, ()))}
+        {"name": row["name"], "of": FRONT if row["front"] else OTHER, "axis": axis, "said": _said(row[axis]),
+         "value": _height(row[axis], options.get(axis, ()), ends.get(axis, (0.0, 1.0)))}
         for row in table.sort("front").iter_rows(named=True) for axis in axes if row[axis] is not None
     ]  # fmt: skip
     angle = {"labelAngle": -25, "labelLimit": 160}
@@ -52,7 +55,7 @@ def draw_choices(
         "encoding": {"x": x, "y": y, "detail": {"field": "name"}, **_shades(), "tooltip": TIPS},
     }
     size = {"width": 115 * max(4, len(axes)), "height": 320}
-    return _chart({"layer": [lines, *_words(axes, options, x, y)], **size}, title)
+    return _chart({"layer": [lines, *_words(axes, options, ends, x, y)], **size}, title)
 
 
 TIPS = [{"field": "name", "title": "candidate"}, {"field": "axis"}, {"field": "said", "title": "choice"}]
@@ -66,17 +69,28 @@ def _shades() -> Spec:
     return {"color": colour, "opacity": opacity}
 
 
-def _height(value: object, options: tuple[str, ...]) -> float:
+def _height(value: object, options: tuple[str, ...], ends: tuple[float, float] = (0.0, 1.0)) -> float:
     if isinstance(value, str):
         return (options.index(value) + 0.5) / len(options)
-    return float(value)  # type: ignore[arg-type]
+    low, high = ends
+    return (float(value) - low) / (high - low) if high > low else 0.5  # type: ignore[arg-type]
 
 
-def _words(axes: list[str], options: Mapping[str, tuple[str, ...]], x: Spec, y: Spec) -> list[Spec]:
-    """The options beside each axis."""
+def _said(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _words(
+    axes: list[str], options: Mapping[str, tuple[str, ...]], ends: Mapping[str, tuple[float, float]], x: Spec, y: Spec
+) -> list[Spec]:
+    """The options beside each axis, and the numbers at its ends."""
     rows: list[Row] = [
         {"axis": axis, "value": _height(option, options[axis]), "text": option}
         for axis in axes if axis in options for option in options[axis]
+    ]  # fmt: skip
+    rows += [
+        {"axis": axis, "value": height, "text": f"{end:.3g}"}
+        for axis in axes if axis in ends for height, end in zip((0.0, 1.0), ends[axis], strict=True)
     ]  # fmt: skip
     look = {"type": "text", "align": "left", "dx": 5, "fontSize": 9, "color": INK}
     halo = {**look, "color": "white", "stroke": "white", "strokeWidth": 3}

@@ -49,13 +49,17 @@ class ByRelease(Rule):
         """Whether a number that the rule reads is a function of an expectation."""
         return ru.is_expectation
 
+    def compares_releases(self, ru: RiskUtilityMap) -> bool:
+        """Whether single candidates are compared on this map, and not methods."""
+        return self.by == "release" and not self._is_expectation(ru)
+
     def _describe(self, ru: RiskUtilityMap, row: dict[str, Any]) -> str:
         """The numbers of a runner-up; a utility that is better when lower is called a loss."""
         return f"risk {row['risk']:.4g}, {'loss' if ru.signs[1] > 0 else 'utility'} {row['utility']:.4g}"
 
     def _rows(self, ru: RiskUtilityMap) -> tuple[pl.DataFrame, str]:
         """The rows to compare (method, risk, utility, ...) and how to speak of their risk."""
-        if self.by == "release" and not self._is_expectation(ru):
+        if self.compares_releases(ru):
             return ru.points.filter("compared"), "risk"
         means = ru.means
         if self.by != "quantile":

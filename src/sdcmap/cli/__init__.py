@@ -21,8 +21,8 @@ from pkgutil import iter_modules
 from sdcmap.cli.app import app, note
 
 _ORDER = [
-    "look", "check", "sweep", "score", "mask", "map", "choose", "records", "release", "report", "correct", "compare",
-    "search", "serve", "demo",
+    "look", "check", "schema", "sweep", "score", "mask", "map", "choose", "pair", "records", "release", "report",
+    "correct", "compare", "search", "serve", "demo", "docs",
 ]  # fmt: skip
 for _module in iter_modules(__path__):  # each adds its commands to the app
     if _module.name not in ("__main__", "app"):

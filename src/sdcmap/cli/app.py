@@ -65,3 +65,13 @@ def _plain(value: object) -> object:
 
 def note(text: str) -> None:
     print(text, file=sys.stderr)
+
+
+def duration(seconds: float) -> str:
+    return (
+        f"{seconds:.2g} s"
+        if seconds < 90
+        else f"{seconds / 60:.0f} min"
+        if seconds < 5400
+        else f"{seconds / 3600:.1f} h"
+    )

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sdcmap.cli.app import Json, StudyFolder, app, note, print_json
+from sdcmap.cli.app import Json, StudyFolder, app, duration, note, print_json
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from sdcmap.bundle import Check
     from sdcmap.map import RUMap
     from sdcmap.study.folder import Study
     from sdcmap.study.plan import Plan
+
+CURVE_DRAWS = 10  # of each share
 
 
 @app.command("map")
@@ -25,6 +29,9 @@ def draw_map(
     utility: Annotated[str, typer.Option(help="Utility measure.")] = "",
     by: Annotated[str, typer.Option(help="release (every candidate) or mean (one point a method).")] = "",
     facet: Annotated[str, typer.Option(help="Small multiples by `method` or by a parameter, such as rate.")] = "",
+    as_subsample: Annotated[
+        bool, typer.Option(help="Random subsamples of the original as a curve: what a loss costs in records.")
+    ] = False,
 ) -> None:
     """Draw the R-U map of a study, with its frontier and, on the plan's own axis of risk, the choice of its rule.
 
@@ -32,13 +39,25 @@ def draw_map(
     """
     from sdcmap.data.whole import write_whole
 
-    ru, plan, _ = _map_of(study, risk, utility)
+    ru, plan, opened = _map_of(study, risk, utility)
+    curve = _subsamples(ru, opened) if as_subsample else None
     if out.suffix == ".csv":
-        write_whole(out, (ru.means if by == "mean" else ru.points).write_csv())
+        table = ru.means if by == "mean" else ru.points
+        write_whole(out, (table if curve is None else curve).write_csv())
     else:
         mark = ru.choose(plan.rule) if plan.rule and _own_axis(plan, risk) else None
-        ru.draw(mark=mark, by=by or None, facet=facet or None).save(out)
+        ru.draw(mark=mark, by=by or None, facet=facet or None, subsamples=curve).save(out)
     print(out)
+
+
+def _subsamples(ru: RUMap, study: Study) -> pl.DataFrame:
+    """The curve of random subsamples, its price told first."""
+    from sdcmap.study.subsamples import price_of_subsamples
+
+    measures = [ru.scores.values[name] for name in (*ru.risk, ru.utility)]
+    count, seconds = price_of_subsamples(study.data, measures, CURVE_DRAWS)
+    note(f"Scoring {count} random subsamples of the original: about {duration(seconds)} of one core.")
+    return ru.subsamples(study.data, draws=CURVE_DRAWS)
 
 
 def _own_axis(plan: Plan, risk: list[str]) -> bool:
@@ -128,11 +147,12 @@ def release(
     Example: sdcmap release cps-study -o public/ --format sav --title "Labour force survey" --owner "Office of Statistics"
     """
     import sdcmap as sm
+    from sdcmap.bundle.pairing import chosen_in_pair
 
     ru, plan, opened = _map_of(study, [], "")
     if not candidate and plan.rule is None:
         raise sm.errors.PlanError("the plan has no rule: name the candidate.")
-    by_rule = ru.choose(plan.rule) if plan.rule is not None else None
+    by_rule = chosen_in_pair(opened, ru) or (ru.choose(plan.rule) if plan.rule is not None else None)
     named = plan.find(candidate).id if candidate else ""
     is_the_rules = by_rule is not None and named in ("", by_rule.candidate)
     chosen = by_rule if is_the_rules else plan.find(named)

@@ -1,4 +1,4 @@
-"""Commands before the map: look, check, sweep."""
+"""Commands before the map: look, check, schema, sweep."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from sdcmap.cli.app import (
     Sep,
     Thousands,
     app,
+    duration,
     note,
     print_json,
     roles,
@@ -53,6 +54,9 @@ def look(
     within: Annotated[
         Path | None, typer.Option(help="The study that released this file, for a public-use file made from it.")
     ] = None,
+    tables: Annotated[
+        list[Path], typer.Option(help="A table that was published of the same people: columns and `count`; repeat it.")
+    ] = [],  # noqa: B006
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write a plan to start from.")] = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -63,6 +67,8 @@ def look(
     Example: sdcmap look umfrage.csv --sep ";" --decimal "," --encoding cp1252 --missing "k.A.,lohn=-8"
 
     Example: sdcmap look survey.csv --ddi codebook.xml -o plan.toml
+
+    Example: sdcmap look survey.csv --tables age-by-region.csv --tables sex-by-region.csv -o plan.toml
 
     Example: sdcmap look suf/data.csv --ddi suf/codebook.xml --within suf-study --profile public-use -o puf.toml
     """
@@ -98,7 +104,7 @@ def look(
                 "Rules that no record breaks (for `edits` in the plan; judge each):", *(rules or ["none."]), sep="\n  "
             )
     if out is not None:
-        plan = seen.plan(file.resolve(), held)
+        plan = seen.plan(file.resolve(), held, [table.resolve() for table in tables])
         write_whole(out, _header(seen, rules) + plan.toml())
         idle = plan.count == 1 and plan.data is not None and seen.data is not None  # it masks nothing: why?
         wrong = plan.problems_with(plan.data.applied(seen.data)) if idle else []  # type: ignore[union-attr, arg-type]
@@ -169,20 +175,10 @@ def check(
     else:
         print(
             f"{plan} is sound: {parsed.count:,} candidates, {len(parsed.measures)} measures; "
-            f"about {_duration(seconds)} of one core."
+            f"about {duration(seconds)} of one core."
         )
         for remark in remarks(data, parsed, written):
             print(remark)
-
-
-def _duration(seconds: float) -> str:
-    return (
-        f"{seconds:.2g} s"
-        if seconds < 90
-        else f"{seconds / 60:.0f} min"
-        if seconds < 5400
-        else f"{seconds / 3600:.1f} h"
-    )
 
 
 def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Plan]:
@@ -197,6 +193,28 @@ def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[M
     if memory:
         return sm.files.read_in_blocks(plan.data, folder, below=path.parent, memory=memory), plan
     return plan.data.read(path.parent), plan
+
+
+@app.command()
+def schema(
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="The file to write; else it is printed.")] = None,
+) -> None:
+    """The JSON Schema of plan.toml, for editors that complete and check; plug-ins that are installed are in it.
+
+    Example: sdcmap schema -o plan.schema.json
+    """
+    from sdcmap.data.whole import write_whole
+    from sdcmap.explore.plan_schema import plan_schema
+
+    text = json.dumps(plan_schema(), indent=1) + "\n"
+    if out is None:
+        print(text, end="")
+    else:
+        write_whole(out, text)
+        note(f"{out}: {SCHEMA_HINT}")
+
+
+SCHEMA_HINT = 'write "#:schema ./plan.schema.json" as the first line of a plan, and an editor of TOML finds it.'
 
 
 @app.command()

@@ -6,10 +6,10 @@ import copy
 import html
 import json
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from sdcmap.core.vega_script import vega_script
 from sdcmap.data.whole import write_whole
 from sdcmap.errors import MissingExtra, SdcmapError
 
@@ -89,7 +89,8 @@ class Chart:
     def html(self) -> str:
         """The chart as one page with tooltips; the JavaScript is inside, nothing is loaded."""
         spec = self._json.replace("<", "\\u003c")  # no text of the data can end the script
-        return PAGE.format(title=html.escape(self.title), library=_library(), spec=spec, embed=json.dumps(EMBED))
+        library = vega_script().replace("</script", "<\\/script")
+        return PAGE.format(title=html.escape(self.title), library=library, spec=spec, embed=json.dumps(EMBED))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object]:
         return {"application/vnd.vegalite.v6+json": self.to_dict(), "image/png": self.png(scale=1.5)}
@@ -110,11 +111,3 @@ def _named(spec: Any, tables: dict[str, list[Row]]) -> Any:
         tables[name] = spec["data"]["values"]
         spec = {**spec, "data": {**{key: v for key, v in spec["data"].items() if key != "values"}, "name": name}}
     return {key: part if key == "data" else _named(part, tables) for key, part in spec.items() if key != "datasets"}
-
-
-@cache
-def _library() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script."""
-    import vl_convert
-
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")

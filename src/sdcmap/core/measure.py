@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
@@ -32,6 +32,14 @@ class Estimate(NamedTuple):
     value: float
     se: float | None = None
     parts: Mapping[str, float] = {}
+
+
+class Enough(Exception):  # noqa: N818
+    """A measure was left before its end: what it has seen is enough, and its value can only be worse."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__("enough was seen.")
+        self.value = value
 
 
 @dataclass(frozen=True)
@@ -108,14 +116,27 @@ class Measure(Value):
         """The measure's value from the makings that it asked for."""
         raise TypeError(f"{type(self).__name__} asks for no makings.")
 
-    def apply(self, original: Microdata, masked: Microdata, rng: Generator, makings: Sequence[Making] = ()) -> Estimate:
-        """`score`, or `score_makings` where there are some, after the check that this measure can compare the files."""
+    def score_until(
+        self, original: Microdata, masked: Microdata, rng: Generator, enough: Callable[[float], bool]
+    ) -> Estimate:
+        """`score`, or `Enough` as soon as a part of the work shows a value that is `enough` and that the rest can only make
+        worse. By default the whole of it."""
+        return self.score(original, masked, rng)
+
+    def apply(
+        self, original: Microdata, masked: Microdata, rng: Generator, makings: Sequence[Making] = (),
+        enough: Callable[[float], bool] | None = None,
+    ) -> Estimate:  # fmt: skip
+        """`score`, or `score_makings` where there are some, after the check that this measure can compare the files;
+        `Enough` where `enough` is seen on the way."""
         if self.paired and not masked.paired:
             raise Undefined(f"{type(self).__name__} compares records with their originals; a synthetic file has none.")
         lacking = [name for name in self.variables(original) if name in original.names and name not in masked.names]
         if lacking:
             raise Undefined(f"the released file has no column {', '.join(map(repr, lacking))}.")
-        return self.score_makings(original, makings, rng) if makings else self.score(original, masked, rng)
+        if makings:
+            return self.score_makings(original, makings, rng)
+        return self.score(original, masked, rng) if enough is None else self.score_until(original, masked, rng, enough)
 
     def knowing(self, method: Method) -> Measure:
         """The measure of a snooper (or data user) who has read in the method note that the file was made by `method`;
@@ -125,6 +146,11 @@ class Measure(Value):
     def fresh(self) -> Measure:
         """The same measure on another random sample, where it looks at a sample: what a release is held to, so that no
         candidate is chosen by the sample that judges it. By default itself."""
+        return self
+
+    def quick(self, data: Microdata) -> Measure:
+        """A measure that costs less and puts candidates for these data in much the same order: what a search screens by.
+        By default itself."""
         return self
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:

@@ -169,6 +169,10 @@ class Method(Value):
         """The same for these data, where a method masks the keys of the file by default."""
         return self.masked_names
 
+    def keeps_pairs(self, data: Microdata) -> bool:
+        """Whether the records that it makes of these data are still somebody's; those of a synthetic file are nobody's."""
+        return True
+
     def misfits(self, data: Microdata) -> Iterator[str]:
         """Every reason why this method does not fit these data, a sentence each."""
         yield from data.schema.unserved("wave", "case")

@@ -111,6 +111,11 @@ class Choice:
     seal: str = field(default="", repr=False, compare=False)  # of the candidate's stream: tells another seed's
     name: str = ""  # for people: the method in words, and the draw
 
+    @property
+    def is_picked(self) -> bool:
+        """Whether a person picked it: no rule chose it, and `reason` is what was stated."""
+        return type(self.rule) is Rule
+
     def __str__(self) -> str:
         return self.reason
 

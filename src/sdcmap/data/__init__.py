@@ -1,7 +1,5 @@
 """What a file is: columns with their schema, cells and tables of them, hierarchies of their categories."""
 
-from sdcmap.data.hierarchy import Hierarchy
-from sdcmap.data.microdata import Microdata
-from sdcmap.data.schema import Schema, Variable
+import lazy_loader
 
-__all__ = ["Hierarchy", "Microdata", "Schema", "Variable"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -75,11 +75,16 @@ class Hierarchy:
         parted = next((mark for mark in (";", "\t", ",") if mark in first), ";")
         return cls(tuple(tuple(row) for row in csv.reader(text.splitlines(), delimiter=parted) if row))
 
-    def write(self, path: str) -> None:
-        """The same file again, parted by semicolons."""
+    @property
+    def text(self) -> str:
+        """What such a file holds, parted by semicolons."""
         text = StringIO(newline="")
         csv.writer(text, delimiter=";").writerows(self.rows)
-        write_whole(Path(path), text.getvalue(), private=False)
+        return text.getvalue()
+
+    def write(self, path: str) -> None:
+        """The same file again, parted by semicolons."""
+        write_whole(Path(path), self.text, private=False)
 
     @classmethod
     def prefixes(cls, values: Iterable[str], *, hidden: str = ANYTHING) -> Hierarchy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -166,12 +167,12 @@ class Microdata:
         column = self.column(name)
         if column.levels is not None:
             return read_only(column.values)
-        return self.view(_distinct_codes, name)[0]
+        return self.view(distinct_codes, name)[0]
 
     def level_count(self, name: str) -> int:
         """Number of categories of one variable (missing counts as one); of a numeric one, of distinct values."""
         column = self.column(name)
-        return self.view(_distinct_codes, name)[1] if column.levels is None else len(column.levels)
+        return self.view(distinct_codes, name)[1] if column.levels is None else len(column.levels)
 
     def numbers(self, name: str) -> Array:
         """The values of one numeric variable, NaN for missing."""
@@ -212,6 +213,15 @@ class Microdata:
     def remember(self, key: Hashable, compute: Callable[[], Result]) -> Result:
         """What `compute` gives, computed once per `key` and kept with the file (see `Views`)."""
         return self._views.get(key, compute)
+
+    def take_views(self, other: Microdata, functions: Iterable[Callable[..., object]]) -> None:
+        """Take over what `functions` of columns alone, whatever their roles, gave for columns that both files share; their
+        keys are the function, the names, and whatever else it was given."""
+        same = {name for name in self.names if name in other.columns and self.columns[name] is other.columns[name]}
+        for key, result in other._views.items():
+            function, names = key[:2] if isinstance(key, tuple) else (None, ())
+            if function in functions and same.issuperset((names,) if isinstance(names, str) else names):
+                self.remember(key, partial(_itself, result))
 
     def change(
         self, rows: Array | None, values: Mapping[str, Array], levels: Mapping[str, pl.Series] | None = None
@@ -273,6 +283,10 @@ class Microdata:
         self.__dict__.update(state, _views=Views())
 
 
+def _itself(result: Result) -> Result:
+    return result
+
+
 def read_only(values: Array) -> Array:
     """The same array, closed to writing: data are immutable."""
     if values.flags.writeable:
@@ -300,7 +314,8 @@ def smallest_unsigned(count: int) -> type[np.unsignedinteger[Any]]:
     return np.uint8 if count <= 1 << 8 else np.uint16 if count <= 1 << 16 else np.uint32
 
 
-def _distinct_codes(data: Microdata, name: str) -> tuple[Array, int]:
+def distinct_codes(data: Microdata, name: str) -> tuple[Array, int]:
+    """The rank of each distinct value of a numeric column (NaN last), and how many there are."""
     distinct, codes = np.unique(data.column(name).values, return_inverse=True)
     return codes.astype(smallest_unsigned(len(distinct))), len(distinct)
 

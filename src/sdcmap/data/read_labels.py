@@ -16,7 +16,8 @@ OUTER = re.compile(rf"(<=|>=|<|>) ({NUMBER})")
 
 
 def categories_of(values: pl.Series, labels: Sequence[str]) -> Array | None:
-    """The place of each value's category among the labels, -1 where it has none; None where no label is read like this.
+    """The place of each value's category among the labels, -1 where it has none; None where no label is read like this, or
+    a value has several.
 
     >>> categories_of(pl.Series([20, 37, 99]), ["<= 20", "(20, 40]", "> 90"]).tolist()
     [0, 1, 2]
@@ -27,7 +28,10 @@ def categories_of(values: pl.Series, labels: Sequence[str]) -> Array | None:
     if intervals and len(intervals) == len(labels) and values.dtype.is_numeric():
         return _in_intervals(values.cast(pl.Float64).to_numpy(), intervals)
     texts, place = values.cast(pl.String).to_list(), {label: k for k, label in enumerate(labels)}
-    parts = {part: k for label, k in place.items() if "|" in label for part in label.split("|")}
+    listed = [(part, k) for label, k in place.items() if "|" in label for part in label.split("|")]
+    parts = dict(listed)
+    if len(parts) < len(listed) or not parts.keys().isdisjoint(place):
+        return None
     lengths = {len(label) for label in labels}
     first = lengths.pop() if len(lengths) == 1 else 0
     if not parts and not (first and any(len(text) > first for text in texts if text)):
@@ -48,9 +52,12 @@ def interval_read(label: str) -> tuple[float, float, str, str] | None:
     return end, np.inf, "[" if own else "(", "]"
 
 
-def _in_intervals(numbers: Array, intervals: Sequence[tuple[float, float, str, str]]) -> Array:
+def _in_intervals(numbers: Array, intervals: Sequence[tuple[float, float, str, str]]) -> Array | None:
     place = np.full(len(numbers), -1)
     for k, (low, high, begin, end) in enumerate(intervals):
         above = numbers >= low if begin == "[" else numbers > low
-        place[above & (numbers <= high if end == "]" else numbers < high)] = k
+        inside = above & (numbers <= high if end == "]" else numbers < high)
+        if (place[inside] >= 0).any():
+            return None
+        place[inside] = k
     return place

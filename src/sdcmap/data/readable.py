@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+import polars as pl
+
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.schema import Variable
 
 
 class Frame(Protocol):
@@ -14,4 +19,12 @@ class Frame(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-Readable: TypeAlias = str | Path | Microdata | Frame
+@dataclass(frozen=True)
+class Labelled:
+    """A frame with what is said of its variables: labels, value labels, codes for missing values."""
+
+    frame: pl.DataFrame
+    facts: Mapping[str, Variable]
+
+
+Readable: TypeAlias = str | Path | Microdata | Labelled | Frame

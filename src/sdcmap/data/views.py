@@ -35,6 +35,11 @@ class Views:
     def __contains__(self, key: Hashable) -> bool:
         return key in self._kept
 
+    def items(self) -> list[tuple[Hashable, Any]]:
+        """What is kept at present: keys and results."""
+        with _LOCK:
+            return [(key, result) for key, (result, _) in self._kept.items()]
+
     def get(self, key: Hashable, compute: Callable[[], Result]) -> Result:
         """What `compute` gives, computed once per `key`; what raises is not kept, and the next to ask tries again."""
         kept: tuple[Result, int] | None = self._kept.get(key) or self._claimed(key)

@@ -105,7 +105,7 @@ def _rare(sizes: dict[str, int], to: Audience) -> list[tuple[str, str, str]]:
 
 
 def plan_facts(plan: Plan, data: Microdata, outside: Outside | None = None) -> PlanFacts:
-    """Methods, measures, axes, limits and rule, as written."""
+    """Methods, measures, axes, limits and rule, by their names for people."""
     measures: list[MeasureFacts] = [
         {
             "name": m.words,
@@ -117,9 +117,10 @@ def plan_facts(plan: Plan, data: Microdata, outside: Outside | None = None) -> P
         }
         for m in plan.measures
     ]
-    axes = f"{' and '.join(plan.risk)} against {plan.utility}"
+    words = {m.text: m.words for m in plan.measures}
+    axes = f"{'; '.join(words.get(name, name) for name in plan.risk)} against {words.get(plan.utility, plan.utility)}"
     by_name = named_limits(plan.limits) or dict(zip(plan.risk, scales_of(plan.risk, plan.limits), strict=False))
-    limits = [f"{name}: {limit:g}" for name, limit in by_name.items()]
+    limits = [f"{words.get(name, name)}: {limit:g}" for name, limit in by_name.items()]
     return {
         "methods": [_method_facts(entry, plan, outside) for entry in plan.methods],
         "candidates": f"{plan.count:,}",
@@ -163,9 +164,9 @@ def missing_candidates(scores: Scores, to: Audience) -> dict[str, bool | ByReaso
         part = scores.candidate.filter(pl.col("status") == status)
         names = pl.col("method").replace(dict(scores.names))
         tables[status] = _by_reason(part.with_columns(names), "method")
-    tables["undefined"] = _by_reason(
-        scores.score.filter(pl.col("status").is_in(["undefined", "unpaired", "failed"])), "measure"
-    )
+    unvalued = scores.score.filter(pl.col("status").is_in(["undefined", "unpaired", "failed"]))
+    words = {name: scores.words_of(name) for name in unvalued["measure"].unique()}
+    tables["undefined"] = _by_reason(unvalued.with_columns(pl.col("measure").replace(words)), "measure")
     return {status: bool(rows) if to.external else rows for status, rows in tables.items()}
 
 

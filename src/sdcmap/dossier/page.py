@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from sdcmap.bundle.pairing import chosen_in_pair
 from sdcmap.charts import draw_map
 from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change import draw_change
@@ -65,7 +66,8 @@ def report(
     Parameters
     ----------
     study : a study or its folder.
-    choice : what was chosen; by default what the plan's rule chooses, and nothing where the plan has no rule.
+    choice : what was chosen; by default what was chosen together with the file that the data are (see `choose_pair`), else
+        what the plan's rule chooses, and nothing where the plan has no rule.
     audience : "internal" for the board; "external" for anybody: information loss of methods to two significant digits, no
         value of risk, no single release, no count of 1 to 9 records, no quantile of the data, no path or digest of a file,
         no reason why a candidate was infeasible.
@@ -85,7 +87,7 @@ def report(
         raise PlanError("a report needs a risk measure and a utility measure in the plan.")
     ru = RUMap(study.scores(), study.plan.risk, study.plan.utility, study.plan.limits)
     if choice is None and study.plan.rule is not None:
-        choice = ru.choose(study.plan.rule)
+        choice = chosen_in_pair(study, ru) or ru.choose(study.plan.rule)
     head: Page = {
         "audience": audience,
         "external": to.external,

@@ -46,6 +46,7 @@ class ChoiceFacts(TypedDict):
     method: str
     why: str
     rule: str
+    picked: bool
     runners_up: tuple[str, ...]
     single: str
 
@@ -131,6 +132,8 @@ def choice_facts(choice: Choice, rule: str, to: Audience) -> ChoiceFacts:
     named = f"rule {rule}" if rule else "rule that was stated"
     if not to.external:
         why = choice.reason
+    elif choice.is_picked:
+        why = f"Release {choice.name or choice.method}: a person picked it, for a reason that the study keeps."
     elif choice.candidate is None:
         why = f"Release nothing: no candidate passes the {named}."
     else:
@@ -142,7 +145,8 @@ def choice_facts(choice: Choice, rule: str, to: Audience) -> ChoiceFacts:
         "nothing": choice.candidate is None,
         "method": choice.name or choice.method,
         "why": why,
-        "rule": rule,
+        "rule": "" if choice.is_picked else rule,
+        "picked": choice.is_picked,
         "runners_up": choice.runners_up,
         "single": f"Its id is {single}." if single else "",
     }

@@ -9,11 +9,12 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, Literal, Union
 
 from sdcmap.choose import RULES
-from sdcmap.core.catalogue import offered
+from sdcmap.core.catalogue import named_class, offered
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.rule import Rule
-from sdcmap.core.value import Range, Value, hints, plain, type_name
+from sdcmap.core.value import Range, Value, hints, parse, plain, type_name
+from sdcmap.errors import PlanError
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.utility import UTILITIES
@@ -60,13 +61,45 @@ class Form:
 
 
 def forms() -> dict[str, list[Form]]:
-    """The forms of every method, measure and rule."""
+    """The forms of every method, measure and rule; and those of values that a field takes as a part, such as attacks."""
     groups: dict[str, list[type[Value]]] = {
         "methods": [method for method in (*METHODS, *offered(Method)) if not method.in_every_plan],
         "measures": [*RISKS, *UTILITIES, *offered(Measure)],
         "rules": [*RULES, *offered(Rule)],
     }
+    every = [cls for classes in groups.values() for cls in classes]
+    parts = {part for cls in every for kind in hints(cls).values() if (part := part_of(kind)) is not None}
+    for part in sorted(parts - GROUPS.keys(), key=type_name):
+        groups[type_name(part)] = [cls for cls in every if issubclass(cls, part)] or [part]
     return {group: [form_of(cls) for cls in classes] for group, classes in groups.items()}
+
+
+def part_of(kind: object) -> type[Value] | None:
+    """The class of the values that a field takes as parts, one or a list of them; None where it takes none."""
+    while arguments := [one for one in typing.get_args(kind) if one not in (type(None), ...)]:
+        kind = arguments[0]
+    return kind if isinstance(kind, type) and issubclass(kind, Value) else None
+
+
+def formed(spec: object) -> object:
+    """The spec of a value in which parts that were written as text, such as "Linkage(metric='l')", are specs too; what
+    cannot be read stays as it is."""
+    if not isinstance(spec, dict) or not isinstance(spec.get("type"), str):
+        return spec
+    cls = named_class(spec["type"])
+    if cls is None or not issubclass(cls, Value):
+        return spec
+    parts = {name: part for name, kind in hints(cls).items() if name in spec and (part := part_of(kind)) is not None}
+    return spec | {name: _formed(spec[name], part) for name, part in parts.items()}
+
+
+def _formed(part: object, base: type[Value]) -> object:
+    if isinstance(part, list):
+        return [_formed(one, base) for one in part]
+    try:
+        return parse(part, base).spec() if isinstance(part, str) else formed(part)
+    except PlanError:
+        return part
 
 
 def form_of(cls: type[Value]) -> Form:
@@ -107,11 +140,12 @@ def _entry(name: str, kind: Any, default: object, words: str) -> Entry:
     required = default is MISSING
     return Entry(
         name, word, depth > 0, required, None if required else plain(default), limits[0] if limits else "", choices,
-        is_open, words, depth > 1, word == "text" and name in COLUMNS, GROUPS.get(kind, ""),
+        is_open, words, depth > 1, word == "text" and name in COLUMNS,
+        GROUPS.get(kind, type_name(kind)) if word == "part" and isinstance(kind, type) else "",
     )  # fmt: skip
 
 
-def field_words(cls: type[Value]) -> dict[str, str]:
+def field_words(cls: type) -> dict[str, str]:
     """Name -> words for every field that the docstring of the class, or of a base that it comes from, explains."""
     words: dict[str, str] = {}
     for base in reversed(cls.__mro__):

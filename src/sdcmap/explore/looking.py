@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Microdata
+from sdcmap.data.microdata import Microdata, distinct_codes
 from sdcmap.data.schema import NEVER_RELEASED, ROLES
 from sdcmap.errors import SchemaError
 from sdcmap.explore.missing_looks import missing_looks
-from sdcmap.explore.proposals import Proposal, proposals
+from sdcmap.explore.proposals import OF_COLUMNS, Proposal, proposals
+from sdcmap.explore.telling import UNTOLD, Telling, telling_sets
 from sdcmap.files.reading import Source, read
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.kernels.tables.telling import alone_on, most_telling
+from sdcmap.kernels.tables.telling import alone_on
 from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import Profile, profile_of
 
 SIZE_ENDS = (1, 2, 4, 9, 19, 49, 99)  # class sizes 1, 2, 3-4, 5-9, ... of the k-anonymity histogram
-MOST_WORK = 250_000_000  # sets of columns times records that are looked at for the telling ones
-SET_COST = 20_000  # records that a set costs beside those that it has
 
 
 @dataclass(frozen=True)
@@ -43,28 +43,6 @@ class Glance:
 
 
 @dataclass(frozen=True)
-class Telling:
-    """Which sets of up to three columns leave the most records alone.
-
-    sets : (columns, records alone), the best of one, of two and of three columns. columns : how many were looked at, in
-        all sets of them; of : how many are released.
-    """
-
-    sets: tuple[tuple[tuple[str, ...], int], ...]
-    columns: int
-    of: int
-
-    @property
-    def words(self) -> str:
-        if self.columns == self.of:
-            return f"exact, over all sets of up to three of the {self.of} released columns"
-        return (
-            f"exact, over all sets of up to three of the {self.columns} columns with most values; sets with one of the "
-            f"other {self.of - self.columns} released columns were not looked at"
-        )
-
-
-@dataclass(frozen=True)
 class Look:
     """What is seen of a file."""
 
@@ -72,8 +50,9 @@ class Look:
     variables: tuple[Glance, ...]
     cells: int  # combinations of the key variables that occur
     sizes: dict[str, int]  # records in key combinations of fewer than 2, 3, 5, 10 records
+    class_sizes: tuple[tuple[str, int], ...] = ()  # the k-anonymity histogram: records by the size of their combination
     alone: dict[str, tuple[int, int]] = field(default_factory=dict)  # by what is known: columns, records alone on them
-    telling: Telling = Telling((), 0, 0)
+    telling: Telling = UNTOLD
     codes: tuple[str, ...] = ()  # that look like missing values: proposed, not applied
     mixed: dict[str, int] = field(default_factory=dict)  # columns of numbers and texts: values that are no numbers
     source: Source | None = field(default=None, compare=False)  # where the file lies and how it is written
@@ -87,20 +66,26 @@ class Look:
         seen = asdict(replace(self, data=None))
         return {name: fact for name, fact in seen.items() if name not in ("kinds", "data")}
 
+    @property
+    def released(self) -> tuple[str, ...]:
+        """Names of the columns that a release would carry as they are: household and stratum are numbered anew."""
+        return _released(self.variables)
+
     def named(self, *roles: str) -> tuple[str, ...]:
         """Names of the variables with these stated or proposed roles."""
         return tuple(glance.name for glance in self.variables if glance.role in roles)
 
-    def plan(self, path: str | Path, profile: Profile | str = "public-use") -> Plan:
+    def plan(self, path: str | Path, profile: Profile | str = "public-use", tables: Sequence[str | Path] = ()) -> Plan:
         """A plan to change, for the file at `path`: chains over every released column, at several strengths, the limits of
-        the profile, and a rule that takes the least loss within all of them."""
+        the profile, and a rule that takes the least loss within all of them. `tables` were published of the same people:
+        who holds them is one of the snoopers (see `PublishedTables`)."""
         from sdcmap.explore.starting import starting_plan  # a look without a plan need not load methods
 
         source = self.stated(path)
         if self.data is None:
             raise SchemaError("a starting plan needs the data that were looked at.")
         formulas = {glance.name: glance.formula for glance in self.variables if glance.formula}
-        return starting_plan(source.applied(self.data), profile_of(profile), source, formulas)
+        return starting_plan(source.applied(self.data), profile_of(profile), source, formulas, [*map(str, tables)])
 
     def stated(self, path: str | Path) -> Source:
         """The source with every role as seen; `proposed` names the columns whose role nobody has stated yet."""
@@ -120,13 +105,14 @@ class Look:
         )  # fmt: skip
 
 
-def look(source: Microdata | Source | str | Path, before: Look | None = None) -> Look:
+def look(source: Microdata | Source | str | Path, before: Look | None = None, *, telling: bool = True) -> Look:
     """Facts of each variable and of the key combinations; counts only, no data value.
 
     Parameters
     ----------
     source : microdata, or where they lie; roles that are not stated are proposed.
     before : an earlier look at the same file with other roles: what it counted in columns that both share is taken over.
+    telling : whether the telling sets of columns are looked for, which costs as much as all the rest.
 
     Examples
     --------
@@ -142,6 +128,8 @@ def look(source: Microdata | Source | str | Path, before: Look | None = None) ->
     known = None if isinstance(source, Microdata) else source if isinstance(source, Source) else Source(str(source))
     known = None if known is None else known.sensed()
     data = opened(known or source)
+    if before is not None and before.data is not None:
+        data.take_views(before.data, (distinct_codes, *OF_COLUMNS))
     proposed = proposals(data)
     for name in (v.name for v in data.schema.variables if not v.knowable):
         proposed[name] = replace(proposed[name], role="other", why="known by the respondent only")
@@ -155,9 +143,9 @@ def look(source: Microdata | Source | str | Path, before: Look | None = None) ->
     kept = before if before is not None and len(counted) == len(data.names) else None
     codes, mixed = (kept.codes, kept.mixed) if kept is not None else _missing(data)
     return Look(
-        len(data), glances, len(sizes), below, _alone(data, glances), _telling(data, _released(glances), before, counted),
-        codes, mixed, known, {v.name: v.kind for v in data.schema.variables},
-        data.schema.census, data,
+        len(data), glances, len(sizes), below, tuple(_size_classes(sizes)) if keys else (), _alone(data, glances),
+        telling_sets(data, _released(glances)) if telling else UNTOLD, codes, mixed, known,
+        {v.name: v.kind for v in data.schema.variables}, data.schema.census, data,
     )  # fmt: skip
 
 
@@ -181,13 +169,6 @@ def _counted(data: Microdata, before: Look) -> dict[str, Glance]:
     return {g.name: g for g in before.variables if g.name in data.names and old.column(g.name) is data.column(g.name)}
 
 
-def _telling(data: Microdata, names: Sequence[str], before: Look | None, counted: Mapping[str, Glance]) -> Telling:
-    """The telling sets; those of an earlier look where they are of the same columns."""
-    if before is not None and set(names) == set(_released(before.variables)) and all(name in counted for name in names):
-        return before.telling
-    return telling_sets(data, names)
-
-
 def _glance(data: Microdata, name: str, proposal: Proposal, counted: Glance | None = None) -> Glance:
     if counted is None:
         missing = data.missing(name)
@@ -203,7 +184,6 @@ def _glance(data: Microdata, name: str, proposal: Proposal, counted: Glance | No
 
 
 def _released(glances: Sequence[Glance]) -> tuple[str, ...]:
-    """Names of the columns that a release would carry as they are: household and stratum are numbered anew."""
     apart = (*NEVER_RELEASED, "household", "stratum")
     return tuple(glance.name for glance in glances if glance.role not in apart)
 
@@ -223,30 +203,19 @@ def class_sizes(data: Microdata) -> list[tuple[str, int]]:
     if not data.keys:
         return []
     sizes = data.view(cells, data.keys).count
-    sizes = sizes[sizes > 0]
+    return _size_classes(sizes[sizes > 0])
+
+
+def _size_classes(sizes: Array) -> list[tuple[str, int]]:
     bins = np.bincount(np.searchsorted(SIZE_ENDS, sizes), weights=sizes, minlength=len(SIZE_ENDS) + 1)
     lows = (1, *(end + 1 for end in SIZE_ENDS))
     words = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(lows, SIZE_ENDS, strict=False)]
     return list(zip([*words, f"{lows[-1]} or more"], bins.astype(int).tolist(), strict=True))
 
 
-def telling_sets(data: Microdata, names: Sequence[str], most: int = 3) -> Telling:
-    """Of all sets of one, two and three of the columns, those that leave most records alone; counts only.
-
-    Where the sets are too many for the records, only the columns with most values are looked at, and said so.
-    """
-    ranked = sorted(names, key=lambda name: -data.level_count(name))
-    width = len(ranked)
-    while width > 3 and (width**3 / 6 + width**2 / 2) * (SET_COST + len(data)) > MOST_WORK:
-        width -= 1
-    chosen = [name for name in names if name in set(ranked[:width])]
-    told = most_telling([data.codes(name) for name in chosen], most) if chosen else []
-    sets = tuple((tuple(chosen[place] for place in places), alone) for places, alone in told if alone)
-    return Telling(sets, len(chosen), len(names))
-
-
-def source_of(path: str, roles: Mapping[str, str], kinds: Mapping[str, str]) -> Source:
-    """Where a file lies and what a person stated of each column: a role, or "numeric"; and kinds other than inferred."""
+def source_of(path: str, roles: Mapping[str, str], kinds: Mapping[str, str], missing: Sequence[str] = ()) -> Source:
+    """Where a file lies and what a person stated of each column: a role, or "numeric"; kinds other than inferred; and codes
+    for missing values, such as "income=-8 (not applicable)"."""
     named: dict[str, list[str]] = {}
     for name, role in roles.items():
         named.setdefault(ARGUMENT.get(role, role), []).append(name)
@@ -257,7 +226,7 @@ def source_of(path: str, roles: Mapping[str, str], kinds: Mapping[str, str]) -> 
     if strange:
         raise SchemaError(f"a role must be one of {', '.join(STATED)}; {len(strange)} other word(s) came.")
     stated: dict[str, Any] = {name: tuple(columns) for name, columns in named.items()}
-    return Source(path, **stated)
+    return Source(path, missing=tuple(missing), **stated)
 
 
 ARGUMENT = {"key": "keys", "identifier": "identifiers"}  # of `read`, where it is not the role's own name

@@ -95,13 +95,7 @@ class _Looking:
         ]
         if len(numeric) > MOST_COLUMNS:
             return {}
-        return formulas({name: self._without_codes(name) for name in numeric})
-
-    def _without_codes(self, name: str) -> Array:
-        """The numbers of a column, what looks like a code for missing values left out."""
-        values = self.data.numbers(name)
-        codes = number_codes(values)
-        return np.where(np.isin(values, codes), np.nan, values) if codes else values
+        return self.data.view(_formulas, tuple(numeric))
 
     def _tells(self, name: str) -> Iterator[tuple[str, str, str, str]]:
         """Role, kind ("": as it is), by what, and Safe Harbor class; the first that comes is proposed."""
@@ -236,6 +230,17 @@ class _Looking:
         return levels is not None and levels.dtype.is_temporal()
 
 
+def _formulas(data: Microdata, names: tuple[str, ...]) -> Mapping[str, str]:
+    """Columns that others give, within rounding."""
+    return formulas({name: _without_codes(data.numbers(name)) for name in names})
+
+
+def _without_codes(values: Array) -> Array:
+    """Numbers without what looks like a code for missing values."""
+    codes = number_codes(values)
+    return np.where(np.isin(values, codes), np.nan, values) if codes else values
+
+
 def _met(data: Microdata, name: str) -> int:
     met = np.bincount(data.codes(name), minlength=1) > 0
     column = data.column(name)
@@ -252,3 +257,6 @@ def _sums_to_a_total(values: Array) -> bool:
     total, slack = float(values.sum()), max(0.01, rounding(values) * float(np.sqrt(len(values))))
     population = total > 2 * len(values) and abs(total - 1000 * round(total / 1000)) <= slack
     return population or abs(total - len(values)) < 1e-4 * len(values)
+
+
+OF_COLUMNS = (_met, _formulas)  # views of columns alone, whatever their roles

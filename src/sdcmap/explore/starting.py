@@ -22,7 +22,7 @@ from sdcmap.data.amounts import holds_numbers
 from sdcmap.data.cells import distinct_cells
 from sdcmap.data.known_by import DATES
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError
+from sdcmap.errors import PlanError, SchemaError
 from sdcmap.files.reading import Source
 from sdcmap.kernels.arrays import Array, Floats
 from sdcmap.kernels.masking.own_values import CROWD
@@ -40,7 +40,8 @@ from sdcmap.methods import (
 )
 from sdcmap.methods.average_weights import averaged
 from sdcmap.methods.microaggregate import MOST_GOWER
-from sdcmap.risk import WorstLinkage
+from sdcmap.risk import PublishedTables, WorstLinkage
+from sdcmap.risk.published_tables import MOST_CELLS
 from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import Profile
 from sdcmap.utility import KolmogorovSmirnov, QueryError, TableError
@@ -61,13 +62,18 @@ TELLS = 0.5  # share of the values that a guess without the weight misses, which
 
 
 def starting_plan(
-    data: Microdata, profile: Profile, source: Source | None = None, formulas: Mapping[str, str] | None = None
+    data: Microdata,
+    profile: Profile,
+    source: Source | None = None,
+    formulas: Mapping[str, str] | None = None,
+    tables: Sequence[str] = (),
 ) -> Plan:
     """A plan of about 30 candidates for a file whose roles are stated or proposed.
 
     Every chain masks all columns that others could know, and computes those of `formulas` anew; utility is the error of
     counts of the keys and the numbers, with tables of the keys and the distributions of the numbers beside it; risk is
-    the worst of the profile's measures, each as a share of its limit, at most 1.
+    the worst of the profile's measures, each as a share of its limit, at most 1. Published tables of the same people
+    (`tables`: paths) add the attack of who holds them.
     """
     derived = tuple(_derived(data, formulas or {}))
     columns = Columns(data, tuple(step.on for step in derived))
@@ -76,9 +82,26 @@ def starting_plan(
     methods = [m for m in dict.fromkeys(columns.methods()) if next(m.misfits(data), None) is None]
     held = profile.for_rows(len(data))
     risks = [_on_a_sample(measure, len(data)) for measure in held.measures(data).limits]
+    risks += [with_tables(data, tables)] if tables else []
     measures = [*risks, *columns.utilities()]
     axis = tuple(measure.text for measure in risks)
     return Plan(methods, measures, risk=axis, rule=Threshold(risk=1.0), derive=derived, data=source, profile=held)
+
+
+def with_tables(data: Microdata, tables: Sequence[str]) -> PublishedTables:
+    """The attack of who holds these tables: on the keys that they are of, the first that have so few combinations as it can
+    look at. SchemaError where it does not fit the data."""
+    attack = PublishedTables(tuple(tables))
+    named, known, cells = attack.named_columns(data), [], 1
+    for name in data.keys:
+        if name in named and cells * data.level_count(name) <= MOST_CELLS:
+            known.append(name)
+            cells *= data.level_count(name)
+    attack = replace(attack, on=tuple(known))
+    problems = list(attack.misfits(data)) if known else ["the published tables are of none of the keys."]
+    if problems:
+        raise SchemaError(" ".join(problems))
+    return attack
 
 
 def _derived(data: Microdata, formulas: Mapping[str, str]) -> Iterator[Derive]:

@@ -34,10 +34,15 @@ def check_width(name: str, columns: int) -> None:
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked for when a file is read: its dialect, and the codes that mean "missing"."""
+    """What was asked for when a file is read: its dialect, and the codes that mean "missing".
+
+    columns : of a text file that was read before, those to be read again; rows : how many records it had then.
+    """
 
     dialect: Dialect = SENSED
     missing: Codes = ()
+    columns: tuple[str, ...] = ()
+    rows: int = 0
 
 
 def read_csv(path: Path, asked: Asked) -> tuple[pl.DataFrame, dict[str, Variable]]:
@@ -45,7 +50,8 @@ def read_csv(path: Path, asked: Asked) -> tuple[pl.DataFrame, dict[str, Variable
     from sdcmap.files.text_types import typed
 
     dialect = sensed(path, asked.dialect)
-    return typed(_texts(path, dialect), dialect, asked.missing), {}
+    texts = _texts_again(path, dialect, asked) if asked.columns else _texts(path, dialect)
+    return typed(texts, dialect, asked.missing), {}
 
 
 def read_typed_csv(path: Path, types: Mapping[str, pl.DataType], missing: Codes) -> pl.DataFrame:
@@ -70,7 +76,6 @@ def _texts(path: Path, dialect: Dialect) -> pl.DataFrame:
     """Every field as the text it is; SchemaError where the header or a row's length is wrong."""
     import polars as pl
 
-    source = path if dialect.encoding == "utf-8" else path.read_bytes().decode(dialect.encoding).encode()
     with opened(path, dialect) as lines:
         header = next(records(lines, dialect), [])
     check_width(path.name, len(header))
@@ -79,7 +84,7 @@ def _texts(path: Path, dialect: Dialect) -> pl.DataFrame:
     if twice:  # the first line of a file without a header is data, so names are not quoted
         raise SchemaError(f"{path.name} has two columns of one name: columns {', '.join(twice)}.")
     try:
-        frame = pl.read_csv(source, separator=dialect.sep, quote_char=dialect.quote_char, infer_schema=False)
+        frame = _fields(path, dialect)
     except pl.exceptions.ComputeError:
         _record_lengths(path, dialect)
         raise
@@ -87,6 +92,20 @@ def _texts(path: Path, dialect: Dialect) -> pl.DataFrame:
         frame = frame.filter(_record_lengths(path, dialect, frame.height) > 0)
     _check_header(path, frame)
     return frame
+
+
+def _fields(path: Path, dialect: Dialect, columns: tuple[str, ...] | None = None) -> pl.DataFrame:
+    import polars as pl
+
+    source = path if dialect.encoding == "utf-8" else path.read_bytes().decode(dialect.encoding).encode()
+    how = {"separator": dialect.sep, "quote_char": dialect.quote_char, "infer_schema": False}
+    return pl.read_csv(source, columns=None if columns is None else list(columns), **how)  # type: ignore[arg-type]
+
+
+def _texts_again(path: Path, dialect: Dialect, asked: Asked) -> pl.DataFrame:
+    """Some columns of a file that was read before, as texts: its header and its rows were looked at then."""
+    frame = _fields(path, dialect, asked.columns).select(asked.columns)
+    return frame if frame.height == asked.rows else frame.filter(_record_lengths(path, dialect, frame.height) > 0)
 
 
 def _record_lengths(path: Path, dialect: Dialect, rows: int | None = None) -> pl.Series:

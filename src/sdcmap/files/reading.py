@@ -16,15 +16,16 @@ from sdcmap.core.value import Value
 from sdcmap.data.known_by import DATES, known_by_of, with_known_by
 from sdcmap.data.known_by import Stated as KnownBy
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
-from sdcmap.data.readable import Readable
+from sdcmap.data.readable import Labelled, Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
 from sdcmap.errors import MOST_PROBLEMS, MissingExtra, PlanError, SchemaError, did_you_mean, shortened
 from sdcmap.files.ddi import DDICodebook, read_ddi
 from sdcmap.files.dialect import Dialect, sensed, stated_fields
 from sdcmap.files.formats import format_of, is_data_file
-from sdcmap.files.missing_codes import Stated, check_columns, codes_of, of_column, with_codes
+from sdcmap.files.missing_codes import Codes, Stated, check_columns, codes_of, of_column, with_codes
 from sdcmap.files.plain import Asked, check_width
 from sdcmap.files.stat import coded_frame, split_missing
+from sdcmap.files.text_types import typed
 from sdcmap.kernels.arrays import Array
 
 ORDINAL_LEVELS = 50  # a whole-number key with at most so many distinct values is read as ordinal
@@ -81,12 +82,10 @@ class Source(Value):
 
     def applied(self, data: Microdata) -> Microdata:
         """Data that were read before, with the roles and kinds that are stated here; of a kind as it was, a column is not
-        read again."""
+        read again, and of another kind once."""
         wanted = plan_columns(self, data.names, len(data), {v.name: v for v in data.schema.variables})
-        frame = coded_frame(data.only([fact.name for fact, kind in wanted if not _as_read(data, fact, kind)]))
-        anew = {raw.name: raw for raw in frame}
         encoded = {
-            fact.name: encode(anew[fact.name], fact, kind) if fact.name in anew else (fact, data.column(fact.name))
+            fact.name: (fact, data.column(fact.name)) if _as_read(data, fact, kind) else _anew(data, fact, kind)
             for fact, kind in wanted
         }
         variables = with_known_by([variable for variable, _ in encoded.values()], known_by_of(self.known_by))
@@ -95,9 +94,27 @@ class Source(Value):
 
     @property
     def unstated(self) -> Source:
-        """The same file, with nothing said of its columns but codes for missing values."""
+        """The same file, with nothing said of its columns."""
         written: dict[str, Any] = {**stated_fields(self.dialect)}
-        return Source(self.path, missing=self.missing, **written)
+        return Source(self.path, **written)
+
+    def coded(self, data: Microdata, name: str, folder: Path = Path()) -> tuple[Variable, Column]:
+        """One column of `data`, which were read of this file with nothing stated, with the codes for missing values that
+        are stated here: at most it alone is read again."""
+        path, codes = folder / self.path, of_column(codes_of(self.missing), name)
+        raw = coded_frame(data.only([name]))[name]
+        raw = self._retyped(path, raw, codes) if format_of(path).dialects else raw
+        return encode(raw, with_codes(data.schema[name], raw.dtype, codes), None)
+
+    def _retyped(self, path: Path, raw: pl.Series, codes: Codes) -> pl.Series:
+        """A column of a text file in the type of the texts that are no codes."""
+        if raw.dtype == pl.String:
+            return typed(raw.to_frame(), sensed(path, self.dialect), codes)[raw.name]
+        known = raw.drop_nulls().cast(pl.Float64).to_numpy() if raw.dtype.is_numeric() else np.array([])
+        rest = known[~np.isin(known, [code.number for code in codes if code.number is not None])]
+        if len(rest) and (raw.dtype.is_integer() or (rest != np.rint(rest)).any()):
+            return raw  # whole numbers stay whole, and fractions numbers with fractions
+        return _frame_of_file(path, Asked(self.dialect, codes, (raw.name,), len(raw)))[0][raw.name]
 
     @property
     def dialect(self) -> Dialect:
@@ -213,6 +230,12 @@ def _weighed(data: Microdata) -> Microdata:
 def _told(book: DDICodebook, fact: Variable, dtype: pl.DataType) -> Variable:
     """A variable with what the codebook says of it."""
     return book.variables[fact.name].told(fact, dtype) if fact.name in book.variables else fact
+
+
+def _anew(data: Microdata, fact: Variable, kind: str | None) -> tuple[Variable, Column]:
+    """A column of data that were read, encoded as it is stated now."""
+    name = fact.name
+    return data.remember((encode, name, fact, kind), lambda: encode(coded_frame(data.only([name]))[name], fact, kind))
 
 
 def _as_read(data: Microdata, fact: Variable, kind: str | None) -> bool:
@@ -382,6 +405,8 @@ def _frame_of(source: Readable, asked: Asked) -> tuple[pl.DataFrame, Mapping[str
     """The raw frame, what the file says of its variables, and the format a release is written in."""
     if isinstance(source, Microdata):
         return coded_frame(source), {v.name: v for v in source.schema.variables}, source.schema.format
+    if isinstance(source, Labelled):
+        return source.frame, source.facts, "parquet"
     if isinstance(source, str | Path):
         return _frame_of_file(Path(source), asked)
     try:

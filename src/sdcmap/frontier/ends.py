@@ -1,8 +1,10 @@
 """Honest ends: what a search found is drawn afresh, because the best of many scores is better than it will be again.
 
-Five fresh draws say how often each member of the frontier is under the limit: by them it is chosen, and who is in doubt
-gets five more. Five others, with targets of their own, say what to expect of it: these are reported. A method without
-randomness has one of each, since only its measures are drawn.
+What was found on the frontier, what lies next behind it and the plan's own frontier get five fresh draws: by their means
+the frontier is chosen, and by the share of draws under the limit the release. Who is in doubt gets five more. Five others,
+with targets and queries of their own, say what to expect of those that are chosen: these are reported, and since they
+chose nobody, further draws differ from them by chance alone. A method without randomness has one of each, since only its
+measures are drawn.
 """
 
 from __future__ import annotations
@@ -21,15 +23,19 @@ from sdcmap.core.method import Method
 from sdcmap.core.rule import named_limits
 from sdcmap.frontier.making import Workshop
 from sdcmap.frontier.plane import Plane, Table, map_of
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.decision.hypervolume import hypervolume, picked
+from sdcmap.kernels.decision.pareto import undominated
+from sdcmap.map import RUMap
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.scores import Scores
 
 DRAWS = 5  # to choose by, to report, and once more where a member is in doubt
-MOST = 12  # members of the frontier that are drawn again: those that make up most of the area
+MOST = 12  # members of a frontier that are drawn again: those that make up most of the area
+NEXT = 4  # of those next behind it
 Purpose = Literal["choose", "report", "race"]
 OFFSET: Mapping[Purpose, int] = {"choose": 0, "report": DRAWS, "race": 2 * DRAWS}
-FRESHER: Mapping[Purpose, int] = {"choose": 1, "report": 2, "race": 1}  # which fresh sample of targets
+FRESHER: Mapping[Purpose, int] = {"choose": 1, "report": 2, "race": 1}  # which fresh sample of targets and queries
 
 
 @dataclass(frozen=True)
@@ -87,15 +93,12 @@ def redraws(plan: Plan, method: Method, purpose: Purpose) -> list[Candidate]:
 
 @dataclass(frozen=True)
 class Draws:
-    """The fresh draws of some methods for one purpose, by method text."""
+    """Fresh draws of some methods, by method text. asked : how many of each were to be made."""
 
     scores: Scores
     plan: Plan  # with the fresh measures
     plane: Plane
-
-    @property
-    def methods(self) -> frozenset[str]:
-        return frozenset(self.scores.candidate["method"])
+    asked: Counter[str]
 
     @cached_property
     def means(self) -> dict[str, tuple[float, float]]:
@@ -106,11 +109,49 @@ class Draws:
     @cached_property
     def under(self) -> Counter[str]:
         """How many draws a rule would take: limits by measure hold with the standard errors of what is sampled."""
-        table, ru = self.plane.table(self.scores, self.plan), map_of(self.scores, self.plan)
-        points = ru.points.filter(~pl.col("anchor"))
         limit = np.inf if self.plane.limit is None else self.plane.limit
-        passing = table.sound & (table.risk <= limit) & (ru.limit_shares(points) <= 1)
-        return Counter(points["method"].filter(pl.Series(passing)).to_list())
+        passing = self._table.sound & (self._table.risk <= limit) & (self._map.limit_shares(self._points) <= 1)
+        return Counter(self._points["method"].filter(pl.Series(passing)).to_list())
+
+    @cached_property
+    def front(self) -> tuple[str, ...]:
+        """Methods that no other has less risk and less loss than, in the mean, least risk first; within every constraint
+        in half of their draws or more."""
+        turned = {text: (self.plane.signs[0] * risk, self.plane.signs[1] * u) for text, (risk, u) in self.means.items()}
+        return _front({text: at for text, at in turned.items() if 2 * self._sound[text] >= self.asked[text]})
+
+    @property
+    def unsure(self) -> frozenset[str]:
+        """Methods that are on the frontier or off it, depending on a single draw; and those under the limit in some draws
+        and not in others."""
+        fronts = [frozenset(_front(self._without(draw))) for draw in range(DRAWS)]
+        near = {text for text, hits in self.under.items() if self.plane.limit is not None and hits < self.asked[text]}
+        return (frozenset.union(*fronts) - frozenset.intersection(*fronts)) | near
+
+    def _without(self, draw: int) -> dict[str, tuple[float, float]]:
+        """The means of all but one draw of each method that has several."""
+        singles: dict[str, list[tuple[float, float]]] = {}
+        for text, risk, loss in zip(self._points["method"], self._table.risk, self._table.loss, strict=True):
+            singles.setdefault(text, []).append((risk, loss))
+        left = {text: rows[:draw] + rows[draw + 1 :] or rows for text, rows in singles.items()}
+        means = {text: np.mean(rows, axis=0) for text, rows in left.items()}
+        return {text: (float(risk), float(loss)) for text, (risk, loss) in means.items()}
+
+    @cached_property
+    def _map(self) -> RUMap:
+        return map_of(self.scores, self.plan)
+
+    @cached_property
+    def _points(self) -> pl.DataFrame:
+        return self._map.points.filter(~pl.col("anchor"))
+
+    @cached_property
+    def _table(self) -> Table:
+        return self.plane.table(self.scores, self.plan)
+
+    @cached_property
+    def _sound(self) -> Counter[str]:
+        return Counter(self._points["method"].filter(pl.Series(self._table.sound)).to_list())
 
     def losses(self, plan: Plan) -> dict[str, dict[str, float]]:
         """Every utility measure, pooled, under its name in `plan`."""
@@ -125,6 +166,14 @@ class Draws:
         return told
 
 
+def _front(places: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
+    """Names of the undominated, ties included, the first number rising; NaN is no place."""
+    names = [name for name, place in places.items() if np.isfinite(place).all()]
+    first, second = (np.array([places[name][axis] for name in names]) for axis in (0, 1))
+    best = np.flatnonzero(undominated(first, second))
+    return tuple(names[place] for place in best[np.lexsort((second[best], first[best]))])
+
+
 @dataclass(frozen=True)
 class Ends:
     """The ends of a search: where it was made, its plane, and the candidates in it."""
@@ -136,57 +185,55 @@ class Ends:
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """The members of the frontier, drawn afresh, least risk first."""
-        rows = self._rows()
-        choose = self._drawn(rows, "choose")
-        doubtful = [m for m in rows if self._in_doubt(choose.under[m.text], len(self._of(m, "choose")))]
-        race, report = self._drawn(doubtful, "race"), self._drawn(rows, "report")
+        """The members of the frontier, chosen by fresh draws and reported by others, least risk first."""
+        pool = self._pool()
+        unsure = self._drawn(pool, "choose").unsure
+        doubtful = [method for method in pool if method.text in unsure]
+        choose = self._drawn(pool, "choose", doubtful)
+        by_text = {method.text: method for method in pool}
+        front = {by_text[text]: pool[by_text[text]] for text in choose.front}
+        report = self._drawn(front, "report")
         losses = report.losses(self.shop.plan)
-        return tuple(self._member(method, row, choose, race, report, losses) for method, row in rows.items())
+        return tuple(self._member(method, row, choose, report, losses) for method, row in front.items())
 
     def _member(
-        self,
-        method: Method,
-        row: int,
-        choose: Draws,
-        race: Draws,
-        report: Draws,
-        losses: Mapping[str, dict[str, float]],
+        self, method: Method, row: int, choose: Draws, report: Draws, losses: Mapping[str, dict[str, float]]
     ) -> Member:
-        text = method.text
-        tried = len(self._of(method, "choose")) + (len(self._of(method, "race")) if text in race.methods else 0)
-        under = (choose.under[text] + race.under[text]) / tried
+        text, tried = method.text, choose.asked[method.text]
         risk, utility = report.means.get(text, (None, None))
         return Member(
             self.scores.name_of(text), method, self.table.ids[row], *self._found_at(row),
-            under=None if self.plane.limit is None else under, tried=tried, chosen_by=choose.means.get(text),
-            fresh_risk=risk, fresh_utility=utility, draws=0 if risk is None else len(self._of(method, "report")),
-            losses=losses.get(text, {}),
+            under=None if self.plane.limit is None else choose.under[text] / tried, tried=tried,
+            chosen_by=choose.means.get(text), fresh_risk=risk, fresh_utility=utility,
+            draws=0 if risk is None else report.asked[text], losses=losses.get(text, {}),
         )  # fmt: skip
 
-    def _rows(self) -> dict[Method, int]:
-        """Method -> the place of its candidate in the table, of those that make up most of the area."""
-        front = self.table.front
-        best = picked(self.table.x[front], self.table.y[front], MOST, (np.empty(0), np.empty(0)))
-        methods = dict(self.scores.candidate.select("id", "method").iter_rows())
+    def _pool(self) -> dict[Method, int]:
+        """Method -> the place of its candidate in the table: the frontier that was found, what lies next behind it, and the
+        plan's own frontier, so that nothing that is chosen is worse than the plan by the same draws."""
+        table, methods = self.table, dict(self.scores.candidate.select("id", "method").iter_rows())
+        own = frozenset(candidate.id for candidate in self.shop.plan.candidates)
+        front = self._most(table.front, MOST)
+        behind = self._most(table.front_among(~np.isin(np.arange(len(table)), table.front)), NEXT)
+        stated = self._most(table.front_among(np.array([name in own for name in table.ids], dtype=bool)), MOST)
         rows: dict[Method, int] = {}
-        for place in sorted(best):
-            row = int(front[place])
-            rows.setdefault(self.scores.methods[methods[self.table.ids[row]]], row)
+        for row in (*front, *behind, *stated):
+            rows.setdefault(self.scores.methods[methods[table.ids[row]]], row)
         return rows
 
-    def _of(self, method: Method, purpose: Purpose) -> list[Candidate]:
-        return redraws(self.shop.plan, method, purpose)
+    def _most(self, rows: Array, count: int) -> list[int]:
+        """Those rows of the table that make up most of the area."""
+        nothing = np.empty(0), np.empty(0)
+        return [int(rows[place]) for place in picked(self.table.x[rows], self.table.y[rows], count, nothing)]
 
-    def _drawn(self, methods: Iterable[Method], purpose: Purpose) -> Draws:
-        """Fresh draws of these methods, made and read back."""
+    def _drawn(self, methods: Iterable[Method], purpose: Purpose, racing: Iterable[Method] = ()) -> Draws:
+        """Fresh draws of these methods, and more of those that race, made and read back."""
         plan = fresh_plan(self.shop.plan, purpose)
-        wanted = [candidate for method in methods for candidate in self._of(method, purpose)]
+        wanted = [candidate for method in methods for candidate in redraws(self.shop.plan, method, purpose)]
+        wanted += [candidate for method in racing for candidate in redraws(self.shop.plan, method, "race")]
         self.shop.draw_again(wanted, plan)
-        return Draws(self.shop.study.scores_of(plan, [candidate.id for candidate in wanted]), plan, self.plane)
-
-    def _in_doubt(self, hits: int, count: int) -> bool:
-        return self.plane.limit is not None and 0 < hits < count
+        asked = Counter(candidate.method.text for candidate in wanted)
+        return Draws(self.shop.study.scores_of(plan, [c.id for c in wanted]), plan, self.plane, asked)
 
     def _found_at(self, row: int) -> tuple[float, float]:
         """Risk and utility of the draw by which a member was found, as the measures have them."""

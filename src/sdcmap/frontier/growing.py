@@ -7,7 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -174,13 +174,22 @@ class Grower:
 
     def _predicted(self, proposed: Sequence[Proposed], table: Table, growth: Growth) -> tuple[Array, Array]:
         """Where the children would lie: their screenings, moved by what lay between screening and score before."""
-        plan = screening_plan(self.shop.plan)
+        plan = screening_plan(self.shop.plan, self.shop.data)
         new = self.plane.table(self.shop.screen([p.method for p in proposed]), plan)
         seen = [screening_id(method) for method in growth.methods]
         before = self.plane.table(self.shop.study.scores_of(plan, seen), plan).among(tuple(seen))
-        after = table.among(tuple(Candidate(method).id for method in growth.methods))
+        after = self._scored(growth, table)
         at = new.among(tuple(screening_id(p.method) for p in proposed))
         return np.clip(at.x + _shift(before.x, after.x), 0, 1), np.clip(at.y + _shift(before.y, after.y), 0, 1)
+
+    def _scored(self, growth: Growth, table: Table) -> Table:
+        """Where each method lies by its scores; those that were left as beaten by what was measured until then, which is
+        not so far from it as to lie nowhere."""
+        known = table.among(tuple(Candidate(method).id for method in growth.methods))
+        ids = tuple(bound_id(method) for method in growth.methods)
+        left = self.plane.table(self.shop.study.scores_of(self.shop.plan, ids), self.shop.plan).among(ids)
+        x, y = np.where(np.isnan(known.x), left.x, known.x), np.where(np.isnan(known.y), left.y, known.y)
+        return replace(known, x=x, y=y)
 
 
 def stop_reason(settings: Search, used: int, areas: Sequence[float], seconds: float) -> str:

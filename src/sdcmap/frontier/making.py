@@ -65,7 +65,8 @@ class Workshop:
 
     def screen(self, methods: Sequence[Method]) -> Scores:
         """The axes of each method, made of a quarter of the rows: the same rows for all."""
-        plan = screening_plan(self.plan)
+        plan = screening_plan(self.plan, self.data)
+        self.study.add_measures(plan.measures, self.data)
         key = Stream.of_seed(self.plan.seed, "screening rows").key
         candidates = [Candidate(method) for method in methods]
         jobs = [self._job(c, plan.measures, kind="screening", part=key) for c in candidates]
@@ -127,20 +128,24 @@ def is_dear(measure: Measure) -> bool:
     return type(measure).makings is not Measure.makings
 
 
-def screening_plan(plan: Plan) -> Plan:
-    """The plan with the measures of its axes alone, the dear ones left out where others are on the risk axis."""
+def screening_plan(plan: Plan, data: Microdata) -> Plan:
+    """The plan with the measures of its axes alone, in their quick forms; the dear ones are left out where others are on
+    the risk axis."""
     by_text = {measure.text: measure for measure in plan.measures}
     risk = tuple(name for name in plan.risk if not is_dear(by_text[name])) or plan.risk
-    measures = tuple(by_text[name] for name in (*risk, plan.utility))
-    limits = _limits_on(plan, risk)
-    return replace(plan, measures=measures, risk=risk, limits=limits, rule=None, profile=None, search=None, found=())
+    quick = {name: by_text[name].quick(data) for name in (*risk, plan.utility)}
+    names = {name: measure.text for name, measure in quick.items()}
+    return replace(
+        plan, measures=tuple(quick.values()), risk=tuple(names[name] for name in risk), utility=names[plan.utility],
+        limits=_limits_on(plan, risk, names), rule=None, profile=None, search=None, found=(),
+    )  # fmt: skip
 
 
-def _limits_on(plan: Plan, risk: Sequence[str]) -> Limits:
-    """The limits of these measures alone, in the form that the plan states them."""
+def _limits_on(plan: Plan, risk: Sequence[str], names: Mapping[str, str]) -> Limits:
+    """The limits of these measures alone, by their new names, in the form that the plan states them."""
     if not isinstance(plan.limits, Mapping):
         return tuple(limit for name, limit in zip(plan.risk, plan.limits, strict=False) if name in risk)
-    return {name: limit for name, limit in plan.limits.items() if name in risk}
+    return {names[name]: limit for name, limit in plan.limits.items() if name in risk}
 
 
 # ---- opening --------------------------------------------------------------------------------------------------

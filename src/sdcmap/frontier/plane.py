@@ -53,7 +53,12 @@ class Table:
     @property
     def front(self) -> Array:
         """Places of the undominated, ties included, least risk first."""
-        risk, loss = np.where(self.sound, self.risk, np.nan), np.where(self.sound, self.loss, np.nan)
+        return self.front_among(self.sound)
+
+    def front_among(self, some: Array) -> Array:
+        """Places of the undominated of some candidates (true), those out that break a constraint."""
+        kept = self.sound & some
+        risk, loss = np.where(kept, self.risk, np.nan), np.where(kept, self.loss, np.nan)
         best = np.flatnonzero(undominated(risk, loss))
         return best[np.lexsort((loss[best], risk[best]))]
 

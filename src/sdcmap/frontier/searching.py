@@ -57,10 +57,10 @@ def search(
     """
     plan = _with_settings(plan, budget, minutes)
     settings = plan.search or Search()
-    space = Space(data, settings, plan.last).checked()
+    judged = plan.with_risk(data)
+    space = Space(data, settings, plan.last, judged.compares_records).checked()
     with _place(study) as place:
         sweep(data, plan, place, workers=workers, engine=engine, executor=executor, device=device, progress=progress)
-        judged = plan.with_risk(data)
         with (
             workshop(
                 data, judged, Path(place), workers=workers, engine=engine, executor=executor, device=device

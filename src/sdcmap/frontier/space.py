@@ -96,6 +96,9 @@ class Space:
     data: Microdata
     settings: Search
     last: tuple[Method, ...] = ()  # with which every candidate ends
+    paired: bool = (
+        False  # whether every risk on the axis compares records, and says nothing of files of nobody's records
+    )
 
     # ---- columns ------------------------------------------------------------------------------------------------
     @cached_property
@@ -140,6 +143,8 @@ class Space:
         """Whether a class masks all of these columns, and fits them."""
         method = cls.at_strength(MIDDLE, columns, self.roles)
         if method is None or set(method.masks(self.data)) != set(columns):
+            return False
+        if self.paired and not method.keeps_pairs(self.data):
             return False
         return next(method.misfits(self.data), None) is None
 

@@ -16,6 +16,7 @@ from .protect import Protect as Protect
 from .randomised_response import RandomisedResponse as RandomisedResponse
 from .rank_swap import RankSwap as RankSwap
 from .recode import Recode as Recode
+from .recode_locally import RecodeLocally as RecodeLocally
 from .repair import Repair as Repair
 from .round import Round as Round
 from .sample import Sample as Sample

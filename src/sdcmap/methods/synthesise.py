@@ -131,7 +131,10 @@ class Synthesise(Method):
         drawn = self._by_trees(data, rng) if self.model == "trees" else self._by_copula(data, rng)
         values = {name: self._as_released(data, name, new, rng) for name, new in drawn.items()}
         synthetic = without_reasons(data, self.on).change(None, values)
-        return replace(synthetic, paired=bool(self._kept(data)) and data.paired)
+        return replace(synthetic, paired=self.keeps_pairs(data) and data.paired)
+
+    def keeps_pairs(self, data: Microdata) -> bool:
+        return bool(self._kept(data))
 
     def _as_released(self, data: Microdata, name: str, new: Array, rng: Generator) -> Array:
         """Drawn values, none of them one or two persons' own; weights scaled to their total."""

@@ -39,6 +39,7 @@ from .p_percent import PPercent as PPercent
 from .population_uniqueness import PopulationUniqueness as PopulationUniqueness
 from .position import Position as Position
 from .published_tables import PublishedTables as PublishedTables
+from .rapid import RAPID as RAPID
 from .record_risk import RecordRisk as RecordRisk
 from .replicated_uniques import ReplicatedUniques as ReplicatedUniques
 from .singling_out import SinglingOut as SinglingOut

@@ -7,19 +7,20 @@ groups that chance alone told apart, and counts what being in the release adds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.making import Folds, Making, parts_of
+from sdcmap.core.making import Folds, Making
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.named_files import digest_of, is_digest
 from sdcmap.core.value import Range
 from sdcmap.data.cells import common_codes, in_released_categories
+from sdcmap.data.label_layers import layered, read_column, spelt_out
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
@@ -48,6 +49,12 @@ class Difference(NamedTuple):
         errors = [share_error(float(group.mean()), len(group)) for group in (inside, outside)]
         return Difference(float(inside.mean() - outside.mean()), math.hypot(*errors))
 
+    @staticmethod
+    def of_pairs(inside: Array, outside: Array) -> Difference:
+        """Of the same people inside and outside: the mean difference; its error sqrt(sum of squares + 2) / n is never 0."""
+        each = inside - outside
+        return Difference(float(each.mean()), math.sqrt(float(((each - each.mean()) ** 2).sum()) + 2) / len(each))
+
 
 @dataclass(frozen=True)
 class Controlled(Measure):
@@ -75,15 +82,13 @@ class Controlled(Measure):
     def problems(self) -> Iterator[str]:
         if self.sha256 and not is_digest(self.sha256):
             yield ".sha256 must be the first 16 hexadecimal digits of the control file's SHA-256, in small letters."
-        if self.folds > parts_of(self.held_out):
-            yield f".folds must be at most {parts_of(self.held_out)}, for each leaves other people out."
 
     def knowing(self, method: Method) -> Measure:
         return replace(self, method=method)
 
     def makings(self, masked: Microdata) -> Folds | None:
         wanted = self.control == "makings" or (self._values_move(masked) and not self.control_file)
-        return Folds(self.folds, self.held_out) if wanted and self.method is not None else None
+        return Folds(self.folds, self.held_out / self.folds) if wanted and self.method is not None else None
 
     def _values_move(self, masked: Microdata) -> bool:
         """Whether a released record may hold what other people had, so that taking rows out takes nobody out."""
@@ -130,6 +135,12 @@ class Controlled(Measure):
         archive = masked.take(np.flatnonzero(~held[came]))
         return Split(original.take(order[cut:][: self.targets]), original.take(order[:cut][: self.targets]), archive)
 
+    def as_seen(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> tuple[Microdata, Microdata]:
+        """Both files as a reader sees them: the original in the categories of the release, where each value became one, and
+        labels of the release that only the note explains spelt out."""
+        recoded = in_released_categories(original, masked, names)
+        return recoded, spelt_out(recoded, masked, names)
+
     def as_recoded(self, original: Microdata, names: tuple[str, ...]) -> Microdata:
         """The original in the categories that the deterministic steps of the method make: of makings, where nobody outside
         has a released row to read them from."""
@@ -138,16 +149,22 @@ class Controlled(Measure):
 
     def split_making(self, original: Microdata, making: Making, known: Array, rng: Generator) -> Split:
         """Draw people who were in the making and people who were not."""
-        came = making.released.origin
-        in_file = ~making.outside
-        if making.released.paired and came is not None:
-            in_file = _marked(came, len(original))  # the others in the making were left out of the file
+        in_file = _in_file(making)
         groups = [self._drawn(np.flatnonzero(rows & known), rng) for rows in (in_file, making.outside)]
         if min(map(len, groups)) == 0:
             raise Undefined("nobody is left to attack, inside or outside a making.")
         most = math.ceil(self.targets / self.folds)
         insiders, outsiders = (original.take(rows[:most]) for rows in groups)
         return Split(insiders, outsiders, making.released)
+
+    def left_out_once(self, makings: Sequence[Making], known: Array, rng: Generator) -> tuple[Array, Array, Array]:
+        """Draw people who were outside one of the makings and in the file of another; for each making, which of them are in
+        its file, and which outside."""
+        inside, outside = (np.array([of(m) for m in makings]) for of in (_in_file, lambda m: m.outside))
+        rows = self._drawn(np.flatnonzero(inside.any(axis=0) & outside.any(axis=0) & known), rng)
+        if len(rows) == 0:
+            raise Undefined("nobody is left to attack, inside a making and outside another.")
+        return rows, inside[:, rows], outside[:, rows]
 
     def _drawn(self, rows: Array, rng: Generator) -> Array:
         return rng.permutation(rows)[: self.targets]
@@ -157,23 +174,72 @@ def _origin(masked: Microdata) -> Array:
     return np.arange(len(masked)) if masked.origin is None else masked.origin
 
 
+def _in_file(making: Making) -> Array:
+    """Who of the original is in the file of a making: all whom it was made with, but for those whose rows it left out."""
+    came = making.released.origin
+    if not making.released.paired or came is None:
+        return ~making.outside
+    return _marked(came, len(making.outside))
+
+
 def _marked(rows: Array, size: int) -> Array:
     marked = np.zeros(size, dtype=bool)
     marked[rows] = True
     return marked
 
 
+class Places(NamedTuple):
+    """Targets and records as the kernels of Gower's distance want them: numbers and codes of the targets, of the records,
+    and what numbers and codes weigh."""
+
+    numbers: Array
+    codes: Array
+    their_numbers: Array
+    their_codes: Array
+    weight: Array
+
+
 def positions(
-    targets: Microdata, archive: Microdata, names: tuple[str, ...], ranges: dict[str, float]
-) -> tuple[Array, Array, Array, Array]:
-    """Numbers and codes of the targets and of the archive, as `nearest` wants them."""
+    targets: Microdata,
+    archive: Microdata,
+    names: tuple[str, ...],
+    ranges: dict[str, float],
+    importance: tuple[float, ...] = (),
+) -> Places:
+    """Numbers and codes of the targets and of the archive. Labels of several depths ("37" and "(35, 40]") are read: each
+    is compared with the label that the target's value has at its depth."""
+    weigh = dict(zip(names, relative_weights(importance, len(names)), strict=True))
     amounts = [n for n in names if n in ranges and archive.column(n).levels is None]
     numbers = [np.concatenate([part.numbers(n) for part in (targets, archive)]) / ranges[n] for n in amounts]
-    codes = [common_codes(targets, archive, n).astype(np.int64) for n in names if n not in amounts]
-    x, c = (np.column_stack(kind) if kind else np.empty((len(targets) + len(archive), 0)) for kind in (numbers, codes))
-    x = np.where(np.isfinite(x), x, np.nan)
+    codes = {n: _codes(targets, archive, n) for n in names if n not in amounts}
+    weight = [*(weigh[n] for n in amounts), *(weigh[n] for n, columns in codes.items() for _ in columns)]
+    each = [column for columns in codes.values() for column in columns]
+    x, c = (np.column_stack(kind) if kind else np.empty((len(targets) + len(archive), 0)) for kind in (numbers, each))
+    x, c = np.where(np.isfinite(x), x, np.nan), c.astype(np.int64)
     cut = len(targets)
-    return x[:cut], c[:cut].astype(np.int64), x[cut:], c[cut:].astype(np.int64)
+    return Places(x[:cut], c[:cut], x[cut:], c[cut:], np.array(weight, dtype=np.float64))
+
+
+def _codes(targets: Microdata, archive: Microdata, name: str) -> list[Array]:
+    """One column of both files in codes; of labels of several depths a column for each layer of them."""
+    read = read_column(targets, archive, name)
+    layers = None if read is None else layered(read)
+    if layers is None:
+        return [common_codes(targets, archive, name)]
+    return list(np.vstack(layers).T)
+
+
+def relative_weights(importance: tuple[float, ...], count: int) -> Array:
+    """The weights of so many variables, 1 in the mean."""
+    given = np.array(importance or (1.0,) * count)
+    weights: Array = given * (count / given.sum())
+    return weights
+
+
+def importance_problems(importance: tuple[float, ...], on: tuple[str, ...]) -> Iterator[str]:
+    """The sentence for weights of Gower's distance that do not fit."""
+    if importance and (len(importance) != len(on) or not min(importance) > 0):
+        yield f".importance must hold a number above 0 for each variable of `on`: {len(on)}. Got {len(importance)}."
 
 
 def ranges_of(data: Microdata, names: tuple[str, ...]) -> dict[str, float]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from sdcmap.core.named_files import digest_of
 from sdcmap.data.cells import common_codes, in_released_categories, stacked
+from sdcmap.data.covering import explained, layers_of, mixed_names
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
@@ -69,24 +70,32 @@ class PopulationMeasure(KeyMeasure):
         if len(masked) == 0:
             raise Undefined("the file has no records.")
         names = self.variables(original)
+        known = in_released_categories(original, masked, names)
+        masked = explained(known, masked, names)
+        mixed = mixed_names(known, masked, names)
         people = _in_categories_of(original, masked, self.people(original), names)
-        columns = [_common_codes(masked, people, name) for name in names]
+        columns = [column for name in names for column in self._codes(masked, people, name, name in mixed)]
         cell, _ = compress([column + 1 for column in columns])
         _, first = np.unique(cell, return_index=True)
         code, theirs = np.split(cell, [len(masked)])
         count = [np.bincount(side, minlength=len(first)).astype(np.float64) for side in (code, theirs)]
         cells, sums = np.column_stack(columns)[first], np.column_stack(count)
-        wild = self.missing_is == "any value" and bool((cells < 0).any())
-        sums = wildcard_sums(cells, sums) if wild else sums
+        sums = wildcard_sums(cells, sums) if (cells < 0).any() else sums
         return Matches(code, count[1], sums[:, 0], sums[:, 1])
 
-
-def _common_codes(masked: Microdata, people: Microdata, name: str) -> Array:
-    """One column of both files, coded alike, MISSING where it is; Undefined where one has numbers, the other categories."""
-    if (masked.column(name).levels is None) != (people.column(name).levels is None):
-        raise Undefined(f"{name!r} was recoded, and nobody can say which released category each value went into.")
-    gone = np.concatenate([masked.missing(name), people.missing(name)])
-    return np.where(gone, MISSING, common_codes(masked, people, name).astype(np.int64))
+    def _codes(self, masked: Microdata, people: Microdata, name: str, mixed: bool) -> list[Array]:
+        """One column of both files, coded alike, or one for each layer of labels of several depths: MISSING where any
+        value matches; Undefined where one has numbers, the other categories."""
+        gone = np.concatenate([masked.missing(name), people.missing(name)])
+        layers = layers_of(people, masked, name) if mixed else None
+        if layers is not None:
+            columns = list(np.vstack([layers.released, layers.known]).T)
+        elif (masked.column(name).levels is None) != (people.column(name).levels is None):
+            raise Undefined(f"{name!r} was recoded, and nobody can say which released category each value went into.")
+        else:
+            codes = common_codes(masked, people, name).astype(np.int64)
+            columns = [np.where(gone, codes.max(initial=0) + 1, codes)]
+        return [np.where(gone, MISSING, code) for code in columns] if self.missing_is == "any value" else columns
 
 
 def _in_categories_of(original: Microdata, masked: Microdata, people: Microdata, names: tuple[str, ...]) -> Microdata:

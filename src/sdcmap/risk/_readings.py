@@ -15,11 +15,13 @@ import numpy as np
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import joint_codes
+from sdcmap.data.label_layers import read_column
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.costs import Cost
 from sdcmap.kernels.linking.evidence import Evidence, category_evidence, number_evidence
+from sdcmap.risk._labels import value_classes
 
 MOST_CELLS = 1_000_000  # of the table of a category's codes before and after; beyond, they agree or not
 BINS = 50  # of a number that was released as a category and cannot be made one again
@@ -117,6 +119,7 @@ def readings(
             yield _categories(source, released, lesson, name)
     if not met:
         yield _binned(known, released, lesson, name)
+        yield from _labelled(known, released, lesson, name)
 
 
 class _Numbers(NamedTuple):
@@ -171,6 +174,19 @@ def _binned(known: Microdata, released: Microdata, lesson: Microdata, name: str)
         return Reading(codes, place[: len(released)], place[len(released) :], max(levels, BINS + 1), comparable=False)
     (theirs, taught), levels = joint_codes([released, lesson], name)
     return Reading(_bins(known.numbers(name)), theirs, taught, max(levels, BINS + 1), comparable=False)
+
+
+def _labelled(known: Microdata, released: Microdata, lesson: Microdata, name: str) -> Iterator[Reading]:
+    """A number that was released as a label, by the labels that it may be behind."""
+    read = read_column(known, released, name)
+    if read is None or not read.matches.any():
+        return
+    classes, of_value = value_classes(read.matches)
+    (theirs, taught), levels = joint_codes([released, lesson], name)
+    count = max(levels, len(classes) + 1)
+    if count * count <= MOST_CELLS:
+        ours = np.where(read.value < 0, len(classes), of_value[read.value])
+        yield Reading(ours, theirs, taught, count, comparable=False)
 
 
 def _bins(values: Array) -> Array:

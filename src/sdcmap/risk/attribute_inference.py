@@ -7,31 +7,43 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.random import Generator
 
 from sdcmap.core.making import Making
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
-from sdcmap.data.cells import common_codes, in_released_categories, stacked
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
+from sdcmap.data.cells import common_codes, stacked
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import nearest
-from sdcmap.risk._control import Controlled, Difference, Split, positions, ranges_of
-from sdcmap.risk.l_diversity import secret_misfits, secret_of
+from sdcmap.risk._control import Controlled, Difference, Split, importance_problems, positions, ranges_of
+from sdcmap.risk.l_diversity import check_comparable, secret_misfits, secret_of
 
 FEWEST = 20  # people of a category, below which a difference of shares says little
+SIDES = ("inside", "outside")
 LEVEL = 0.95  # beyond chance: for all differences of shares together
 
 
 class _Outcome(NamedTuple):
-    """What an attack achieved: the success with each person inside and outside, and the naive rate."""
+    """What an attack achieved with people inside and people outside: the success with each, where it was certain, and their
+    secrets; and the naive rate. `paired`: both are the same people, in makings with them and without."""
 
-    drawn: Split
-    inside: Array
-    outside: Array
+    right: tuple[Array, Array]
+    certain: tuple[Array, Array]
+    secrets: tuple[Column, Column]
     naive: float
+    paired: bool
+
+    def of_all(self, *, certain: bool = False) -> Difference:
+        """The success inside less outside, of everybody."""
+        difference = Difference.of_pairs if self.paired else Difference.of
+        return difference(*(self.certain if certain else self.right))
+
+    def of(self, who: tuple[Array, Array]) -> _Outcome:
+        """The same of these people inside and outside only."""
+        inside, outside = who
+        groups = [(a[inside], b[outside]) for a, b in (self.right, self.certain)]
+        return self._replace(right=groups[0], certain=groups[1])
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,7 @@ class AttributeInference(Controlled):
     ----------
     secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
     on : the variables he knows, of any kind; by default the keys of the file.
+    importance : how much each variable of `on` counts in the distance, above 0, one number each; empty: all alike.
     tolerance : a number is inferred when it is within this share of the true one's size, at least 0.
     worst : count the worst of several differences: over all people; of who is inferred for certain; and both in each
         sensitive category. All but the first count only where they are beyond chance.
@@ -58,21 +71,24 @@ class AttributeInference(Controlled):
         tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
         others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle,
         RankSwap) the control file, and makings where there is none.
-    folds : how many makings, at least 1; with `held_out` at most the whole file.
+    folds : how many makings, at least 1, each without another `held_out` / `folds` of the people.
     method : how the file was made; a sweep and a release fill it in.
 
     Formula: success rate inside minus success rate outside, each over at most `targets` people drawn at random; distance
-        as Gower's: |x - y| / range, at most 1, for numbers, 0 or 1 for categories; of equally near ones the mean success.
-    By makings the value is that of the method on these data: each making is attacked for people who were in it and people
-    who were not, and the released file itself is not looked at.
+        as Gower's: |x - y| / range, at most 1, for numbers, 0 or 1 for categories, times the importance; of equally near
+        ones the mean success.
+    By makings the value is that of the method on these data, and the released file itself is not looked at: the same people
+    are attacked in the makings with them and in the one without (of a single making, others are inside), so that chance
+    does not make two groups unlike, and the standard error is that of the persons' own differences.
     `parts`: "inside", "outside", and "naive", the success of always guessing the most frequent released value (of a
     number: the median). An attack that is not better than "naive" says nothing about the release. "sure inside" and "sure
     outside": the shares where all nearest records agree on the true value, so that the snooper is right and knows it;
     "worst category": the largest difference inside - outside over the categories of the secret with 20 people on each side.
     Beyond chance is a difference above its standard error times the normal quantile of .95, shared out over all of them.
-    Missing is a category of its own, and people whose sensitive value is missing are not attacked. A recoded
-    variable is compared in the categories of the release, where each value became one of them (by makings: by doing
-    deterministic steps again); undefined where that cannot be told of the secret. Weights are not used.
+    Missing is a category of its own, and people whose sensitive value is missing are not attacked. A recoded variable is
+    compared in the categories of the release, where each value became one of them (by makings: by doing deterministic steps
+    again), and as their labels read where they are of several depths, such as 34 and "(30, 40]"; undefined where that
+    cannot be told of the secret. Weights are not used.
     Households: persons are attacked one by one; a making leaves whole households out, and keeps strata.
     Reference: Giomi, Boenisch, Wehmeyer, Tasnadi (2023).
 
@@ -85,12 +101,19 @@ class AttributeInference(Controlled):
     unit: ClassVar[str] = "difference of shares"
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.0
-    revision: ClassVar[int] = 3  # 3: makings of rank swaps too
+    revision: ClassVar[int] = (
+        6  # 5: labels of several depths, `importance`; 6: the same people inside and outside makings
+    )
 
     secret: str = ""
     on: tuple[str, ...] = ()
     tolerance: Annotated[float, Range(0)] = 0.05
     worst: bool = False
+    importance: tuple[float, ...] = ()
+
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        yield from importance_problems(self.importance, self.on)
 
     @property
     def told(self) -> str:
@@ -109,31 +132,43 @@ class AttributeInference(Controlled):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names, secret = self.checked(original), secret_of(original, self.secret)
         others = self.people_outside(original, (*names, secret))
-        original = in_released_categories(original, masked, (*names, secret))
+        original, masked = self.as_seen(original, masked, (*names, secret))
         if others is not None:
             others = others.take(np.flatnonzero(~others.missing(secret)))
         drawn = self.split(original, masked, ~original.missing(secret), others, rng)
-        return self._estimate([self._attacked(drawn, names, secret, ranges_of(original, names))], secret)
+        return self._estimate(self._attacked(drawn, names, secret, ranges_of(original, names)))
 
     def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
         names, secret = self.checked(original), secret_of(original, self.secret)
         seen = self.as_recoded(original, (*names, secret))
         known, ranges = ~seen.missing(secret), ranges_of(seen, names)
-        drawn = [self.split_making(seen, making, known, rng) for making in makings]
-        return self._estimate([self._attacked(split, names, secret, ranges) for split in drawn], secret)
+        if len(makings) == 1:
+            drawn = self.split_making(seen, makings[0], known, rng)
+            return self._estimate(self._attacked(drawn, names, secret, ranges))
+        rows, inside, outside = self.left_out_once(makings, known, rng)
+        people = seen.take(rows)
+        success, naive = zip(*(self._success(people, m.released, names, secret, ranges) for m in makings), strict=True)
+        told = np.array(success)
+        right, certain = (
+            (_rate(told, inside), _rate(told, outside)),
+            (_rate(told == 1, inside), _rate(told == 1, outside)),
+        )
+        secrets = people.column(secret), people.column(secret)
+        return self._estimate(_Outcome(right, certain, secrets, float(np.mean(naive)), paired=True))
 
     def _attacked(self, drawn: Split, names: tuple[str, ...], secret: str, ranges: dict[str, float]) -> _Outcome:
-        _check_categories(drawn, secret)
         inside, naive = self._success(drawn.insiders, drawn.archive, names, secret, ranges)
         outside, _ = self._success(drawn.outsiders, drawn.archive, names, secret, ranges)
-        return _Outcome(drawn, inside, outside, naive)
+        secrets = drawn.insiders.column(secret), drawn.outsiders.column(secret)
+        return _Outcome((inside, outside), (inside == 1, outside == 1), secrets, naive, paired=False)
 
     def _success(
         self, people: Microdata, archive: Microdata, names: tuple[str, ...], secret: str, ranges: dict[str, float]
     ) -> tuple[Array, float]:
         """The success with each of these people, and the naive rate."""
+        check_comparable(people, archive, secret)
         truth, guess, tolerance = self._secrets(people, archive, secret)
-        right = nearest(*positions(people, archive, names, ranges), truth, guess, tolerance)[1]
+        right = nearest(*positions(people, archive, names, ranges, self.importance), truth, guess, tolerance)[1]
         seen = guess[~np.isnan(guess)]
         constant = _constant_guess(seen, numeric=tolerance > 0) if len(seen) else np.nan
         naive = np.abs(constant - truth) <= tolerance * np.abs(truth)
@@ -146,53 +181,40 @@ class AttributeInference(Controlled):
         truth, guess = np.split(common_codes(people, archive, secret).astype(np.float64), [len(people)])
         return truth, np.where(archive.missing(secret), np.nan, guess), 0.0
 
-    def _estimate(self, outcomes: Sequence[_Outcome], secret: str) -> Estimate:
-        inside, outside = (
-            np.concatenate(groups) for groups in zip(*((o.inside, o.outside) for o in outcomes), strict=True)
-        )
-        naive = float(np.mean([outcome.naive for outcome in outcomes]))
-        parts = {"inside": float(inside.mean()), "outside": float(outside.mean()), "naive": naive}
-        parts |= {"sure inside": float((inside == 1).mean()), "sure outside": float((outside == 1).mean())}
-        by_category = _categories(outcomes, secret, inside, outside)
+    def _estimate(self, outcome: _Outcome) -> Estimate:
+        rates = {"": outcome.right, "sure ": outcome.certain}
+        parts = {f"{of}{who}": rate.mean() for of, both in rates.items() for who, rate in zip(SIDES, both, strict=True)}
+        by_category = [outcome.of(who) for who in _categories(*outcome.secrets)]
         if by_category:
-            parts["worst category"] = max(Difference.of(*pair).value for pair in by_category)
-        of_all = Difference.of(inside, outside)
-        value, se = self._worst(of_all, by_category, inside, outside) if self.worst else of_all
-        return Estimate(value, se, parts)
-
-    def _worst(
-        self, of_all: Difference, by_category: Sequence[tuple[Array, Array]], inside: Array, outside: Array
-    ) -> Difference:
-        """The largest difference: of all people, or one of the others that is beyond chance."""
-        from scipy.special import ndtri
-
-        sure = [(a == 1, b == 1) for a, b in ((inside, outside), *by_category)]
-        others = [Difference.of(*pair) for pair in (*by_category, *sure)]
-        beyond = float(ndtri(1 - (1 - LEVEL) / len(others)))
-        return max([of_all, *(other for other in others if other.value > beyond * other.se)], key=lambda d: d.value)
+            parts["worst category"] = max(category.of_all().value for category in by_category)
+        value, se = _worst(outcome, by_category) if self.worst else outcome.of_all()
+        return Estimate(value, se, {"naive": outcome.naive, **{name: float(part) for name, part in parts.items()}})
 
 
-def _categories(outcomes: Sequence[_Outcome], secret: str, inside: Array, outside: Array) -> list[tuple[Array, Array]]:
-    """The success inside and outside, for each sensitive category with enough people on both sides."""
-    groups = [[getattr(o.drawn, who).column(secret) for o in outcomes] for who in ("insiders", "outsiders")]
-    columns = [column for group in groups for column in group]
-    if any(column.levels is None for column in columns):
+def _rate(told: Array, files: Array) -> Array:
+    """Each person's mean success over the makings that are marked."""
+    rates: Array = np.average(told, axis=0, weights=files)
+    return rates
+
+
+def _worst(outcome: _Outcome, by_category: Sequence[_Outcome]) -> Difference:
+    """The largest difference: of all people, or one of the others that is beyond chance."""
+    from scipy.special import ndtri
+
+    others = [category.of_all() for category in by_category]
+    others += [some.of_all(certain=True) for some in (outcome, *by_category)]
+    beyond = float(ndtri(1 - (1 - LEVEL) / len(others)))
+    found = [other for other in others if other.value > beyond * other.se]
+    return max([outcome.of_all(), *found], key=lambda difference: difference.value)
+
+
+def _categories(inside: Column, outside: Column) -> list[tuple[Array, Array]]:
+    """Who has it, inside and outside, for each sensitive category with enough people on both sides."""
+    if inside.levels is None or outside.levels is None:
         return []
-    mine, others = np.split(stacked(columns).values, [len(inside)])
-    both = [(inside[mine == c], outside[others == c]) for c in np.intersect1d(mine, others)]
-    return [(a, b) for a, b in both if min(len(a), len(b)) >= FEWEST]
-
-
-def _check_categories(drawn: Split, secret: str) -> None:
-    """Undefined where released values of the secret cannot be any person's, because they were recoded."""
-    ours, theirs = drawn.insiders.column(secret).levels, drawn.archive.column(secret).levels
-    if ours is not None and theirs is not None:
-        mine, released = (set(levels.drop_nulls().cast(pl.String)) for levels in (ours, theirs))
-        recoded = bool(mine and released) and mine.isdisjoint(released)
-    else:
-        recoded = ours is not theirs
-    if recoded:
-        raise Undefined(f"{secret!r} was recoded, and nobody can say which released category each value went into.")
+    mine, others = np.split(stacked([inside, outside]).values, [len(inside.values)])
+    both = [(mine == c, others == c) for c in np.intersect1d(mine, others)]
+    return [(a, b) for a, b in both if min(a.sum(), b.sum()) >= FEWEST]
 
 
 def _constant_guess(seen: Array, *, numeric: bool) -> float:

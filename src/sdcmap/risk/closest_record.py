@@ -11,11 +11,11 @@ from numpy.random import Generator
 
 from sdcmap.core.making import Making
 from sdcmap.core.measure import Estimate
-from sdcmap.data.cells import in_released_categories, stacked
+from sdcmap.data.cells import stacked
 from sdcmap.data.microdata import Column, Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import closer_share, nearest, share_error
-from sdcmap.risk._control import Controlled, Split, positions, ranges_of
+from sdcmap.risk._control import Controlled, Places, Split, importance_problems, positions, ranges_of
 
 ONE_SIDED = 1.6449  # normal quantile of .95
 
@@ -46,6 +46,7 @@ class ClosestRecord(Controlled):
     Parameters
     ----------
     on : the variables he knows, of any kind; by default the keys and the numeric variables of the file.
+    importance : how much each variable of `on` counts in the distance, above 0, one number each; empty: all alike.
     held_out : the share of the people, in (0, 1), who are the people outside where no control file names others.
     targets : the most people in each group, at least 1.
     control_file : a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS): the people outside of
@@ -55,20 +56,21 @@ class ClosestRecord(Controlled):
         tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
         others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle,
         RankSwap) the control file, and makings where there is none.
-    folds : how many makings, at least 1; with `held_out` at most the whole file.
+    folds : how many makings, at least 1, each without another `held_out` / `folds` of the people.
     method : how the file was made; a sweep and a release fill it in.
 
     Formula: P(d_in < d_out) + P(d_in = d_out) / 2 over pairs of people drawn at random, d the distance to the closest
-        released record: Gower's, the mean of |x - y| / range, at most 1, for numbers and 0 or 1 for categories. The same
-        of d = sum of log(share of the people with his value) over his values that are in the file counts where
-        it is more, and beyond chance (1.64 standard errors above one half).
+        released record: Gower's, the mean of |x - y| / range, at most 1, for numbers and 0 or 1 for categories, weighted by
+        `importance`. The same of d = sum of log(share of the people with his value) over his values that are in the file
+        counts where it is more, and beyond chance (1.64 standard errors above one half).
     By makings the value is that of the method on these data, the mean over the makings: each is compared with people who
     were in it and people who were not, and the released file itself is not looked at.
     `parts`: the shares "by distance" and "by own values"; the median distance "inside" and "outside", and the share of
     "copies" (distance 0) inside.
-    Missing is a category of its own; a missing number is at distance 1 from a known one. A recoded variable is
-    compared in the categories of the release, where each value became one of them. Weights are not used. Households:
-    persons are looked at one by one; a making leaves whole households out, and keeps strata.
+    Missing is a category of its own; a missing number is at distance 1 from a known one. A recoded variable is compared in
+    the categories of the release, where each value became one of them, and as their labels read where they are of several
+    depths. Weights are not used. Households: persons are looked at one by one; a making leaves whole households out, and
+    keeps strata.
     Reference: Chen, Yu, Zhang, Fritz (2020); Platzer and Reutterer (2021) for the holdout.
 
     Examples
@@ -81,9 +83,14 @@ class ClosestRecord(Controlled):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.5
     floor: ClassVar[str] = "no better than chance"
-    revision: ClassVar[int] = 3  # 3: own values, in whosever record
+    revision: ClassVar[int] = 5  # 4: one making leaves few people out; 5: labels of several depths, `importance`
 
     on: tuple[str, ...] = ()
+    importance: tuple[float, ...] = ()
+
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        yield from importance_problems(self.importance, self.on)
 
     @property
     def told(self) -> str:
@@ -103,28 +110,29 @@ class ClosestRecord(Controlled):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
         others = self.people_outside(original, names)
-        original = in_released_categories(original, masked, names)
+        original, masked = self.as_seen(original, masked, names)
         drawn = self.split(original, masked, np.ones(len(original), dtype=bool), others, rng)
-        return _estimate([_seen(drawn, names, ranges_of(original, names))])
+        return _estimate([_seen(drawn, names, ranges_of(original, names), self.importance)])
 
     def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
         names = self.checked(original)
         seen = self.as_recoded(original, names)
         everybody, ranges = np.ones(len(seen), dtype=bool), ranges_of(seen, names)
         drawn = [self.split_making(seen, making, everybody, rng) for making in makings]
-        return _estimate([_seen(split, names, ranges) for split in drawn])
+        return _estimate([_seen(split, names, ranges, self.importance) for split in drawn])
 
 
-def _seen(drawn: Split, names: tuple[str, ...], ranges: dict[str, float]) -> _Seen:
-    distances = (_distance(group, drawn.archive, names, ranges) for group in (drawn.insiders, drawn.outsiders))
+def _seen(drawn: Split, names: tuple[str, ...], ranges: dict[str, float], importance: tuple[float, ...]) -> _Seen:
+    groups = drawn.insiders, drawn.outsiders
+    distances = (_distance(positions(group, drawn.archive, names, ranges, importance), len(names)) for group in groups)
     return _Seen(_Groups(*distances), _strangeness(drawn, names))
 
 
-def _distance(people: Microdata, archive: Microdata, names: tuple[str, ...], ranges: dict[str, float]) -> Array:
+def _distance(places: Places, variables: int) -> Array:
     """Gower's distance of each person to the closest record."""
-    nobody = np.zeros(len(people)), np.zeros(len(archive))
-    far: Array = nearest(*positions(people, archive, names, ranges), *nobody, 0.0)[0]
-    return far / len(names)
+    nobody = np.zeros(len(places.numbers)), np.zeros(len(places.their_numbers))
+    far: Array = nearest(*places, *nobody, 0.0)[0]
+    return far / variables
 
 
 def _strangeness(drawn: Split, names: tuple[str, ...]) -> _Groups:

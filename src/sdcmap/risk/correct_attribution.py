@@ -11,10 +11,11 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.data.cells import common_codes, in_released_categories
+from sdcmap.data.covering import check_one_depth, explained, fitting
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.attribution import attribution_probabilities
+from sdcmap.kernels.tables.attribution import attribution_probabilities, shares
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.l_diversity import secret_misfits, secret_of
 
@@ -43,7 +44,9 @@ class CorrectAttribution(Measure):
         TCAP: mean over released r whose group has one value of #{original with keys and value of r} / #{with its keys}.
     Where no group agrees TCAP is 0: nobody's value can be read off. `parts`: "matched", the share of records with a match,
     and "naive", the chance without the file: sum of squared shares of the values (DCAP), or the largest share (others).
-    A recoded variable is compared in the categories of the release, where each value became one of them.
+    A recoded variable is compared in the categories of the release, where each value became one of them. Labels of keys of
+    several depths ("37", "(35, 40]") are read: released records with somebody's keys are those whose labels cover them, and
+    groups that agree are of equal labels; undefined where the sensitive variable has such labels.
     Releasing nothing leaves the naive chance. Missing is a category of its own. Weights and households are not used.
     Reference: Elliot (2014); Taub, Elliot, Pampaka, Smith (2018); Taub and Elliot (2019) for TCAP; Little, Elliot,
     Allmendinger (2022) for all that agree; Raab, Nowok, Dibben (2024) for DiSCO.
@@ -58,7 +61,7 @@ class CorrectAttribution(Measure):
     unit: ClassVar[str] = "probability"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     paired: ClassVar[bool] = False
-    revision: ClassVar[int] = 2  # 2: TCAP is 0 where no group agrees
+    revision: ClassVar[int] = 3  # 2: TCAP is 0 where no group agrees; 3: labels of several depths are read
 
     secret: str = ""
     on: tuple[str, ...] = ()
@@ -108,14 +111,25 @@ class CorrectAttribution(Measure):
         return each if masked.origin is None else each[masked.origin]
 
     def _probabilities(self, original: Microdata, masked: Microdata, names: tuple[str, ...], secret: str) -> Array:
+        check_one_depth(original, masked, (secret,))
+        told = common_codes(original, masked, secret)
         key = compress([common_codes(original, masked, name) for name in names])[0]
-        pair = compress([key, common_codes(original, masked, secret)])[0]
+        pair = compress([key, told])[0]
         (key_of, key_in), (pair_of, pair_in) = (np.split(code, [len(original)]) for code in (key, pair))
+        fit = fitting(original, explained(original, masked, names), names)
         if self.form in ("DCAP", "DiSCO"):
-            each = attribution_probabilities(key_of, pair_of, key_in, pair_in)
+            each = (
+                attribution_probabilities(key_of, pair_of, key_in, pair_in)
+                if fit is None
+                else shares(fit.also_equal(told).records_of_people(), fit.records_of_people())
+            )
             return each if self.form == "DCAP" else np.where(np.isnan(each), np.nan, each == 1)
         agreed = attribution_probabilities(key_in, pair_in, key_in, pair_in) == 1
-        right = attribution_probabilities(key_in, pair_in, key_of, pair_of)
+        right = (
+            attribution_probabilities(key_in, pair_in, key_of, pair_of)
+            if fit is None
+            else shares(fit.also_equal(told).people_of_records(), fit.people_of_records())
+        )
         if self.form == "TCAP all":
             right = np.where(np.isnan(right), 0.0, right)
         return np.where(agreed, right, np.nan)

@@ -11,10 +11,12 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Share
+from sdcmap.data.cells import in_released_categories
+from sdcmap.data.covering import check_one_depth
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.risk._population import PopulationMeasure
+from sdcmap.risk._population import Matches, PopulationMeasure
 
 SLACK = 1e-9
 
@@ -41,7 +43,7 @@ class DeltaPresence(PopulationMeasure):
         persons "above".
     Missing values as `missing_is` says. Weights and households are not used. Recoded variables are looked up in the
     categories of the release, where each value became one of them; persons with a value that no record of the original has
-    are left out then.
+    are left out then. Undefined where labels are of several depths ("37" beside "(35, 40]"): a person has no one group.
     Reference: Nergiz, Atzori, Clifton (2007), definition 4; ARX's d-presence.
 
     Examples
@@ -51,6 +53,7 @@ class DeltaPresence(PopulationMeasure):
     """
 
     unit: ClassVar[str] = "share of persons"
+    revision: ClassVar[int] = 2  # 2: undefined where labels are of several depths
 
     low: Share = 0.0
     high: Share = 0.8
@@ -64,8 +67,7 @@ class DeltaPresence(PopulationMeasure):
             yield ".population must be given: the path of a file of the population."
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
-        matches = self.matches(original, masked)
+        matches = self._matches(original, masked)
         delta = _presence(matches.released, matches.population)
         there = matches.persons > 0
         if not there.any():
@@ -79,9 +81,13 @@ class DeltaPresence(PopulationMeasure):
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The chance of being in the file of the persons with each record's keys; 1 where the population has none."""
-        self.checked(original)
-        matches = self.matches(original, masked)
+        matches = self._matches(original, masked)
         return _presence(matches.released, matches.population)[matches.code]
+
+    def _matches(self, original: Microdata, masked: Microdata) -> Matches:
+        names = self.checked(original)
+        check_one_depth(in_released_categories(original, masked, names), masked, names)
+        return self.matches(original, masked)
 
 
 def _presence(released: Array, population: Array) -> Array:

@@ -10,10 +10,9 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.value import Range
-from sdcmap.data.cells import common_codes, in_released_categories
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.coding import compress
+from sdcmap.risk._look_up import looked_up
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,9 @@ class ExactMatch(Measure):
 
     Formula: #{released records i : 1 <= f(x_i) < k and y_i = x_i} / #{released records}, x_i what is known of the person,
     y_i the released values, f(x) the released records with values x. Where values became new categories, he looks these
-    up. `parts`: "alone", the share of released records that no other record equals on these variables, found or not.
+    up. Labels of several depths ("37", "(35, 40]", "*") he reads, and is found too who is among fewer than k records whose
+    labels cover his values. `parts`: "alone", the share of released records that no other record equals on these variables,
+    found or not.
     Missing is a category of its own: a blanked value equals missing alone (linkage attacks take it for any value).
     Weights and households are not used. Releasing nothing leaves nobody: 0.
     Reference: the uniques of Bethlehem, Keller, Pannekoek (1990), looked up in what was released.
@@ -46,6 +47,7 @@ class ExactMatch(Measure):
     unit: ClassVar[str] = "share of records"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.0
+    revision: ClassVar[int] = 2  # 2: labels of several depths are read
 
     on: tuple[str, ...] = ()
     k: Annotated[int, Range(2)] = 2
@@ -69,10 +71,8 @@ class ExactMatch(Measure):
 
     def _look_up(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
         """Whether each released record is found, and how many released records equal it."""
-        names = self.checked(original)
-        known = in_released_categories(original, masked, names)
-        cell = compress([common_codes(known, masked, name) for name in names])[0]
-        ours, theirs = cell[: len(known)], cell[len(known) :]
-        count = np.bincount(theirs, minlength=int(cell.max(initial=0)) + 1)[theirs]
-        origin = np.arange(len(masked)) if masked.origin is None else masked.origin
-        return (ours[origin] == theirs) & (count < self.k), count
+        by = looked_up(original, masked, self.checked(original))
+        found = by.equal.own & (by.equal.left < self.k)
+        if by.covering is not None:
+            found |= by.covering.own & (by.covering.left < self.k)
+        return found, by.alike

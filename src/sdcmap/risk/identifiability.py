@@ -12,6 +12,7 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.value import Range
 from sdcmap.data.cells import in_released_categories
+from sdcmap.data.label_layers import spelt_out
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.tables.attribution import share_error, two_nearest
@@ -74,6 +75,7 @@ class Identifiability(Measure):
         if len(masked) == 0:
             raise Undefined("the file has no records.")
         known = in_released_categories(original, masked, names)
+        masked = spelt_out(known, masked, names)
         ranges = ranges_of(known, names)
         people = known.take(rng.permutation(len(known))[: self.targets])
         released = two_nearest(*positions(people, masked, names, ranges))[:, 0] / len(names)

@@ -39,6 +39,8 @@ class KAnonymity(FrequencyMeasure):
     a snooper sees it who takes the record that agrees in full, "complete and alone", the share of records without a missing
     key that no other such record equals, and of these "truly alone", where it is right: unchanged, and alone in the
     original. Suppression that lets a blank stand for any value leaves them as they are.
+    Labels of several depths ("37", "(35, 40]") are counted by equal labels, as the literature does: who reads "(35, 40]" as
+    37 too finds more records, never fewer.
     Missing values as `missing_is` says. Weights and households are not used: the file is counted.
     Reference: Samarati and Sweeney (1998); Templ, Kowarik, Meindl (2015) for missing values.
 

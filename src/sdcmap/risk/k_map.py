@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from numpy.random import Generator
 
@@ -12,6 +12,7 @@ from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.tables.poisson_cells import records_needed
 from sdcmap.risk._frequencies import frequencies, positive_weights
 from sdcmap.risk._population import PopulationMeasure
 
@@ -29,18 +30,27 @@ class KMap(PopulationMeasure):
     Parameters
     ----------
     k : a record is exposed when fewer than k persons match it, at least 2.
+    estimate : how persons are counted without a file of them. "weights": the sum of the weights of the records that match;
+        "poisson" (D3) and "zero-truncated" (D4): a test that k persons match, by the number of records that do.
+    level : of the test, the share of combinations of too few persons that pass it, in (0, 1).
+    fraction : the sampling fraction of the test, in (0, 1]; by default records over the sum of the weights, and 1 without.
     on : the variables he knows, of any kind; by default the keys of the file.
     missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
     population : path of a file of the population with columns of the same names and categories (CSV, Parquet, SPSS, Stata,
-        SAS); without one the number of persons is estimated by the sum of the weights of the records that match.
+        SAS); without one the number of persons is estimated.
     sha256 : the first 16 digits of its SHA-256, filled in when left out; another content is refused.
 
     Formula: #{i: F_i < k} / n, F_i the persons of the population that agree with i; `parts`: the "smallest" F, and
-        "unmatched", the share of records that nobody in the population file agrees with: they are exposed.
+        "unmatched", the share of records that nobody in the population file agrees with: they are exposed. By a test
+        f_i < k' in its place, f_i the records that agree with i, k' <= k the least number that a combination of k persons
+        shows seldom: P(X >= k' | X > 0) <= level, X ~ Poisson(k fraction), zero-truncated; 1 + min{c > 0: P(X >= c) <=
+        level}, poisson. `parts`: the "smallest" f and "needed", k'.
     Missing values as `missing_is` says. Weights: used where no population is named; they must be positive, and without both
-    the file is the population. Households are not used. Recoded variables are looked up in the categories of the release,
-    where each value became one of them; persons with a value that no record of the original has are left out then.
-    Reference: Sweeney (2002), section 4.2; El Emam and Dankar (2008).
+    the file is the population, unless a fraction is stated. Households are not used. Recoded variables are looked up in
+    the categories of the release, where each value became one of them; persons with a value that no record of the original
+    has are left out then. In a population file labels of several depths ("37", "(35, 40]") are read: persons whose values
+    they cover match. Without one equal labels are counted, so that F is at most too small.
+    Reference: Sweeney (2002), section 4.2; Pannekoek (1999), D3; El Emam and Dankar (2008), D4.
 
     Examples
     --------
@@ -50,7 +60,19 @@ class KMap(PopulationMeasure):
 
     weights: ClassVar[str] = "used where no population is named: a record stands for so many persons"
 
+    revision: ClassVar[int] = 3  # 2: estimates by a test; 3: labels of several depths are read
+
     k: Annotated[int, Range(2)] = 3
+    estimate: Literal["weights", "poisson", "zero-truncated"] = "weights"
+    level: Annotated[float, Range(0, 1, "()")] = 0.01
+    fraction: Annotated[float | None, Range(0, 1, "(]")] = None
+
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        if self.population and self.estimate != "weights":
+            yield f".estimate = {self.estimate!r} and .population: persons are estimated or counted, not both."
+        if self.fraction is not None and self.estimate == "weights":
+            yield '.fraction belongs to the estimates "poisson" and "zero-truncated".'
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
@@ -58,21 +80,28 @@ class KMap(PopulationMeasure):
             yield from positive_weights(self, data)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        persons = self._persons(original, masked)
-        parts = {"smallest": float(persons.min())}
+        seen, needed = self._seen(original, masked)
+        parts = {"smallest": float(seen.min())}
         if self.population:
-            parts["unmatched"] = float((persons == 0).mean())
-        return Estimate(float((persons < self.k - ROUNDING).mean()), None, parts)
+            parts["unmatched"] = float((seen == 0).mean())
+        if self.estimate != "weights":
+            parts["needed"] = float(needed)
+        return Estimate(float((seen < needed - ROUNDING).mean()), None, parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """1 where fewer than k persons match, 0 elsewhere."""
-        return (self._persons(original, masked) < self.k - ROUNDING).astype(float)
+        """1 where too few persons match, 0 elsewhere."""
+        seen, needed = self._seen(original, masked)
+        return (seen < needed - ROUNDING).astype(float)
 
-    def _persons(self, original: Microdata, masked: Microdata) -> Array:
-        """How many persons of the population match each record."""
+    def _seen(self, original: Microdata, masked: Microdata) -> tuple[Array, int]:
+        """How many persons of the population match each record, or records where a test decides; and how many must."""
         names = self.checked(original)
         if self.population:
             matches = self.matches(original, masked)
-            return matches.population[matches.code]
+            return matches.population[matches.code], self.k
         frequency = frequencies(masked, names, self.missing_is, 1.0)
-        return frequency.weights[frequency.met.code]
+        if self.estimate == "weights":
+            return frequency.weights[frequency.met.code], self.k
+        share = self.fraction or min(1.0, len(masked) / float(masked.weights.sum()))
+        needed = records_needed(self.k, share, self.level, truncated=self.estimate == "zero-truncated")
+        return frequency.records[frequency.met.code], needed

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+import polars as pl
 from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
@@ -158,3 +159,15 @@ def secret_misfits(measure: Measure, data: Microdata, names: tuple[str, ...], se
         yield f"{kind}: no column {secret!r}.{did_you_mean(secret, data.names)}"
     elif secret in names:
         yield f"{kind}.secret must not be one of the variables the snooper knows; {secret!r} is."
+
+
+def check_comparable(people: Microdata, released: Microdata, secret: str) -> None:
+    """Undefined where released values of the secret cannot be any person's, because they were recoded."""
+    ours, theirs = people.column(secret).levels, released.column(secret).levels
+    if ours is not None and theirs is not None:
+        mine, told = (set(levels.drop_nulls().cast(pl.String)) for levels in (ours, theirs))
+        recoded = bool(mine and told) and mine.isdisjoint(told)
+    else:
+        recoded = ours is not theirs
+    if recoded:
+        raise Undefined(f"{secret!r} was recoded, and nobody can say which released category each value went into.")

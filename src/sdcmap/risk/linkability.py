@@ -11,7 +11,6 @@ from numpy.random import Generator
 
 from sdcmap.core.making import Making
 from sdcmap.core.measure import Estimate
-from sdcmap.data.cells import in_released_categories
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import shared_nearest
@@ -51,7 +50,7 @@ class Linkability(Controlled):
         tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
         others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle)
         the control file, and makings where there is none.
-    folds : how many makings, at least 1; with `held_out` at most the whole file.
+    folds : how many makings, at least 1, each without another `held_out` / `folds` of the people.
     method : how the file was made; a sweep and a release fill it in.
 
     Formula: mean over people inside of |A and B| / (|A| |B|), less the same outside; A are the released records nearest
@@ -73,6 +72,7 @@ class Linkability(Controlled):
     unit: ClassVar[str] = "difference of shares"
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.0
+    revision: ClassVar[int] = 2  # 2: one making leaves few people out
 
     left: tuple[str, ...] = ()
     right: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class Linkability(Controlled):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
         others = self.people_outside(original, names)
-        original = in_released_categories(original, masked, names)
+        original, masked = self.as_seen(original, masked, names)
         drawn = self.split(original, masked, np.ones(len(original), dtype=bool), others, rng)
         return _estimate([self._attacked(drawn, ranges_of(original, names))])
 

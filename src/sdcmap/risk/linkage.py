@@ -18,6 +18,7 @@ from sdcmap.kernels.linking.fellegi_sunter import MOST_FIELDS, FellegiSunter, co
 from sdcmap.kernels.linking.links import agreement_links
 from sdcmap.risk._attack import Attack
 from sdcmap.risk._courses import Course, asking_first, course_of, links_one_to_one, open_fields
+from sdcmap.risk._labels import as_read, labelled
 from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_one_to_one
 
 AGREES = 0.9  # m of weights "freq"
@@ -70,7 +71,8 @@ class Linkage(Attack):
         records reads in the note which these are, and asks first that they are equal; "as any": he compares them as all
         others, as experiments of the literature do.
     on : the variables he knows; by default every column that somebody could know (all but weights, households and strata).
-        Categories agree when they are equal.
+        Categories agree when they are equal; of a column that was recoded, when the value may be behind the label: 37
+        behind "37", "(35, 40]" and "*".
     archive : path of his own file, with its own rows and errors; by default he holds the original records.
     row : the archive's column that says which row of the data, from 0, each record is; by default row i is row i.
     sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
@@ -95,7 +97,7 @@ class Linkage(Attack):
     "Linkage(metric='l', tolerance=0.1)"
     """
 
-    revision: ClassVar[int] = 3  # 2: more columns by default; 3: open columns are exact
+    revision: ClassVar[int] = 4  # 2: more columns by default; 3: open columns are exact; 4: labels are read
 
     metric: Literal["d", "l"] = "d"
     tolerance: Annotated[float, Range(0, 1, "(]")] = 0.2
@@ -123,17 +125,21 @@ class Linkage(Attack):
     def _costs(self, pair: Pair, low: Array, gain: Array) -> list[Cost]:
         known, released = self._known_columns(pair), self._as_seen(pair, pair.released)
         absent = np.maximum(low + gain, 0.0)
-        return [
+        costs = [
             Cost(
                 SAME if is_category else RELATIVE, known[f], released[:, f], self.tolerance, gain[f],
                 both=absent[f], one=absent[f],
             )
             for f, is_category in enumerate(pair.categorical)
         ]  # fmt: skip
+        return [
+            as_read(pair, f, cost, absent[f]) if is_category else cost
+            for f, (cost, is_category) in enumerate(zip(costs, pair.categorical, strict=True))
+        ]
 
     def link(self, pair: Pair) -> LinkTable:
         opened = open_fields(pair) if self.open_columns == "exact" else {}
-        if opened:
+        if opened or labelled(pair):
             low, gain, said = self._weighed(pair)
             course = asking_first(course_of(pair, self._costs(pair, low, gain)), opened, by_column=True)
             table = links_one_to_one(pair, [course])

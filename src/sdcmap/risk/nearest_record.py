@@ -14,6 +14,7 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.costs import GAP, SAME, SQUARE, Cost
 from sdcmap.kernels.linking.links import distance_scores, nearest_links
 from sdcmap.risk._attack import Attack
+from sdcmap.risk._control import importance_problems, relative_weights
 from sdcmap.risk._courses import (
     Course,
     asking_first,
@@ -22,6 +23,7 @@ from sdcmap.risk._courses import (
     links_one_to_one,
     open_fields,
 )
+from sdcmap.risk._labels import as_read
 from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_nearest, link_one_to_one
 
 OF_ALL = ("gower", "mixed")  # metrics of numbers and categories
@@ -79,6 +81,7 @@ class NearestRecord(Attack):
     open_columns : of columns that are released as they were, for everybody. "exact": a snooper who holds the original
         records reads in the note which these are, and asks first that they are equal; "as any": he compares them as all
         others, as experiments of the literature do.
+    importance : with "gower": how much each variable of `on` counts, above 0, one number each; empty: all alike.
     on : the variables he knows; by default the numeric variables; with "gower" and "mixed" every column that somebody could
         know (all but weights, households and strata).
     archive : path of his own file, with its own rows and errors; by default he holds the original records.
@@ -89,8 +92,11 @@ class NearestRecord(Attack):
 
     Formula: expected hits / released records. Of t nearest records that tie the true one is taken with probability 1/t;
     records with equal values are exchanged at random. Null directions of the covariance and constant columns are left out.
-    Missing values stand at the mean ("gower": the field is left out; categories of "mixed": one half); in an open column
-    missing is a value of its own. Weights and households are not used. Releasing nothing leaves a guess: 1/n.
+    A column that was recoded is read as its labels say: 37 is behind "37", "(35, 40]" and "*", a list "a|b" names its
+    values, and other labels stand for whoever has them; a value costs nothing where it may be behind the label.
+    Missing values stand at the mean ("gower": the field is left out; with `importance`, among labels of several depths and
+    in categories of "mixed": one half); in an open column missing is a value of its own. Weights and households are not
+    used. Releasing nothing leaves a guess: 1/n.
     Reference: Domingo-Ferrer, Torra (2001), distance-based record linkage; Gower (1971).
 
     Examples
@@ -103,11 +109,18 @@ class NearestRecord(Attack):
         'a missing value stands at the mean; with "gower" the field is left out; categories of "mixed" cost one half'
     )
 
-    revision: ClassVar[int] = 4  # 2: centred in each file; 3: more columns by default; 4: open columns are exact
+    revision: ClassVar[int] = 5  # 3: more columns by default; 4: open columns are exact; 5: labels read, `importance`
 
     metric: Literal["standardised", "scaled", "mahalanobis", "gower", "mixed"] = "standardised"
     one_to_one: bool = False
     open_columns: Literal["exact", "as any"] = field(default="exact", kw_only=True)
+    importance: tuple[float, ...] = field(default=(), kw_only=True)
+
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        yield from importance_problems(self.importance, self.on)
+        if self.importance and self.metric != "gower":
+            yield f'.importance needs metric "gower"; it is {self.metric!r}.'
 
     @property
     def by_column(self) -> bool:
@@ -126,7 +139,7 @@ class NearestRecord(Attack):
 
     def courses(self, pair: Pair) -> list[Course]:
         if self.metric == "gower":
-            gaps = bool(np.isnan(pair.known).any() or np.isnan(pair.released).any())
+            gaps = bool(np.isnan(pair.known).any() or np.isnan(pair.released).any()) and not self.importance
             return [course_of(pair, self._gower_fields(pair), mean=gaps)]
         known, released = self._known_columns(pair), self._released_coordinates(pair)
         numbers = [Cost(SQUARE, a, b) for a, b in zip(known, released.T, strict=True)]
@@ -134,16 +147,21 @@ class NearestRecord(Attack):
 
     def _categories(self, pair: Pair) -> list[Cost]:
         """1 where two values differ, one half where one is not known."""
-        places = np.flatnonzero(pair.categorical)
-        return [Cost(SAME, pair.known_columns[f], pair.released[:, f], cap=1.0, both=0.5, one=0.5) for f in places]
+        places = [place for place, category in enumerate(pair.categorical) if category]
+        same = {f: Cost(SAME, pair.known_columns[f], pair.released[:, f], cap=1.0, both=0.5, one=0.5) for f in places}
+        return [as_read(pair, f, cost, 0.5) for f, cost in same.items()]
 
     def _gower_fields(self, pair: Pair) -> list[Cost]:
         """What the values of each column cost."""
         span = pair.of_known("ranges", lambda: ranges(pair.known)) if pair.originals else ranges(pair.released)
-        return [
-            Cost(SAME if is_category else GAP, pair.known_columns[f], pair.released[:, f], scale=width, cap=1.0)
-            for f, (is_category, width) in enumerate(zip(pair.categorical, span, strict=True))
-        ]
+        weight = relative_weights(self.importance, len(pair.names))
+        half = 0.5 if self.importance else 0.0  # where one is missing: the mean leaves such fields out
+        costs = []
+        for f, (is_category, width, w) in enumerate(zip(pair.categorical, span, weight.tolist(), strict=True)):
+            values = pair.known_columns[f], pair.released[:, f]
+            cost = Cost(SAME if is_category else GAP, *values, width, w, half * w, half * w)
+            costs.append(as_read(pair, f, cost, 0.5 * w) if is_category else cost)
+        return costs
 
     def _coordinates(self, pair: Pair) -> tuple[Array, Array]:
         """Both files' numbers as the metric sees them."""

@@ -136,6 +136,11 @@ class PublishedTables(Measure):
         """The chance that each record is found."""
         return self._found(original, masked)[0]
 
+    def named_columns(self, data: Microdata) -> tuple[str, ...]:
+        """The columns that the tables are of, each once; SchemaError where a table cannot be read."""
+        names = (name for table in self._tables(data) for name in table.columns if name != COUNT)
+        return tuple(dict.fromkeys(names))
+
     def _tables(self, data: Microdata) -> list[pl.DataFrame]:
         return data.remember(("published tables", self.tables, self.sha256), self._read)
 

@@ -10,10 +10,9 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.value import Range
-from sdcmap.data.cells import common_codes, in_released_categories
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array, Floats
-from sdcmap.kernels.tables.coding import compress
+from sdcmap.risk._look_up import looked_up
 
 FEWEST = 20  # people from whom it is learnt how often a look-up that leaves so many records is right
 
@@ -58,6 +57,8 @@ class RecordRisk(Measure):
     Formula: max over s of P(his record is among the s that are left | s are left)/s; the probability is the share of the
     people of whom s records are left, sizes with fewer than 20 people being taken together with the next.
     `parts`: "smallest crowd", "people" of whom so many records are left, and the number of people "expected" to be found.
+    Where values became new categories, he looks these up; of labels of several depths he takes the records that have his
+    values, and where there are none those whose labels cover them.
     Missing is a category of its own: a blanked value equals missing alone. Weights and households are not used. Releasing
     nothing leaves nobody: 0.
     Reference: "maximum risk" of El Emam (2013), Guide to the De-identification of Personal Health Information, for files
@@ -73,6 +74,7 @@ class RecordRisk(Measure):
     unit: ClassVar[str] = "probability"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.0
+    revision: ClassVar[int] = 2  # 2: labels of several depths are read
 
     on: tuple[str, ...] = ()
     inclusion: Annotated[float, Range(0, 1, "(]")] = 1.0
@@ -107,10 +109,8 @@ class RecordRisk(Measure):
 
     def _look_up(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
         """For each released record's person: how many records his known values leave, and whether his is among them."""
-        names = self.checked(original)
-        known = in_released_categories(original, masked, names)
-        cell = compress([common_codes(known, masked, name) for name in names])[0]
-        ours, theirs = cell[: len(known)], cell[len(known) :]
-        count = np.bincount(theirs, minlength=int(cell.max(initial=0)) + 1)
-        origin = np.arange(len(masked)) if masked.origin is None else masked.origin
-        return count[ours[origin]], ours[origin] == theirs
+        equal, covering, _ = looked_up(original, masked, self.checked(original))
+        if covering is None:
+            return equal.left, equal.own
+        some = equal.left > 0
+        return np.where(some, equal.left, covering.left), np.where(some, equal.own, covering.own)

@@ -14,6 +14,7 @@ from sdcmap.core.making import Making
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
 from sdcmap.data.cells import in_released_categories, joint_codes
+from sdcmap.data.covering import check_one_depth
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
@@ -95,7 +96,7 @@ class SinglingOut(Controlled):
         tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
         others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle)
         the control file, and makings where there is none.
-    folds : how many makings, at least 1; with `held_out` at most the whole file.
+    folds : how many makings, at least 1, each without another `held_out` / `folds` of the people.
     method : how the file was made; a sweep and a release fill it in.
 
     Formula: share of statements that exactly one person inside satisfies, less the same outside; both groups have
@@ -105,8 +106,9 @@ class SinglingOut(Controlled):
     `parts`: the shares "inside" and "outside", "naive" (of random statements, inside), Anonymeter's "residual" (inside
     - outside) / (1 - outside), and "queries", how many statements were found; 0 where there is none to be found.
     Missing is a category of its own. A recoded variable is compared in the categories of the release, where each value
-    became one of them. Weights are not used. Households: persons are counted one by one; a making leaves whole
-    households out.
+    became one of them; undefined where its labels are of several depths ("37" beside "(35, 40]"): of such a record nobody
+    can say whether a statement is true. Weights are not used. Households: persons are counted one by one; a making leaves
+    whole households out.
     Reference: Giomi, Boenisch, Wehmeyer, Tasnadi (2023), section 4.2; Cohen and Nissim (2020); Article 29 Working Party
     (2014).
 
@@ -119,6 +121,7 @@ class SinglingOut(Controlled):
     unit: ClassVar[str] = "difference of shares"
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.0
+    revision: ClassVar[int] = 3  # 2: one making leaves few people out; 3: undefined for labels of several depths
 
     mode: Literal["multivariate", "univariate"] = "multivariate"
     columns: Annotated[int, Range(1)] = 3
@@ -151,6 +154,7 @@ class SinglingOut(Controlled):
         return self._estimate([self._attacked(split, names, rng) for split in drawn])
 
     def _attacked(self, drawn: Split, names: tuple[str, ...], rng: Generator) -> Outcome:
+        check_one_depth(drawn.insiders, drawn.archive, names)
         size = min(len(drawn.insiders), len(drawn.outsiders))
         released, insiders, outsiders = _numbers([drawn.archive, drawn.insiders, drawn.outsiders], names)
         insiders, outsiders = insiders[:size], outsiders[:size]

@@ -11,6 +11,7 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
 from sdcmap.data.cells import common_codes, in_released_categories
+from sdcmap.data.covering import explained, in_texts, layers_of, mixed_names
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
@@ -25,6 +26,20 @@ class Lookups(NamedTuple):
     row: Array  # of the released file
     alone: Array  # whether one released record has the values
     found: Array  # and whether it is his
+
+
+class Search(NamedTuple):
+    """One way to look values up: codes of known and released records, MISSING where every value matches, and the variable
+    of each column."""
+
+    known: Array
+    released: Array
+    variable: Array
+
+    def on(self, some: list[int]) -> Search:
+        """The same by these variables alone."""
+        kept = np.isin(self.variable, some)
+        return Search(self.known[:, kept], self.released[:, kept], self.variable[kept])
 
 
 def matching_records(known: Array, released: Array) -> Array:
@@ -57,7 +72,8 @@ class SpecialUniques(KeyMeasure):
     Formula: a record is a special unique where it alone has its values of a set of up to `largest` variables in the
     original, and of no smaller part of it (a minimal sample unique; SUDA counts these). Of the released records that are,
     the share that at least one of their sets finds; 0 in a file without any. Where values became new categories, he looks
-    these up.
+    these up; of labels of several depths ("37", "(35, 40]") records that have the values come first, then those whose
+    labels cover them.
     `parts`: "special uniques", how many; "of all records", the found ones; "by a set at random", the share found by who
     knows one of the person's sets, whichever; "right when alone", of the look-ups that show one record, the right ones.
     Missing values are looked up as `missing_is` says; that somebody's value is missing makes him no special unique ("any
@@ -72,7 +88,7 @@ class SpecialUniques(KeyMeasure):
     """
 
     unit: ClassVar[str] = "share of special uniques"
-    revision: ClassVar[int] = 3  # 2, 3: a record that has the values comes before those with a blank, in both files
+    revision: ClassVar[int] = 4  # 2, 3: who has the values comes before a blank, in both files; 4: labels are read
 
     largest: Annotated[int, Range(1)] = 3
 
@@ -104,13 +120,13 @@ class SpecialUniques(KeyMeasure):
         """Every released record that is special, once for each of its sets."""
         names = self.checked(original)
         person, sets = original.remember(("special uniques", self), lambda: self._special(original))
-        known, released = self._codes(original, masked, names)
+        searches = self._searches(original, masked, names)
         origin = np.arange(len(masked)) if masked.origin is None else masked.origin
         parts = [Lookups(*(np.empty(0, dtype=kind) for kind in (np.int64, np.bool_, np.bool_)))]
         for chosen in np.unique(sets).tolist():
             some = members(chosen)
             row = np.flatnonzero(np.isin(origin, person[sets == chosen]))
-            parts.append(_looked_up(known[origin[row]][:, some], released[:, some], row))
+            parts.append(_looked_up([search.on(some) for search in searches], origin[row], row))
         return Lookups(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def _special(self, original: Microdata) -> tuple[Array, Array]:
@@ -124,26 +140,56 @@ class SpecialUniques(KeyMeasure):
         record[met.code] = np.arange(len(original))  # a unique cell has one record
         return record[cell], sets
 
-    def _codes(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> tuple[Array, Array]:
-        """The known and the released values in codes that are equal where these are."""
+    def _searches(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> list[Search]:
+        """The ways to look values up, one after the other: among records that have them, whose labels cover them, and with
+        blanks that may be anything."""
         known = in_released_categories(original, masked, names)
-        columns = []
-        for name in names:
-            gone = np.concatenate([known.missing(name), masked.missing(name)])
-            codes = common_codes(known, masked, name).astype(np.int64)
-            columns.append(
-                np.where(gone, MISSING if self.missing_is == "any value" else codes.max(initial=0) + 1, codes)
-            )
-        both = np.column_stack(columns)
-        return both[: len(known)], both[len(known) :]
+        masked = explained(known, masked, names)
+        mixed = mixed_names(known, masked, names)
+        wild = self.missing_is == "any value"
+        equal = _columns(in_texts(known, masked, mixed), masked, names, ())
+        covering = _columns(known, masked, names, mixed) if mixed else equal
+        first = [equal, covering] if mixed else [equal]
+        searches = [_search(columns, len(known), wild, False) for columns in first]
+        return [*searches, _search(covering, len(known), True, True)] if wild else searches
 
 
-def _looked_up(known: Array, released: Array, row: Array) -> Lookups:
-    """Known values looked up among all released ones: records that have them all first, then those with blanks."""
-    filled = np.where(released == MISSING, released.max(initial=0) + 1, released)  # a blank is no value of anybody's
-    have, may = matching_records(known, filled), matching_records(known, released)
-    alone = np.where(have > 0, have, may) == 1
-    own = np.where(have > 0, _agree(known, filled[row]), _agree(known, released[row]))
+class _Column(NamedTuple):
+    """A variable of both files, one below the other: codes, a column for each layer of its labels, and where it misses."""
+
+    codes: Array
+    gone: Array
+
+
+def _columns(known: Microdata, masked: Microdata, names: tuple[str, ...], mixed: tuple[str, ...]) -> list[_Column]:
+    """Codes that are equal where values are, or where labels of several depths cover them; missing is one of its own."""
+    columns = []
+    for name in names:
+        gone = np.concatenate([known.missing(name), masked.missing(name)])
+        layers = layers_of(known, masked, name) if name in mixed else None
+        codes = common_codes(known, masked, name).astype(np.int64) if layers is None else np.vstack(layers)
+        if layers is None:
+            codes = np.where(gone, codes.max(initial=0) + 1, codes)[:, np.newaxis]
+        columns.append(_Column(codes, gone))
+    return columns
+
+
+def _search(columns: list[_Column], people: int, known_wild: bool, released_wild: bool) -> Search:
+    """known_wild, released_wild : whether what is missing there matches every value."""
+    wild = np.repeat([known_wild, released_wild], [people, len(columns[0].gone) - people])
+    both = np.hstack([np.where((gone & wild)[:, np.newaxis], MISSING, codes) for codes, gone in columns])
+    variable = np.repeat(np.arange(len(columns)), [codes.shape[1] for codes, _ in columns])
+    return Search(both[:people], both[people:], variable)
+
+
+def _looked_up(searches: list[Search], person: Array, row: Array) -> Lookups:
+    """People looked up among all released records, by the first search that leaves any."""
+    left, own = np.zeros(len(row)), np.zeros(len(row), dtype=np.bool_)
+    for known, released, _ in searches:
+        values, nobody = known[person], left == 0
+        left = np.where(nobody, matching_records(values, released), left)
+        own = np.where(nobody, _agree(values, released[row]), own)
+    alone = left == 1
     return Lookups(row, alone, alone & own)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Annotated, ClassVar
@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.measure import AT_MOST, BEFORE, NOT_RUN, UPPER, Estimate, Measure
+from sdcmap.core.measure import AT_MOST, BEFORE, NOT_RUN, UPPER, Enough, Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.steps import without
 from sdcmap.core.streams import Stream
@@ -53,6 +53,7 @@ ATTACKS: dict[str, Attack] = {
 TOLD = ("informed", "calibrated")  # attacks that know the method
 PAIRS = 4_000_000_000  # up to so many pairs every released record is a target
 SAMPLE = 2_500  # targets beyond: a standard error of .01 at most
+QUICK = 400  # targets of a screening: a standard error of .025 at most, and of .007 where the risk is .02
 LEVEL = 0.95  # of the interval, for all attacks together
 BEGIN, EACH, PAIR, LINKED_PAIR = 0.1, 3e-6, 1e-9, 3e-9  # seconds: in all; of a value; of two, and where all are targets
 
@@ -108,9 +109,7 @@ class WorstLinkage(Attack):
     'WorstLinkage(inclusion=0.1)'
     """
 
-    revision: ClassVar[int] = (
-        7  # 6: households as wholes; 7: steps on one variable, and numbers and categories by their squares
-    )
+    revision: ClassVar[int] = 8  # 6: households as wholes; 7: steps on one variable, and squares; 8: labels are read
     households: ClassVar[str] = "used: one member found gives the others away"
 
     method: Method | None = None
@@ -135,8 +134,23 @@ class WorstLinkage(Attack):
     def fresh(self) -> Measure:
         return replace(self, draw=self.draw + 1)
 
+    def quick(self, data: Microdata) -> Measure:
+        """Some of the records as targets, and so no attack one to one; who gives a household away is seen in all alone."""
+        return self if data.household else replace(self, targets=min(self.targets or QUICK, QUICK))
+
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        siege = self._siege(original, masked)
+        return self._estimated(original, self._siege(original, masked), rng)
+
+    def score_until(
+        self, original: Microdata, masked: Microdata, rng: Generator, enough: Callable[[float], bool]
+    ) -> Estimate:
+        def lead(rate: float) -> None:
+            if enough(self.inclusion * rate):
+                raise Enough(self.inclusion * rate)
+
+        return self._estimated(original, self._siege(original, masked, tell=lead), rng)
+
+    def _estimated(self, original: Microdata, siege: Siege, rng: Generator) -> Estimate:
         found = siege.found
         rates = siege.rates
         worst = max(rates, key=lambda name: rates[name])
@@ -218,9 +232,12 @@ class WorstLinkage(Attack):
         siege = self._siege(original, masked, every=True, to_the_end=True)
         return {name: siege.table(name) for name in siege.found if name not in siege.revealed}
 
-    def _siege(self, original: Microdata, masked: Microdata, *, every: bool = False, to_the_end: bool = False) -> Siege:
+    def _siege(
+        self, original: Microdata, masked: Microdata, *, every: bool = False, to_the_end: bool = False,
+        tell: Callable[[float], None] = lambda rate: None,
+    ) -> Siege:  # fmt: skip
         """Every attack on the file, those first that mostly lead; every: all records are targets, whatever it costs;
-        to_the_end: no attack is left before."""
+        to_the_end: no attack is left before; tell: is told after each how many the best has found."""
         pair = self.pair(original, masked, self.checked(original))
         targets = np.arange(len(pair.released)) if every else self._targets(pair)
         certain = certain_fields(pair, self.method)
@@ -235,9 +252,11 @@ class WorstLinkage(Attack):
                     siege.say_what_is_learnt(attack.unstated(pair), [pair.names[place] for place in certain])
             except Undefined as reason:
                 siege.try_links(name, attack, reason)
+            tell(siege.lead.rate)
         if not siege.hits and not siege.made:
             raise Undefined(next(iter(siege.not_run.values())))
         siege.lead_one_to_one()
+        tell(siege.lead.rate)
         siege.compare_households(original, masked)
         siege.reveal_households(original, masked)
         return siege

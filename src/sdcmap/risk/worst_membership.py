@@ -13,14 +13,13 @@ from numpy.random import Generator
 from sdcmap.core.making import Making
 from sdcmap.core.measure import NOT_RUN, Estimate
 from sdcmap.core.value import Range
-from sdcmap.data.cells import in_released_categories
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.separation import Advantage, cross_fitted, discriminant, ranks_of
 from sdcmap.kernels.statistics.wilson import wilson
 from sdcmap.kernels.tables.attribution import crowds, two_nearest
-from sdcmap.risk._control import Controlled, Split, positions, ranges_of
+from sdcmap.risk._control import Controlled, Places, Split, importance_problems, positions, ranges_of
 
 LEVEL = 0.95  # beyond chance: for all attacks together
 FALSE = 0.01  # false positives at which true ones are told
@@ -49,6 +48,7 @@ class WorstMembership(Controlled):
     Parameters
     ----------
     on : the variables he knows, of any kind; by default every column that somebody could know.
+    importance : how much each variable of `on` counts in the distance, above 0, one number each; empty: all alike.
     held_out : the share of the people, in (0, 1), who are the people outside where no control file names others.
     targets : the most people attacked in each group, at least 1.
     control_file : a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS): the people outside of
@@ -58,7 +58,7 @@ class WorstMembership(Controlled):
         tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
         others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle)
         the control file, and makings where there is none.
-    folds : how many makings, at least 1; with `held_out` at most the whole file. The shadow attack needs two.
+    folds : how many makings, at least 1, each without another `held_out` / `folds` of the people; shadows need two.
     method : how the file was made; a sweep and a release fill it in.
 
     Formula: true positives less false positives (the advantage, Youden's J), at a threshold that was learnt on one half
@@ -75,8 +75,9 @@ class WorstMembership(Controlled):
     "density"; where there are more than twice `targets`, all but these.
     By makings the value is that of the method on these data; the released file itself is not looked at.
     Missing is a category of its own; a missing number is at distance 1 from a known one. A recoded variable is compared in
-    the categories of the release, where each value became one of them. Weights are not used. Households: persons are
-    attacked one by one; a making leaves whole households out, and keeps strata.
+    the categories of the release, where each value became one of them, and as their labels read where they are of several
+    depths. Weights are not used. Households: persons are attacked one by one; a making leaves whole households out, and
+    keeps strata.
     Reference: Chen, Yu, Zhang, Fritz (2020); Hilprecht, Haerterich, Bernau (2019); Yale et al. (2020); van Breugel,
     Sun, Qian, van der Schaar (2023); Stadler, Oprisanu, Troncoso (2022) for shadows; Carlini et al. (2022) for 1 %
     false positives.
@@ -92,8 +93,15 @@ class WorstMembership(Controlled):
     at_nothing: ClassVar[float | None] = 0.0
     floor: ClassVar[str] = "no better than chance"
 
+    revision: ClassVar[int] = 3  # 2: one making leaves few people out; 3: labels of several depths, `importance`
+
     on: tuple[str, ...] = ()
+    importance: tuple[float, ...] = ()
     targets: Annotated[int, Range(1)] = field(default=1000, kw_only=True)
+
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        yield from importance_problems(self.importance, self.on)
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or data.knowable
@@ -115,7 +123,7 @@ class WorstMembership(Controlled):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
         others = self.people_outside(original, names)
-        original = in_released_categories(original, masked, names)
+        original, masked = self.as_seen(original, masked, names)
         drawn = self._everybody().split(original, masked, np.ones(len(original), dtype=bool), others, rng)
         return _estimate([self._attacked(drawn, names, ranges_of(original, names))])
 
@@ -139,7 +147,7 @@ class WorstMembership(Controlled):
         if min(map(len, groups)) < FEWEST:
             raise Undefined(f"fewer than {FEWEST} people are left to attack, inside or outside.")
         rest = _part(drawn.outsiders, outside, outside + len(drawn.archive))
-        released = [_Near.of(people, drawn.archive, names, ranges) for people in groups]
+        released = [self._near(people, drawn.archive, names, ranges) for people in groups]
         width = _width(np.concatenate([near.distance[:, 0] for near in released]))
         crowded = [near.crowd(width) for near in released]
         scores = {
@@ -150,24 +158,23 @@ class WorstMembership(Controlled):
         if len(rest) == 0:
             missing = dict.fromkeys(("reference", "density"), "nobody else is outside to compare with.")
             return Scored({name: (a, b) for name, (a, b) in scores.items()}, missing)
-        others = [_Near.of(people, rest, names, ranges) for people in groups]
+        others = [self._near(people, rest, names, ranges) for people in groups]
         scores["reference"] = [
             _log_ratio(o.distance[:, 0], r.distance[:, 0]) for o, r in zip(others, released, strict=True)
         ]
         scores["density"] = [_log_ratio(c[:, 1], o.crowd(width)[:, 1]) for c, o in zip(crowded, others, strict=True)]
         return Scored({name: (a, b) for name, (a, b) in scores.items()}, {})
 
+    def _near(self, people: Microdata, records: Microdata, names: tuple[str, ...], ranges: dict[str, float]) -> _Near:
+        place = positions(people, records, names, ranges, self.importance)
+        return _Near(place, two_nearest(*place))
+
 
 class _Near(NamedTuple):
     """People and records as numbers and codes, and the distances of each person to the nearest two records."""
 
-    place: tuple[Array, Array, Array, Array]
+    place: Places
     distance: Array
-
-    @classmethod
-    def of(cls, people: Microdata, records: Microdata, names: tuple[str, ...], ranges: dict[str, float]) -> _Near:
-        place = positions(people, records, names, ranges)
-        return cls(place, two_nearest(*place))
 
     def crowd(self, width: float) -> Array:
         """The share of records within `width` of each person, and the density of records there."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
 from sdcmap.core.making import Folds, made_without
+from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
@@ -23,8 +26,32 @@ DRAWS = Stream.of_seed(0, "cost")
 SECONDS = 0.7  # for all of it; what is not reached costs what the others do in the mean
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What a sweep costs one core, in seconds: of a candidate, in the mean, its making and its scoring."""
+
+    candidates: int
+    making: float
+    scoring: float
+    drawn: int = 0  # candidates that one more draw of each method would add
+
+    @property
+    def seconds(self) -> float:
+        return self.candidates * (self.making + self.scoring)
+
+    @property
+    def of_a_draw(self) -> float:
+        """What one more draw of each method adds."""
+        return self.drawn * (self.making + self.scoring)
+
+
 def cost_guess(data: Microdata, plan: Plan, limit: float = SECONDS) -> float:
-    """Seconds that one core would need; a guess, after at most about `limit` seconds, whatever the plan costs.
+    """Seconds that one core would need (see `cost_of`)."""
+    return cost_of(data, plan, limit).seconds
+
+
+def cost_of(data: Microdata, plan: Plan, limit: float = SECONDS) -> Cost:
+    """What a sweep costs one core; a guess, after at most about `limit` seconds, whatever the plan costs.
 
     A measure that is dear states its seconds by a formula (`Measure.seconds`), which was right within a factor of 3 on
     files of 1,000 to 20,000 mixed records. Others, and methods, are timed: what takes t seconds on ROWS records takes
@@ -40,40 +67,76 @@ def cost_guess(data: Microdata, plan: Plan, limit: float = SECONDS) -> float:
         if making and time.process_time() > ends - limit / 2:
             break
         try:
-            made, seconds = _timed(partial(method.apply, few, DRAWS))
+            made, seconds = _made(data, few, method, plan.measures)
         except SdcmapError:  # it cannot be made of so few
             continue
         masked, known = made, method
-        again = sum(folds.times * (1 - folds.held_out) for folds in _asked(plan, method, made))
-        making.append(seconds * method.cost_ratio(len(few), len(data)) * (1 + again))
+        making.append(seconds)
     stated = [seconds for seconds in (measure.seconds(data) for measure in plan.measures) if seconds is not None]
     timed: list[float] = []
-    others = [measure.knowing(known) for measure in plan.measures if measure.seconds(data) is None]
+    others = [measure for measure in plan.measures if measure.seconds(data) is None]
     for measure in others:
         if timed and time.process_time() > ends:
             break
-        try:
-            folds = measure.makings(masked)
-            makings = made_without(few, known, DRAWS, folds) if folds else ()
-            _, seconds = _timed(partial(measure.apply, few, masked, DRAWS.rng(), makings))
-        except SdcmapError:
-            continue
-        timed.append(seconds * measure.cost_ratio(len(few), len(data)))
+        with suppress(SdcmapError):
+            timed.append(_scored(data, few, masked, known, measure))
     scoring = sum(stated) + float(np.mean(timed or [0.0])) * len(others)
-    return plan.count * (float(np.mean(making or [0.0])) + scoring)
+    drawn = sum(1 for method in plan.expanded if method.random)
+    return Cost(plan.count, float(np.mean(making or [0.0])), scoring, drawn)
+
+
+def price_of_method(data: Microdata, plan: Plan, method: Method, now: Cost) -> float | None:
+    """Seconds that a method would add to a plan that costs `now`; None where it cannot be made of a few records."""
+    try:
+        _, seconds = _made(data, _evenly(data), method, plan.measures)
+    except SdcmapError:
+        return None
+    return plan.draws_of(method) * (seconds + now.scoring)
+
+
+def price_of_measure(data: Microdata, plan: Plan, measure: Measure) -> float | None:
+    """Seconds that a measure would add to a plan; None where it has no value of a few records."""
+    stated = measure.seconds(data)
+    if stated is None:
+        few = _evenly(data)
+        for method in plan.expanded:
+            with suppress(SdcmapError):
+                masked = method.apply(few, DRAWS)
+                return plan.count * _scored(data, few, masked, method, measure)
+        return None
+    return plan.count * stated
+
+
+def _made(
+    data: Microdata, few: Microdata, method: Method, measures: Sequence[Measure]
+) -> tuple[Microdata, float]:  # fmt: skip
+    """A few records as a method masks them, and the seconds that it would take on all of them, makings again included."""
+    made, seconds = _timed(partial(method.apply, few, DRAWS))
+    again = sum(folds.times * (1 - folds.held_out) for folds in _asked(measures, method, made))
+    return made, seconds * method.cost_ratio(len(few), len(data)) * (1 + again)
+
+
+def _scored(data: Microdata, few: Microdata, masked: Microdata, method: Method, measure: Measure) -> float:
+    """The seconds that a measure would take on all records, timed on a few that a method masked."""
+    knowing = measure.knowing(method)
+    folds = knowing.makings(masked)
+    makings = made_without(few, method, DRAWS, folds) if folds else ()
+    _, seconds = _timed(partial(knowing.apply, few, masked, DRAWS.rng(), makings))
+    return seconds * knowing.cost_ratio(len(few), len(data))
 
 
 def makings_of(data: Microdata, plan: Plan) -> int:
     """How many releases without some of the people a sweep makes beside the candidates, for measures that ask for them."""
     counts = (
-        plan.draws_of(method) * sum(folds.times for folds in _asked(plan, method, data)) for method in plan.expanded
+        plan.draws_of(method) * sum(folds.times for folds in _asked(plan.measures, method, data))
+        for method in plan.expanded
     )
     return sum(counts)
 
 
-def _asked(plan: Plan, method: Method, masked: Microdata) -> set[Folds]:
-    """The makings that the measures of a plan ask for, beside a file that this method made."""
-    asked = (measure.knowing(method).makings(masked) for measure in plan.measures)
+def _asked(measures: Sequence[Measure], method: Method, masked: Microdata) -> set[Folds]:
+    """The makings that measures ask for, beside a file that this method made."""
+    asked = (measure.knowing(method).makings(masked) for measure in measures)
     return {folds for folds in asked if folds is not None}
 
 

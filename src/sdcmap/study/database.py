@@ -79,6 +79,8 @@ class Database:
     def verified(self, table: str) -> list[Row]:
         """The same inside a snapshot."""
         kinds = list(columns_of(table).values())
+        if self._lacks(table):
+            return []
         try:
             stored = self.connection.execute(f"select * from {table} order by 1, 2").fetchall()
             if self.path is not None and not (
@@ -89,6 +91,14 @@ class Database:
         except DAMAGED:
             raise damaged(self.path) from None
         return [row[:-1] for row in stored]
+
+    def _lacks(self, table: str) -> bool:
+        """Whether a study from before there was this table may only be read, so that none was made on opening."""
+        try:
+            named = "select 1 from sqlite_master where type = 'table' and name = ?"
+            return self.connection.execute(named, (table,)).fetchone() is None and self._tallied(table) == 0
+        except DAMAGED:
+            return False
 
     def _tallied(self, table: str) -> int:
         """How many rows were written to a table."""

@@ -65,6 +65,8 @@ class Manifest(TypedDict, total=False):
     overrides: list[dict[str, str]]
     releases: list[dict[str, Any]]
     search: dict[str, str]  # of the last search: why it stopped
+    gate: dict[str, list[int]]  # by digest of a method, its draws that were checked as written
+    pair: dict[str, Any]  # the file that was chosen together with this study's candidate, and how many pairs were tried
     cards: list[str]  # GPUs that scores were made with
     plan: str  # SHA-256 of plan.toml as it was written
     checksum: str  # of all the rest
@@ -169,10 +171,14 @@ class Study:
     def found(self) -> tuple[Method, ...]:
         """The methods that searches of this study proposed and that were made to the end, in the order of proposal."""
         with self.database.snapshot():
-            rows = self.database.verified("proposal")
-            made = {row[0] for row in self.database.verified("candidate")} if rows else set()
-        stored = sorted((Proposal._make(row) for row in rows), key=lambda row: (row.search, row.generation, row.place))
+            stored = self.proposals()
+            made = {row[0] for row in self.database.verified("candidate")} if stored else set()
         return tuple(row.decoded for row in stored if row.candidate in made)
+
+    def proposals(self) -> tuple[Proposal, ...]:
+        """What searches of this study proposed, in the order of proposal."""
+        rows = (Proposal._make(row) for row in self.database.verified("proposal"))
+        return tuple(sorted(rows, key=lambda row: (row.search, row.generation, row.place)))
 
     @property
     def data(self) -> Microdata:

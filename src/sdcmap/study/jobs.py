@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from numpy.random import Generator
 
 from sdcmap.core.making import Folds, Making, made_without
-from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.measure import Enough, Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
@@ -60,7 +60,7 @@ class ScoreRow(NamedTuple):
     value: float | None
     se: float | None
     parts: str
-    status: str  # ok, infinite, undefined, unpaired (it compares records, and these are nobody's), failed
+    status: str  # ok, infinite, undefined, unpaired (it compares records, and these are nobody's), bound, failed
     reason: str
 
 
@@ -103,17 +103,24 @@ def _scored(data: Microdata, job: Job) -> tuple[ScoreRow, ...]:
     make = maker(data, method, stream)
     scores: list[ScoreRow] = []
     for measure in job.measures:
-        scores.append(score_row(measure, data, masked, stream, method, make))
+        enough = None if job.halt is None else partial(_beaten_at, job.halt, scores, measure.text)
+        scores.append(score_row(measure, data, masked, stream, method, make, enough))
         if job.halt is not None and job.halt.beaten({row.measure: row.value for row in scores}):
             break
     return tuple(scores)
 
 
+def _beaten_at(halt: Halt, scores: Sequence[ScoreRow], measure: str, value: float) -> bool:
+    """Whether a candidate with these scores is beaten, if the measure has this value or a worse one."""
+    return halt.beaten({**{row.measure: row.value for row in scores}, measure: value})
+
+
 def candidate_row(
     job: Job, status: str, reason: str, seconds: float, scores: tuple[ScoreRow, ...] = ()
 ) -> CandidateRow:
-    """The row of a job; one that was left before its last measure is a bound."""
-    made, left = job.candidate, status == "ok" and len(scores) < len(job.measures)
+    """The row of a job; one that was left before its last measure was taken to its end is a bound."""
+    early = len(scores) < len(job.measures) or any(score.status == "bound" for score in scores)
+    made, left = job.candidate, status == "ok" and early
     kind = "bound" if left else job.kind or made.kind
     seal = Stream(job.key).seal
     return CandidateRow(
@@ -139,12 +146,17 @@ def maker(data: Microdata, method: Method, stream: Stream) -> Maker:
 
 def score_row(
     measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None = None,
-    make: Maker | None = None,
+    make: Maker | None = None, enough: Callable[[float], bool] | None = None,
 ) -> ScoreRow:  # fmt: skip
     """One measure of one masked file, made by `method` where that is known, and made again without some of the people by
-    `make` where the measure asks for it; an undefined value has its reason."""
+    `make` where the measure asks for it; an undefined value has its reason, and one that was left with `enough` is a
+    bound."""
     try:
-        estimate = _estimate(measure, original, masked, stream, method, make)
+        estimate = _estimate(measure, original, masked, stream, method, make, enough)
+    except Enough as seen:
+        return ScoreRow(
+            measure.id, measure.text, seen.value, None, "{}", "bound", "others have less risk and less loss."
+        )
     except (Undefined, SchemaError) as error:
         unpaired = measure.paired and not masked.paired
         return no_value(measure, "unpaired" if unpaired else "undefined", str(error))
@@ -156,12 +168,13 @@ def score_row(
 
 
 def _estimate(
-    measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None, make: Maker | None
-) -> Estimate:
+    measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None, make: Maker | None,
+    enough: Callable[[float], bool] | None = None,
+) -> Estimate:  # fmt: skip
     informed = measure if method is None else measure.knowing(method)
     folds = None if make is None else informed.makings(masked)
     makings = () if make is None or folds is None else make(folds)
-    return informed.apply(original, masked, _rng_of(measure, stream), makings)
+    return informed.apply(original, masked, _rng_of(measure, stream), makings, enough)
 
 
 def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:

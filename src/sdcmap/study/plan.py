@@ -362,6 +362,11 @@ class Plan:
         object.__setattr__(plan, "seed_stated", self.seed_stated)
         return plan
 
+    @property
+    def compares_records(self) -> bool:
+        """Whether every risk on the axis compares records with their originals: files of nobody's records have none."""
+        return all(measure.paired for measure in self.measures if measure.text in self.risk)
+
     def limits_on(self, risk: Sequence[str]) -> Limits:
         """The limits of a map on these risk measures (none: the plan's own): those by measure hold on every map."""
         return () if risk and not isinstance(self.limits, Mapping) else self.limits

@@ -131,12 +131,13 @@ class Profile(Value):
             yield ExactMatch(on=data.keys, k=max(3, self.k))
             yield RecordRisk(on=data.keys, inclusion=self.inclusion)
             yield SpecialUniques(on=data.keys[:MOST_KEYS], largest=3 if len(data.keys) <= FEW_KEYS else 2)
-        outside = 0.5 if len(data) < FEW_PEOPLE else 0.2  # of few people, as many outside as inside
+        # of few people as many are outside as inside; one making leaves few out, for a file of fewer is masked more
+        outside: dict[str, Any] = {"held_out": 0.5, "folds": 4} if len(data) < FEW_PEOPLE else {}
         for secret in secrets_of(data):
             known = tuple(name for name in data.knowable if name != secret)
-            yield AttributeInference(secret, known, worst=True, held_out=outside)
+            yield AttributeInference(secret, known, worst=True, **outside)
         if self.membership < 1:
-            yield ClosestRecord(on=data.knowable, held_out=outside)
+            yield ClosestRecord(on=data.knowable, **outside)
         if self.largest is not None and (self.size or data.numeric):
             yield LargestUnits(on=self.size or data.numeric[0], largest=LARGEST)
         if self.totals is not None and (self.size or data.numeric):
@@ -161,7 +162,7 @@ class Profile(Value):
 
 
 LIMIT_OF = {
-    "WorstLinkage": "found", "SpecialUniques": "special", "AttributeInference": "inferred",
+    "WorstLinkage": "found", "PublishedTables": "found", "SpecialUniques": "special", "AttributeInference": "inferred",
     "ClosestRecord": "membership", "LargestUnits": "largest", "RecordRisk": "record", "PPercent": "totals",
 }  # fmt: skip
 LIMITS = (

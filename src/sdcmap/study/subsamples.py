@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -15,6 +15,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
 from sdcmap.methods import Identity, Sample
+from sdcmap.study.cost import cost_guess
 from sdcmap.study.parts import part_of
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
@@ -35,6 +36,14 @@ def subsamples(
     draws them as a curve: what lies beyond it costs more, at the same risk, than throwing records away.
     """
     return _swept(data, _samples(data), measures, draws, seed, workers)
+
+
+def price_of_subsamples(data: Microdata, measures: Iterable[Measure], draws: int = DRAWS) -> tuple[int, float]:
+    """How many subsamples are scored, and about how many seconds one core needs for that: each costs its share of what
+    the whole file does."""
+    samples = _samples(data)
+    kept = sum(sample.rate or 0.0 for sample in samples)
+    return draws * len(samples), draws * kept * cost_guess(data, Plan(Identity(), list(measures), 1, seed=0))
 
 
 def as_subsample(
@@ -62,7 +71,8 @@ def as_subsample(
     does costs the same share. So the method is done to a quarter of the people as well, and what the odds (records
     thrown away for each that is kept) have grown by since tells the share of bias. It is not known of a file made
     elsewhere, nor of a score beyond the shares that were tried.
-    Price: about 4 times `draws` scores of the whole file a measure, and `draws` releases of a quarter.
+    Price: about 4 times `draws` scores of the whole file a measure (`price_of_subsamples`), and `draws` releases of a
+    quarter.
     """
     if draws < 2:
         raise PlanError("as_subsample needs at least 2 draws of each share.")
@@ -104,13 +114,13 @@ def thrown_away(scores: Scores) -> dict[str, float]:
     return {text: 1 - m.rate for text, m in scores.methods.items() if isinstance(m, Sample) and m.rate is not None}
 
 
-def _samples(data: Microdata) -> list[Method]:
+def _samples(data: Microdata) -> list[Sample]:
     kept = [share for share in KEPT if share * len(data) >= FEWEST]
     return [Sample(share, whole_households=data.household is not None) for share in kept]
 
 
 def _swept(
-    data: Microdata, methods: list[Method], measures: Iterable[Measure], draws: int, seed: int, workers: int | None
+    data: Microdata, methods: Sequence[Method], measures: Iterable[Measure], draws: int, seed: int, workers: int | None
 ) -> Scores:
     own = int.from_bytes(Stream.of_seed(seed, "subsamples").key, "big")  # no stream of a release
     return sweep(data, Plan(methods, list(measures), draws, seed=own), workers=workers, progress=_silent)

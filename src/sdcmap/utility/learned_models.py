@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.learning import EXTRA, Features, Learner, check_told, features_of, learning
 from sdcmap.core.making import Folds, Making, fold_of, parts_of
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
@@ -18,11 +19,9 @@ from sdcmap.data.cells import in_released_categories, joint_codes
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
-from sdcmap.utility._learning import EXTRA, Features, Learner, features_of, learning
 from sdcmap.utility._numeric import keys_and_numbers
 
 SHUFFLES = 3  # of each feature, for its importance
-MOST_UNTOLD = 0.05  # of the people held out
 STEP = 4e-6  # seconds: of one feature of one record, both models trained
 
 
@@ -141,19 +140,12 @@ class _LearnedModel(Measure):
         if len(test) < self.fewest or min(len(inside), len(told)) < self.fewest:
             raise Undefined(f"fewer than {self.fewest} people are left to train on, or to test with.")
         as_released = asked.take(np.flatnonzero(making.outside & known))
-        _check_categories(test, as_released, names)
+        check_told(test, as_released, released, names)
         answers = _answers([inside, told, test], name, numeric)
         seen = features_of(inside, test, names), features_of(told, as_released, names)
         learner = Learner(self.model, numeric, seed)
         models = learner.fitted(seen[0], answers[0]), learner.fitted(seen[1], answers[1])
         return Exam(name, learner, models, seen, answers[2], _naive(answers[0], answers[2], learner))
-
-
-def _check_categories(test: Microdata, asked: Microdata, names: tuple[str, ...]) -> None:
-    """Undefined where the released category of too many people held out cannot be told."""
-    for name in names:
-        if (asked.missing(name) & ~test.missing(name)).mean() > MOST_UNTOLD:
-            raise Undefined(f"{name!r} was recoded, and nobody can say into which category people held out would go.")
 
 
 def _answers(files: list[Microdata], name: str, numeric: bool) -> list[Array]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.streams import Stream
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
@@ -30,6 +31,7 @@ class QueryError(WeightedMeasure):
     queries : random queries, at least 100.
     ways : variables of a query, at least 1.
     width : share of the records in the range of a variable, in (0, 1]; of a nominal variable a query asks for one category.
+    draw : another number, another draw of queries; all candidates of a study are asked the same ones.
 
     Formula: the mean over queries of |g - f|/f, f and g the counts before and after. A query is drawn around a record of
     the original, so that f > 0: its variables at random, each range anywhere around the record's value.
@@ -51,11 +53,14 @@ class QueryError(WeightedMeasure):
     sampled: ClassVar[bool] = True
     missing: ClassVar[str] = "in no range"
 
-    revision: ClassVar[int] = 2  # 2: ranges near an end are as wide as the others
+    revision: ClassVar[int] = (
+        3  # 2: ranges near an end are as wide as the others; 3: the same queries for all candidates
+    )
 
     queries: Annotated[int, Range(100)] = 1000
     ways: Annotated[int, Range(1)] = 2
     width: Annotated[float, Range(0, 1, "(]")] = 0.3
+    draw: Annotated[int, Range(0)] = 0
 
     @property
     def told(self) -> str:
@@ -64,24 +69,29 @@ class QueryError(WeightedMeasure):
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or keys_and_numbers(data)
 
+    def fresh(self) -> Measure:
+        return replace(self, draw=self.draw + 1)
+
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
-        before = original.view(_own_numbers, names)
+        low, high, truth = original.remember(("queries", self.digest), lambda: self._asked(original, names))
         after = np.stack([_numbers_after(original, masked, name) for name in names])
-        weights = self.weights_of(original), self.weights_of(masked)
-        low, high = self._drawn(original, names, before, weights[0], rng)
-        used = weights if self.weighted else (np.empty(0), np.empty(0))
-        truth, answer = range_sums(before, used[0], low, high), range_sums(after, used[1], low, high)
+        answer = range_sums(after, self.weights_of(masked) if self.weighted else np.empty(0), low, high)
         if not self.weighted:
             answer *= len(original) / len(masked)
         error = np.abs(answer - truth) / truth
         se = float(error.std(ddof=1) / np.sqrt(self.queries))
         return Estimate(float(error.mean()), se, {"median": float(np.median(error))})
 
-    def _drawn(
-        self, data: Microdata, names: tuple[str, ...], columns: Array, weights: Array, rng: Generator
-    ) -> tuple[Array, Array]:
+    def _asked(self, data: Microdata, names: tuple[str, ...]) -> tuple[Array, Array, Array]:
+        """The queries and what the original answers."""
+        columns, weights = data.view(_own_numbers, names), self.weights_of(data)
+        low, high = self._drawn(data, names, columns, weights)
+        return low, high, range_sums(columns, weights if self.weighted else np.empty(0), low, high)
+
+    def _drawn(self, data: Microdata, names: tuple[str, ...], columns: Array, weights: Array) -> tuple[Array, Array]:
         """The range of each query in each variable; NaN in one that it does not ask for."""
+        rng = Stream.of_seed(0, "queries", str(self.draw)).rng()
         shares = np.cumsum(weights)
         rows = np.searchsorted(shares, rng.random(self.queries) * shares[-1], side="right")
         if np.isnan(columns).all():

@@ -7,6 +7,7 @@ answers.py   errors and numbers as JSON or as a page
 models.py    every answer of the service as a type
 room.py      the folder that is served: files, studies and plans by name, nothing outside it
 sweeps.py    sweeps that run beside the server (child.py) and go on after a restart
+shelf.py     studies copied, renamed, archived, deleted and noted
 orders.py    which orders of a release were written
 views.py     what many clients ask at once: maps, made once and kept
 api_*.py     the service

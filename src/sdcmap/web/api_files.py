@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Request, UploadFile
 from fastapi.responses import Response
@@ -11,18 +12,31 @@ from pydantic import BaseModel, Field, StringConstraints
 from sdcmap.web import models
 from sdcmap.web.models import told
 
+if TYPE_CHECKING:
+    from sdcmap.data.microdata import Microdata
+    from sdcmap.files.reading import Source
+
 router = APIRouter(prefix="/api", tags=["files"])
 PREVIEW = 12
 Name = Annotated[str, StringConstraints(min_length=1, max_length=120)]
 Roles = dict[Name, Name]
+Codes = list[Annotated[str, StringConstraints(min_length=1, max_length=300)]]
 
 
 class Stated(BaseModel):
-    """A file, and what a person states of its columns: roles (or `numeric`), and kinds where the inferred is wrong."""
+    """A file, and what a person states of its columns: roles (or `numeric`), kinds where the inferred is wrong, and codes
+    for missing values as a plan writes them, such as "income=-8 (not applicable)"."""
 
     file: Annotated[str, StringConstraints(min_length=1, max_length=300)]
     roles: Roles = Field(default_factory=dict, max_length=5000)
     kinds: Roles = Field(default_factory=dict, max_length=5000)
+    missing: Codes = Field(default_factory=list, max_length=5000)
+
+    @property
+    def source(self) -> Source:
+        from sdcmap.explore.looking import source_of
+
+        return source_of(self.file, self.roles, self.kinds, self.missing)
 
 
 @router.get("/files", response_model=models.Files)
@@ -41,28 +55,46 @@ def upload(request: Request, file: UploadFile) -> Response:
 
 @router.post("/looks", response_model=models.Look)
 def look(request: Request, stated: Stated) -> Response:
-    """Kinds, roles (stated, else proposed), uniques, missing values, class sizes, telling sets of columns, a preview."""
+    """Kinds, roles (stated, else proposed), uniques, missing values and codes for them, how the values of each column are
+    spread, class sizes, a preview."""
     return told(glance(request, stated))
 
 
-def glance(request: Request, stated: Stated) -> models.Look:
-    from sdcmap.explore.looking import class_sizes, source_of
+@router.post("/looks/telling", response_model=models.Telling)
+def telling(request: Request, stated: Stated) -> Response:
+    """Which columns tell the most: the sets of up to three, and the pairs, that leave the most records alone."""
+    sets, pairs = request.app.state.views.telling(stated.source)
+    return told(models.Telling(
+        sets=[models.TellingSet(keys=list(names), alone=count) for names, count in sets.sets], words=sets.words,
+        names=list(pairs.names), pairs=pairs.alone.tolist(), pairs_words=pairs.words,
+    ))  # fmt: skip
 
-    views = request.app.state.views
-    source = source_of(stated.file, stated.roles, stated.kinds)
-    data, seen = views.data(source), views.look(source)
-    proposed = {v.name: v.role for v in seen.variables if v.role != "numeric" and v.name not in stated.roles}
-    keyed = data.with_roles(**proposed)  # facts of the proposed keys too
+
+def glance(request: Request, stated: Stated) -> models.Look:
+    views, source = request.app.state.views, stated.source
+    data, seen, bars = views.data(source), views.look(source), views.bars(source)
     frame = data.take(range(min(PREVIEW, len(data)))).frame()
     preview = {
         "columns": frame.columns,
         "rows": [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()],
     }
-    facts = {name: fact for name, fact in seen.facts.items() if name != "source"}
+    facts = {name: fact for name, fact in seen.facts.items() if name not in ("source", "telling", "variables")}
     return models.Look.model_validate(facts | {
         "file": stated.file,
-        "class_sizes": class_sizes(keyed),
-        "telling": [{"keys": list(names), "alone": count} for names, count in seen.telling.sets],
-        "telling_words": seen.telling.words,
+        "variables": [
+            asdict(v) | {"spread": asdict(bars[v.name]), "missing_codes": _codes(data, v.name)} for v in seen.variables
+        ],
         "preview": preview,
     })  # fmt: skip
+
+
+def _codes(data: Microdata, name: str) -> list[str]:
+    """The codes for missing values that hold for a column, stated or the file's own, each with its words."""
+    variable = data.schema[name]
+    words = dict(variable.values)
+    ends = (code if isinstance(code, tuple) else (code,) for code in variable.missing)
+    return [
+        " to ".join(f"{end:g}" if isinstance(end, float) else str(end) for end in code)
+        + (f" ({words[code[0]]})" if len(code) == 1 and words.get(code[0]) else "")
+        for code in ends
+    ]

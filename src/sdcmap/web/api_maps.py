@@ -22,17 +22,26 @@ if TYPE_CHECKING:
 
 router = APIRouter(prefix="/api/studies/{name}", tags=["maps"])
 Risk = Annotated[list[str] | None, Query(description="Risk measures; several are taken at their worst.")]
+Limit = Annotated[
+    list[str] | None,
+    Query(
+        description="Limits by measure, in place of the plan's: each a number, a blank and the measure's name; none: ''."
+    ),
+]
 Utility = Annotated[str, Query(description="Utility measure; by default the plan's.")]
 MOST_COUNTED = 50_000  # records whose neighbours are all counted; of more, COUNT_TO each
 COUNT_TO = 100
+MOST_CHARTS = 8
 MOST_LISTED = 500  # unsafe records
 MEDIA = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv; charset=utf-8"}
 
 
 class Asked(BaseModel):
-    """A rule as a table with its `type`, such as {"type": "Threshold", "risk": 0.01}, or None for the plan's; axes."""
+    """A rule as a table with its `type`, such as {"type": "Threshold", "risk": 0.01}, and limits by measure, such as
+    {"KAnonymity": 0.01}; None for the plan's. Axes."""
 
     rule: Table | None = None
+    limits: dict[str, float] | None = None
     risk: list[str] = Field(default_factory=list)
     utility: str = ""
 
@@ -55,10 +64,22 @@ def scores(request: Request, name: str, measure: str) -> Response:
 
 
 @router.get("/map", response_model=models.Map)
-def ru_map(request: Request, name: str, risk: Risk = None, utility: Utility = "") -> Response:
-    """The R-U map in columns: points, means with bands and frontier membership, anchors, axes."""
-    body = request.app.state.views.map_json(name, tuple(risk or ()), utility)
+def ru_map(request: Request, name: str, risk: Risk = None, utility: Utility = "", limit: Limit = None) -> Response:
+    """The R-U map in columns: points, means with bands and frontier membership, anchors, axes, generations of a search."""
+    body = request.app.state.views.map_json(name, tuple(risk or ()), utility, _limits(limit))
     return Response(body, media_type="application/json")
+
+
+def _limits(stated: list[str] | None) -> dict[str, float] | None:
+    from sdcmap.errors import PlanError
+
+    if stated is None:
+        return None
+    pairs = [text.partition(" ") for text in stated if text]
+    try:
+        return {measure: float(number) for number, _, measure in pairs}
+    except ValueError:
+        raise PlanError("a limit is a number, a blank and the name of its measure.") from None
 
 
 @router.get(
@@ -92,7 +113,7 @@ def chosen(request: Request, name: str, asked: Asked) -> tuple[Any, Any]:
     from sdcmap.core.value import decode
     from sdcmap.errors import PlanError
 
-    ru, plan = request.app.state.views.map(name, tuple(asked.risk), asked.utility)
+    ru, plan = request.app.state.views.map(name, tuple(asked.risk), asked.utility, asked.limits)
     rule = plan.rule if asked.rule is None else decode(asked.rule, Rule)
     if rule is None:
         raise PlanError("the plan has no rule: state one.")
@@ -167,18 +188,24 @@ def candidate_table(request: Request, name: str, candidate: str) -> dict[str, An
 
 @router.get("/candidates/{candidate}/changes", response_model=models.Changes)
 def changes(request: Request, name: str, candidate: str) -> Response:
-    """Each masked variable before and after, as tables and charts, and the relations that changed most."""
+    """Each masked variable before and after, as tables and charts, and the relations that changed most.
+
+    A number is drawn as two densities on one axis, categories as bars."""
     from sdcmap.charts.change import draw_change
+    from sdcmap.charts.density_change import draw_density_change, has_density
     from sdcmap.core.audience import Audience
     from sdcmap.dossier.change import changes as changed
 
-    _, data, masked, names = _made(request, name, candidate)
+    _, data, masked, names = made_again(request, name, candidate)
     tables = changed(data, masked, names, Audience("internal", len(data)))
-    charts = {variable: draw_change(data, masked, variable).to_dict() for variable in names[:8]}
+    charts = {}
+    for variable in names[:MOST_CHARTS]:
+        draw = draw_density_change if has_density(data, masked, variable) else draw_change
+        charts[variable] = draw(data, masked, variable).to_dict()
     return told(models.Changes.model_validate({"tables": [asdict(table) for table in tables], "charts": plain(charts)}))
 
 
-def _made(request: Request, name: str, candidate: str) -> tuple[Plan, Microdata, Microdata, tuple[str, ...]]:
+def made_again(request: Request, name: str, candidate: str) -> tuple[Plan, Microdata, Microdata, tuple[str, ...]]:
     """The plan, the data, the candidate made again, and what it masks: the keys, where its method names nothing."""
     from sdcmap.bundle.prepare import masked_names
 
@@ -198,7 +225,7 @@ def records(request: Request, name: str, candidate: str) -> Response:
 
     import sdcmap as sm
 
-    plan, data, masked, names = _made(request, name, candidate)
+    plan, data, masked, names = made_again(request, name, candidate)
     numbers = [variable for variable in names if variable in data.numeric]
     on = numbers or list(data.keys) or list(names)
     held = next((m for m in plan.measures if isinstance(m, sm.risk.KAnonymity)), None) if not numbers else None

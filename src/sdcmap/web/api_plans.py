@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from contextlib import suppress
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -13,13 +10,14 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field, StringConstraints
 
 from sdcmap.core.limits import read_table
-from sdcmap.errors import PlanError, SdcmapError
+from sdcmap.errors import PlanError
 from sdcmap.files.dialect import stated_fields
 from sdcmap.web import models
 from sdcmap.web.answers import Table
-from sdcmap.web.api_files import Roles, Stated
+from sdcmap.web.api_files import Codes, Roles, Stated
 from sdcmap.web.models import told
-from sdcmap.web.room import RELEASES, Busy, Overtaken
+from sdcmap.web.room import Busy, Overtaken
+from sdcmap.web.shelf import version_of
 
 router = APIRouter(prefix="/api", tags=["plans"])
 Toml = Annotated[str, StringConstraints(max_length=500_000)]
@@ -35,10 +33,11 @@ class NewStudy(Stated):
 
 
 class StatedRoles(BaseModel):
-    """The role of every column, and kinds where the inferred is wrong."""
+    """The role of every column, kinds where the inferred is wrong, and codes for missing values (null: as they are)."""
 
     roles: Roles = Field(max_length=5000)
     kinds: Roles = Field(default_factory=dict, max_length=5000)
+    missing: Codes | None = Field(default=None, max_length=5000)
 
 
 class Draft(BaseModel):
@@ -60,30 +59,20 @@ class Text(BaseModel):
 
 @router.get("/forms", response_model=models.Forms)
 def forms() -> Response:
-    """The fields of every method, measure and rule: type, range, default and words."""
+    """The fields of every method, measure and rule, and of their parts: type, range, default and words."""
     from sdcmap.explore.forms import forms as all_forms
 
     groups = {group: [asdict(form) for form in members] for group, members in all_forms().items()}
-    return told(models.Forms.model_validate(groups))
-
-
-@router.get("/studies", response_model=models.Studies)
-def studies(request: Request) -> Response:
-    """Every study below the served folder: its file, how far it is, and what was released of it."""
-    entries = [entry_of(request, str(study["name"])) for study in request.app.state.room.studies()]
-    return told(models.Studies(studies=entries))
+    own = {group: groups.pop(group) for group in ("methods", "measures", "rules")}
+    return told(models.Forms.model_validate(own | {"parts": groups}))
 
 
 @router.post("/studies", status_code=201, response_model=models.NewPlan)
 def begin(request: Request, new: NewStudy) -> Response:
     """Write a starting plan for a file; nothing is swept yet."""
-    from sdcmap.explore.looking import source_of
-
     room, views = request.app.state.room, request.app.state.views
-    path = room.new_plan(new.name)
-    if path.exists() or room.place_of(new.name).exists():
-        raise Busy("there is a study of that name already.")
-    source = source_of(new.file, new.roles, new.kinds)
+    path = room.free_name(new.name)
+    source = new.source
     seen = views.look(source)
     plan = replace(seen, source=source.sensed(room.folder)).plan(source.path, new.profile)
     plan.write(path)
@@ -99,30 +88,6 @@ def study(request: Request, name: str) -> Response:
         name=name, toml=text, version=version_of(text), table=_table(text), begun=room.is_begun(name),
         sweep=models.Sweep.model_validate(request.app.state.sweeps.status(name)),
     ))  # fmt: skip
-
-
-def entry_of(request: Request, name: str) -> models.StudyEntry:
-    """A study in the list of all; one whose plan or scores cannot be read is listed too."""
-    room = request.app.state.room
-    path = room.plan(name)
-    scores = room.place_of(name) / "scores.sqlite"
-    changed = max(file.stat().st_mtime for file in (path, scores) if file.is_file())
-    home = room.folder / RELEASES / name
-    facts: dict[str, Any] = {"file": "", "candidates": None, "done": 0, "state": "stopped"}
-    with suppress(SdcmapError):
-        data = (_table(path.read_text(encoding="utf-8")) or {}).get("data")
-        facts["file"] = str(data.get("path", "")) if isinstance(data, dict) else ""
-        status = request.app.state.sweeps.status(name)
-        facts |= {"candidates": status["total"], "done": status["done"], "state": status["state"]}
-    return models.StudyEntry(
-        name=name, begun=room.is_begun(name), changed=datetime.fromtimestamp(changed, UTC).isoformat(timespec="seconds"),
-        releases=sum(1 for _ in home.glob("*-[0-9]*")) if home.is_dir() else 0, **facts,
-    )  # fmt: skip
-
-
-def version_of(text: str) -> str:
-    """What tells two texts of a plan apart."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @router.put("/studies/{name}/plan", response_model=models.KeptPlan)
@@ -151,10 +116,9 @@ def state_roles(request: Request, name: str, stated: StatedRoles) -> Response:
         raise Busy("the study was begun with the roles that its plan states: begin another one with these.")
     if plan.data is None:
         raise PlanError("the plan names no data: add a [data] part with path and roles.")
-    now = source_of(plan.data.path, stated.roles, stated.kinds)
-    kept = {
-        name: getattr(plan.data, name) for name in ("missing", "census", "known_by", *stated_fields(plan.data.dialect))
-    }
+    codes = plan.data.missing if stated.missing is None else stated.missing
+    now = source_of(plan.data.path, stated.roles, stated.kinds, codes)
+    kept = {name: getattr(plan.data, name) for name in ("census", "known_by", *stated_fields(plan.data.dialect))}
     plan = replace(plan, data=replace(now, **kept))
     problems = plan.problems_with(views.data_of(plan))
     plan.write(room.new_plan(name))
@@ -172,11 +136,10 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
     import tomli_w
 
     from sdcmap.errors import SdcmapError
-    from sdcmap.study.cost import cost_guess
     from sdcmap.study.remarks import remarks
 
-    answer: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "measures": [], "axes": None}
-    answer |= {"remarks": [], "columns": []}
+    answer: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "draw": None, "measures": []}
+    answer |= {"axes": None, "remarks": [], "columns": []}
     try:
         text = draft.toml if draft.toml is not None else tomli_w.dumps(draft.table or {})
     except (TypeError, ValueError, AttributeError):
@@ -196,18 +159,26 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
         answer["problems"] = plan.problems_with(data)
         answer["remarks"] = list(remarks(data, plan, written))
         if draft.cost and not answer["problems"]:
-            answer["seconds"] = cost_guess(data, plan)
+            cost = request.app.state.views.cost(text, draft.study)[2]
+            answer |= {"seconds": cost.seconds, "draw": cost.of_a_draw}
     except SdcmapError as error:
         answer["problems"] = list(getattr(error, "problems", None) or [str(error)])
     return answer
 
 
 def _table(text: str) -> dict[str, Any] | None:
-    """The table that a TOML text stands for, dates and endless numbers as words; None where it is no TOML."""
+    """The table that a TOML text stands for, dates and endless numbers as words, parts that are texts as tables; None where
+    it is no TOML."""
+    from sdcmap.explore.forms import formed
+
     try:
-        return _worded(read_table(text))  # type: ignore[no-any-return]
+        table: dict[str, Any] = _worded(read_table(text))
     except PlanError:
         return None
+    for group in ("methods", "measures"):
+        if isinstance(table.get(group), list):
+            table[group] = [formed(entry) for entry in table[group]]
+    return table
 
 
 def _worded(part: Any) -> Any:

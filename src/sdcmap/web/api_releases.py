@@ -22,6 +22,11 @@ from sdcmap.web.orders import Orders
 from sdcmap.web.room import RELEASES, Absent, Room
 
 router = APIRouter(prefix="/api", tags=["releases"])
+FRAMED = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; "
+    "frame-ancestors 'self'",
+    "x-frame-options": "SAMEORIGIN",
+}  # a page that our own pages show in a frame, in which nothing runs
 
 
 class Order(Asked):
@@ -34,6 +39,7 @@ class Order(Asked):
     confirm_roles: bool = False
     override: dict[str, str] = Field(default_factory=dict)
     signed_by: Annotated[str, StringConstraints(max_length=120)] = ""
+    reason: Annotated[str, StringConstraints(max_length=2000)] = Field("", description="Why this candidate.")
 
 
 def _bundle(request: Request, name: str, order: Order) -> tuple[Any, Any]:
@@ -49,21 +55,25 @@ def _bundle(request: Request, name: str, order: Order) -> tuple[Any, Any]:
     made = sm.release(
         data, plan, choice, profile=order.profile or None, max_risk=order.max_risk, again=order.again,
         override=order.override, ledger=request.app.state.room.ledger, study=opened, confirm_roles=order.confirm_roles,
-        signed_by=order.signed_by,
+        signed_by=order.signed_by, reason=order.reason.strip(),
     )  # fmt: skip
     return made, opened
 
 
 @router.post("/studies/{name}/checks", response_model=models.Checks)
 def checks(request: Request, name: str, order: Order) -> Response:
-    """Every check of a release, on the files as written and read back; nothing is kept."""
+    """Every check of a release, on the files as written and read back, and those files as they would leave: names, sizes,
+    first lines, columns. Nothing is kept but that this draw was checked."""
     made, opened = _bundle(request, name, order)
     with opened:
-        results = made.check()
+        seen = made.preview()
+    facts = ("name", "label", "kind", "masked", "done")
     return told(models.Checks.model_validate({
         "candidate": made.candidate.id, "name": made.plan.name_of(made.candidate), "replicate": made.candidate.replicate,
-        "passed": all(check.passed for check in results),
-        "checks": [asdict(check) | {"todo": check.todo} for check in results],
+        "passed": all(check.passed for check in seen.checks),
+        "checks": [asdict(check) | {"todo": check.todo} for check in seen.checks],
+        "files": [file._asdict() for file in seen.files],
+        "columns": [{fact: entry[fact] for fact in facts} for entry in seen.codebook],
     }))  # fmt: skip
 
 
@@ -80,7 +90,9 @@ def release(request: Request, name: str, order: Order) -> Response:
         made, opened = _bundle(request, name, order)
         try:
             orders = Orders(room.kept(f"{name}.orders"))
-            key = orders.key(made.candidate.id, opened.manifest["data"], order.model_dump_json(exclude={"signed_by"}))
+            key = orders.key(
+                made.candidate.id, opened.manifest["data"], order.model_dump_json(exclude={"signed_by", "reason"})
+            )
             written = orders.get(key)
             if written and (home / written).is_dir():
                 return told(models.Release(release=written, files=_files(home / written), already=True))
@@ -97,12 +109,17 @@ def release(request: Request, name: str, order: Order) -> Response:
 @router.get("/studies/{name}/releases", response_model=models.Releases)
 def releases(request: Request, name: str) -> Response:
     """What was released of a study, by whom and when."""
+    return told(models.Releases(releases=released(request, name)))
+
+
+def released(request: Request, name: str) -> list[models.ReleaseEntry]:
+    """The releases of a study that lie in the folder, in the order of their names."""
     home = _home(request.app.state.room, name)
     folders = sorted(path for path in home.glob("*-[0-9]*") if path.is_dir()) if home.is_dir() else []
     with request.app.state.views.study(name) as opened:
         noted = {Path(str(entry["folder"])).name: entry for entry in opened.manifest.get("releases", [])}
-    facts = ("name", "when", "signed_by", "profile")
-    entries = [
+    facts = ("name", "when", "signed_by", "profile", "reason")
+    return [
         models.ReleaseEntry(
             release=path.name,
             files=_files(path),
@@ -110,7 +127,6 @@ def releases(request: Request, name: str) -> Response:
         )
         for path in folders
     ]
-    return told(models.Releases(releases=entries))
 
 
 @router.get("/studies/{name}/releases/{release}.zip", response_class=Response,
@@ -132,6 +148,18 @@ def report(request: Request, name: str, audience: Annotated[Literal["internal", 
     """The report for the board (internal) or for anybody (external), as one page to download."""
     page = request.app.state.drawing.run(make_report, request.app.state.room.study(name), audience)
     return _download(page, f"report-{audience}.html", "text/html; charset=utf-8")
+
+
+@router.get("/studies/{name}/report/preview", response_class=Response, responses={200: {"content": {"text/html": {}}}})
+def report_preview(
+    request: Request, name: str, audience: Annotated[Literal["internal", "external"], Query()],
+    candidate: Annotated[str, Query(description="By default what the plan's rule chooses.", max_length=200)] = "",
+    reason: Annotated[str, Query(description="Why this candidate.", max_length=2000)] = "",
+) -> Response:  # fmt: skip
+    """The same report to be looked at in a frame of our own pages: a sandbox that runs nothing and asks nothing."""
+    study = request.app.state.room.study(name)
+    page = request.app.state.drawing.run(make_report, study, audience, candidate, reason)
+    return Response(page, media_type="text/html; charset=utf-8", headers=FRAMED)
 
 
 @router.post("/swaps", tags=["swaps"], response_model=models.Swap)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -14,15 +15,28 @@ from starlette.exceptions import HTTPException
 
 import sdcmap
 from sdcmap.errors import SdcmapError
-from sdcmap.web import api_files, api_maps, api_plans, api_releases, api_sweeps, pages
+from sdcmap.web import (
+    api_candidates,
+    api_editor,
+    api_files,
+    api_hierarchies,
+    api_maps,
+    api_plans,
+    api_releases,
+    api_studies,
+    api_sweeps,
+    pages,
+)
 from sdcmap.web.answers import of_error
 from sdcmap.web.drawing import Drawing
 from sdcmap.web.entrance import Entrance
 from sdcmap.web.models import Problem
 from sdcmap.web.room import Room
 from sdcmap.web.safety import Safety
+from sdcmap.web.shelf import Shelf
 from sdcmap.web.sweeps import Sweeps
 from sdcmap.web.views import Views
+from sdcmap.web.warming import Warming
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": words}
@@ -32,7 +46,6 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         412: "It was changed meanwhile.", 413: "Too large.", 422: "It does not fit, with every problem.",
     }.items()
 }  # fmt: skip
-WARM_SECONDS = 1.5  # after the start, when the first page is there
 BEARER = {
     "token": {"type": "http", "scheme": "bearer", "description": "The token for programs that `sdcmap serve` printed."}
 }
@@ -45,11 +58,7 @@ def make_app(room: Room, entrance: Entrance | None = None, *, workers: int = 0) 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
         sweeps.open()
-        warm = threading.Timer(WARM_SECONDS, _warm, (drawing, room))
-        warm.daemon = True
-        warm.start()
         yield
-        warm.cancel()
         drawing.close()
         sweeps.close()
 
@@ -60,9 +69,13 @@ def make_app(room: Room, entrance: Entrance | None = None, *, workers: int = 0) 
         description="Choose what to release: the verbs of sdcmap as a web service.",
     )  # fmt: skip
     app.state.room, app.state.sweeps, app.state.views, app.state.drawing = room, sweeps, Views(room), drawing
-    app.state.releasing = threading.Lock()
-    for part in (api_files, api_plans, api_sweeps, api_maps, api_releases, pages):
+    app.state.releasing, app.state.shelf = threading.Lock(), Shelf(room, sweeps)
+    for part in (  # a route is made ready when the first request comes by: the pages come first
+        pages, api_files, api_studies, api_plans, api_editor, api_hierarchies, api_sweeps, api_maps, api_candidates,
+        api_releases,
+    ):  # fmt: skip
         app.include_router(part.router)
+    app.add_middleware(Warming, load=partial(_warm, drawing, room))
     app.add_middleware(Safety, room=room, entrance=entrance or Entrance())
 
     async def answer(request: Request, error: Exception) -> Response:

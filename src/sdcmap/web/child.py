@@ -34,8 +34,9 @@ class Telling:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.said = ""
+        self.areas: list[float] = []
 
-    def at(self, phase: str, **facts: float) -> None:
+    def at(self, phase: str, **facts: float | list[float]) -> None:
         said = json.dumps({"phase": phase, **facts})
         if said != self.said:
             self.said = said
@@ -48,7 +49,9 @@ class Telling:
         self.at("making and scoring candidates")
 
     def searched(self, evaluations: int, budget: int, area: float) -> None:
-        self.at("searching", evaluations=evaluations, budget=budget, area=area)
+        """Told after each generation, those of an earlier process too."""
+        self.areas.append(area)
+        self.at("searching", evaluations=evaluations, budget=budget, area=area, areas=self.areas)
 
 
 def work(plan: Path, study: Path, workers: int, task: str) -> int:

@@ -7,10 +7,15 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sdcmap.core.named_files import files_below
+from sdcmap.core.vega_script import kept_script, vega_script
 from sdcmap.errors import SdcmapError
+
+if TYPE_CHECKING:
+    from sdcmap.core.rule import Choice
+    from sdcmap.study.folder import Study
 
 
 @dataclass
@@ -39,9 +44,9 @@ class Drawing:
             raise
 
     def vega(self) -> bytes:
-        """Vega, Vega-Lite and Vega-Embed from the bundle that vl-convert carries, made once."""
+        """The charts' JavaScript, made by the worker where no earlier run has kept it."""
         with self._vega_lock:
-            self._vega = self._vega or self.run(make_vega)
+            self._vega = self._vega or (kept_script() or self.run(vega_script)).encode()
         return self._vega
 
     def close(self) -> None:
@@ -52,12 +57,6 @@ class Drawing:
             if self._pool is not None:
                 stop(self._pool)
             self._pool = None
-
-
-def make_vega() -> bytes:
-    import vl_convert
-
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).encode()
 
 
 def make_picture(folder: Path, name: str, form: str, risk: tuple[str, ...], utility: str, by: str) -> bytes:
@@ -72,10 +71,33 @@ def make_picture(folder: Path, name: str, form: str, risk: tuple[str, ...], util
     return made
 
 
-def make_report(study: Path, audience: str) -> bytes:
-    """The report of a study as one page."""
+def make_report(study: Path, audience: str, candidate: str = "", reason: str = "") -> bytes:
+    """The report of a study as one page: of what its rule chooses, or of a candidate that a person picked."""
     from sdcmap.dossier import report
     from sdcmap.study.folder import Study
 
     with files_below(study.parent), Study.open(study) as opened:
-        return report(opened, audience=audience).html.encode()
+        choice = picked(opened, candidate, reason) if candidate else None
+        return report(opened, choice, audience=audience).html.encode()
+
+
+def picked(study: Study, candidate: str, reason: str) -> Choice:
+    """The choice of a person, with the reason that was given; where the plan's rule chooses the same, it is the rule's."""
+    from sdcmap.core.rule import Choice, Rule
+    from sdcmap.map import RUMap
+
+    plan = study.plan
+    made = plan.find(candidate)
+    ru = RUMap(study.scores(plan), plan.risk, plan.utility, plan.limits)
+    by_rule = None if plan.rule is None else ru.choose(plan.rule)
+    if by_rule is not None and by_rule.candidate == made.id:
+        return by_rule
+    row = ru.points.filter(ru.points["id"] == made.id)
+    if not len(row):
+        raise SdcmapError("that candidate has no score on the axes of the plan.")
+    name = plan.name_of(made)
+    words = f"{name} was picked by a person{f': {reason}' if reason else ', who stated no reason.'}"
+    return Choice(
+        made.id, made.method.text, made.replicate, row["risk"][0], row["utility"][0], Rule(), words,
+        searched=plan.draws_of(made.method), name=name,
+    )  # fmt: skip

@@ -5,6 +5,7 @@ A new page of a study is a row in PAGES, a template and a script of the row's na
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from sdcmap.web.room import Absent
 HOME = Path(__file__).parent
 MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 PROFILES = ("public-use", "scientific-use", "teaching", "business")  # by name: the first page needs no numpy
+IMPORTED = re.compile(r'^import [^;]*?"\./(\w+\.js)";', re.MULTILINE)
 DAY = {"cache-control": "private, max-age=86400"}
 
 
@@ -43,6 +45,7 @@ class Page:
 
 
 START = Page("home", "sdcmap: choose what to release")
+COMPARE = Page("compare", "Compare two studies")
 PAGES = (
     Page("data", "Data", "state what each column is."),
     Page("plan", "Plan", "what to make, what to measure, how to choose."),
@@ -78,7 +81,8 @@ def _templates(homes: tuple[Path, ...]) -> jinja2.Environment:
 def render(template: str, page: Page | None = None, **facts: Any) -> str:
     """A page as text."""
     made = _templates(_homes()).get_template(template)
-    return made.render(pages=PAGES, page=page, version=sdcmap.__version__, **facts)
+    modules = _modules(_homes(), page.script) if page else ()
+    return made.render(pages=PAGES, page=page, modules=modules, version=sdcmap.__version__, **facts)
 
 
 def _root(request: Request) -> str:
@@ -88,9 +92,17 @@ def _root(request: Request) -> str:
 
 @router.get("/", response_class=HTMLResponse)
 def home(request: Request) -> str:
-    room = request.app.state.room
-    return render(START.template, START, root=_root(request), studies=room.studies(), files=room.files(),
+    room, shelf = request.app.state.room, request.app.state.shelf
+    studies = [study | {"archived": shelf.is_archived(str(study["name"]))} for study in room.studies()]
+    return render(START.template, START, root=_root(request), studies=studies, files=room.files(),
                   limit=room.upload_limit, endings=endings(), formats=words())  # fmt: skip
+
+
+@router.get("/compare", response_class=HTMLResponse)
+def compare(request: Request, first: str, second: str) -> str:
+    for name in (first, second):
+        request.app.state.room.study(name)
+    return render(COMPARE.template, COMPARE, first=first, second=second, root=_root(request))
 
 
 @router.get("/data", response_class=HTMLResponse)
@@ -112,6 +124,18 @@ def study_page(request: Request, name: str, step: str = FIRST) -> str:
 def vega(request: Request) -> Response:
     """The charts' JavaScript."""
     return Response(request.app.state.drawing.vega(), media_type="text/javascript; charset=utf-8", headers=DAY)
+
+
+@cache
+def _modules(homes: tuple[Path, ...], script: str) -> tuple[str, ...]:
+    """The scripts that a script imports, directly or not: a browser that is told of them loads all at once."""
+    files, found, left = _static(homes), dict[str, None](), [script]
+    while left:
+        for name in IMPORTED.findall(files.get(left.pop(), b"").decode()):
+            if name not in found and name != script:
+                found[name] = None
+                left.append(name)
+    return tuple(found)
 
 
 @cache

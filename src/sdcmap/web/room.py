@@ -13,12 +13,15 @@ from typing import BinaryIO
 
 from filelock import FileLock
 
+from sdcmap.core.named_files import digest_of, files_below
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.files.formats import endings, is_data_file
 
 NAME = re.compile(r"\w[\w .()+-]{0,99}")
 KEPT = ".sdcmap"  # the server's own notes: which sweeps were wanted
 RELEASES = "releases"
+NOTES = ".notes.md"  # ending of what a person wrote about a study
+MOST_CHARACTERS = 90  # of a study's name, so that those of its files are names too
 MOST_FILES = 500
 DEPTH = 3
 SPARE = 500 << 20  # bytes of the disk that an upload must leave free
@@ -98,6 +101,26 @@ class Room:
         """Where the study of this name lies or will lie."""
         return self._below(name)
 
+    def free_name(self, name: str) -> Path:
+        """Where the plan of a study of this name, which nothing here bears yet, is written."""
+        if not self.is_name(name) or len(name) > MOST_CHARACTERS:
+            raise SchemaError(
+                f"a study's name has letters, digits, spaces and ._()+- only, and at most {MOST_CHARACTERS} of them."
+            )
+        plan, place = self._below(f"{name}.toml"), self._below(name)
+        if plan.exists() or place.exists() or name.lower() == RELEASES:
+            raise Busy("there is a study or a folder of that name already.")
+        if (self.folder / RELEASES / name).exists():
+            raise Busy("releases of an earlier study bear that name: take another.")
+        return plan
+
+    def notes_of(self, name: str) -> Path:
+        """Where a person's notes about a study lie: beside it, so that no release can hold them."""
+        path = self._below(name).with_name(f"{name}{NOTES}")
+        if path.is_symlink():
+            raise Absent("there is nothing of that name here.")
+        return path
+
     def kept(self, name: str) -> Path:
         """Where the server notes things of this study."""
         self._below(name)
@@ -162,6 +185,27 @@ class Room:
         except OSError as error:
             raise SdcmapError(f"the file cannot be kept ({error.strerror}).") from None
         return path
+
+    def keep(self, name: str, content: str, version: str) -> Path:
+        """Keep a table that was drawn up here as a private CSV file, whole or not at all; `version`: the digest of the file
+        that it replaces, "" where it is a new one."""
+        from sdcmap.data.whole import write_whole
+
+        if version and name not in self._walk():
+            raise Overtaken("the file that this one replaces is not here any more: save it under another name.")
+        if not version and ("/" in name or not name.endswith(".csv") or ".study." in name or not self.is_name(name)):
+            raise SchemaError("a new file's name has letters, digits, spaces and ._()+- only, and ends in .csv.")
+        path = self._below(*name.split("/"))
+        with FileLock(self.notes / "uploads.lock", mode=0o600):
+            if path.exists() and not version:
+                raise Busy("there is a file of that name already: take another name, or open that one to change it.")
+            if version and version != self._digest(name):
+                raise Overtaken("the file was changed elsewhere meanwhile: open it again, or save under another name.")
+            return write_whole(path, content)
+
+    def _digest(self, name: str) -> str:
+        with files_below(self.folder):
+            return digest_of(name, "file")
 
     def _name(self, part: Path, path: Path) -> None:
         """Give a whole upload its name, in one step; where another upload was faster, its file stays."""

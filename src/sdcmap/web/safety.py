@@ -29,14 +29,15 @@ PUBLIC = ("/static/workbench.css", "/static/icon.svg")  # how the page looks tha
 UPLOADS = ("/api/files", "/api/swaps")
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
-}
+    "cache-control": "no-store",
+}  # an answer that has one of them keeps its own
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class Safety:
             if message["type"] == "http.response.start":
                 begun = True
                 named = {name.lower() for name, _ in message["headers"]}
-                more = HEADERS if b"cache-control" in named else HEADERS | {"cache-control": "no-store"}
-                message["headers"] = [*message["headers"], *((k.encode(), v.encode()) for k, v in more.items())]
+                more = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *(pair for pair in more if pair[0] not in named)]
             await send(message)
 
         try:

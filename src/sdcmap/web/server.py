@@ -16,6 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from sdcmap.data.private_folder import private_folder, remove_left
 from sdcmap.errors import SdcmapError
 from sdcmap.files.apart import import_nothing_from
 from sdcmap.web.app import make_app
@@ -127,8 +128,6 @@ def serve(
     entrance.used = used
     app = make_app(room, entrance, workers=workers)
     print(address(entrance.once), f"token for programs: {entrance.token}", sep="\n", flush=True)
-    from sdcmap.data.private_folder import remove_left  # the first page needs no numpy
-
     remove_left(room.notes)
     with _browser(room, entrance, address) if open_browser else nullcontext():
         _run(app, listening)
@@ -138,8 +137,6 @@ def serve(
 def _browser(room: Room, entrance: Entrance, address: Callable[[str], str]) -> Iterator[None]:
     """Open the address in a browser by a private file: what a command line says, every user of the machine can read. The
     file goes when the browser has come in or has had its time, with the server, or, after a kill, with the next start."""
-    from sdcmap.data.private_folder import private_folder
-
     before = entrance.used
     with private_folder(room.notes) as folder:
         door = folder / "open.html"

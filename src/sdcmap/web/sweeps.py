@@ -12,6 +12,8 @@ import subprocess
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -29,7 +31,7 @@ END_SECONDS = 20.0
 PROBE_SECONDS = 0.05  # another server that looks at the lock holds it for less
 PACE_SECONDS = 60.0  # over which the pace is taken, so that the time left neither jumps nor lags
 SURE_SECONDS = 3.0  # of work, before a time left is told
-NO_PHASE: dict[str, Any] = {"phase": "", "evaluations": None, "budget": None, "area": None}
+NO_PHASE: dict[str, Any] = {"phase": "", "evaluations": None, "budget": None, "area": None, "areas": []}
 
 
 @dataclass
@@ -111,6 +113,17 @@ class Sweeps:
             running.process.kill()
             running.process.wait()
         del self._running[name]
+
+    @contextmanager
+    def still(self, name: str) -> Iterator[None]:
+        """In this block no sweep of a study runs or begins; Busy where one runs."""
+        with self._lock:
+            if self._is_alive(name):
+                raise Busy("a sweep of this study is running: pause or cancel it first.")
+            if self._is_written(name):
+                raise Busy("another process is writing this study: wait for it, or stop it there.")
+            self._stop(name)  # what has ended by itself is let go of
+            yield
 
     # ---- what is so -------------------------------------------------------------------------------------------
     def _is_alive(self, name: str) -> bool:

@@ -5,28 +5,39 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sdcmap.core.limits import read_table
 from sdcmap.core.named_files import files_below
-from sdcmap.errors import PlanError
+from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.web import models
 from sdcmap.web.models import told
 from sdcmap.web.room import Room
 
 if TYPE_CHECKING:
-    from sdcmap.data.microdata import Microdata
+    import polars as pl
+
+    from sdcmap.data.microdata import Column, Microdata
+    from sdcmap.explore.bars import Bars
     from sdcmap.explore.looking import Look
+    from sdcmap.explore.telling import Telling, TellingPairs
     from sdcmap.files.reading import Source
     from sdcmap.map import RUMap
+    from sdcmap.study.cost import Cost
     from sdcmap.study.folder import Study
     from sdcmap.study.plan import Plan
+    from sdcmap.study.proposal import Proposal
+    from sdcmap.study.scores import Scores
 
+T = TypeVar("T")
 FRESH_SECONDS = 2.0  # a map that is this young is not made again
 KEPT = 6  # files and maps that are kept
+MOST_CHOICES = 200  # of studies in the list
+COLUMNS = 60  # columns that are kept with the codes for missing values that were tried on them
 MOST_METHODS = 20_000  # reading a plan makes each of them once
 MOST_CANDIDATES = 1_000_000
 
@@ -73,7 +84,12 @@ class Views:
 
     room: Room
     _data: Kept = field(default_factory=Kept)
+    _choices: Kept = field(default_factory=lambda: Kept(MOST_CHOICES))
+    _costs: Kept = field(default_factory=Kept)
+    _columns: Kept = field(default_factory=lambda: Kept(COLUMNS))
     _looks: dict[Hashable, Look] = field(default_factory=dict)
+    _told: dict[Hashable, tuple[dict[str, Column], Telling, TellingPairs]] = field(default_factory=dict)
+    _bars: dict[Hashable, dict[str, tuple[Column, Bars]]] = field(default_factory=dict)
     _maps: dict[Hashable, Fresh] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _busy: dict[Hashable, threading.Lock] = field(default_factory=dict)
@@ -107,9 +123,35 @@ class Views:
         from dataclasses import replace
 
         path, state = self._file(source)
-        plain = replace(source, path=str(path)).unstated
-        base: Microdata = self._data.get((plain, state), plain.read)
-        data: Microdata = self._data.get((source, state), lambda: source.applied(base))
+        there = replace(source, path=str(path))
+        base: Microdata = self._data.get((there.unstated, state), there.unstated.read)
+        coded = (
+            self._data.get((there.unstated, there.missing, state), lambda: self._coded(there, base, state))
+            if source.missing
+            else base
+        )
+        data: Microdata = self._data.get((source, state), lambda: source.applied(coded))
+        return data
+
+    def _coded(self, source: Source, base: Microdata, state: Hashable) -> Microdata:
+        """A file that was read, with the codes for missing values that are stated: each column of them is read once."""
+        from dataclasses import replace
+
+        from sdcmap.data.microdata import Microdata
+        from sdcmap.files.missing_codes import check_columns, codes_of, of_column
+        from sdcmap.files.reading import encode
+
+        codes = codes_of(source.missing)
+        check_columns(codes, base.names)
+        coded = {
+            name: self._columns.get((source.unstated, state, name, own), partial(source.coded, base, name))
+            for name in base.names
+            if (own := of_column(codes, name))
+        }
+        variables = tuple(coded[v.name][0] if v.name in coded else v for v in base.schema.variables)
+        columns = {name: coded[name][1] if name in coded else column for name, column in base.columns.items()}
+        data = Microdata(replace(base.schema, variables=variables), columns)
+        data.take_views(base, (encode,))
         return data
 
     def look(self, source: Source) -> Look:
@@ -117,13 +159,45 @@ class Views:
         from sdcmap.explore.looking import look
 
         key = self._file(source)
-        seen = look(self.data(source), self._looks.get(key))
+        data, before = self.data(source), self._looks.get(key)
+        if before is not None and before.data is data:
+            return before
+        return self._newer(self._looks, key, look(data, before, telling=False))
+
+    def telling(self, source: Source) -> tuple[Telling, TellingPairs]:
+        """Which columns of a file tell the most, in sets and in pairs."""
+        from sdcmap.explore.telling import telling_pairs, telling_sets
+
+        key, seen, data = self._file(source), self.look(source), self.data(source)
+        columns = {name: data.column(name) for name in seen.released}
+        before, sets, pairs = self._told.get(key, ({}, None, None))
+        same = before.keys() == columns.keys() and all(before[name] is column for name, column in columns.items())
+        told = sets if same and sets is not None else telling_sets(data, seen.released)
+        return self._newer(self._told, key, (columns, told, telling_pairs(data, seen.released, pairs)))[1:]
+
+    def bars(self, source: Source) -> dict[str, Bars]:
+        """How the values of each column are spread; of columns that were counted before, as they were."""
+        from sdcmap.explore.bars import bars_of
+
+        key, data = self._file(source), self.data(source)
+        before = self._bars.get(key, {})
+        now = {name: before.get(name) for name in data.names}
+        made = {
+            name: kept
+            if kept is not None and kept[0] is data.column(name)
+            else (data.column(name), bars_of(data, name))
+            for name, kept in now.items()
+        }
+        return {name: bars for name, (_, bars) in self._newer(self._bars, key, made).items()}
+
+    def _newer(self, kept: dict[Hashable, Any], key: Hashable, made: T) -> T:
+        """What was made, kept in place of an earlier one; the oldest beyond a few files are forgotten."""
         with self._lock:
-            self._looks.pop(key, None)
-            self._looks[key] = seen
-            while len(self._looks) > KEPT:
-                self._looks.pop(next(iter(self._looks)))
-        return seen
+            kept.pop(key, None)
+            kept[key] = made
+            while len(kept) > KEPT:
+                kept.pop(next(iter(kept)))
+        return made
 
     def _file(self, source: Source) -> tuple[Path, Hashable]:
         """Where a file lies, and what changes whenever it does."""
@@ -140,6 +214,19 @@ class Views:
         if plan.data is None:
             raise PlanError("the plan names no data: add a [data] part with path and roles.")
         return self.data(plan.data)
+
+    def cost(self, text: str, study: str = "") -> tuple[Plan, Microdata, Cost]:
+        """A plan with its risk measures, its data, and what a sweep of it costs."""
+        from sdcmap.study.cost import cost_of
+
+        written = self.plan(text)
+        data = self.data_of(written, study)
+        plan = written.with_risk(data)
+        problems = plan.problems_with(data)
+        if problems:
+            raise PlanError(problems)
+        cost: Cost = self._costs.get((text, data.digest), lambda: cost_of(data, plan))
+        return plan, data, cost
 
     # ---- studies ----------------------------------------------------------------------------------------------
     def study(self, name: str) -> Study:
@@ -160,23 +247,44 @@ class Views:
         key = ("masked", name, data.digest, plan.seed, plan.find(candidate).id)
         return data, self._data.get(key, lambda: plan.make(data, candidate))
 
-    def map(self, name: str, risk: tuple[str, ...] = (), utility: str = "") -> tuple[RUMap, Plan]:
-        """The map of a study on these axes, by default its plan's."""
+    def map(
+        self, name: str, risk: tuple[str, ...] = (), utility: str = "", limits: Mapping[str, float] | None = None
+    ) -> tuple[RUMap, Plan]:
+        """The map of a study on these axes and with these limits by measure, by default its plan's."""
         from contextlib import closing
-
-        from sdcmap.map import RUMap
 
         opened = self.study(name)
         with closing(opened.connection):
             plan = opened.plan
-            scores = opened.scores(plan)
-        if not (risk or plan.risk) or not (utility or plan.utility):
-            raise PlanError("a map needs a risk measure and a utility measure in the plan.")
-        return RUMap(scores, risk or plan.risk, utility or plan.utility, plan.limits_on(risk)), plan
+            return map_of(plan, opened.scores(plan), risk, utility, limits), plan
 
-    def map_json(self, name: str, risk: tuple[str, ...], utility: str) -> bytes:
+    def choice_words(self, name: str) -> str:
+        """What the rule of a study chooses, in words, kept until the study changes; empty: nothing can be chosen yet."""
+        if not self.room.is_begun(name):
+            return ""
+        state = _state(self.room.study(name))
+        words: str = self._choices.get((name, state), lambda: self._choice_words(name))
+        return words
+
+    def _choice_words(self, name: str) -> str:
+        try:
+            ru, plan = self.map(name)
+            choice = None if plan.rule is None else ru.choose(plan.rule)
+        except SdcmapError:
+            return ""
+        return "" if choice is None else choice.name or "release nothing"
+
+    def forget(self, name: str) -> None:
+        """Drop the maps of a study whose name may soon be another's."""
+        with self._lock:
+            for key in [key for key in self._maps if isinstance(key, tuple) and key[0] == name]:
+                del self._maps[key]
+
+    def map_json(
+        self, name: str, risk: tuple[str, ...], utility: str, limits: Mapping[str, float] | None = None
+    ) -> bytes:
         """The map as JSON. One that is older than the study is still given while one thread makes it anew."""
-        key = (name, risk, utility)
+        key = (name, risk, utility, None if limits is None else tuple(sorted(limits.items())))
         state = _state(self.room.study(name))
         now = time.monotonic()
         with self._lock:
@@ -192,7 +300,7 @@ class Views:
             again = self._maps.get(key)
             if kept is None and again is not None:
                 return again.body
-            body = told(map_told(*self.map(name, risk, utility))).body
+            body = told(self._map_told(name, risk, utility, limits)).body
             with self._lock:
                 while len(self._maps) > 10 * KEPT:
                     self._maps.pop(next(iter(self._maps)))
@@ -200,6 +308,28 @@ class Views:
             return bytes(body)
         finally:
             busy.release()
+
+    def _map_told(
+        self, name: str, risk: tuple[str, ...], utility: str, limits: Mapping[str, float] | None
+    ) -> models.Map:
+        from contextlib import closing
+
+        opened = self.study(name)
+        with closing(opened.connection):
+            plan, proposals = opened.plan, opened.proposals()
+            return map_told(map_of(plan, opened.scores(plan), risk, utility, limits), plan, proposals)
+
+
+def map_of(
+    plan: Plan, scores: Scores, risk: tuple[str, ...], utility: str, limits: Mapping[str, float] | None
+) -> RUMap:
+    """The map on these axes with these limits; what is not stated is the plan's."""
+    from sdcmap.map import RUMap
+
+    if not (risk or plan.risk) or not (utility or plan.utility):
+        raise PlanError("a map needs a risk measure and a utility measure in the plan.")
+    held = plan.limits_on(risk) if limits is None else limits
+    return RUMap(scores, risk or plan.risk, utility or plan.utility, held)
 
 
 def _state(study: Path) -> Hashable:
@@ -214,31 +344,62 @@ def _state(study: Path) -> Hashable:
     return tuple(marks)
 
 
-def map_told(ru: RUMap, plan: Plan) -> models.Map:
+def map_told(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> models.Map:
     """The map in columns: points, means with their bands, anchors, and what the axes are."""
+    from sdcmap.charts.guides import floor_of
+    from sdcmap.charts.method_names import groups_of, labelled, short_names
+    from sdcmap.core.rule import named_limits
+
     methods = ru.means["method"].to_list()
     place = {method: number for number, method in enumerate(methods)}
-    points = {name: ru.points[name].to_list() for name in ru.points.columns if name != "method"}
-    points["method"] = [place[method] for method in ru.points["method"]]
-    points["within"] = (ru.limit_shares(ru.points) <= 1).tolist()
+    rows = labelled(methods, ru.scores)
+    families, short, floor = groups_of(rows, "method"), short_names(rows), floor_of(ru)
+    eras, era = _eras(plan, proposals, methods)
     return models.Map.model_validate({
         "risk": list(ru.risk),
         "utility": ru.utility,
         "limits": list(ru.scales),
+        "held": dict(named_limits(ru.limits)),
         "labels": list(ru.labels),
         "signs": list(ru.signs),
         "expectation": ru.is_expectation,
         "nothing": ru.nothing,
+        "floor": None if floor is None else {"risk": floor[0], "words": floor[1]},
         "methods": methods,
         "names": [ru.scores.name_of(method) for method in methods],
-        "points": points,
-        "means": {name: ru.means[name].to_list() for name in ru.means.columns if name != "method"}
-        | {"within": (ru.limit_shares(ru.means) <= 1).tolist()},
+        "short": [short[method] for method in methods],
+        "families": [families[method] for method in methods],
+        "eras": eras,
+        "era": era,
+        "points": _columns(ru, ru.points) | {"method": [place[method] for method in ru.points["method"]]},
+        "means": _columns(ru, ru.means),
         "measures": ru.scores.measure.select("name", "axis", "unit", "direction").to_dicts(),
         "rule": None if plan.rule is None else plan.rule.spec(),
         "total": plan.count,
         "silent": _silent(ru),
     })  # fmt: skip
+
+
+def _columns(ru: RUMap, rows: pl.DataFrame) -> dict[str, Any]:
+    """Points or means, and how each stands to limits."""
+    risks = [name for name, axis in ru.scores.measure.select("name", "axis").iter_rows() if axis == "risk"]
+    return {name: rows[name].to_list() for name in rows.columns if name != "method"} | {
+        "within": (ru.limit_shares(rows) <= 1).tolist(),
+        "levels": {name: ru.limited(name, rows).tolist() for name in risks},
+    }
+
+
+def _eras(plan: Plan, proposals: Sequence[Proposal], methods: Sequence[str]) -> tuple[list[str], list[int | None]]:
+    """Spans of generations of a search in order, and the place of each method among them; none without a search."""
+    from sdcmap.frontier.telling import eras
+
+    if not proposals:
+        return [], []
+    generations = {row.decoded.text: row.generation for row in reversed(proposals)}  # of several searches, the first
+    generations |= dict.fromkeys((method.text for method in plan.grown(()).expanded), 0)
+    words = eras({method: number for method, number in generations.items() if method in set(methods)})
+    order = list(dict.fromkeys(words.values()))
+    return order, [order.index(words[method]) if method in words else None for method in methods]
 
 
 def _silent(ru: RUMap) -> list[str]:

@@ -12,21 +12,24 @@ from .layout import GAP, SAME, THREADS, TILE, Array, Field, laid_fields, lanes_f
 ROUNDING = 1e-12
 
 
-def fields_of(x: Array, c: Array, y: Array, d: Array) -> list[Field]:
+def fields_of(x: Array, c: Array, y: Array, d: Array, weight: Array) -> list[Field]:
     """Codes before numbers, as the CPU adds up: a code counts whether it differs, a number |x - y|, 1 at most, and a
-    missing one is at 1 from a known one."""
-    codes = [Field(SAME, theirs, mine) for theirs, mine in zip(d.T, c.T, strict=True)]
-    return codes + [Field(GAP, theirs, mine) for theirs, mine in zip(y.T, x.T, strict=True)]
+    missing one is at 1 from a known one; each times its weight."""
+    numbers, codes = weight[: x.shape[1]].tolist(), weight[x.shape[1] :].tolist()
+    same = [Field(SAME, d[:, j], c[:, j], cap=w, one=w) for j, w in enumerate(codes)]
+    return same + [Field(GAP, y[:, j], x[:, j], cap=w, one=w) for j, w in enumerate(numbers)]
 
 
 def nearest(
-    x: Array, c: Array, y: Array, d: Array, secret: Array, guess: Array, tolerance: float
+    x: Array, c: Array, y: Array, d: Array, weight: Array, secret: Array, guess: Array, tolerance: float
 ) -> tuple[Array, Array]:  # fmt: skip
     """The twin of `kernels.tables.attribution.nearest`: the least distance of each target, and the share of the records at
     that distance that guess right."""
-    fields = fields_of(x, c, y, d)
+    fields = fields_of(x, c, y, d, weight)
     if not fields or not len(x) or not len(y):
         raise card.Unfit("there is nothing to compare")
+    if (d < 0).any():
+        raise card.Unfit("labels are of several depths")
     with card.alone() as cupy:
         files = laid_fields(fields, mean=False).on_card()
         files.ready()

@@ -81,6 +81,29 @@ def alone_on(codes: Sequence[Array]) -> int:
     return len(codes[0]) - len(rows) if codes else 0
 
 
+def alone_on_pairs(codes: Sequence[Array], known: Array | None = None) -> Array:
+    """Records alone on each pair of columns, as a symmetric matrix; on the diagonal, on one column.
+
+    known : the same matrix with -1 where it is not known yet; only those entries are counted.
+
+    >>> alone_on_pairs([np.array([0, 0, 1]), np.array([0, 1, 1])]).tolist()
+    [[1, 3], [3, 1]]
+    """
+    columns = [np.ascontiguousarray(code, dtype=np.int32) for code in codes]
+    alone = np.full((len(columns), len(columns)), -1, dtype=np.int64) if known is None else known.copy()
+    everyone = np.arange(len(columns[0]) if columns else 0, dtype=np.int32)
+    for a, first in enumerate(columns):
+        others = np.flatnonzero(alone[a, : a + 1] < 0)
+        if not len(others):
+            continue
+        slots, table = _slots(np.zeros_like(everyone), 1, everyone, first, int(first.max()) + 1)
+        settled, rows, group, groups = _others(slots, table, everyone)
+        for b in others:
+            more = 0 if b == a else _ones(*_slots(group, groups, rows, columns[b], int(columns[b].max()) + 1))
+            alone[a, b] = alone[b, a] = settled + int(more)
+    return alone
+
+
 def _best(told: list[Told], most: int) -> list[Told]:
     return sorted(told, key=lambda one: (-one[1], one[0]))[:most]
 

@@ -15,6 +15,17 @@ export const tried = {
   set: (rule) => (rule ? sessionStorage.setItem(kept, JSON.stringify(rule)) : sessionStorage.removeItem(kept)),
 };
 
+// A candidate that a person picked to release, {id, reason}, and those that were pinned to be compared.
+const stored = (what, empty) => {
+  const key = `sdcmap ${root} ${study} ${what}`;
+  return {
+    get: () => JSON.parse(sessionStorage.getItem(key)) ?? empty,
+    set: (value) => (value ? sessionStorage.setItem(key, JSON.stringify(value)) : sessionStorage.removeItem(key)),
+  };
+};
+export const picked = stored("picked", null);
+export const pins = stored("pins", []);
+
 export class Problem extends Error {
   constructor(status, answer) {
     super(answer.error || `the server answered ${status}.`);
@@ -25,16 +36,34 @@ export class Problem extends Error {
 
 async function ask(method, address, body, headers = {}) {
   let answer;
+  const done = waiting();
   try {
     answer = await fetch(address, { method, body, headers: { accept: "application/json", ...headers } });
   } catch {
     gone();
     throw new Problem(0, { error: "the server does not answer: is `sdcmap serve` still running?" });
+  } finally {
+    done();
   }
   const content = await answer.json().catch(() => ({}));
   if (answer.status === 401) shut();
   if (!answer.ok) throw new Problem(answer.status, content);
   return content;
+}
+
+// ---- while an answer is awaited -----------------------------------------------------------------------------------
+const PROMPT = 80;  // milliseconds after which a bar tells that something is under way
+let asked = 0;
+
+// A question was asked; call the answer when it has come.
+function waiting() {
+  asked += 1;
+  const timer = setTimeout(() => (document.documentElement.dataset.busy = "true"), PROMPT);
+  return () => {
+    clearTimeout(timer);
+    asked -= 1;
+    if (!asked) delete document.documentElement.dataset.busy;
+  };
 }
 
 // ---- when the server is away ------------------------------------------------------------------------------------
@@ -78,6 +107,7 @@ const json = { "content-type": "application/json" };
 export const get = (address) => ask("GET", address);
 export const post = (address, body) => ask("POST", address, JSON.stringify(body), json);
 export const put = (address, body) => ask("PUT", address, JSON.stringify(body), json);
+export const remove = (address) => ask("DELETE", address);
 export const send = (address, form) => ask("POST", address, form);
 
 export const byId = (id) => document.getElementById(id);

@@ -1,6 +1,7 @@
-import { base, byId, complain, el, fill, get, losing, page, post, short, whole } from "./api.js";
+import { base, byId, complain, el, fill, get, losing, page, picked, pins, post, short, whole } from "./api.js";
 import { idOf, named, offer, wordsOf } from "./candidates.js";
 import { drawChart } from "./chart.js";
+import { lazily, relations, values } from "./masked.js";
 import { Sorted } from "./sorting.js";
 
 const query = new URLSearchParams(location.search);
@@ -52,24 +53,30 @@ async function records(card, id) {
   if (!plotted.chart) return place.append(el("p", { class: "quiet" }, plotted.reason));
   const chart = el("div", { class: "chart" });
   place.append(chart);
-  await drawChart(chart, plotted.chart, "Confidentiality plot: neighbours of each released record and how far it was moved; the list below holds the unsafe ones.");
+  const one = el("div", { class: "record", tabindex: "-1", "aria-live": "polite" });
+  const open = (row) => values(one, id, row).catch((error) => complain(error, one));
+  const view = await drawChart(chart, plotted.chart, "Confidentiality plot: neighbours of each released record and how far it was moved; the list below holds the unsafe ones.");
+  view.addEventListener("click", (event, item) => item?.datum?.row !== undefined && open(item.datum.row));
   const table = el("table");
-  const rows = plotted.rows.row.map((row, i) => [whole(row + 1), short(plotted.rows.neighbours[i]), short(plotted.rows.perturbation[i])]);
+  const button = (row) => el("button", { type: "button", class: "head", "aria-label": `Values of record ${row + 1}`, onclick: () => open(row) }, whole(row + 1));
+  const rows = plotted.rows.row.map((row, i) => [button(row), short(plotted.rows.neighbours[i]), short(plotted.rows.perturbation[i])]);
   fill(table, [["row of the masked file", "n"], ["neighbours", "n"], ["perturbation", "n"]], rows);
   const left = plotted.counts.left_out ? `${whole(plotted.counts.left_out)} records of size 0 have no relative distance and are left out. ` : "";
   const more = plotted.unsafe > rows.length ? `The first ${whole(rows.length)}:` : "";
   place.append(el("h3", {}, plotted.unsafe === 1 ? "1 unsafe record" : `${whole(plotted.unsafe)} unsafe records of ${whole(plotted.counts.records)}`), el("p", { class: "words" }, plotted.words), el("p", { class: "hint words" }, `${left}${more}`));
-  if (rows.length) place.append(el("div", { class: "wide tall narrow", tabindex: "0", role: "region", "aria-label": "Unsafe records" }, table));
+  if (rows.length) place.append(el("p", { class: "hint" }, "Click a point or a record to see its values before and after."), el("div", { class: "wide tall narrow", tabindex: "0", role: "region", "aria-label": "Unsafe records" }, table));
+  place.append(one);
 }
 
 // ---- the table of all ---------------------------------------------------------------------------------------------
-const pinned = new Set([query.get("id"), query.get("other"), query.get("third")].filter(Boolean));
+const pinned = new Set([query.get("id"), query.get("other"), query.get("third"), ...pins.get()].filter(Boolean));
 
 function table(candidates, map) {
   byId("all").hidden = !map;
   if (!map) return;
   const pin = (row) => el("input", { type: "checkbox", "aria-label": `Compare ${row.words}`, checked: pinned.has(row.id), onchange: (event) => {
     if (event.target.checked) pinned.add(row.id); else pinned.delete(row.id);
+    pins.set([...pinned]);
     compare();
   } });
   const columns = [
@@ -89,6 +96,12 @@ function table(candidates, map) {
   };
   byId("filter").addEventListener("input", refresh);
   byId("frontier-only").addEventListener("change", refresh);
+  byId("unpin").addEventListener("click", () => {
+    pinned.clear();
+    pins.set(null);
+    refresh();
+    compare();
+  });
   byId("compare").addEventListener("click", () => location.assign(page("candidate", Object.fromEntries([...pinned].map((id, at) => [["id", "other", "third"][at], id])))));
   refresh();
   compare();
@@ -96,6 +109,7 @@ function table(candidates, map) {
 
 function compare() {
   const count = pinned.size;
+  byId("unpin").hidden = !count;
   byId("compare").disabled = count < 2 || count > 3;
   byId("compare").textContent = count > 3 ? "Compare (at most three)" : `Compare ${count || ""}`.trim();
 }
@@ -122,9 +136,10 @@ async function show(id) {
   try {
     const candidate = await get(`${base}/candidates/${encodeURIComponent(id)}`);
     const state = candidate.status === "ok" ? "" : el("p", { class: "bad" }, `${candidate.status}: ${candidate.reason}`);
-    card.append(el("h2", {}, candidate.name), el("p", { class: "quiet" }, `id ${candidate.id}`), state, parameters(candidate), el("h3", {}, "Measures"), measures(candidate));
+    card.append(el("h2", {}, candidate.name), el("p", { class: "quiet" }, `id ${candidate.id}`), state, candidate.status === "ok" ? release(candidate) : "", parameters(candidate), el("h3", {}, "Measures"), measures(candidate));
     if (candidate.status === "ok") {
       await changes(card, candidate.id);
+      card.append(lazily("Correlations and tables, before and after", (place) => relations(place, candidate.id)));
       await records(card, candidate.id);
     }
   } catch (error) {
@@ -133,6 +148,31 @@ async function show(id) {
     complain(error, alarm);
   }
   card.dataset.ready = "true";
+}
+
+// To the release of this one, with a reason that is noted in the study.
+function release(candidate) {
+  const box = el("input", { id: `why-${candidate.id}`, required: true, maxlength: "2000", autocomplete: "off" });
+  const form = el("form", { class: "bar release" }, el("div", { class: "grow" }, el("label", { for: box.id }, "Why this one"), box), el("button", { type: "submit" }, "Release this one …"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    picked.set({ id: candidate.id, reason: box.value.trim() });
+    location.assign(page("choose"));
+  });
+  return form;
+}
+
+// What the parameters of all methods have to do with risk and loss.
+async function matters(place) {
+  const charts = await get(`${base}/parameters`);
+  place.replaceChildren();
+  if (charts.reason) return place.append(el("p", { class: "quiet" }, charts.reason));
+  const drawn = [["coordinates", "Parallel coordinates: a line a method, from its risk and loss to its parameters; the frontier in colour."], ["importance", "How much each parameter matters for risk and for loss."]];
+  for (const [name, words] of drawn) {
+    const chart = el("div", { class: "chart" });
+    place.append(chart, el("p", { class: "hint" }, words));
+    await drawChart(chart, charts[name], words);
+  }
 }
 
 async function begin() {
@@ -146,6 +186,7 @@ async function begin() {
   for (const [box, at] of [["first", 0], ["second", 1], ["third", 2]]) byId(box).value = wanted[at] ? wordsOf(wanted[at], candidates) : "";
   if (!wanted.length) byId("candidates").append(el("p", {}, "No candidate has been scored yet: ", el("a", { href: page("sweep") }, "start the sweep"), "."));
   table(candidates, map);
+  byId("matters").append(lazily("What matters: parameters against risk and loss", matters));
   byId("pick").addEventListener("submit", (event) => {
     event.preventDefault();
     const picked = ["first", "second", "third"].map((box) => byId(box).value).filter((text) => text.trim()).map((text) => idOf(text, candidates));

@@ -5,6 +5,12 @@ export async function vega() {
   return ready;
 }
 
+// A picture is drawn in the colours of the screen; on paper a dark one is turned round (workbench.css).
+export const dark = matchMedia("(prefers-color-scheme: dark)"), paper = matchMedia("print");
+const tell = () => paper.matches || document.documentElement.toggleAttribute("data-dark", dark.matches);
+dark.addEventListener("change", tell);
+tell();
+
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export function theme() {

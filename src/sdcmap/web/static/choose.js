@@ -1,8 +1,8 @@
-import { base, byId, complain, el, get, page, post, root, say, tried } from "./api.js";
-import { idOf, named, offer } from "./candidates.js";
+import { base, byId, complain, el, fill, get, page, picked, post, root, say, tried, whole } from "./api.js";
+import { idOf, named, offer, wordsOf } from "./candidates.js";
 import { fieldsOf } from "./forms.js";
 
-const state = { forms: [], own: null, rule: null, axes: {}, override: {}, candidates: [], checked: null, written: null };
+const state = { forms: [], own: null, rule: null, axes: {}, override: {}, candidates: [], choice: null };
 const WHERE = { roles: ["data", "Look at the roles"], line: ["plan", "State a limit in the plan"], risk: ["plan", "Plan stronger methods"], gate: ["plan", "Plan stronger methods"], unmasked: ["plan", "Mask them in the plan"], edits: ["plan", "Add a step to the plan"], weight: ["plan", "Add a step to the plan"], determines: ["data", "Drop a column"], identifier: ["data", "State identifiers"] };
 
 // ---- the rule -----------------------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ function use(rule) {
 async function choose() {
   if (!state.rule) return byId("choice").replaceChildren();
   try {
-    const choice = await post(`${base}/choices`, asked());
+    const choice = (state.choice = await post(`${base}/choices`, asked()));
     const runners = choice.runners_up.map((words) => el("li", {}, words));
     const next = choice.candidate ? [] : [el("p", {}, "What to do: ", el("a", { href: page("plan") }, "plan stronger methods"), ", ", el("a", { href: page("sweep") }, "search for a release"), ", or choose another profile.")];
     byId("choice").replaceChildren(
@@ -58,12 +58,14 @@ function order() {
   return {
     ...asked(), candidate: idOf(byId("candidate").value, state.candidates), profile: byId("profile").value,
     max_risk: limit === "" ? null : Number(limit), again: byId("again").checked, confirm_roles: byId("confirm-roles").checked, override: reasons,
+    reason: byId("candidate").value.trim() ? byId("reason").value.trim() : "",
   };
 }
 
 function reason(check) {
   const id = `override-${check.name.replace(/\W/g, "-")}`;
-  const box = el("input", { id, type: "text", value: state.override[check.name] || "" });
+  state.override[check.name] ||= byId("candidate").value.trim() ? byId("reason").value.trim() : "";  // a person's pick has one already
+  const box = el("input", { id, type: "text", value: state.override[check.name] });
   box.addEventListener("input", () => (state.override[check.name] = box.value));
   return el("div", {}, el("label", { for: id }, `Why “${check.name}” may be overridden`), box);
 }
@@ -89,13 +91,46 @@ function drawChecks(result) {
 }
 
 async function check(event) {
-  event.preventDefault();
+  event?.preventDefault();
   byId("checks").replaceChildren(el("p", { class: "quiet" }, "Making the candidate again and reading it back …"));
   try {
-    drawChecks(await post(`${base}/checks`, order()));
+    const result = await post(`${base}/checks`, order());
+    drawChecks(result);
+    drawBundle(result);
   } catch (error) {
     alarm("checks", error);
   }
+}
+
+// ---- what would leave ---------------------------------------------------------------------------------------------
+const size = (bytes) => (bytes < 1e4 ? `${whole(bytes)} bytes` : `${whole(Math.round(bytes / 1e3))} kB`);
+
+function drawBundle(result) {
+  byId("bundle").hidden = !result.files.length;
+  const columns = el("table");
+  const done = (column) => (column.masked ? column.done : "as it is");
+  fill(columns, [["column", "words"], "label", "kind", ["what was done", "words"]], result.columns.map((column) => [column.name, column.label, column.kind, done(column)]));
+  const head = (file) => el("pre", { tabindex: "0", role: "region", "aria-label": `First lines of ${file.name}` }, file.head + (file.whole ? "" : "…"));
+  const file = (one) => el("details", { class: "file" }, el("summary", {}, one.name, el("span", { class: "quiet" }, ` ${size(one.bytes)}`)), one.head ? head(one) : el("p", { class: "quiet" }, "Not a text."));
+  byId("files").replaceChildren(
+    el("p", {}, `${result.files.length} files and ${result.columns.length} columns would leave. Nothing has been written.`),
+    ...result.files.map(file),
+    el("details", { class: "file" }, el("summary", {}, `Columns of the file `, el("span", { class: "quiet" }, `${result.columns.length}`)), el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Columns" }, columns)));
+}
+
+// The report in a frame that runs nothing, of what is on its way out.
+function look(audience) {
+  const { candidate, reason: why } = order();
+  const tryout = !candidate && !isOwn() && state.choice?.candidate;  // by a rule that is not the plan's
+  const said = tryout ? `a rule that the plan does not state chooses it. ${state.choice.reason}`.slice(0, 2000) : why;
+  const asked = new URLSearchParams({ audience, candidate: candidate || tryout || "", reason: said });
+  const frame = el("iframe", { title: `The ${audience} report`, sandbox: "", src: `${base}/report/preview?${asked}` });
+  const waiting = el("p", { class: "quiet", role: "status" }, "Making the report …");
+  frame.addEventListener("load", () => {
+    waiting.remove();
+    document.body.dataset.report = audience;
+  });
+  byId("frame").replaceChildren(waiting, frame);
 }
 
 // ---- the release --------------------------------------------------------------------------------------------------
@@ -103,7 +138,7 @@ async function releases() {
   const written = await get(`${base}/releases`).catch(() => ({ releases: [] }));
   byId("releases").replaceChildren(...written.releases.map((bundle) => el("li", {},
     el("a", { href: `${base}/releases/${encodeURIComponent(bundle.release)}.zip`, download: true }, `Download ${bundle.release}.zip`),
-    el("span", { class: "quiet" }, [bundle.name, bundle.signed_by && `signed by ${bundle.signed_by}`, bundle.when?.slice(0, 10), bundle.files.join(", ")].filter(Boolean).join(" · ")))));
+    el("span", { class: "quiet" }, [bundle.name, bundle.signed_by && `signed by ${bundle.signed_by}`, bundle.reason && `picked: ${bundle.reason}`, bundle.when?.slice(0, 10), bundle.files.join(", ")].filter(Boolean).join(" · ")))));
 }
 
 async function write() {
@@ -117,6 +152,7 @@ async function write() {
   say("Writing the release …");
   try {
     const made = await post(`${base}/releases`, { ...order(), signed_by });
+    picked.set(null);
     say(made.already ? `It was written before, as ${made.release}: nothing was written again.` : "The release is written.");
     await releases();
     [...byId("releases").querySelectorAll("a")].find((link) => link.href.includes(encodeURIComponent(made.release)))?.focus();
@@ -135,6 +171,24 @@ byId("rule").addEventListener("change", () => {
 byId("rule-form").addEventListener("submit", (event) => { event.preventDefault(); sayRule(); choose(); });
 byId("check-form").addEventListener("submit", check);
 byId("write").addEventListener("click", write);
+byId("look-internal").addEventListener("click", () => look("internal"));
+byId("look-external").addEventListener("click", () => look("external"));
+byId("candidate").addEventListener("input", sayPick);
+
+// A candidate that a person names: why, and how to go back to the rule.
+function sayPick() {
+  const own = Boolean(byId("candidate").value.trim());
+  byId("picked").hidden = !own;
+  if (!own) picked.set(null);
+}
+
+function take(pick) {
+  byId("candidate").value = wordsOf(pick.id, state.candidates);
+  byId("reason").value = pick.reason;
+  sayPick();
+  byId("checks-head").scrollIntoView();
+  return check();
+}
 
 async function begin() {
   const [forms, map] = await Promise.all([get(`${root}/api/forms`), get(`${base}/map`)]);
@@ -142,11 +196,12 @@ async function begin() {
   state.forms = forms.rules;
   state.own = map.rule;
   state.rule = carried?.rule || (map.rule && { ...map.rule });
-  state.axes = carried?.utility ? { risk: carried.risk, utility: carried.utility } : {};
+  state.axes = { ...(carried?.utility ? { risk: carried.risk, utility: carried.utility } : {}), ...(carried?.limits ? { limits: carried.limits } : {}) };
   state.candidates = named(map);
   offer(byId("ids"), state.candidates);
   byId("rule").replaceChildren(el("option", { value: "" }, "none yet"), ...forms.rules.map((form) => el("option", { value: form.type }, form.type)));
   drawRule();
-  await Promise.all([choose(), releases()]);
+  const pick = picked.get();
+  await Promise.all([choose(), releases(), pick ? take(pick) : null]);
 }
 begin().catch(complain);

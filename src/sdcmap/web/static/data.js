@@ -1,43 +1,9 @@
-import { base, byId, complain, el, fill, get, later, post, put, root, say, study, svg, whole } from "./api.js";
+import { base, byId, complain, el, fill, get, later, post, put, root, say, study, whole } from "./api.js";
+import { Columns, share } from "./columns.js";
 
-const ROLES = { key: "key", sensitive: "sensitive", numeric: "numeric amount", identifier: "identifier", weight: "weight", household: "household", stratum: "stratum", other: "other", drop: "drop", replicate: "replicate weight", psu: "sampling unit", wave: "wave", case: "case of a panel" };
-const KINDS = { "": "as inferred", nominal: "nominal", ordinal: "ordinal" };
-const stated = { file: document.body.dataset.file, roles: {}, kinds: {} };
+const stated = { file: document.body.dataset.file, roles: {}, kinds: {}, missing: [] };
 const state = { begun: false };
-
-function choice(name, label, options, value, onchange) {
-  const box = el("select", { "aria-label": `${label} of ${name}`, onchange });
-  for (const [key, words] of Object.entries(options)) box.append(el("option", { value: key, selected: key === value }, words));
-  return box;
-}
-
-function columns(look) {
-  const rows = look.variables.map((v) => {
-    const role = choice(v.name, "Role", ROLES, v.role, (event) => {
-      stated.roles[v.name] = event.target.value;
-      changed();
-      refresh();
-    });
-    role.dataset.name = v.name;
-    const kind = choice(v.name, "Kind", KINDS, stated.kinds[v.name] || "", (event) => {
-      if (event.target.value) stated.kinds[v.name] = event.target.value; else delete stated.kinds[v.name];
-      changed();
-      refresh();
-    });
-    const mark = el("span", { class: "quiet" }, v.stated ? "stated" : "proposed ?");
-    role.dataset.role = v.role;
-    return [v.name, role, mark, v.kind, kind, whole(v.distinct), whole(v.missing), whole(v.once)];
-  });
-  const focused = document.activeElement?.getAttribute("aria-label");
-  fill(byId("columns"), ["column", "role", "", "kind", "read as", ["distinct", "n"], ["missing", "n"], ["alone", "n"]], rows);
-  if (focused) document.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
-}
-
-function share(count, most) {
-  const bar = svg("svg", { class: "share", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" });
-  bar.append(svg("rect", { width: most ? (100 * count) / most : 0, height: 10, rx: 1 }));
-  return bar;
-}
+const columns = new Columns(stated, () => { changed(); refresh(); });
 
 function facts(look) {
   const fact = (value, words) => el("div", { class: "fact" }, el("b", {}, value), el("span", {}, words));
@@ -48,12 +14,38 @@ function facts(look) {
     fact(whole(look.sizes["<3"] ?? 0), "records in cells under 3"), fact(whole(gone), "missing values"),
   );
   byId("facts").setAttribute("aria-busy", "false");
+  fill(byId("alone"), ["he knows", ["columns", "n"], ["alone", "n"], ["share", "n"], ""], Object.entries(look.alone).map(([words, [count, alone]]) => [words, whole(count), whole(alone), `${((100 * alone) / look.rows).toFixed(1)} %`, share(alone, look.rows)]));
   const most = Math.max(...look.class_sizes.map(([, count]) => count), 1);
   fill(byId("sizes"), ["class size", ["records", "n"], ""], look.class_sizes.map(([words, count]) => [words, whole(count), share(count, most)]), "State keys to see this.");
-  const top = Math.max(...look.telling.map((set) => set.alone), 1);
-  fill(byId("telling"), ["columns", ["alone", "n"], ""], look.telling.map((set) => [set.keys.join(", "), whole(set.alone), share(set.alone, top)]), "No set of up to three columns leaves a record alone.");
-  byId("telling-words").textContent = `Sets of up to three columns that leave the most records alone: ${look.telling_words}.`;
   fill(byId("preview"), look.preview.columns, look.preview.rows);
+}
+
+// ---- which columns tell the most ------------------------------------------------------------------------------------
+function telling(told, rows) {
+  const top = Math.max(...told.sets.map((set) => set.alone), 1);
+  fill(byId("telling"), ["columns", ["alone", "n"], ""], told.sets.map((set) => [set.keys.join(", "), whole(set.alone), share(set.alone, top)]), "No set of up to three columns leaves a record alone.");
+  byId("telling-words").textContent = `Sets of up to three columns that leave the most records alone: ${told.words}.`;
+  heat(told, rows);
+}
+
+// Every pair of columns: the darker, the more records are alone on it; the most telling columns first.
+function heat({ names, pairs, pairs_words: words }, rows) {
+  const weight = (k) => pairs[k].reduce((sum, alone) => sum + alone, 0);
+  const order = names.map((_, k) => k).sort((a, b) => weight(b) - weight(a));
+  const most = Math.max(...pairs.flat(), 1);
+  const cell = (a, b, k) => {
+    if (k < 0) return el("td", { class: "n" });
+    const [alone, known] = [pairs[a][b], a === b ? names[a] : `${names[a]} and ${names[b]}`];
+    const made = el("td", { class: "n", title: `${whole(alone)} of ${whole(rows)} records are alone on ${known}` }, alone ? whole(alone) : "–");
+    made.dataset.heat = Math.ceil(5 * Math.sqrt(alone / most));
+    return made;
+  };
+  byId("pairs-words").textContent = `Records alone on each pair of ${words}; on the diagonal, on one column alone.`;
+  if (!names.length) return byId("pairs").replaceChildren(el("tbody", {}, el("tr", {}, el("td", { class: "quiet" }, "No column is released."))));
+  byId("pairs").replaceChildren(
+    el("thead", {}, el("tr", {}, el("td", {}), ...order.map((b) => el("th", { scope: "col" }, el("span", {}, names[b]))))),
+    el("tbody", {}, ...order.map((a, i) => el("tr", {}, el("th", { scope: "row" }, names[a]), ...order.map((b, j) => cell(a, b, i - j))))),
+  );
 }
 
 let turn = 0;
@@ -61,11 +53,13 @@ async function look() {
   const asked = (turn += 1);
   document.body.dataset.looking = "true";
   try {
-    const look = await post(`${root}/api/looks`, stated);
+    const seen = await post(`${root}/api/looks`, stated);
     if (asked !== turn) return;
     byId("problems").replaceChildren();
-    columns(look);
-    facts(look);
+    columns.set(seen);
+    facts(seen);
+    const told = await post(`${root}/api/looks/telling`, stated);
+    if (asked === turn) telling(told, seen.rows);
   } catch (error) {
     byId("facts").setAttribute("aria-busy", "false");
     complain(error);
@@ -77,7 +71,6 @@ const refresh = later(60, look);
 
 // ---- what becomes of the roles --------------------------------------------------------------------------------------
 const inPlan = () => study && !state.begun;
-const rolesNow = () => Object.fromEntries([...document.querySelectorAll("#columns select[data-name]")].map((box) => [box.dataset.name, box.value]));
 
 function changed() {
   if (!study) return;
@@ -87,12 +80,14 @@ function changed() {
 
 // From the roles to a plan, and where that is asked for to a sweep or a search at once.
 async function go(state_) {
-  const [roles, kinds, name] = [rolesNow(), stated.kinds, inPlan() ? study : byId("name").value];
   if (!byId("begin").reportValidity()) return;
   for (const button of byId("begin").querySelectorAll("button")) button.disabled = true;
   say("Writing the plan …");
   try {
-    if (inPlan()) await put(`${base}/roles`, { roles, kinds });
+    await started;  // a hand may be quicker than the first look
+    const { kinds, missing } = stated;
+    const [roles, name] = [columns.roles, inPlan() ? study : byId("name").value];
+    if (inPlan()) await put(`${base}/roles`, { roles, kinds, missing });
     else await post(`${root}/api/studies`, { ...stated, name, roles, profile: byId("profile").value });
     const place = `${root}/studies/${encodeURIComponent(name)}`;
     if (state_) await put(`${root}/api/studies/${encodeURIComponent(name)}/sweep`, { state: state_ });
@@ -114,6 +109,7 @@ async function begin() {
     if (!data) return complain(new Error("this study's plan names no file."));
     state.begun = begun;
     stated.file = data.path;
+    stated.missing = data.missing || [];
     const role = { keys: "key", identifiers: "identifier" };
     for (const part of ["keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum", "other", "drop", "replicate", "psu", "wave", "case"])
       for (const name of data[part] || []) stated.roles[name] ||= role[part] || part;
@@ -128,4 +124,4 @@ async function begin() {
   byId("name").value = `${stated.file.split("/").pop().replace(/\.[^.]*$/, "")}${study ? "-2" : ""}`;
   await look();
 }
-begin().catch(complain);
+const started = begin().catch(complain);

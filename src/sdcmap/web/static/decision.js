@@ -40,7 +40,8 @@ function set(change) {
 function table() {
   const safe = state.rows.filter((row) => region(row, state.rule) === "D");
   const rows = safe.slice(0, 100);
-  byId("left").replaceChildren(el("p", {}, el("strong", {}, safe.length ? `${safe.length.toLocaleString("en")} of ${state.rows.length.toLocaleString("en")} are safe` : "Nothing is safe: release nothing.")));
+  const deadEnd = safe.length ? [] : [el("p", {}, "What to do: ", el("a", { href: page("plan") }, "plan stronger methods"), ", ", el("a", { href: page("sweep") }, "search for a release"), ", or set other limits.")];
+  byId("left").replaceChildren(el("p", {}, el("strong", {}, safe.length ? `${safe.length.toLocaleString("en")} of ${state.rows.length.toLocaleString("en")} are safe` : "Nothing is safe: release nothing.")), ...deadEnd);
   fill(byId("table"), [["method", "words"], ...["IEK", "RDH", "SEK", "DUS"].map((name) => [word(name), "n"]), ["from (0, 0)", "n"]],
     rows.map((row) => [row.id ? link(row.id, `${row.name}, ${draw(row)}`) : row.name, ...[row.iek, row.rdh, row.sek, row.dus, row.distance].map(short)]), "Nothing.");
 }
@@ -87,12 +88,15 @@ async function drafted(more = {}) {
   return { before, after, version };
 }
 
-// What they would cost, before anybody adds them.
+// What they would cost, before anybody adds them; of several guesses under way the last counts.
+let guess = 0;
 async function price() {
+  const turn = (guess += 1);
   byId("add").disabled = true;
   byId("price").textContent = "Guessing what they would cost …";
   try {
     const { before, after } = await drafted({ cost: true });
+    if (turn !== guess) return;
     const problems = after.problems.map((problem) => el("li", {}, problem));
     byId("add-problems").replaceChildren(...(problems.length ? [el("ul", {}, ...problems)] : []));
     byId("price").textContent = after.seconds === null ? "" : `The whole sweep takes about ${duration(before.seconds)} of one core as it is, and about ${duration(after.seconds)} with them. What is scored already is not scored again.`;

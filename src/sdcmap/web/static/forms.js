@@ -1,5 +1,7 @@
 // Forms from the fields of methods, measures and rules; a form and a table of the plan are two views of one thing.
 import { el } from "./api.js";
+import { RecodeEditor } from "./recode.js";
+import { Ordered } from "./reorder.js";
 
 const numeric = (entry) => entry.kind === "number" || entry.kind === "whole number";
 let count = 0;
@@ -11,7 +13,7 @@ function words(value) {
 }
 
 // A value made of parts as its text, such as Linkage(metric="l").
-function partOf({ type, ...given }) {
+export function partOf({ type, ...given }) {
   const literal = (value) => (Array.isArray(value) ? `[${value.map(literal).join(", ")}]` : value?.type ? partOf(value) : value === true ? "True" : value === false ? "False" : JSON.stringify(value));
   return `${type}(${Object.entries(given).map(([name, value]) => `${name}=${literal(value)}`).join(", ")})`;
 }
@@ -53,9 +55,6 @@ function write(entry, table, text, sizes) {
   if (entry.nested) {
     const groups = groupsOf(text);
     if (groups.length) table[entry.name] = groups;
-  } else if (entry.kind === "part") {
-    const parts = split(text, ";");
-    if (parts.length) table[entry.name] = entry.several ? parts : parts[0];
   } else if (entry.several) {
     const sets = split(text, ";").map((part) => split(part).map(cast));
     if (sets.length && split(sizes).length) grid[entry.name] = { subsets: sets.flat(), sizes: split(sizes).map(number) };
@@ -72,7 +71,7 @@ function write(entry, table, text, sizes) {
 function hint(entry, id) {
   const range = entry.range ? ` Range ${entry.range}.` : "";
   const default_ = entry.required || entry.default === null || words(entry.default) === "" ? "" : ` Default ${words(entry.default)}.`;
-  const parts = entry.kind === "part" && !entry.group ? ` Written as NAME(parameter=value)${entry.several ? ", parted by semicolons" : ""}.` : "";
+  const parts = entry.kind === "part" && entry.several ? " Drag a step in, or press it; drag its handle, or press the arrow keys on it, to move it." : "";
   const lists = entry.nested ? " Commas within a list, a semicolon between lists: a, b; c, d." : "";
   const choices = entry.choices.length && (entry.open || entry.several) ? ` One of ${entry.choices.join(", ")}${entry.open ? ", or a number" : ""}.` : "";
   return el("p", { class: "hint", id }, `${entry.help || ""}${parts}${lists}${choices}${range}${default_}`);
@@ -100,35 +99,43 @@ function chips(entry, box, { columns, kinds }, act) {
   return row;
 }
 
-// A value made of values, such as the steps of a chain: each a form of its own.
+// A value made of values, such as the steps of a chain or the attack of a measure: each a form of its own. Steps are dragged.
 function steps(entry, table, id, options) {
-  const forms = options.forms[entry.group];
+  const forms = options.forms[entry.group] || options.forms.parts[entry.group];
   const place = el("div", { class: "steps" });
   const parts = () => (table[entry.name] === undefined || table[entry.name] === null ? [] : [table[entry.name]].flat());
+  const typeOf = (part) => (typeof part === "string" ? part.split("(")[0] : part.type);
   const keep = (list) => { if (!list.length) delete table[entry.name]; else table[entry.name] = entry.several ? list : list[0]; };
   const set = (list) => { keep(list); show(); options.changed(); };
-  const move = (at, by) => { const list = parts(); [list[at], list[at + by]] = [list[at + by], list[at]]; set(list); };
-  const small = (words, label, act, off = false) => el("button", { type: "button", class: "second", "aria-label": label, disabled: off, onclick: act }, words);
+  const ordered = new Ordered(place, {
+    move: (from, to) => { const list = parts(); list.splice(to, 0, ...list.splice(from, 1)); set(list); },
+    insert: (type, to) => { const list = parts(); list.splice(to, 0, { type }); set(list); },
+    name: (at) => typeOf(parts()[at]),
+  });
   const step = (part, at, all) => {
-    const type = typeof part === "string" ? part.split("(")[0] : part.type;
+    const type = typeOf(part);
     const form = forms.find((one) => one.type === type);
     const fields = typeof part === "string" ? [el("p", { class: "hint" }, `${part}: written as text; change it there.`)] : form ? fieldsOf(form, part, { ...options, grids: false }) : [];
-    const order = entry.several ? [small("↑", `Move ${type} up`, () => move(at, -1), at === 0), small("↓", `Move ${type} down`, () => move(at, 1), at === all.length - 1)] : [];
+    const away = el("button", { type: "button", class: "second", "aria-label": `Remove ${type}`, onclick: () => set(parts().filter((_, other) => other !== at)) }, "Remove");
     return el("div", { class: "item step", role: "group", "aria-label": `${type}, step ${at + 1}` },
-      el("div", { class: "item-head" }, el("h4", {}, entry.several ? `${at + 1}. ${type}` : type), el("span", {}, ...order, small("Remove", `Remove ${type}`, () => set(parts().filter((_, other) => other !== at))))), ...fields);
+      el("div", { class: "item-head" }, el("h4", {}, entry.several ? ordered.handle(at, all.length) : "", entry.several ? ` ${at + 1}. ${type}` : type), away), ...fields);
   };
-  const choice = el("select", { id, "data-field": entry.name, "aria-describedby": `${id}-hint` }, el("option", { value: "" }, entry.several ? "add a step …" : "choose …"), ...forms.map((form) => el("option", { value: form.type }, form.type)));
-  choice.addEventListener("change", () => {
-    if (choice.value) set([...(entry.several ? parts() : []), { type: choice.value }]);
-    choice.value = "";
-  });
   const show = () => place.replaceChildren(...parts().map(step));
   show();
+  if (entry.several) {  // what can be dragged in, or pressed
+    const chip = (form) => ordered.source(el("button", { type: "button", class: "chip", "data-step": form.type, title: form.summary }, form.type), form.type);
+    return [place, el("div", { class: "chips palette", role: "group", "aria-label": `Add to ${entry.name}`, id, tabindex: "-1", "data-field": entry.name, "aria-describedby": `${id}-hint` }, ...forms.filter((form) => fitting(form, options.columns)).map(chip))];
+  }
+  const choice = el("select", { id, "data-field": entry.name, "aria-describedby": `${id}-hint` }, el("option", { value: "" }, "choose …"), ...forms.map((form) => el("option", { value: form.type }, form.type)));
+  choice.addEventListener("change", () => { if (choice.value) set([{ type: choice.value }]); choice.value = ""; });
   return [place, choice];
 }
 
+// Whether a file has a column of a kind that a method or measure takes.
+export const fitting = (form, columns) => !form.kinds.length || !columns.length || columns.some((column) => form.kinds.includes(column.kind));
+
 function control(entry, table, options) {
-  const { columns, changed, grids, forms } = options;
+  const { columns, changed, grids } = options;
   const id = `field-${(count += 1)}`;
   const described = { id, "aria-describedby": `${id}-hint`, "data-field": entry.name };
   const label = el("label", { for: id }, entry.name + (entry.required ? " (needed)" : ""));
@@ -142,7 +149,7 @@ function control(entry, table, options) {
     box.addEventListener("change", () => { table[entry.name] = box.value; changed(); });
     return el("div", {}, label, box, hint(entry, `${id}-hint`));
   }
-  if (entry.kind === "part" && forms?.[entry.group]) return el("div", { class: "whole-row" }, label, ...steps(entry, table, id, options), hint(entry, `${id}-hint`));
+  if (entry.kind === "part") return el("div", { class: "whole-row" }, label, ...steps(entry, table, id, options), hint(entry, `${id}-hint`));
   const box = el("input", { ...described, type: "text", value: textOf(entry, table), autocomplete: "off", spellcheck: "false", ...(numeric(entry) && !grids ? { inputmode: "decimal" } : {}), placeholder: words(entry.default) });
   const parts = [label, box];
   let sizes = null;
@@ -165,6 +172,20 @@ export function fieldsOf(form, table, { columns = [], changed = () => {}, grids 
   const near = form.entries.filter((entry) => given(entry) || entry === first);
   const far = form.entries.filter((entry) => !near.includes(entry));
   const drawn = (entries) => el("div", { class: "fields" }, ...entries.map((entry) => control(entry, table, options)));
-  const more = far.length ? el("details", {}, el("summary", {}, `${far.length} more option${far.length > 1 ? "s" : ""}`), drawn(far)) : null;
-  return [drawn(near), ...(more ? [more] : [])];
+  const more = () => (far.length ? [el("details", {}, el("summary", {}, `${far.length} more option${far.length > 1 ? "s" : ""}`), drawn(far))] : []);
+  if (form.type === "Recode") return recode(form, table, options, drawn);
+  return [drawn(near), ...more()];
+}
+
+// A recode has an editor; its fields stand below it for those who like to type, and each follows the other.
+function recode(form, table, options, drawn) {
+  const on = form.entries.filter((entry) => entry.name === "on");
+  const others = form.entries.filter((entry) => entry.name !== "on");
+  const typed = el("details", {}, el("summary", {}, `${others.length} more options`));
+  const write = () => typed.replaceChildren(typed.firstElementChild, drawn(others));
+  const changed = options.changed;
+  const editor = new RecodeEditor(table, () => { write(); changed(); });
+  options.changed = () => { editor.refresh(); changed(); };
+  write();
+  return [drawn(on), editor.node, typed];
 }

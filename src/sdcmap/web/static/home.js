@@ -1,4 +1,5 @@
 import { byId, complain, el, get, root, say, send, whole } from "./api.js";
+import { actions } from "./studies.js";
 
 const form = byId("upload");
 const limit = Number(form.dataset.limit);
@@ -30,22 +31,32 @@ form.addEventListener("submit", async (event) => {
   }
 });
 
-// What each study is about comes after the page: the list itself is there at once.
+// What each study is about comes after the page: the list itself is there at once. What its rule chooses takes longest.
 const day = (when) => new Date(when).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 const STATES = { "not begun": "planned", done: "swept", running: "running now", "running elsewhere": "running elsewhere" };
 
 function facts(study) {
   const far = study.candidates === null ? "its plan cannot be read" : `${whole(study.done)} of ${whole(study.candidates)} candidates`;
-  const released = study.releases ? `${study.releases} release${study.releases > 1 ? "s" : ""}` : "";
+  const released = study.releases ? `${study.releases} release${study.releases > 1 ? "s" : ""}${study.released ? `, last ${study.released}` : ""}` : "";
   return [study.file, far, STATES[study.state] || study.state, released, day(study.changed)].filter(Boolean).join(" · ");
 }
 
-if (byId("study-links")) {
-  get(`${root}/api/studies`).then(({ studies }) => {
-    for (const study of studies) {
-      const place = document.querySelector(`[data-study="${CSS.escape(study.name)}"]`);
-      if (place) place.textContent = facts(study);
-    }
-    document.body.dataset.listed = "true";
-  }).catch(() => {});
+const line = (study) => document.querySelector(`li [data-study="${CSS.escape(study.name)}"]`);
+
+async function list() {
+  const { studies } = await get(`${root}/api/studies`);
+  for (const study of studies) {
+    const place = line(study);
+    if (!place) continue;
+    place.textContent = facts(study);
+    const note = study.note ? el("span", { class: "quiet note" }, study.note) : null;
+    place.after(...[el("span", { class: "choice" }), note, actions(study, studies)].filter(Boolean));
+  }
+  document.body.dataset.listed = "true";
+  for (const study of (await get(`${root}/api/studies?choices=true`)).studies) {
+    const place = line(study)?.parentElement.querySelector(".choice");
+    if (place && study.choice) place.textContent = study.choice === "release nothing" ? "its rule: release nothing" : `its rule chooses ${study.choice}`;
+  }
 }
+
+if (document.querySelector("li [data-study]")) list().catch(() => {});

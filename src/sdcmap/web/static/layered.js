@@ -1,18 +1,13 @@
 // A picture by Vega on a canvas, and above it a drawing of our own with what moves.
-import { el, svg } from "./api.js";
+import { el } from "./api.js";
 import { draw } from "./chart.js";
+import { Overlay } from "./overlay.js";
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
-export const isDark = () => dark.matches;
-
-export class Layered {
+export class Layered extends Overlay {
   constructor(node) {
-    this.node = node;
-    this.canvas = el("div");
-    this.over = svg("svg", { "aria-hidden": "true" });
-    node.replaceChildren(this.canvas, this.over);
-    new ResizeObserver(() => this.width && Math.abs(node.clientWidth - this.width) > 4 && this.redraw()).observe(node);
-    dark.addEventListener("change", () => this.redraw());
+    const canvas = el("div");
+    super(node, canvas);
+    this.canvas = canvas;
   }
 
   // Draw a specification; false where a later drawing has overtaken this one.
@@ -50,34 +45,5 @@ export class Layered {
   frame() {
     const [left, top] = this.corner();
     return { left, top, right: left + this.view.signal("width"), bottom: top + this.view.signal("height") };
-  }
-
-  // A line that can be dragged: move(x, y, first), where `first` is an object that lives as long as the drag.
-  grip(line, kind, move, done) {
-    const made = svg("line", { class: kind, ...line });
-    made.addEventListener("pointerdown", (event) => this.drag(event, move, done));
-    return made;
-  }
-
-  // The plot itself holds the pointer: it stays, while the lines are drawn anew at every step.
-  drag(event, move, done) {
-    const [first, over] = [{}, new AbortController()];
-    const on = (name, act) => this.node.addEventListener(name, act, { signal: over.signal });
-    const end = () => {
-      over.abort();
-      this.node.classList.remove("held");
-      done();
-    };
-    this.node.setPointerCapture(event.pointerId);
-    this.node.classList.add("held");
-    on("pointermove", (moved) => move(...this.under(moved), first));
-    on("pointerup", end);
-    on("pointercancel", end);
-    event.preventDefault();
-  }
-
-  // The drawing anew.
-  lay(parts) {
-    this.over.replaceChildren(...parts);
   }
 }

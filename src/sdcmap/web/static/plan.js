@@ -1,15 +1,18 @@
 import { base, byId, complain, duration, el, get, later, page, post, put, root, say, study, whole } from "./api.js";
-import { fieldsOf } from "./forms.js";
+import { fieldsOf, fitting, partOf } from "./forms.js";
+import { setAside } from "./hierarchy.js";
 
-const state = { table: {}, forms: null, columns: [], texts: [], problems: [], turn: 0, saved: "", version: "", past: [], future: [] };
+const state = { table: {}, forms: null, columns: [], texts: [], problems: [], open: new WeakSet(), turn: 0, saved: "", version: "", past: [], future: [] };
+const MANY = 6;  // methods or measures beyond which they are folded
 const formOf = (group, type) => state.forms[group].find((form) => form.type === type) || { type, summary: "A class of another package: write it in the text.", entries: [] };
 
 // ---- from the table to the page -----------------------------------------------------------------------------------
 function draw() {
   for (const group of ["methods", "measures"]) {
-    const open = [...byId(group).querySelectorAll("details")].map((details) => details.open);
+    const folds = () => [...byId(group).querySelectorAll("details:not(.recoded *)")];
+    const open = folds().map((details) => details.open);
     byId(group).replaceChildren(...(state.table[group] || []).map((entry, place) => item(group, entry, place)));
-    byId(group).querySelectorAll("details").forEach((details, i) => (details.open = open[i] || false));
+    folds().forEach((details, i) => (details.open = open[i] || false));
   }
   byId("replicates").value = state.table.replicates ?? 1;
   const rule = state.table.rule;
@@ -21,11 +24,29 @@ function item(group, entry, place) {
   const form = formOf(group, entry.type);
   const away = el("button", { type: "button", class: "second", "aria-label": `Remove ${entry.type} ${place + 1}`, onclick: () => { state.table[group].splice(place, 1); if (group === "measures") state.texts.splice(place, 1); draw(); edited(); } }, "Remove");
   const unit = form.unit ? ` Unit: ${form.unit}.` : "";
-  return el("div", { class: "item", role: "group", "aria-label": `${entry.type} ${place + 1}`, "data-place": `${group}[${place + 1}]`, "data-type": entry.type },
-    el("div", { class: "item-head" }, el("h3", {}, entry.type), away),
-    el("p", { class: "hint" }, form.summary + unit),
-    ...fieldsOf(form, entry, { columns: state.columns, forms: state.forms, changed: group === "measures" ? () => { follow(place); edited(); } : edited, grids: group === "methods" }),
-    el("div", { class: "bad said-here" }));
+  const body = el("div", {});
+  const fold = el("button", { type: "button", class: "head", "aria-expanded": "false", onclick: () => (body.hasChildNodes() ? shut() : made.unfold()) }, entry.type);
+  const made = el("div", { class: "item", role: "group", "aria-label": `${entry.type} ${place + 1}`, "data-place": `${group}[${place + 1}]`, "data-type": entry.type },
+    el("div", { class: "item-head" }, el("h3", {}, fold), away), body, el("div", { class: "bad said-here" }));
+  const shut = () => { state.open.delete(entry); fold.setAttribute("aria-expanded", "false"); made.classList.add("folded"); body.replaceChildren(); made.dataset.said = inShort(entry); };
+  made.unfold = () => {  // its fields are made when somebody wants to see them
+    if (body.hasChildNodes()) return;
+    state.open.add(entry);
+    fold.setAttribute("aria-expanded", "true");
+    made.classList.remove("folded");
+    body.append(el("p", { class: "hint" }, form.summary + unit),
+      ...fieldsOf(form, entry, { columns: state.columns, forms: state.forms, changed: group === "measures" ? () => { follow(place); edited(); } : edited, grids: group === "methods" }));
+  };
+  if (state.table[group].length <= MANY || state.open.has(entry)) made.unfold(); else shut();
+  return made;
+}
+
+// What a folded method or measure says.
+function inShort({ type, name, grid, ...entry }) {
+  if (name) return name;
+  if (Array.isArray(entry.methods)) return entry.methods.map((step) => step.type || step).join(" → ");
+  const said = partOf({ type, ...entry, ...grid }).slice(type.length + 1, -1);
+  return said.length > 110 ? `${said.slice(0, 110)}…` : said || "as by default";
 }
 
 // An axis that names a measure goes on naming it while its fields change: by its class, where only one is meant.
@@ -58,8 +79,9 @@ function problems(list) {
   for (const problem of list) {
     const place = problem.match(/^(methods|measures)\[\d+\]/)?.[0];
     const [, type, field] = problem.replace(/^\w+\[\d+\]: /, "").match(/^(\w+)(?:\.(\w+))?/) || [];
-    const items = [...document.querySelectorAll(place ? `[data-place="${place}"]` : ".item")].filter((item) => place || item.dataset.type === type);
+    const items = [...document.querySelectorAll(place ? `[data-place="${place}"]` : "[data-place]")].filter((item) => place || item.dataset.type === type);
     for (const item of items) {
+      item.unfold();
       item.querySelector(".said-here").append(el("p", {}, problem));
       const box = item.querySelector(`[data-field="${field || "on"}"]`);
       box?.setAttribute("aria-invalid", "true");
@@ -128,9 +150,13 @@ async function check(draft, { redraw }) {
     return complain(error);
   }
   if (turn !== state.turn) return;
-  if (checked.columns.length) state.columns = checked.columns;
+  if (checked.columns.length) {
+    state.columns = checked.columns;
+    offer();
+  }
   if (redraw && checked.table) {
     state.table = checked.table;
+    setAside();
     draw();
   }
   if (!redraw) byId("toml").value = checked.toml;
@@ -150,10 +176,31 @@ async function check(draft, { redraw }) {
   if (!checked.problems.length) guess(turn);
 }
 
+// ---- what everything costs, before it is chosen -----------------------------------------------------------------------
 const guess = later(700, async (turn) => {
   const guessed = await post(`${root}/api/plans`, { toml: byId("toml").value, cost: true, study }).catch(() => null);
-  if (turn === state.turn && guessed?.seconds) byId("cost").textContent = `· about ${duration(guessed.seconds)} of one core`;
+  if (turn !== state.turn || !guessed?.seconds) return;
+  byId("cost").textContent = `· about ${duration(guessed.seconds)} of one core`;
+  byId("draw-price").textContent = guessed.draw ? `One more draw of each method adds about ${duration(guessed.draw)}.` : "No method here is random: one draw is all.";
+  price("measure");
+  price("method");
 });
+
+// What the class that is chosen in a list would add; those that state their price have it in the list.
+async function price(kind) {
+  const [group, list, words] = [`${kind}s`, byId(`new-${kind}`), byId(`${kind}-price`)];
+  const [turn, type] = [state.turn, list.value];
+  words.textContent = "Its price is being looked up …";
+  const told = await post(`${root}/api/prices`, { toml: byId("toml").value, group, type, study }).catch(() => null);
+  if (turn !== state.turn || list.value !== type) return;
+  if (!told) return (words.textContent = "Its price is told when the plan has no problem.");
+  for (const option of list.options) {
+    const seconds = told.stated[option.value];
+    option.textContent = seconds === undefined ? option.value : `${option.value} (adds about ${duration(seconds)})`;
+  }
+  words.textContent = told.price === null ? "Its price is told when its fields are filled in." : `Adds about ${duration(told.price)} to the ${duration(told.seconds)} of the plan${told.example === type ? "" : `, as ${told.example}`}.`;
+  words.dataset.priced = type;
+}
 
 const edited = later(250, () => check({ table: clean(state.table) }, { redraw: false }));
 const typed = later(400, () => check({ toml: byId("toml").value }, { redraw: true }));
@@ -173,9 +220,18 @@ byId("rule").addEventListener("change", () => {
   draw();
   edited();
 });
+// The lists of what can be added: what no column of the file fits cannot be chosen.
+function offer() {
+  for (const [group, kind] of [["methods", "method"], ["measures", "measure"]])
+    for (const option of byId(`new-${kind}`).options) option.disabled = !fitting(formOf(group, option.value), state.columns);
+}
+
 for (const [group, kind] of [["methods", "method"], ["measures", "measure"]]) {
+  byId(`new-${kind}`).addEventListener("change", () => price(kind));
   byId(`add-${kind}`).addEventListener("click", () => {
-    (state.table[group] ||= []).push({ type: byId(`new-${kind}`).value });
+    const entry = { type: byId(`new-${kind}`).value };
+    (state.table[group] ||= []).push(entry);
+    state.open.add(entry);
     draw();
     byId(group).lastElementChild.querySelector("input, select")?.focus();
     edited();

@@ -14,8 +14,9 @@ function stateOf(status) {
 function pace(status) {
   if (status.state !== "running") return "";
   const since = status.seconds === null ? "" : `, for ${duration(Math.round(status.seconds))} now`;
-  if (status.phase === "searching") return `${whole(status.evaluations)} of ${whole(status.budget)} new releases tried · ${Math.round(100 * status.area)} % of the area between no and full protection`;
-  if (!status.rate) return `${status.phase[0].toUpperCase()}${status.phase.slice(1)}${since}`;
+  if (status.phase === "searching") return `Generation ${whole(status.areas.length)} · ${whole(status.evaluations)} of ${whole(status.budget)} new releases tried · ${Math.round(100 * status.area)} % of the area between no and full protection`;
+  const phase = status.phase || "making and scoring candidates";
+  if (!status.rate) return `${phase[0].toUpperCase()}${phase.slice(1)}${since}`;
   return `${Number(status.rate.toPrecision(2))} candidates a second · about ${duration(status.seconds_left)} left`;
 }
 
@@ -46,6 +47,8 @@ async function refresh() {
   byId("progress").value = searching ? status.evaluations / status.budget : status.total ? status.done / status.total : 0;
   byId("pace").textContent = pace(status);
   byId("next-step").replaceChildren(...next(status));
+  byId("generations-card").hidden = !status.areas.length;
+  fill(byId("generations"), [["generation", "n"], ["area won, in %", "n"], ["gain", "n"]], status.areas.map((area, at) => [whole(at + 1), (100 * area).toFixed(1), at ? (100 * (area - status.areas[at - 1])).toFixed(1) : "the starts"]).reverse(), "None so far.");
   const busy = status.state.startsWith("running");
   byId("start").disabled = busy || status.state === "done";
   byId("start").textContent = status.done ? "Resume" : "Start";

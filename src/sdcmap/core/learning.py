@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -19,6 +19,7 @@ EXTRA = "models that learn need: pip install 'sdcmap[learn]'"
 MOST_LEVELS = 100  # of a feature; rarer categories of the file that trains are one
 TREES = 60  # rounds of boosting
 RIDGE = 1.0
+MOST_UNTOLD = 0.05  # of the people who are asked about
 
 
 @contextmanager
@@ -59,6 +60,25 @@ def features_of(train: Microdata, test: Microdata, names: tuple[str, ...]) -> Fe
     return Features(both[0], both[1], tuple(levels))
 
 
+def check_told(people: Microdata, asked: Microdata, released: Microdata, names: tuple[str, ...]) -> None:
+    """Undefined where the released category of too many of these people cannot be told, or labels of the release are of
+    several depths; asked: the same people in the categories of the release."""
+    for name in names:
+        untold = float((asked.missing(name) & ~people.missing(name)).mean())
+        if max(untold, _strange(asked, released, name)) > MOST_UNTOLD:
+            raise Undefined(f"{name!r} was recoded, and nobody can say into which category people would go.")
+
+
+def _strange(asked: Microdata, released: Microdata, name: str) -> float:
+    """The share of released records with a category that is none of the people's."""
+    ours, theirs = asked.column(name).levels, released.column(name).levels
+    if ours is None or theirs is None:
+        return 0.0
+    known = {None if level is None else str(level) for level in (*ours.to_list(), None)}
+    strange = np.array([level is not None and str(level) not in known for level in theirs.to_list()], dtype=np.bool_)
+    return float(strange[released.column(name).values].mean())
+
+
 def _most_frequent(codes: Array, count: int) -> Array:
     """New codes: those of the most frequent categories, and one for all others."""
     order = np.argsort(-np.bincount(codes, minlength=count), kind="stable")
@@ -71,6 +91,14 @@ class Model(Protocol):
     """What was learnt."""
 
     def predict(self, rows: Array) -> Array: ...
+
+
+class Classifier(Model, Protocol):
+    """What was learnt of categories: `classes_` are those that the training file has."""
+
+    classes_: Array
+
+    def predict_proba(self, rows: Array) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -103,6 +131,14 @@ class Learner:
             parts.append(np.nan_to_num((rows[:, [place]] - mean) / spread))
         return np.hstack(parts).astype(np.float64)
 
+    def chances(self, model: Model, rows: Array, count: int) -> Array:
+        """The probability of each category from 0 to count - 1, for rows as `shown` gives them; 0 of one that the training
+        file lacks."""
+        learnt = cast(Classifier, model)
+        found = np.zeros((len(rows), count))
+        found[:, learnt.classes_.astype(np.int64)] = learnt.predict_proba(rows)
+        return found
+
     def _made(self, features: Features) -> Any:
         from sklearn import ensemble, linear_model
 
@@ -131,5 +167,12 @@ class _Constant(NamedTuple):
 
     answer: float
 
+    @property
+    def classes_(self) -> Array:
+        return np.array([self.answer])
+
     def predict(self, rows: Array) -> Array:
         return np.full(len(rows), self.answer)
+
+    def predict_proba(self, rows: Array) -> Array:
+        return np.ones((len(rows), 1))

@@ -1,0 +1,92 @@
+"""Processor seconds of every measure on 50,000 mixed records of 14 columns, beside what `sdcmap check` says beforehand.
+
+    python bench/every_measure.py [NAME ...]
+
+A measure has the fields that tests/testing/test_revisions.py gives it. One that needs more than LIMIT seconds is left.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import sdcmap as sm
+from sdcmap.core.measure import Measure
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import SdcmapError
+from sdcmap.study.cost import cost_guess
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "testing"))
+from test_revisions import FIELDS
+
+RECORDS, LIMIT = 50_000, 60
+NUMBERS = ("wage", "rent", "hours", "gain", "assets")
+METHOD = sm.Chain([sm.Swap(on=["sex", "region"], rate=0.05), sm.Noise(on=NUMBERS, variance=0.1)])
+STREAM = Stream.of_seed(1, "every measure")
+
+
+def people(n: int) -> Microdata:
+    """Households of two; seven categories, five amounts, a weight."""
+    rng = np.random.default_rng(1)
+    home, wage = np.arange(n) // 2, np.round(rng.lognormal(3, 1, n), 2)
+    texts = {"region": "abcdefghij", "sex": "fm", "educ": "abcdefghijklmnop", "marital": "smwd"}
+    frame = {name: rng.choice(list(letters), n) for name, letters in texts.items()}
+    amounts = {
+        "wage": wage,
+        "rent": np.round(wage * rng.lognormal(-1, 0.5, n), 2),
+        "hours": rng.integers(0, 60, n) + 0.0,
+    }
+    amounts |= {"gain": np.round(rng.lognormal(4, 1.5, n)), "assets": np.round(rng.lognormal(8, 2, n), 1)}
+    others = {
+        "household": home,
+        "area": rng.choice(list("xyzuvw"), n // 2 + 1)[home],
+        "weight": 1.0 + rng.integers(0, 3, n),
+    }
+    others |= {"age": rng.integers(16, 90, n).astype(str), "job": rng.integers(0, 40, n).astype(str)}
+    keys = [*texts, "age", "job"]
+    table = pl.DataFrame(frame | amounts | others)
+    return sm.read(table, keys=keys, numeric=NUMBERS, weight="weight", household="household")
+
+
+def seconds(measure: Measure, data: Microdata, masked: Microdata) -> float:
+    """Processor seconds of one score, infinite beyond LIMIT."""
+    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT)
+    start = time.process_time()
+    try:
+        measure.apply(data, masked, STREAM.rng())
+    except TimeoutError:
+        return float("inf")
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return time.process_time() - start
+
+
+def late(*_: object) -> None:
+    raise TimeoutError
+
+
+def main(wanted: list[str]) -> None:
+    signal.signal(signal.SIGVTALRM, late)
+    data, few = people(RECORDS), people(1_200)
+    masked, small = METHOD.apply(data, STREAM), METHOD.apply(few, STREAM)
+    print("| measure | seconds | said beforehand |\n|---|---|---|")
+    for cls in (*sm.risk.RISKS, *sm.utility.UTILITIES):
+        if wanted and cls.__name__ not in wanted:
+            continue
+        try:
+            measure = cls(**FIELDS.get(cls.__name__, {})).knowing(METHOD)
+            measure.apply(few, small, STREAM.rng())  # compiled
+            said = cost_guess(data, sm.Plan(METHOD, [measure], 1, seed=0)) / 2  # the file as it is comes with a plan
+            print(f"| `{cls.__name__}` | {seconds(measure, data, masked):.2g} | {said:.2g} |", flush=True)
+        except (SdcmapError, TypeError) as reason:
+            print(f"| `{cls.__name__}` | | {type(reason).__name__} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

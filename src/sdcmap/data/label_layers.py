@@ -1,0 +1,172 @@
+"""Released labels of several depths as a reader understands them: an age of 37 may be behind "37", "(35, 40]" and "*"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from sdcmap.data.hierarchy import ANYTHING, number_text
+from sdcmap.data.microdata import Column, Microdata
+from sdcmap.data.read_labels import interval_read
+from sdcmap.kernels.arrays import Array
+
+MOST_PAIRS = 20_000_000  # of values and labels that are compared
+MOST_LAYERS = 12
+
+
+def label_matches(values: pl.Series, labels: Sequence[str]) -> Array:
+    """Whether each value (row) may be behind each label (column), as the label says: the value itself, an interval, a list
+    "a|b", a text whose end is hidden "81***", or the first characters of values of one length; nothing is behind a label
+    that cannot be read.
+
+    >>> label_matches(pl.Series([34, 37]), ["34", "(30, 35]", "*", "young"]).astype(int).tolist()
+    [[1, 1, 1, 0], [0, 0, 1, 0]]
+    """
+    texts = value_texts(values)
+    place = {text: k for k, text in enumerate(texts)}
+    known, numbers = np.array(texts, dtype=str), _numbers(texts)
+    one_length = len({len(text) for text in texts}) == 1
+    matches = np.zeros((len(texts), len(labels)), dtype=np.bool_)
+    for k, label in enumerate(labels):
+        if label in place:
+            matches[place[label], k] = True
+        elif interval := interval_read(label):
+            low, high, begin, end = interval
+            above = numbers >= low if begin == "[" else numbers > low
+            matches[:, k] = above & (numbers <= high if end == "]" else numbers < high)
+        elif "|" in label:
+            matches[[place[part] for part in label.split("|") if part in place], k] = True
+        elif label.endswith(ANYTHING) or (label and one_length):
+            matches[:, k] = np.char.startswith(known, label.rstrip(ANYTHING))
+    return matches
+
+
+def value_texts(values: pl.Series) -> list[str]:
+    """Values as labels write them: 21, not 21.0."""
+    if values.dtype.is_numeric():
+        return [number_text(value) for value in values.cast(pl.Float64).to_list()]
+    return [str(value) for value in values.to_list()]
+
+
+def _numbers(texts: Sequence[str]) -> Array:
+    numbers = np.full(len(texts), np.nan)
+    for k, text in enumerate(texts):
+        try:
+            numbers[k] = float(text)
+        except ValueError:
+            continue
+    return numbers
+
+
+class ReadLabels(NamedTuple):
+    """A column of two files, one of which holds labels of the other's values: the value and the label of each record (-1:
+    missing), which values may be behind which label, and which labels only the note of a method explains."""
+
+    value: Array
+    label: Array
+    matches: Array
+    unread: Array
+
+    @property
+    def mixed(self) -> bool:
+        """Whether labels are of several depths: some value has two."""
+        return bool((self.matches.sum(axis=1) > 1).any())
+
+
+def read_column(known: Microdata, released: Microdata, name: str) -> ReadLabels | None:
+    """One column read; None where the released one holds numbers, no other values than the known one, or too many."""
+    column, levels = known.column(name), released.column(name).levels
+    if levels is None or levels is column.levels:
+        return None
+    labels, label = _met(released.column(name))
+    values, value = distinct(column)
+    texts = value_texts(labels)
+    subset = column.levels is not None and set(texts) <= set(value_texts(values))
+    if subset or len(values) * len(texts) > MOST_PAIRS:
+        return None
+    matches = label_matches(values, texts)
+    read = [interval_read(text) is not None or "|" in text or text.endswith(ANYTHING) for text in texts]
+    return ReadLabels(value, label, matches, ~(matches.any(axis=0) | np.array(read, dtype=np.bool_)))
+
+
+def distinct(column: Column) -> tuple[pl.Series, Array]:
+    """The known values of a column, and the place of each record's among them; -1: missing."""
+    if column.levels is None:
+        held = np.isfinite(column.values)
+        met, place = np.unique(column.values[held]), np.full(len(held), -1)
+        place[held] = np.searchsorted(met, column.values[held])
+        return pl.Series(met), place
+    known = column.levels.is_not_null().to_numpy()
+    place = np.where(known, np.cumsum(known) - 1, -1)
+    return column.levels.drop_nulls(), place[column.values]
+
+
+def _met(column: Column) -> tuple[pl.Series, Array]:
+    """The same with those alone that occur."""
+    values, place = distinct(column)
+    met = np.unique(place[place >= 0])
+    new = np.full(len(values) + 1, -1)  # the last: missing
+    new[met] = np.arange(len(met))
+    return values.gather(met), new[place]
+
+
+def spelt_out(original: Microdata, masked: Microdata, names: Sequence[str]) -> Microdata:
+    """The masked file with every label that cannot be read as the list of values that became it, as the note of the method
+    tells them: "other" as "farmer|miner"."""
+    renamed = {name: _spelt(original, masked, name) for name in names} if masked.paired else {}
+    made = {name: levels for name, levels in renamed.items() if levels is not None}
+    if not made:
+        return masked
+    columns = {name: masked.column(name) for name in masked.names}
+    columns |= {name: Column(columns[name].values, levels) for name, levels in made.items()}
+    return Microdata(masked.schema, columns, masked.origin)
+
+
+def _spelt(original: Microdata, masked: Microdata, name: str) -> pl.Series | None:
+    read, levels = read_column(original, masked, name), masked.column(name).levels
+    if read is None or levels is None or not read.unread.any():
+        return None
+    values, _ = distinct(original.column(name))
+    texts, labels = value_texts(values), levels.cast(pl.String).to_list()
+    came = read.value if masked.origin is None else read.value[masked.origin]
+    for k in np.flatnonzero(read.unread):
+        rows = read.label == k
+        behind = np.unique(came[rows & (came >= 0)])
+        spelt = "|".join(texts[place] for place in behind)
+        code = masked.column(name).values[np.flatnonzero(rows)[0]]
+        if spelt and spelt not in labels and spelt.count("|") == len(behind) - 1:
+            labels[code] = spelt
+    return pl.Series(levels.name, labels, dtype=pl.String)
+
+
+class Layers(NamedTuple):
+    """Labels in layers, each of which divides the values: the code of every known record in each layer, and that of every
+    released one in its own (-1 in the others)."""
+
+    known: Array
+    released: Array
+
+
+def layered(read: ReadLabels, most: int = MOST_LAYERS) -> Layers | None:
+    """The column as codes that are compared by equality, layer by layer; None where there are more than `most`. Missing is
+    a value and a label of its own."""
+    values, labels = read.matches.shape
+    matches = np.zeros((values + 1, labels + 1), dtype=np.bool_)
+    matches[:-1, :-1], matches[-1, -1] = read.matches, True
+    codes: list[Array] = []
+    layer = np.zeros(labels + 1, dtype=np.int64)
+    for k in np.argsort(matches.sum(axis=0), kind="stable"):
+        layer[k] = next((n for n, code in enumerate(codes) if (code[matches[:, k]] < 0).all()), len(codes))
+        if layer[k] == most:
+            return None
+        if layer[k] == len(codes):
+            codes.append(np.full(values + 1, -1))
+        codes[layer[k]][matches[:, k]] = k
+    value, label = np.where(read.value < 0, values, read.value), np.where(read.label < 0, labels, read.label)
+    nobodys = labels + 1  # of a value that no label of the layer has
+    known = np.column_stack([np.where(code < 0, nobodys, code)[value] for code in codes])
+    released = np.column_stack([np.where(layer == n, np.arange(labels + 1), -1)[label] for n in range(len(codes))])
+    return Layers(known, released)

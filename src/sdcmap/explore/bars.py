@@ -1,0 +1,102 @@
+"""How the values of a column are spread, as a few bars; they name values, so they are for the room only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sdcmap.data.amounts import amounts, holds_numbers
+from sdcmap.data.hierarchy import number_text
+from sdcmap.data.microdata import Column, Microdata
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.masking.breaks import equal_width, interval_labels, interval_of, short
+
+MOST = 12  # bars of categories and intervals
+MOST_ORDERED = 24  # bars of categories that have an order
+MIDDLE = (0.01, 0.99)  # quantiles that the intervals lie between; what is beyond them is in the open ones
+MODE = 0.5  # share of the records from which on one number has its own bar
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What a bar stands for, and how many records it has."""
+
+    label: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Every record of a column: in a bar, among `others` (of `categories` rarer categories), or missing."""
+
+    bars: tuple[Bar, ...]
+    missing: int
+    others: int = 0
+    categories: int = 0
+
+
+def bars_of(data: Microdata, name: str) -> Bars:
+    """The bars of one column: numbers in intervals, categories by name, the rarer ones of many together.
+
+    >>> import sdcmap as sm
+    >>> bars_of(sm.read({"sex": ["f", "m", "f", None]}), "sex")
+    Bars(bars=(Bar(label='f', count=2), Bar(label='m', count=1)), missing=1, others=0, categories=0)
+    """
+    column = data.column(name)
+    if column.levels is None:
+        return _of_numbers(column.values)
+    met = column_counts(column)
+    if len(met) > MOST_ORDERED and holds_numbers(column):
+        return _of_numbers(amounts(data, name))
+    missing = len(column.values) - sum(bar.count for bar in met)
+    if column.levels.dtype.is_temporal() and len(met) > MOST_ORDERED:
+        met = _by_year(met)
+    ordered = data.schema[name].kind == "ordinal" and len(met) <= MOST_ORDERED
+    kept = tuple(met) if ordered else _commonest(met)
+    others = sum(bar.count for bar in met) - sum(bar.count for bar in kept)
+    return Bars(kept, missing, others, len(met) - len(kept))
+
+
+def column_counts(column: Column) -> list[Bar]:
+    """The categories that occur, in their order, each with its records."""
+    if column.levels is None:
+        known = column.values[~np.isnan(column.values)]
+        values, counts = np.unique(known, return_counts=True)
+        return [Bar(number_text(value), int(count)) for value, count in zip(values, counts, strict=True)]
+    counts = np.bincount(column.values, minlength=len(column.levels))
+    met = zip(column.levels.to_list(), counts, strict=False)
+    return [Bar(str(level), int(count)) for level, count in met if level is not None and count]
+
+
+def _by_year(dates: Sequence[Bar]) -> list[Bar]:
+    years: dict[str, int] = {}
+    for date in dates:
+        years[date.label[:4]] = years.get(date.label[:4], 0) + date.count
+    return [Bar(year, count) for year, count in years.items()]
+
+
+def _commonest(met: Sequence[Bar]) -> tuple[Bar, ...]:
+    """All where they are few, else the commonest, in their order: one bar is left for the others."""
+    if len(met) <= MOST:
+        return tuple(met)
+    kept = sorted(range(len(met)), key=lambda place: (-met[place].count, place))[: MOST - 1]
+    return tuple(met[place] for place in sorted(kept))
+
+
+def _of_numbers(values: Array) -> Bars:
+    known = values[~np.isnan(values)]
+    missing = len(values) - len(known)
+    distinct, counts = np.unique(known, return_counts=True)
+    if len(distinct) <= MOST:
+        return Bars(tuple(Bar(number_text(x), int(n)) for x, n in zip(distinct, counts, strict=True)), missing)
+    most = int(counts.argmax())
+    own = counts[most] > MODE * len(known)
+    rest = known[known != distinct[most]] if own else known
+    low, high = np.quantile(rest, MIDDLE)
+    breaks = short(equal_width(rest[(rest >= low) & (rest <= high)], MOST - 2))
+    tally = np.bincount(interval_of(rest, breaks, "right"), minlength=len(breaks) + 1)
+    spread = [Bar(label, int(n)) for label, n in zip(interval_labels(breaks.tolist(), "right"), tally, strict=True)]
+    mode = [Bar(f"just {number_text(distinct[most])}", int(counts[most]))] if own else []
+    return Bars((*mode, *spread), missing)

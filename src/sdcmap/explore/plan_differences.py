@@ -1,0 +1,90 @@
+"""What two plans state differently, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from sdcmap.core.rule import named_limits
+from sdcmap.core.words import listed
+from sdcmap.files.reading import Source
+from sdcmap.study.plan import Plan
+
+ROLES = {  # fields of a source -> the word for the role
+    "keys": "key", "numeric": "numeric", "sensitive": "sensitive", "identifiers": "identifier", "weight": "weight",
+    "household": "household", "stratum": "stratum", "other": "other", "drop": "drop",
+}  # fmt: skip
+MOST_NAMED = 8  # methods or measures that only one plan has
+
+
+class Difference(NamedTuple):
+    """One thing that is stated differently: what, and what each plan says."""
+
+    what: str
+    first: str
+    second: str
+
+
+def plan_differences(first: Plan, second: Plan) -> list[Difference]:
+    """Every difference, in the order of a plan: file and roles, methods, measures, draws, axes, limits, rule, profile.
+
+    >>> import sdcmap as sm
+    >>> measures = [sm.SmallCells(), sm.Hellinger()]
+    >>> plans = [sm.Plan([sm.Swap(on="Age", rate=rate)], measures, replicates=3) for rate in (0.1, 0.2)]
+    >>> for difference in plan_differences(*plans):
+    ...     print(*difference, sep=" | ")
+    methods | Age swapped 10 % | Age swapped 20 %
+    """
+    own = [
+        Difference(what, *_alone(of(first), of(second)))
+        for what, of in (("methods", _methods), ("measures", _measures))
+    ]
+    found = [*_paired(_data(first.data), _data(second.data)), *own, *_paired(_choosing(first), _choosing(second))]
+    return [difference for difference in found if difference.first != difference.second]
+
+
+def _paired(first: Mapping[str, str], second: Mapping[str, str]) -> list[Difference]:
+    return [Difference(name, first.get(name, ""), second.get(name, "")) for name in dict.fromkeys([*first, *second])]
+
+
+def _data(source: Source | None) -> dict[str, str]:
+    """The file, and a line a column."""
+    if source is None:
+        return {}
+    roles = {f"role of {name}": ROLES[role] for role in ROLES for name in getattr(source, role)}
+    return {"file": source.path} | dict(sorted(roles.items()))
+
+
+def _choosing(plan: Plan) -> dict[str, str]:
+    """How a plan draws, measures and chooses."""
+    limits = named_limits(plan.limits) or dict(zip(plan.risk, map(float, plan.limits), strict=False))
+    return {
+        "draws of a method": str(plan.replicates),
+        "risk axis": listed(plan.risk) if plan.risk else "",
+        "utility axis": plan.utility,
+        "limits": "; ".join(f"{name} at most {limit:g}" for name, limit in limits.items()),
+        "rule": plan.rule.text if plan.rule else "none",
+        "profile": plan.profile.name if plan.profile else "none",
+    }
+
+
+def _methods(plan: Plan) -> Mapping[str, str]:
+    return {text: name for text, name in plan.method_names.items() if text != "Identity"}
+
+
+def _measures(plan: Plan) -> Mapping[str, str]:
+    return {measure.text: measure.text for measure in plan.measures}
+
+
+def _alone(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[str, str]:
+    """What only one of them has, by name."""
+    return (
+        _some([name for text, name in first.items() if text not in second]),
+        _some([name for text, name in second.items() if text not in first]),
+    )
+
+
+def _some(names: Collection[str]) -> str:
+    shown = list(names)[:MOST_NAMED]
+    more = f"; and {len(names) - len(shown):,} more" if len(names) > len(shown) else ""
+    return "; ".join(shown) + more

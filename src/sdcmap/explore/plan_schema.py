@@ -1,0 +1,160 @@
+"""A plan's TOML as a JSON Schema, for editors that complete and check: read from the fields of every class it may name.
+
+The schema says what a plan may look like; `sdcmap check` says more, because it knows the file.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, Literal, TypeAlias, Union
+
+from sdcmap.choose import RULES
+from sdcmap.core.catalogue import offered
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.core.rule import Rule
+from sdcmap.core.value import Range, Value, hints, type_name
+from sdcmap.explore.forms import field_words, form_of
+from sdcmap.files.reading import Source
+from sdcmap.methods import METHODS
+from sdcmap.risk import RISKS
+from sdcmap.study.plan import MOST_REPLICATES, Plan
+from sdcmap.study.profiles import PROFILES, Profile
+from sdcmap.study.search_settings import Search
+from sdcmap.utility import UTILITIES
+
+JSONSchema: TypeAlias = dict[str, Any]
+PLAIN: Mapping[object, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
+GROUPS: Mapping[type[Value], str] = {Method: "method", Measure: "measure", Rule: "rule"}
+TEXT: JSONSchema = {"type": "string"}
+TEXTS: JSONSchema = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
+AXIS: JSONSchema = {  # of a grid: the values, or all subsets of some names
+    "anyOf": [
+        {"type": "array"},
+        {
+            "type": "object", "required": ["subsets", "sizes"], "additionalProperties": False,
+            "properties": {
+                "subsets": {"type": "array", "items": TEXT}, "sizes": {"type": "array", "items": {"type": "integer"}},
+            },
+        },
+    ]
+}  # fmt: skip
+
+
+def plan_schema() -> JSONSchema:
+    """The schema of plan.toml (JSON Schema 2020-12).
+
+    >>> plan_schema()["$defs"]["Swap"]["properties"]["rate"]["maximum"]
+    0.5
+    """
+    classes = _classes()
+    words = field_words(Plan)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "plan.toml",
+        "description": "What to make, what to measure, how to choose: a plan of sdcmap.",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {name: {"description": words.get(name, ""), **part} for name, part in _parts().items()},
+        "$defs": {
+            **{GROUPS[base]: _one_of(members) for base, members in classes.items()},
+            **{type_name(cls): _class(cls) for members in classes.values() for cls in members},
+        },
+    }
+
+
+def _classes() -> dict[type[Value], list[type[Value]]]:
+    return {
+        Method: [*METHODS, *offered(Method)],
+        Measure: [*RISKS, *UTILITIES, *offered(Measure)],
+        Rule: [*RULES, *offered(Rule)],
+    }
+
+
+def _parts() -> dict[str, JSONSchema]:
+    number = {"type": "number"}
+    return {
+        "methods": {"type": "array", "items": {"$ref": "#/$defs/method"}},
+        "measures": {"type": "array", "items": {"$ref": "#/$defs/measure"}},
+        "replicates": {"type": "integer", "minimum": 1, "maximum": MOST_REPLICATES},
+        "risk": TEXTS,
+        "limits": {"anyOf": [{"type": "array", "items": number}, {"type": "object", "additionalProperties": number}]},
+        "utility": TEXT,
+        "rule": {"$ref": "#/$defs/rule"},
+        "edits": TEXTS,
+        "derive": {"type": "object", "additionalProperties": TEXT},
+        "data": _table(Source),
+        "profile": {"anyOf": [{"enum": [*PROFILES]}, _table(Profile)]},
+        "search": _table(Search),
+    }
+
+
+def _one_of(classes: Iterable[type[Value]]) -> JSONSchema:
+    """A table whose `type` says which class it is; "module:Class" of a plug-in that is not installed is not looked into."""
+    names = [type_name(cls) for cls in classes]
+    return {
+        "type": "object",
+        "required": ["type"],
+        "properties": {"type": {"anyOf": [{"enum": names}, {"type": "string", "pattern": ":"}]}},
+        "allOf": [
+            {"if": {"properties": {"type": {"const": name}}}, "then": {"$ref": f"#/$defs/{name}"}} for name in names
+        ],
+    }
+
+
+def _class(cls: type[Value]) -> JSONSchema:
+    """The table of one class; what a method must be given may stand in its grid."""
+    table = _table(cls)
+    table["description"] = form_of(cls).summary
+    table["properties"] = {"type": {"const": type_name(cls)}, "revision": {"type": "integer"}, **table["properties"]}
+    if issubclass(cls, Method):
+        axes = {"type": "object", "properties": dict.fromkeys(hints(cls), AXIS), "additionalProperties": False}
+        table["properties"] = {"name": TEXT} | table["properties"] | {"grid": axes}
+        table["if"], table["then"] = {"not": {"required": ["grid"]}}, {"required": table.pop("required")}
+    return table
+
+
+def _table(cls: type[Value]) -> JSONSchema:
+    words, kinds = field_words(cls), hints(cls)
+    shown = {f.name: {"description": words.get(f.name, ""), **schema_of(kinds[f.name])} for f in fields(cls)}
+    needed = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
+    return {"type": "object", "properties": shown, "required": needed, "additionalProperties": False}
+
+
+def schema_of(kind: object) -> JSONSchema:
+    """What an annotation allows, as `coerce` takes it: one value for a list of one, a table or its text for a part.
+
+    >>> schema_of(tuple[str, ...])["anyOf"][0]
+    {'type': 'string'}
+    """
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return _within(schema_of(arguments[0]), [limit for limit in arguments[1:] if isinstance(limit, Range)])
+    if origin in (Union, types.UnionType):
+        several = [schema_of(choice) for choice in arguments if choice is not type(None)]
+        return several[0] if len(several) == 1 else {"anyOf": several}
+    if origin is Literal:
+        return {"enum": [*arguments]}
+    if origin is tuple:
+        item = schema_of(arguments[0])
+        return {"anyOf": [item, {"type": "array", "items": item}]}
+    if kind in PLAIN:
+        return {"type": PLAIN[kind]}
+    group = next((name for base, name in GROUPS.items() if isinstance(kind, type) and issubclass(kind, base)), None)
+    return {"anyOf": [TEXT, {"type": "object"} if group is None else {"$ref": f"#/$defs/{group}"}]}
+
+
+def _within(schema: JSONSchema, limits: Iterable[Range]) -> JSONSchema:
+    """The schema with the ends of its ranges, at the numbers of a list too."""
+    if "anyOf" in schema:
+        return {"anyOf": [_within(part, limits) for part in schema["anyOf"]]}
+    if "items" in schema:
+        return {**schema, "items": _within(schema["items"], limits)}
+    for limit in limits if schema.get("type") in ("number", "integer") else ():
+        low = {"minimum" if limit.ends[0] == "[" else "exclusiveMinimum": limit.low}
+        high = {"maximum" if limit.ends[1] == "]" else "exclusiveMaximum": limit.high}
+        schema = schema | {name: end for name, end in (low | high).items() if end is not None}
+    return schema

@@ -1,0 +1,187 @@
+"""Sensitive values that a model learnt from the release predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.core.learning import EXTRA, Learner, check_told, features_of, learning
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.value import Positive, Range
+from sdcmap.data.cells import in_released_categories, joint_codes
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
+from sdcmap.risk.l_diversity import check_comparable, secret_misfits, secret_of
+
+DELTA = 0.01  # added to sizes, in the variable's unit, so that 0 has a relative error
+STEP = 2e-6  # seconds: of one feature of one record
+
+
+def symmetric_error(truth: Array, guess: Array) -> Array:
+    """2 |y - g| / (|y| + |g| + 2 delta)"""
+    error: Array = 2 * np.abs(truth - guess) / (np.abs(truth) + np.abs(guess) + 2 * DELTA)
+    return error
+
+
+def relative_error(truth: Array, guess: Array) -> Array:
+    """|y - g| / (|y| + delta)"""
+    error: Array = np.abs(truth - guess) / (np.abs(truth) + DELTA)
+    return error
+
+
+def normalised_gain(chance: Array, baseline: Array) -> Array:
+    """(g - b) / (1 - b): how far a probability lies from the baseline on the way to certainty; 0 where that is certain."""
+    gain: Array = (chance - baseline) / np.where(baseline < 1, 1 - baseline, 1.0)
+    return gain
+
+
+ERRORS = {"symmetric": symmetric_error, "relative": relative_error}
+
+
+class _Known(NamedTuple):
+    """The true answers of the people, and those of the released file."""
+
+    people: Microdata
+    released: Microdata
+    truth: Array
+    told: Array
+    categories: int  # 0: a number
+
+
+@dataclass(frozen=True)
+class RAPID(Measure):
+    """The share of people whose sensitive value a model learnt from the release predicts: the risk of attribute
+    prediction-induced disclosure.
+
+    The snooper trains a model of the sensitive variable on the released records, knows the keys of people of the original,
+    and asks it about them. He succeeds where a number is predicted nearly, or where the model gives a person's own category
+    much more than its share. No record needs to be anybody's, so synthetic files can be measured. What a model also tells
+    of people outside the file is science: `AttributeInference` counts what being in it adds.
+
+    Parameters
+    ----------
+    secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
+    on : the variables he knows, of any kind; by default the keys of the file.
+    epsilon : a number is predicted when its error is below this share, above 0.
+    tau : a category is predicted when its normalised gain is above this, in [0, 1).
+    error : of numbers, "symmetric": 2 |y - g| / (|y| + |g| + .02); "relative": |y - g| / (|y| + .01).
+    model : "boosting", 60 rounds of gradient-boosted trees; "linear", ridge and logistic regression of single columns.
+    fewest : people and released records needed, at least 5.
+
+    Formula: #{i: e(y_i, g_i) < epsilon} / n, y_i the true number and g_i the predicted one; #{i: (p_i - b_i)/(1 - b_i) >
+        tau} / n, p_i the probability that the model gives to the true category of i, b_i the share of people who have it.
+    `parts`: "naive", the same of somebody who knows only the released distribution (of a number: the median), and "right",
+    the share of categories that are the likeliest, or "explained", the share of a number's variance, at least 0.
+    Releasing nothing leaves a number's median; of a category nothing is gained.
+    A recoded variable is asked about in the categories of the release, where each value became one of them; undefined where
+    that cannot be told. Missing is a category of its own; people and records whose sensitive value is missing are left out.
+    Weights and households are not used. Needs scikit-learn: pip install 'sdcmap[learn]'.
+    Reference: Templ, Thees, Mueller (2026); `rapid` of the R package riskutility, with its defaults for numbers, and its
+    marginal baseline.
+
+    Examples
+    --------
+    >>> RAPID("Income", epsilon=0.05).text
+    "RAPID(secret='Income', epsilon=0.05)"
+    """
+
+    axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    unit: ClassVar[str] = "share of people"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    paired: ClassVar[bool] = False
+    missing: ClassVar[str] = "a category of its own; people whose sensitive value is missing are left out"
+
+    secret: str = ""
+    on: tuple[str, ...] = ()
+    epsilon: Positive = 0.1
+    tau: Annotated[float, Range(0, 1, "[)")] = 0.3
+    error: Literal["symmetric", "relative"] = "symmetric"
+    model: Literal["boosting", "linear"] = "boosting"
+    fewest: Annotated[int, Range(5)] = 20
+
+    @property
+    def told(self) -> str:
+        return f"{self.secret} predicted by a model"
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        return self.on or tuple(name for name in data.keys if name != secret_of(data, self.secret))
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        yield from secret_misfits(self, data, self.variables(data), secret_of(data, self.secret))
+        if find_spec("sklearn") is None:
+            yield f"RAPID: {EXTRA}."
+
+    def nothing(self, original: Microdata) -> float | None:
+        secret = secret_of(original, self.secret)
+        if original.column(secret).levels is not None:
+            return 0.0
+        truth = original.numbers(secret)
+        truth = truth[np.isfinite(truth)]
+        return self._share(self._near(truth, np.full(len(truth), np.median(truth)))) if len(truth) else None
+
+    def seconds(self, data: Microdata) -> float | None:
+        secret = secret_of(data, self.secret)
+        answers = 1 if data.column(secret).levels is None else min(20, data.level_count(secret))
+        return answers * len(data) * len(self.variables(data)) * STEP
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        names, secret = self.checked(original), secret_of(original, self.secret)
+        asked = in_released_categories(original, masked, (*names, secret))
+        check_told(original, asked, masked, names)
+        known = _known(asked, masked, secret)
+        if min(len(known.people), len(known.released)) < self.fewest:
+            raise Undefined(f"fewer than {self.fewest} people or released records have a sensitive value.")
+        with learning():
+            return self._of_categories(known, names) if known.categories else self._of_numbers(known, names)
+
+    def _of_numbers(self, known: _Known, names: tuple[str, ...]) -> Estimate:
+        guess = self._asked(known, names)
+        naive = np.full(len(known.truth), np.median(known.told))
+        explained = 1 - float(((guess - known.truth) ** 2).mean() / (known.truth.var() or 1.0))
+        parts = {"naive": self._share(self._near(known.truth, naive)), "explained": max(0.0, explained)}
+        return Estimate(self._share(self._near(known.truth, guess)), None, parts)
+
+    def _of_categories(self, known: _Known, names: tuple[str, ...]) -> Estimate:
+        chances = self._asked(known, names)
+        shares = [np.bincount(codes, minlength=known.categories) / len(codes) for codes in (known.truth, known.told)]
+        baseline = shares[0][known.truth]
+        gain = normalised_gain(chances[np.arange(len(chances)), known.truth], baseline)
+        naive = normalised_gain(shares[1][known.truth], baseline)
+        right = float((chances.argmax(axis=1) == known.truth).mean())
+        return Estimate(self._share(gain > self.tau), None, {"naive": self._share(naive > self.tau), "right": right})
+
+    def _asked(self, known: _Known, names: tuple[str, ...]) -> Array:
+        """What the model says of each person: a number, or the chance of each category. Records come in the order of their
+        values, so that their place in the file has no say."""
+        features = features_of(known.released, known.people, names)
+        order = np.lexsort([*features.train.T, known.told])
+        features = features._replace(train=features.train[order])
+        learner = Learner(self.model, numeric=not known.categories, seed=0)
+        model = learner.fitted(features, known.told[order])
+        rows = learner.shown(features.test, features)
+        return learner.chances(model, rows, known.categories) if known.categories else model.predict(rows)
+
+    def _near(self, truth: Array, guess: Array) -> Array:
+        near: Array = ERRORS[self.error](truth, guess) < self.epsilon
+        return near
+
+    @staticmethod
+    def _share(marked: Array) -> float:
+        return float(marked.mean())
+
+
+def _known(asked: Microdata, masked: Microdata, secret: str) -> _Known:
+    """Whose sensitive value is known, in both files."""
+    check_comparable(asked, masked, secret)
+    people, released = (file.take(np.flatnonzero(~file.missing(secret))) for file in (asked, masked))
+    if people.column(secret).levels is None:
+        return _Known(people, released, people.numbers(secret), released.numbers(secret), 0)
+    (truth, told), count = joint_codes([people, released], secret)
+    return _Known(people, released, truth, told, count)

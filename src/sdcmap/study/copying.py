@@ -1,0 +1,43 @@
+"""A study copied whole: manifest with its seed, plan, scores, working copy of the data, and the files that were kept."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from sdcmap.data.private_folder import private_folder
+from sdcmap.errors import SdcmapError
+from sdcmap.study.folder import DATABASE, Study, locked
+
+FILES = ("manifest.json", "plan.toml", "data.bin", "schema.arrow")
+
+
+def copy_study(source: Path, target: Path) -> Path:
+    """The study in `source` again in `target`, which must not exist; it appears whole or not at all, private.
+
+    A copy has the seed of its source: the same candidate is the same file in both. It knows the releases of its source.
+    """
+    Study.manifest_of(source)
+    if target.exists():
+        raise SdcmapError(f"{target.name} is there already: name another folder.")
+    try:
+        with locked(source), private_folder(target.parent) as part:
+            for name in FILES:
+                if (source / name).is_file():
+                    shutil.copy2(source / name, part / name)
+            if (source / "kept").is_dir():
+                shutil.copytree(source / "kept", part / "kept")
+            _copy_database(source / DATABASE, part / DATABASE)
+            part.rename(target)
+    except OSError as error:
+        raise SdcmapError(f"the study cannot be copied ({error.strerror}).") from None
+    return target
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    """By SQLite itself, which knows what still lies in its log."""
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+    target.chmod(0o600)

@@ -1,0 +1,107 @@
+"""The shelf of studies: each can be copied, renamed, archived and deleted, and has a person's notes beside it.
+
+What belongs to a study: its plan (`NAME.toml`), its folder (`NAME/`), its notes (`NAME.notes.md`), what the server notes of
+it, and its releases (`releases/NAME/`), which a deletion leaves: they are out of the room already.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sdcmap.errors import SchemaError, SdcmapError
+from sdcmap.web.room import RELEASES, Overtaken, Room
+from sdcmap.web.sweeps import Sweeps
+
+NOTED = ("wish", "phase", "errors", "orders", "archived")  # endings of what the server notes of a study
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The studies of a room; what a sweep or another process is writing is not touched (`Busy`)."""
+
+    room: Room
+    sweeps: Sweeps
+
+    def copy(self, name: str, new: str, *, scores: bool) -> None:
+        """The plan of a study under another name; with its scores, the whole study, seed and all."""
+        from sdcmap.data.whole import write_whole
+        from sdcmap.study.copying import copy_study
+
+        with self.sweeps.still(name):
+            text = self.room.plan(name).read_text(encoding="utf-8")
+            place = self.room.free_name(new)
+            if scores:
+                copy_study(self.room.study(name), self.room.place_of(new))
+            write_whole(place, text)
+
+    def rename(self, name: str, new: str) -> None:
+        """Another name for a study and all that belongs to it. The folder goes first: it holds a plan of its own."""
+        with self.sweeps.still(name):
+            self.room.plan(name)
+            self.room.free_name(new)
+            try:
+                for path in self._parts(name):
+                    path.rename(path.with_name(new + path.name.removeprefix(name)))
+            except OSError as error:
+                raise SdcmapError(f"the study cannot be renamed ({error.strerror}).") from None
+
+    def delete(self, name: str, typed: str) -> None:
+        """Remove a study for good, where its name was typed; releases stay where they are."""
+        from sdcmap.data.private_folder import private_folder
+
+        self.room.plan(name)
+        if typed != name:
+            raise SchemaError("type the name of the study, as it stands, to delete it.")
+        with self.sweeps.still(name), private_folder(self.room.folder) as bin_:
+            try:
+                for path in self._parts(name, releases=False):
+                    path.rename(bin_ / path.name)
+            except OSError as error:
+                raise SdcmapError(f"the study cannot be deleted ({error.strerror}).") from None
+
+    def archive(self, name: str, archived: bool) -> None:
+        """Put a study out of the list, or back into it; nothing else changes."""
+        with self.sweeps.still(name):
+            self.room.plan(name)
+            mark = self.room.kept(f"{name}.archived")
+            if archived:
+                mark.touch(mode=0o600)
+            else:
+                mark.unlink(missing_ok=True)
+
+    def is_archived(self, name: str) -> bool:
+        return self.room.kept(f"{name}.archived").is_file()
+
+    # ---- notes ------------------------------------------------------------------------------------------------
+    def notes(self, name: str) -> str:
+        """What a person wrote about a study; empty: nothing yet."""
+        self.room.plan(name)
+        try:
+            return self.room.notes_of(name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+
+    def write_notes(self, name: str, text: str, version: str) -> None:
+        """Keep notes beside the study, never in it or in a release; `version`: of those they were made from."""
+        from sdcmap.data.whole import write_whole
+
+        if version and version != version_of(self.notes(name)):
+            raise Overtaken("the notes were saved elsewhere meanwhile: look at those first.")
+        self.room.plan(name)
+        write_whole(self.room.notes_of(name), text)
+
+    def _parts(self, name: str, *, releases: bool = True) -> Iterator[Path]:
+        """Every file and folder of a study that is there."""
+        room = self.room
+        noted = (room.kept(f"{name}.{ending}") for ending in NOTED)
+        shelved = [room.folder / RELEASES / name] if releases else []
+        parts = (room.place_of(name), room.folder / f"{name}.toml", room.notes_of(name), *noted, *shelved)
+        yield from (path for path in parts if path.exists())
+
+
+def version_of(text: str) -> str:
+    """What tells two texts apart."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,59 @@
+"""The charts' script: made once for each version of vl-convert, and taken from nobody but ourselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import vl_convert
+
+from sdcmap.core.vega_script import kept_script, vega_script
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What vl-convert, which needs seconds for it, is asked to bundle; the cache folder is empty."""
+    calls: list[str] = []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda code: calls.append(code) or f"bundled; {code}")
+    vega_script.cache_clear()
+    yield calls
+    vega_script.cache_clear()
+
+
+def again() -> str:
+    """As another process would ask."""
+    vega_script.cache_clear()
+    return vega_script()
+
+
+def test_it_is_made_once_and_kept_privately(asked: list[str], tmp_path: Path) -> None:
+    assert kept_script() is None
+    assert vega_script() == again() == kept_script() == "bundled; window.vegaEmbed = vegaEmbed;"
+    assert len(asked) == 1
+    (kept,) = (tmp_path / "sdcmap").iterdir()
+    assert vl_convert.__version__ in kept.name
+    assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+@pytest.mark.parametrize("loose", ["file", "folder", "link"])
+def test_what_others_can_write_to_is_not_taken(asked: list[str], tmp_path: Path, loose: str) -> None:
+    vega_script()
+    (kept,) = (tmp_path / "sdcmap").iterdir()
+    if loose == "link":
+        kept.unlink()
+        (tmp_path / "elsewhere.js").write_text("evil")
+        kept.symlink_to(tmp_path / "elsewhere.js")
+    else:
+        (kept if loose == "file" else kept.parent).chmod(0o777)
+        kept.write_text("evil")
+    assert "evil" not in again() and len(asked) == 2
+
+
+def test_a_home_that_cannot_be_written_to_costs_time_alone(
+    asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert vega_script() == again() and len(asked) == 2

@@ -1,0 +1,37 @@
+"""Two plans beside each other: what differs is said, and nothing else."""
+
+from __future__ import annotations
+
+import sdcmap as sm
+from sdcmap.explore.looking import source_of
+from sdcmap.explore.plan_differences import MOST_NAMED, plan_differences
+
+MEASURES = [sm.SmallCells(), sm.Hellinger()]
+
+
+def plan(rates: list[float], **facts: object) -> sm.Plan:
+    return sm.Plan(sm.grid(sm.Swap, on="Age", rate=rates), MEASURES, **facts)  # type: ignore[arg-type]
+
+
+def test_equal_plans_differ_in_nothing_whatever_their_seeds() -> None:
+    assert plan_differences(plan([0.1], seed=1), plan([0.1], seed=2)) == []
+
+
+def test_every_kind_of_difference_is_told() -> None:
+    first = plan([0.1], data=source_of("a.csv", {"Age": "key", "Sex": "key"}, {}), rule=sm.Threshold(risk=0.1))
+    second = plan(
+        [0.1, 0.2],
+        data=source_of("b.csv", {"Age": "key", "Sex": "other"}, {}),
+        replicates=3,
+        limits={"SmallCells": 0.02},
+    )
+    told = {difference.what: difference[1:] for difference in plan_differences(first, second)}
+    assert told == {
+        "file": ("a.csv", "b.csv"), "role of Sex": ("key", "other"), "methods": ("", "Age swapped 20 %"),
+        "draws of a method": ("1", "3"), "limits": ("", "SmallCells at most 0.02"), "rule": ("Threshold(risk=0.1)", "none"),
+    }  # fmt: skip
+
+
+def test_of_many_methods_some_are_named_and_all_counted() -> None:
+    (difference,) = plan_differences(plan([0.1]), plan([0.1, *(n / 100 for n in range(20, 40))]))
+    assert difference.second.count(";") == MOST_NAMED and difference.second.endswith(f"and {20 - MOST_NAMED} more")

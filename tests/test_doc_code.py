@@ -1,0 +1,162 @@
+"""What pages of the documents show is true: their code runs, the calls they name exist, their links lead somewhere."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import io
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sdcmap as sm
+from sdcmap.core.value import hints
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOORS = sorted((ROOT / "docs").glob("from-*.md"))
+RUN = [*DOORS, ROOT / "docs" / "stata-spss.md"]
+BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
+CALL = re.compile(r"^(?:sm\.)?([A-Z]\w+)\(")
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
+def test_code_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks in their order and in one namespace; what a console block shows is what it prints."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    runner = doctest.DocTestRunner(verbose=False)
+    for number, (kind, code) in enumerate(BLOCK.findall(page.read_text(encoding="utf-8")), 1):
+        where = f"{page.name}, block {number}"
+        with redirect_stdout(io.StringIO()):
+            if kind == "python":
+                exec(compile(code, where, "exec"), names)
+        if kind == "pycon":
+            shown = doctest.DocTestParser().get_doctest(code, names, where, page.name, 0)
+            runner.run(shown, clear_globs=False)
+            names.update(shown.globs)
+    assert runner.summarize(verbose=False).failed == 0
+
+
+def offered_calls(page: Path) -> Iterator[str]:
+    """The calls in the last column of the page's tables."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| ") and line.endswith(" |"):
+            for code in re.findall(r"`([^`]+)`", line.split(" | ")[-1]):
+                if CALL.match(code):
+                    yield code
+
+
+@pytest.mark.parametrize("page", DOORS, ids=lambda page: page.name)
+def test_calls_that_a_page_names_exist(page: Path) -> None:
+    """Every `Class(parameter=...)` of ours is a class with that parameter."""
+    calls = [*offered_calls(page)]
+    assert len(calls) > 10
+    wrong = []
+    for code in calls:
+        name = CALL.match(code)[1]  # type: ignore[index]
+        found = next(
+            (cls for room in (sm, sm.methods, sm.risk, sm.utility) if (cls := getattr(room, name, None))), None
+        )
+        given = re.findall(r"(?:\(|, )(\w+)=", code)
+        wrong += [code] if found is None or not set(given) <= set(hints(found)) else []
+    assert wrong == []
+
+
+def named_in_passing(page: Path) -> Iterator[ast.AST]:
+    """What stands in code marks or in an indented line and begins with `sm.`, taken apart."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    lines = re.findall(r"^    ((?:\w[\w, ]* = )?sm\..*)$", text, re.MULTILINE)
+    for code in [*re.findall(r"`(sm\.[^`]+)`", text), *lines]:
+        for shown, meant in (("=,", "=0,"), ("=)", "=0)"), (", ...}", "}")):  # what a reader fills in
+            code = code.replace(shown, meant)
+        yield from ast.walk(ast.parse(code))
+
+
+def is_ours(node: ast.AST) -> bool:
+    """`sm`, or a name inside it."""
+    return (isinstance(node, ast.Name) and node.id == "sm") or (isinstance(node, ast.Attribute) and is_ours(node.value))
+
+
+def ours(node: ast.AST) -> Any:
+    """The thing of that name, None where there is none."""
+    try:
+        return attrgetter(ast.unparse(node).removeprefix("sm."))(sm)
+    except AttributeError:
+        return None
+
+
+def takes(called: Any, given: list[ast.keyword]) -> bool:
+    try:
+        inspect.signature(called).bind_partial(**{str(keyword.arg): None for keyword in given})
+    except TypeError:
+        return False
+    return True
+
+
+def test_what_pages_name_in_passing_exists() -> None:
+    """Each `sm.name` is there, and a call gives it no parameter that it does not have; CHANGELOG.md also names what was."""
+    calls, wrong = 0, []
+    for page in PAGES:
+        for node in () if page.name == "CHANGELOG.md" else named_in_passing(page):
+            if isinstance(node, ast.Attribute) and is_ours(node):
+                wrong += [] if ours(node) else [(page.name, ast.unparse(node))]
+            elif isinstance(node, ast.Call) and is_ours(node.func) and (called := ours(node.func)):
+                calls += 1
+                wrong += [] if takes(called, node.keywords) else [(page.name, ast.unparse(node))]
+    assert wrong == [] and calls > 25
+    assert not takes(sm.read, [ast.keyword("kees")]) and ours(ast.parse("sm.reed", mode="eval").body) is None
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as they are made of their words."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def links(page: Path) -> Iterator[str]:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"`[^`\n]*`", "", text)
+    for match in LINK.finditer(text):
+        link = match[1] or match[2]
+        if not re.match(r"[a-z]+:", link):
+            yield link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """Links inside the repository: the file is there, and the heading in it."""
+    broken = []
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = page if not path else (page.parent / path)
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def test_a_broken_link_is_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# One two\n[a](other.md) [b](#one-two) [c](#three) `[d](e)` [f](https://example.org)\n")
+    assert [*links(page)] == ["other.md", "#one-two", "#three"]
+    assert anchors(page) == {"one-two"}
+
+
+def test_first_lines_say_what_a_page_is_for() -> None:
+    """A door says in its first sentence for whom it is."""
+    for page in RUN:
+        lead = page.read_text(encoding="utf-8").split("\n\n")[1]
+        assert re.match(r"(For people who know|How) ", lead), page.name
+
+
+def test_plans_on_the_doors_are_plans() -> None:
+    blocks = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    found = [block for page in DOORS for block in blocks.findall(page.read_text(encoding="utf-8"))]
+    assert found and all(sm.Plan.from_toml(block).count > 1 for block in found)
