@@ -111,6 +111,8 @@ def default_words(f: Field[Any]) -> str:
         return "none"
     if isinstance(f.default, bool):
         return f"`{str(f.default).lower()}`"
+    if f.default == "":
+        return '`""`'
     return f"`{list(f.default) if isinstance(f.default, tuple) else f.default}`"
 
 
