@@ -34,6 +34,10 @@ def test_the_limit_follows_the_hand_and_reaches_the_choice(inside: Inside) -> No
         assert float(page.get_by_label("risk", exact=True).input_value()) == limit
         expect(page.locator("#rule-said")).to_contain_text("tried on the map")
         assert page.evaluate("document.body.dataset.chosen") == chosen
+        page.get_by_label("risk", exact=True).fill("0")
+        page.get_by_label("risk", exact=True).press("Enter")
+        expect(page.locator("#choice")).to_contain_text("Release nothing")  # a way on, where nothing passes
+        expect(page.locator("#choice")).to_contain_text("What to do: plan stronger methods, search for a release")
         page.click("#own-rule")
         expect(page.locator("#rule-said")).to_contain_text("the plan's rule")
 

@@ -144,6 +144,16 @@ def test_plans_are_picked_not_typed_and_nothing_unsaved_is_lost(inside: Inside, 
         other.click("#take-theirs")
         expect(other.locator("#toml")).to_have_value((server.folder / "fresh.toml").read_text())
         expect(other.locator("#dirty")).to_be_hidden()
+        other.click("#history summary")  # what was saved before it comes back as an edit, which can be undone
+        expect(other.locator("#earlier li")).to_have_count(1)
+        expect(other.locator("#earlier li")).to_contain_text("Then changed: methods")
+        other.get_by_role("button", name=re.compile("^Take the plan of .* back$")).click()
+        expect(other.locator("#dirty")).to_be_visible()
+        expect(other.locator("#methods .item[data-type=Chain]")).to_have_count(0)
+        assert "Chain" in (server.folder / "fresh.toml").read_text()
+        other.click("#undo")
+        expect(other.locator("#toml")).to_have_value((server.folder / "fresh.toml").read_text())
+        expect(other.locator("nav [data-done]")).to_have_text([re.compile("Data done$")])  # no sweep was started yet
 
 
 def test_a_hierarchy_is_drawn_up_in_the_page_and_used(inside: Inside, server: Server) -> None:
@@ -397,6 +407,7 @@ def test_a_release_is_signed_and_written_once(inside: Inside, server: Server) ->
             until(page, "!document.querySelector('#write').disabled")
         expect(page.locator("#releases a")).to_have_count(1)
         expect(page.locator("#releases")).to_contain_text("signed by A. Steward")
+        expect(page.locator("nav [data-page=choose]")).to_have_text(re.compile("release done$"))
         assert KEYS[0] in (next((server.folder / "releases" / "cps").iterdir()) / "codebook.md").read_text()
 
 

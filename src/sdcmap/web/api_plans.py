@@ -10,13 +10,13 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field, StringConstraints
 
 from sdcmap.core.limits import read_table
-from sdcmap.errors import PlanError
+from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.files.dialect import stated_fields
 from sdcmap.web import models
 from sdcmap.web.answers import Table
 from sdcmap.web.api_files import Codes, Roles, Stated
 from sdcmap.web.models import told
-from sdcmap.web.room import Busy, Overtaken
+from sdcmap.web.room import Busy
 from sdcmap.web.shelf import version_of
 
 router = APIRouter(prefix="/api", tags=["plans"])
@@ -86,6 +86,7 @@ def study(request: Request, name: str) -> Response:
     text = room.plan(name).read_text(encoding="utf-8")
     return told(models.Study(
         name=name, toml=text, version=version_of(text), table=_table(text), begun=room.is_begun(name),
+        releases=room.releases(name),
         sweep=models.Sweep.model_validate(request.app.state.sweeps.status(name)),
     ))  # fmt: skip
 
@@ -93,16 +94,37 @@ def study(request: Request, name: str) -> Response:
 @router.put("/studies/{name}/plan", response_model=models.KeptPlan)
 def write_plan(request: Request, name: str, text: Text) -> Response:
     """Keep a plan that has no problem; a study that was begun may grow by it."""
-    room, views, sweeps = request.app.state.room, request.app.state.views, request.app.state.sweeps
+    views, sweeps, shelf = request.app.state.views, request.app.state.sweeps, request.app.state.shelf
     plan = views.plan(text.toml)
-    before = version_of(room.plan(name).read_text(encoding="utf-8"))
-    if text.version and text.version != before:
-        raise Overtaken("the plan was saved elsewhere meanwhile: look at that one first.")
     if sweeps.status(name)["state"].startswith("running"):
         raise Busy("a sweep of this study is running: pause it, then change the plan.")
-    plan.write(room.new_plan(name))
     text_kept = plan.toml()
+    shelf.save_plan(name, text_kept, text.version)
     return told(models.KeptPlan(name=name, toml=text_kept, version=version_of(text_kept), candidates=plan.count))
+
+
+@router.get("/studies/{name}/plans", response_model=models.EarlierPlans)
+def earlier_plans(request: Request, name: str) -> Response:
+    """What was saved before the plan that counts, the newest first, and what was changed in it then."""
+    texts = [request.app.state.room.plan(name).read_text(encoding="utf-8")]
+    plans = []
+    for plan in request.app.state.shelf.earlier_plans(name):
+        plans.append(
+            models.EarlierPlan(saved=plan.saved, toml=plan.toml, changed=_changed(request, plan.toml, texts[-1]))
+        )
+        texts.append(plan.toml)
+    return told(models.EarlierPlans(plans=plans))
+
+
+def _changed(request: Request, before: str, after: str) -> list[str]:
+    """What the later of two plans states differently; nothing where one of them can no longer be read."""
+    from sdcmap.explore.plan_differences import plan_differences
+
+    try:
+        plans = [request.app.state.views.plan(text) for text in (before, after)]
+    except SdcmapError:
+        return []
+    return [difference.what for difference in plan_differences(*plans)]
 
 
 @router.put("/studies/{name}/roles", response_model=models.KeptRoles)
@@ -121,8 +143,8 @@ def state_roles(request: Request, name: str, stated: StatedRoles) -> Response:
     kept = {name: getattr(plan.data, name) for name in ("census", "known_by", *stated_fields(plan.data.dialect))}
     plan = replace(plan, data=replace(now, **kept))
     problems = plan.problems_with(views.data_of(plan))
-    plan.write(room.new_plan(name))
     text = plan.toml()
+    request.app.state.shelf.save_plan(name, text)
     return told(models.KeptRoles(name=name, toml=text, version=version_of(text), problems=problems))
 
 
@@ -135,7 +157,6 @@ def check(request: Request, draft: Draft) -> Response:
 def checked(request: Request, draft: Draft) -> dict[str, Any]:
     import tomli_w
 
-    from sdcmap.errors import SdcmapError
     from sdcmap.study.remarks import remarks
 
     answer: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "draw": None, "measures": []}

@@ -16,7 +16,6 @@ from sdcmap.web import models
 from sdcmap.web.answers import plain
 from sdcmap.web.api_releases import released
 from sdcmap.web.models import told
-from sdcmap.web.room import RELEASES
 from sdcmap.web.shelf import version_of
 
 if TYPE_CHECKING:
@@ -84,14 +83,9 @@ def entry_of(request: Request, name: str, *, choices: bool = False) -> models.St
     note = shelf.notes(name).strip().partition("\n")[0]
     return models.StudyEntry(
         name=name, begun=room.is_begun(name), changed=datetime.fromtimestamp(changed, UTC).isoformat(timespec="seconds"),
-        releases=_count(room, name), archived=shelf.is_archived(name), note=note[:LINE],
+        releases=room.releases(name), archived=shelf.is_archived(name), note=note[:LINE],
         choice=request.app.state.views.choice_words(name) if choices else None, **facts,
     )  # fmt: skip
-
-
-def _count(room: Room, name: str) -> int:
-    home = room.folder / RELEASES / name
-    return sum(1 for _ in home.glob("*-[0-9]*")) if home.is_dir() else 0
 
 
 def _released_last(room: Room, name: str) -> str:
@@ -140,7 +134,7 @@ def delete_study(
     with request.app.state.releasing:
         request.app.state.shelf.delete(name, typed)
     request.app.state.views.forget(name)
-    return told(models.Deleted(name=name, releases=_count(request.app.state.room, name)))
+    return told(models.Deleted(name=name, releases=request.app.state.room.releases(name)))
 
 
 @router.get("/studies/{name}/notes", response_model=models.Notes)

@@ -280,7 +280,20 @@ class Study(Told):
     version: str = Field(description="of the text: sent back with a change, it guards against overwriting another's")
     table: dict[str, Any] | None
     begun: bool
+    releases: int = Field(description="how many releases were written of it")
     sweep: Sweep
+
+
+class EarlierPlan(Told):
+    """A plan that another one took the place of."""
+
+    saved: str = Field(description="when it had been saved")
+    toml: str
+    changed: list[str] = Field(description="what the plan that came after it states differently")
+
+
+class EarlierPlans(Told):
+    plans: list[EarlierPlan]
 
 
 class KeptPlan(Told):

@@ -166,6 +166,11 @@ class Room:
         planned = {path.stem for path in self.folder.glob("*.toml")}
         return [{"name": name, "begun": name in begun} for name in sorted(begun | planned) if self.is_name(name)]
 
+    def releases(self, name: str) -> int:
+        """How many releases of a study lie here."""
+        home = self.folder / RELEASES / name
+        return sum(1 for _ in home.glob("*-[0-9]*")) if home.is_dir() else 0
+
     # ---- what comes in ----------------------------------------------------------------------------------------
     def take(self, name: str, source: BinaryIO) -> Path:
         """Keep an upload under its name, whole or not at all, after a look at what it decodes to."""

@@ -1,21 +1,35 @@
 """The shelf of studies: each can be copied, renamed, archived and deleted, and has a person's notes beside it.
 
 What belongs to a study: its plan (`NAME.toml`), its folder (`NAME/`), its notes (`NAME.notes.md`), what the server notes of
-it, and its releases (`releases/NAME/`), which a deletion leaves: they are out of the room already.
+it (such as earlier plans), and its releases (`releases/NAME/`), which a deletion leaves: they are out of the room already.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+
+from filelock import FileLock
 
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.web.room import RELEASES, Overtaken, Room
 from sdcmap.web.sweeps import Sweeps
 
-NOTED = ("wish", "phase", "errors", "orders", "archived")  # endings of what the server notes of a study
+NOTED = ("wish", "phase", "errors", "orders", "archived", "plans")  # endings of what the server notes of a study
+MOST_PLANS = 20  # earlier plans that are kept; the oldest go
+
+
+@dataclass(frozen=True)
+class EarlierPlan:
+    """A plan that another one took the place of, and when it had been saved."""
+
+    saved: str
+    toml: str
 
 
 @dataclass(frozen=True)
@@ -74,6 +88,31 @@ class Shelf:
 
     def is_archived(self, name: str) -> bool:
         return self.room.kept(f"{name}.archived").is_file()
+
+    # ---- plans ------------------------------------------------------------------------------------------------
+    def save_plan(self, name: str, text: str, version: str = "") -> None:
+        """Put a plan in the place of the one before, which is kept too; `version`: of the plan that it was made from."""
+        from sdcmap.data.whole import write_whole
+
+        with FileLock(self.room.notes / "plans.lock", mode=0o600):
+            place = self.room.plan(name)
+            before = place.read_text(encoding="utf-8")
+            if version and version != version_of(before):
+                raise Overtaken("the plan was saved elsewhere meanwhile: look at that one first.")
+            if before != text:
+                saved = datetime.fromtimestamp(place.stat().st_mtime, UTC).isoformat(timespec="seconds")
+                plans = [EarlierPlan(saved, before), *self.earlier_plans(name)][:MOST_PLANS]
+                write_whole(self.room.kept(f"{name}.plans"), json.dumps([asdict(plan) for plan in plans]))
+            write_whole(self.room.new_plan(name), text)
+
+    def earlier_plans(self, name: str) -> list[EarlierPlan]:
+        """What was saved before the plan that counts, the newest first; none where the note of it is damaged."""
+        self.room.plan(name)
+        with suppress(OSError, ValueError, TypeError):
+            return [
+                EarlierPlan(**plan) for plan in json.loads(self.room.kept(f"{name}.plans").read_text(encoding="utf-8"))
+            ]
+        return []
 
     # ---- notes ------------------------------------------------------------------------------------------------
     def notes(self, name: str) -> str:

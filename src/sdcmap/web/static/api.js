@@ -178,6 +178,22 @@ export function later(wait, act) {
   };
 }
 
+// ---- how far the study is -----------------------------------------------------------------------------------------
+// The steps that are behind one get a mark. Asked when the page has asked for its own, and nothing waits for it.
+export async function markSteps() {
+  const answer = await fetch(base, { headers: { accept: "application/json" } }).catch(() => null);
+  if (!answer?.ok) return;
+  const { begun, releases, sweep } = await answer.json();
+  const done = { data: true, plan: begun, sweep: sweep.state === "done", choose: releases > 0 };
+  document.querySelectorAll("nav [data-page]").forEach((step, place) => {
+    const isDone = Boolean(done[step.dataset.page]);
+    step.toggleAttribute("data-done", isDone);
+    step.querySelector(".number").textContent = isDone ? "\u2713" : place + 1;
+    step.querySelector(".done").textContent = isDone ? "done" : "";
+  });
+}
+if (study) window.addEventListener("load", markSteps);
+
 // A button that needs a script sleeps until every script of the page has run: no click is lost on a slow machine.
 document.addEventListener("DOMContentLoaded", () => {
   for (const button of document.querySelectorAll("[data-asleep]")) button.disabled = false;

@@ -1,4 +1,4 @@
-import { base, byId, complain, el, fill, get, page, picked, post, root, say, tried, whole } from "./api.js";
+import { base, byId, complain, el, fill, get, markSteps, page, picked, post, root, say, tried, whole } from "./api.js";
 import { idOf, named, offer, wordsOf } from "./candidates.js";
 import { fieldsOf } from "./forms.js";
 
@@ -155,6 +155,7 @@ async function write() {
     picked.set(null);
     say(made.already ? `It was written before, as ${made.release}: nothing was written again.` : "The release is written.");
     await releases();
+    markSteps();
     [...byId("releases").querySelectorAll("a")].find((link) => link.href.includes(encodeURIComponent(made.release)))?.focus();
   } catch (error) {
     complain(error);

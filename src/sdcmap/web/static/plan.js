@@ -95,6 +95,7 @@ function problems(list) {
 const isDirty = () => byId("toml").value !== state.saved;
 
 function dirty() {
+  byId("on-paper").textContent = byId("toml").value;  // printed boxes cut their text
   byId("dirty").hidden = !isDirty();
   document.body.dataset.dirty = String(isDirty());
   byId("undo").disabled = state.past.length < 2;
@@ -124,6 +125,7 @@ async function save() {
   byId("conflict").hidden = true;
   dirty();
   say("The plan is saved.");
+  if (byId("history").open) history().catch(complain);
 }
 
 // Another tab, or somebody at the file, has saved meanwhile: nothing is overwritten unasked.
@@ -138,6 +140,25 @@ async function theirs() {
   Object.assign(state, { saved: kept.toml, version: kept.version });
   byId("conflict").hidden = true;
   return kept;
+}
+
+// ---- what was saved before -------------------------------------------------------------------------------------------
+async function history() {
+  const { plans } = await get(`${base}/plans`);
+  const entry = ({ saved, toml, changed }) => {
+    const when = new Date(saved).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+    const take = el("button", { type: "button", class: "second", "aria-label": `Take the plan of ${when} back`, onclick: () => takeBack(toml, when) }, "Take it back");
+    return el("li", {}, el("time", { datetime: saved }, when), take, el("span", { class: "quiet" }, changed.length ? `Then changed: ${changed.join(", ")}.` : ""));
+  };
+  byId("earlier").replaceChildren(...(plans.length ? plans.map(entry) : [el("li", { class: "quiet" }, "None: no other plan was saved in this study.")]));
+}
+
+// An earlier plan is an edit like any other: it can be undone, and counts when it is saved.
+function takeBack(toml, when) {
+  byId("toml").value = toml;
+  dirty();
+  say(`The plan of ${when} is back, not saved yet.`);
+  return check({ toml }, { redraw: true });
 }
 
 // ---- both sides in step -------------------------------------------------------------------------------------------
@@ -241,6 +262,7 @@ for (const [group, kind] of [["methods", "method"], ["measures", "measure"]]) {
 byId("save").addEventListener("click", () => save().catch(conflict));
 byId("undo").addEventListener("click", () => step(true));
 byId("redo").addEventListener("click", () => step(false));
+byId("history").addEventListener("toggle", () => byId("history").open && history().catch(complain));
 byId("keep-mine").addEventListener("click", () => theirs().then(save).catch(conflict));
 byId("take-theirs").addEventListener("click", async () => {
   const kept = await theirs();

@@ -1,4 +1,4 @@
-import { base, byId, duration, el, fill, get, page, put, whole } from "./api.js";
+import { base, byId, duration, el, fill, get, markSteps, page, put, whole } from "./api.js";
 import { Plot } from "./ruplot.js";
 
 const plot = new Plot(byId("plot"), { tall: 0.3 });
@@ -41,7 +41,9 @@ async function refresh() {
   }
   byId("error").textContent = status.error;
   byId("state").textContent = stateOf(status);
+  const before = document.body.dataset.state;
   document.body.dataset.state = status.state;
+  if (before && before !== status.state) markSteps();
   byId("counted").textContent = `${whole(status.done)} of ${whole(status.total)} candidates`;
   const searching = status.phase === "searching";
   byId("progress").value = searching ? status.evaluations / status.budget : status.total ? status.done / status.total : 0;
