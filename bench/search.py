@@ -33,6 +33,7 @@ import sdcmap as sm
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
 from sdcmap.frontier.ends import DRAWS, Ends, Member, fresh_area
+from sdcmap.frontier.growing import SIZE
 from sdcmap.frontier.making import Workshop, workshop
 from sdcmap.frontier.plane import Plane
 from sdcmap.frontier.space import Point, Space
@@ -177,11 +178,15 @@ def gridded(room: Room) -> Iterator[Facts]:
 
 
 def drawn(room: Room) -> Iterator[Facts]:
-    """Random search, and the same with more evaluations."""
+    """Random search, and the same with more evaluations; who is beaten by those before is left, as in a search."""
     methods = random_methods(room.space, round(2.5 * room.budget), room.seed)
+    made = 0
     with room.opened() as (shop, plane):
         for count in (room.budget, len(methods)):
-            shop.evaluate(methods[:count], None)
+            while made < count:
+                before = plane.table(shop.scores(methods[:made]), shop.plan)
+                shop.evaluate(methods[made : min(made + SIZE, count)], plane.halt(before))
+                made = min(made + SIZE, count)
             yield room.ended(shop, plane, methods[:count])
 
 
