@@ -81,7 +81,8 @@ def test_a_new_page_is_a_row_a_template_and_a_script(
     assert page.count("<script") == 1 and '<script type="module" src="/static/sums.js"></script>' in page
     assert client.get("/static/sums.js").text == "export const sums = 1;"
     assert client.get("/static/map.js").status_code == 200
-    assert '<a href="/studies/cps/sums"><span class="number">8</span> Sums</a>' in client.get("/studies/cps/map").text
+    step = '<a href="/studies/cps/sums" data-page="sums"><span class="number">8</span> Sums '
+    assert step in client.get("/studies/cps/map").text
     assert "<strong>Sums</strong>: add up." in client.get("/").text
 
 

@@ -20,12 +20,12 @@ from sdcmap.explore.bars import bars_of
 from sdcmap.explore.looking import look, source_of
 from sdcmap.files import reading
 from sdcmap.kernels.tables.telling import alone_on_pairs
+from sdcmap.web import shelf
 from sdcmap.web.child import Telling, _run
 from sdcmap.web.entrance import KEPT_SECONDS, Entrance, Kept
 from sdcmap.web.models import Sweep as SweepAnswer
 from sdcmap.web.room import KEPT, Room
 from sdcmap.web.server import _door
-from sdcmap.web.shelf import MOST_PLANS
 from sdcmap.web.sweeps import PACE_SECONDS, Pace, Sweeps
 from waiting import until
 from webroom import KEYS, ROLES, ok, people, plan_of, served
@@ -148,17 +148,18 @@ def test_a_plan_that_was_saved_elsewhere_is_not_overwritten(client: httpx.Client
     assert (folder / "two.toml").read_text().endswith("# by somebody else\n")
 
 
-def test_earlier_plans_are_kept_and_told(client: httpx.Client, folder: Path) -> None:
+def test_earlier_plans_are_kept_and_told(client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelf, "MOST_PLANS", 3)
     ok(client.post("/api/studies", json={"name": "old", "file": "people.csv", "roles": ROLES}), 201)
     listed = lambda name: ok(client.get(f"/api/studies/{name}/plans"))["plans"]
     assert listed("old") == []
     texts = [ok(client.get("/api/studies/old"))["toml"]]
-    for count in (2, 2, *range(3, MOST_PLANS + 4)):  # the second is saved twice, and is no earlier one of itself
+    for count in (2, 2, *range(3, 7)):  # the second is saved twice, and is no earlier one of itself
         table = ok(client.post("/api/plans", json={"toml": texts[-1]}))["table"] | {"replicates": count}
         changed = ok(client.post("/api/plans", json={"table": table}))["toml"]
         texts.append(ok(client.put("/api/studies/old/plan", json={"toml": changed}))["toml"])
     earlier = listed("old")
-    assert [plan["toml"] for plan in earlier] == [*dict.fromkeys(texts)][-2 : -2 - MOST_PLANS : -1]
+    assert [plan["toml"] for plan in earlier] == [*dict.fromkeys(texts)][-2:-5:-1]
     assert all(plan["changed"] == ["draws of a method"] for plan in earlier)
     assert [plan["saved"] for plan in earlier] == sorted((plan["saved"] for plan in earlier), reverse=True)
     ok(client.put("/api/studies/old/roles", json={"roles": ROLES | {"Income": "sensitive"}}))
@@ -166,7 +167,7 @@ def test_earlier_plans_are_kept_and_told(client: httpx.Client, folder: Path) -> 
     note = folder / ".sdcmap" / "old.plans"
     assert not stat.S_IMODE(note.stat().st_mode) & 0o077
     ok(client.put("/api/studies/old/name", json={"name": "older"}))  # they go with the study
-    assert len(listed("older")) == MOST_PLANS and not note.exists()
+    assert len(listed("older")) == 3 and not note.exists()
     (folder / ".sdcmap" / "older.plans").write_text("[{")  # a damaged note: none, and the next is kept again
     assert listed("older") == []
     ok(client.put("/api/studies/older/plan", json={"toml": texts[0]}))
