@@ -17,7 +17,7 @@ from sdcmap.core.method import Method
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.linking.assignment import dense, one_to_one
 from sdcmap.kernels.linking.costs import SAME, Cost, block_costs, mean_costs
-from sdcmap.kernels.linking.links import Links
+from sdcmap.kernels.linking.links import Links, best_links
 from sdcmap.kernels.linking.races import Race, Search
 from sdcmap.risk._linking import (
     CANDIDATES,
@@ -159,7 +159,7 @@ def links_one_to_one(pair: Pair, courses: Sequence[Course]) -> LinkTable:
     if n * m <= MATRIX_PAIRS:
         score = _block(pair, courses)(slice(None), slice(None))
         assignment = dense(score)
-        links = Links(np.argsort(-score, axis=1, kind="stable")[:, :2], -np.sort(-score, axis=1)[:, :2])
+        links = best_links(score, 2)
     else:
         best = _best(courses)
         links = best(np.arange(m), KEEP)

@@ -215,12 +215,11 @@ def _confusion(reading: Reading, evidence: Evidence, lesson: Lesson) -> float:
     some = _spaced(len(lesson.rows), TRIED)
     made = reading.lesson[lesson.made[some]].astype(float)
     true = evidence(reading.known[lesson.rows[some]].astype(float), made)
-    n, confused = len(reading.known), 0.0
-    for turn in range(AGAINST):
-        other = (lesson.rows[some] + 1 + (turn * n) // AGAINST) % n
-        cost = evidence(reading.known[other].astype(float), made)
-        confused += float((cost < true).mean() + 0.5 * (cost == true).mean())
-    return round(confused / AGAINST, 6)
+    n = len(reading.known)
+    other = (lesson.rows[some] + 1 + (np.arange(AGAINST) * n // AGAINST)[:, np.newaxis]) % n
+    cost = evidence(reading.known[other].astype(float), made)
+    confused = (cost < true).mean(axis=1) + 0.5 * (cost == true).mean(axis=1)
+    return round(sum(confused.tolist()) / AGAINST, 6)
 
 
 # ---- without a teacher ----------------------------------------------------------------------------------------
