@@ -1,7 +1,7 @@
 """A search beside a person's cross-grid, random search and Optuna, on the same files, measures and honest ends.
 
     python bench/search.py run --rows 1000 --seeds 10 -o search.jsonl [--file adult] [--only search cross-grid]
-    python bench/search.py table search.jsonl
+    python bench/search.py table search.jsonl [--markdown]
 
 One line of JSON for each file, seed and contender is appended to the output; what is there already is not run again, so it
 can be stopped and gone on with at any time. Files other than the survey are read from $SDCMAP_DATA; of each, a seed takes
@@ -299,8 +299,24 @@ def compared(rows: Sequence[Facts]) -> Iterator[Facts]:
             }  # fmt: skip
 
 
+def in_markdown(rows: Sequence[Facts]) -> Iterator[str]:
+    """A line for each file and contender: the search, the other, and the difference with its interval."""
+    numbers = ("area", *(f"loss at {limit:g}" for limit in LIMITS))
+    lines: dict[tuple[str, str, int], list[str]] = {}
+    for row in compared(rows):
+        cell = f"{row['search']:.3f}, {row['other']:.3f} ({row['low']:+.3f} to {row['high']:+.3f})"
+        lines.setdefault((row["file"], row["against"], row["seeds"]), []).append(cell)
+    yield f"| file | against | seeds | {' | '.join(numbers)} |"
+    yield "|---|---|--:|" + "--:|" * len(numbers)
+    for (file, against, seeds), cells in lines.items():
+        yield f"| {file} | {against} | {seeds} | {' | '.join(cells)} |"
+
+
 def table(asked: argparse.Namespace) -> None:
     rows = read(asked.out)
+    if asked.markdown:
+        print(*in_markdown(rows), sep="\n")
+        return
     with pl.Config(tbl_rows=-1, tbl_cols=-1, float_precision=4, tbl_hide_column_data_types=True, fmt_str_lengths=30):
         print(pl.DataFrame(list(compared(rows))))
         for name in ("fresh minus reported", "seconds"):
@@ -324,6 +340,7 @@ def main() -> None:
     running.set_defaults(verb=run)
     telling = verbs.add_parser("table", help="differences, paired by seed, with intervals")
     telling.add_argument("out", type=Path)
+    telling.add_argument("--markdown", action="store_true", help="one line for each file and contender, for the pages")
     telling.set_defaults(verb=table)
     asked = ask.parse_args()
     asked.verb(asked)

@@ -101,9 +101,8 @@ class AttributeInference(Controlled):
     unit: ClassVar[str] = "difference of shares"
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.0
-    revision: ClassVar[int] = (
-        6  # 5: labels of several depths, `importance`; 6: the same people inside and outside makings
-    )
+    # 5: labels of several depths, `importance`; 6: the same people inside and outside makings
+    revision: ClassVar[int] = 6
 
     secret: str = ""
     on: tuple[str, ...] = ()

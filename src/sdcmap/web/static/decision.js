@@ -81,8 +81,8 @@ function offer(found) {
 
 // The plan with the four measures, for the variables that are picked.
 async function drafted(more = {}) {
-  const { table: plan, version } = await get(base);
   const [wanted, studied] = [byId("wanted").value, byId("studied").value];
+  const { table: plan, version } = await get(base);
   const four = [{ type: "IntruderKnowledge", on: wanted }, { type: "DiscreditHarm", on: wanted }, { type: "SocietyKnowledge", on: studied }, { type: "SocietyUtility", on: studied }];
   const [before, after] = await Promise.all([[], four].map((added) => post(`${root}/api/plans`, { table: { ...plan, measures: [...plan.measures, ...added] }, study, ...more })));
   return { before, after, version };
