@@ -390,6 +390,9 @@ def test_a_candidate_is_looked_into_and_picked_with_a_reason(browser: Browser, s
 
 def test_a_release_is_signed_and_written_once(inside: Inside, server: Server) -> None:
     with inside.at("/studies/cps/choose") as page:
+        expect(page.locator("#files")).to_contain_text(
+            "Check a candidate"
+        )  # a step that waits is there, and says for what
         page.click("#check-form button")
         expect(page.locator("#checks .failed").first).to_contain_text("What to do:")
         for name in ("unmasked", "gate"):

@@ -106,7 +106,7 @@ async function check(event) {
 const size = (bytes) => (bytes < 1e4 ? `${whole(bytes)} bytes` : `${whole(Math.round(bytes / 1e3))} kB`);
 
 function drawBundle(result) {
-  byId("bundle").hidden = !result.files.length;
+  if (!result.files.length) return byId("files").replaceChildren(el("p", { class: "hint" }, "Nothing would leave: the checks say why."));
   const columns = el("table");
   const done = (column) => (column.masked ? column.done : "as it is");
   fill(columns, [["column", "words"], "label", "kind", ["what was done", "words"]], result.columns.map((column) => [column.name, column.label, column.kind, done(column)]));
