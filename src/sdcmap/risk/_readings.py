@@ -218,8 +218,8 @@ def _confusion(reading: Reading, evidence: Evidence, lesson: Lesson) -> float:
     n = len(reading.known)
     other = (lesson.rows[some] + 1 + (np.arange(AGAINST) * n // AGAINST)[:, np.newaxis]) % n
     cost = evidence(reading.known[other].astype(float), made)
-    confused = (cost < true).mean(axis=1) + 0.5 * (cost == true).mean(axis=1)
-    return round(sum(confused.tolist()) / AGAINST, 6)
+    confused: list[float] = ((cost < true).mean(axis=1) + 0.5 * (cost == true).mean(axis=1)).tolist()
+    return round(sum(confused) / AGAINST, 6)
 
 
 # ---- without a teacher ----------------------------------------------------------------------------------------
