@@ -129,9 +129,9 @@ def test_a_value_made_of_parts_is_written_in_its_form(inside: Inside) -> None:
 def test_the_keyboard_is_enough(inside: Inside, server: Server) -> None:
     with inside.at("/") as page:
         page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+        until(page, "document.activeElement.textContent === 'Skip to the content'")
         page.keyboard.press("Enter")
-        assert page.evaluate("document.activeElement.id") == "main"
+        until(page, "document.activeElement.id === 'main'")
         tab_to(page, "cps")
         page.keyboard.press("Enter")
         page.wait_for_url("**/studies/cps/map")
@@ -339,6 +339,7 @@ def test_every_page_is_legible_labelled_and_fits(inside: Inside, place: str) -> 
                 if SHOTS:
                     name = place.strip("/").replace("/", "-").replace("?", "-") or "home"
                     page.screenshot(path=f"{SHOTS}/{name}-{width}-{scheme}.png", full_page=True)
+        until(page, "!document.querySelector('canvas') || document.documentElement.matches('[data-dark]')")  # it was told
         page.emulate_media(media="print")  # what a dark screen showed, on white paper
         until(page, f"!({CHECK})().length", wrong=CHECK)
         canvases = "[...document.querySelectorAll('canvas:not(.paper *)')].map(made => getComputedStyle(made).filter)"

@@ -190,7 +190,7 @@ def test_a_hierarchy_is_drawn_up_in_the_page_and_used(inside: Inside, server: Se
         page.keyboard.type("a")
         board.get_by_role("button", name="All the rest: as one level below").click()
         expect(save).to_be_enabled()
-        assert page.evaluate(CHECK) == []
+        until(page, f"!({CHECK})().length", wrong=CHECK)
         page.select_option(
             "#rule", ""
         )  # the page draws itself anew, then reads the plan anew: nothing drawn up is lost
@@ -429,7 +429,7 @@ def test_studies_are_kept_in_order_by_keyboard_and_in_two_tabs(browser: Browser,
         assert (server.folder / "spare.toml").is_file()
         spare = page.locator("li", has=page.get_by_label("More about spare"))
         page.get_by_label("More about spare").click()
-        assert page.evaluate(CHECK) == []
+        until(page, f"!({CHECK})().length", wrong=CHECK)
         other = visitor.context.new_page()  # a second tab
         other.goto(f"{server.base}/")
         until(other, "document.body.dataset.listed === 'true'")
