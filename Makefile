@@ -32,8 +32,9 @@ test: install  ## everything that must hold before a commit; types are checked b
 	$(BIN)/ruff format --check .
 	@$(MAKE) --no-print-directory -j2 types suite
 
-types:
+types:  # beside `first`: types, then the tests' own bytecode, which all workers would make at once
 	$(BIN)/mypy
+	@$(BIN)/pytest --collect-only -qq >/dev/null
 
 first:
 	$(BIN)/pytest $(FIRST)

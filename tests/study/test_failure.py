@@ -51,11 +51,12 @@ needs_mounts = pytest.mark.skipif(not mounts_work(), reason="this machine lets n
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Path:
+def plan(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """Of few scores, or of as many as a test asks for."""
     sm.demo.population(2000, seed=6).frame().write_csv(tmp_path / "people.csv")
     (tmp_path / "plan.toml").write_text(
+        f"replicates = {getattr(request, 'param', 2)}"
         """
-replicates = 300
 measures = [{type = "SmallCells"}, {type = "Hellinger"}]
 [data]
 path = "people.csv"
@@ -70,6 +71,7 @@ grid.rate = [0.01, 0.02]
 
 
 @needs_mounts
+@pytest.mark.parametrize("plan", [300], indirect=True, ids=["many scores"])
 @pytest.mark.parametrize("size", ["40k", "500k"] if SOAK else ["500k"])
 def test_a_full_disk_gets_one_sentence_and_the_sweep_goes_on_when_there_is_room(
     plan: Path, tmp_path: Path, size: str

@@ -18,6 +18,7 @@ from sdcmap.web.room import Room
 from visiting import Inside
 from webroom import Server, finished_studies, served
 
+ALONE = ("--no-sandbox", "--disable-gpu", "--in-process-gpu")  # pictures are made by the processor, in fewer processes
 warming.QUIET = warming.NOBODY_CAME = 1e6  # a server in the tests' own process loads what is asked for, when it is
 
 
@@ -53,7 +54,7 @@ def server(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture(scope="module")  # its event loop ends with the module: others have their own
 def browser(chromium: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        running = playwright.chromium.launch(executable_path=chromium, args=ALONE)
         yield running
         running.close()
 
