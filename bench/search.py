@@ -7,7 +7,8 @@ One line of JSON for each file, seed and contender is appended to the output; wh
 can be stopped and gone on with at any time. Files other than the survey are read from $SDCMAP_DATA; of each, a seed takes
 its own sample of rows. Risk is WorstLinkage, loss QueryError. Every contender ends as a search does: what it has on its
 frontier is drawn again five times to be chosen by and five other times to be reported by, with fresh targets and queries;
-all numbers in the table are of the reported draws. Of the search, five further draws say how far the reported ones hold.
+all numbers in the table are of the reported draws. Of the search, five further draws say how far the reported ones hold,
+and what its time was spent on besides making and scoring is its bookkeeping.
 Random search draws points of the same space; with 2.5 times the evaluations it goes on where it was. Optuna's TPE and
 NSGA-II (in the extra `bench`) take the same points one at a time.
 """
@@ -20,6 +21,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -158,15 +160,31 @@ def told(members: Sequence[Member], plane: Plane) -> Facts:
     return {"area": fresh_area(members, plane)[1], **at, "members": len(members)}
 
 
+class Here(Executor):
+    """Does at once what it is given, and counts the processor seconds of it."""
+
+    seconds = 0.0
+
+    def submit(self, do: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        began, future = time.process_time(), Future[Any]()
+        try:
+            future.set_result(do(*given, **named))
+        except Exception as error:
+            future.set_exception(error)
+        self.seconds += time.process_time() - began
+        return future
+
+
 # ---- contenders -----------------------------------------------------------------------------------------------
 def searched(room: Room) -> Iterator[Facts]:
-    found = sm.search(room.data, room.plan, room.budget, workers=1)
+    began, here = time.process_time(), Here()
+    found = sm.search(room.data, room.plan, room.budget, workers=1, executor=here)
     spent = time.process_time()
     facts = told(found.members, found.plane) | {"found area": found.growth.areas[-1], "evaluations": found.evaluations}
     further = room.further(found.members, found.plane)
     yield facts | {
         "fresh minus reported": further - facts["area"], "left as beaten": found.left, "stopped": found.growth.stopped,
-        "not its own seconds": time.process_time() - spent,
+        "share of bookkeeping": 1 - here.seconds / (spent - began), "not its own seconds": time.process_time() - spent,
     }  # fmt: skip
 
 
@@ -319,8 +337,8 @@ def table(asked: argparse.Namespace) -> None:
         return
     with pl.Config(tbl_rows=-1, tbl_cols=-1, float_precision=4, tbl_hide_column_data_types=True, fmt_str_lengths=30):
         print(pl.DataFrame(list(compared(rows))))
-        for name in ("fresh minus reported", "seconds"):
-            own = [(row["file"], row[name]) for row in rows if row["contender"] == "search"]
+        for name in ("fresh minus reported", "share of bookkeeping", "seconds"):
+            own = [(row["file"], row[name]) for row in rows if row["contender"] == "search" and name in row]
             for file in dict.fromkeys(file for file, _ in own):
                 mean, low, high = interval([value for where, value in own if where == file])
                 print(f"search, {file}: {name} {mean:.4f} [{low:.4f}, {high:.4f}]")

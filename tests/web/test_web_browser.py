@@ -339,7 +339,7 @@ def test_every_page_is_legible_labelled_and_fits(inside: Inside, place: str) -> 
                 if SHOTS:
                     name = place.strip("/").replace("/", "-").replace("?", "-") or "home"
                     page.screenshot(path=f"{SHOTS}/{name}-{width}-{scheme}.png", full_page=True)
-        until(page, "!document.querySelector('canvas') || document.documentElement.matches('[data-dark]')")  # it was told
+        until(page, "!document.querySelector('canvas') || document.documentElement.matches('[data-dark]')")
         page.emulate_media(media="print")  # what a dark screen showed, on white paper
         until(page, f"!({CHECK})().length", wrong=CHECK)
         canvases = "[...document.querySelectorAll('canvas:not(.paper *)')].map(made => getComputedStyle(made).filter)"
