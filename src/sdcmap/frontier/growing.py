@@ -46,11 +46,12 @@ def lineage(plan: Plan, settings: Search) -> str:
 
 @dataclass(frozen=True)
 class Growth:
-    """What a search has proposed so far, and the share of the area that is dominated after each generation, the plan's own
-    candidates first."""
+    """What a search has proposed so far, the share of the area that is dominated after each generation, the plan's own
+    candidates first, and where all of them lie in the plane."""
 
     proposals: tuple[Proposal, ...] = field(repr=False)
     areas: tuple[float, ...]
+    table: Table = field(repr=False)
     stopped: str = ""
 
     @cached_property
@@ -84,7 +85,7 @@ class Grower:
         """Generations until the search stops; what an earlier run proposed is taken up."""
         began = time.monotonic()
         kept = self._stored()
-        growth = Growth((), (self._area(()),))
+        growth = self._grown((), ())
         while not (reason := self._reason(growth, began)):
             number = growth.generations + 1
             rows = [row for row in kept if row.generation == number] or self._proposed(number, growth)
@@ -92,18 +93,16 @@ class Grower:
             if not chosen:
                 reason = "nothing new was left to try"
                 break
-            self.shop.evaluate(chosen, self.plane.halt(self.table(growth.methods)))
-            growth = Growth((*growth.proposals, *rows), (*growth.areas, self._area((*growth.methods, *chosen))))
+            self.shop.evaluate(chosen, self.plane.halt(growth.table))
+            growth = self._grown((*growth.proposals, *rows), growth.areas)
             watch(len(growth.chosen), self.settings.budget, growth.areas[-1])
-        return Growth(growth.proposals, growth.areas, reason)
+        return replace(growth, stopped=reason)
 
-    def table(self, methods: Sequence[Method]) -> Table:
-        """The plan's own candidates and these methods in the plane."""
-        return self.plane.table(self.shop.scores(methods), self.shop.plan)
-
-    def _area(self, methods: Sequence[Method]) -> float:
-        table = self.table(methods)
-        return hypervolume(table.x[table.sound], table.y[table.sound])
+    def _grown(self, proposals: tuple[Proposal, ...], areas: tuple[float, ...]) -> Growth:
+        """After one generation more, all of which is scored."""
+        methods = [row.decoded for row in proposals if row.place != NOT_CHOSEN]
+        table = self.plane.table(self.shop.scores(methods), self.shop.plan)
+        return Growth(proposals, (*areas, hypervolume(table.x[table.sound], table.y[table.sound])), table)
 
     def _stored(self) -> list[Proposal]:
         rows = map(Proposal._make, self.shop.study.database.rows("proposal"))
@@ -121,9 +120,8 @@ class Grower:
     def _any_made(self, growth: Growth) -> bool:
         """Whether a candidate could be made and scored; one that was left as beaten could."""
         ids = {Candidate(method).id for method in growth.methods}
-        table = self.table(growth.methods)
         done = self.shop.study.done()
-        return any(name in ids for name in table.ids) or any(bound_id(m) in done for m in growth.methods)
+        return any(name in ids for name in growth.table.ids) or any(bound_id(m) in done for m in growth.methods)
 
     def _why(self, growth: Growth) -> str:
         """The reason that was given most often."""
@@ -142,11 +140,10 @@ class Grower:
             self.shop.screen([p.method for p in proposed])
             order = list(range(len(proposed)))
         else:
-            table = self.table(growth.methods)
-            parents, lessons = self._parents(table, growth), self._lessons(growth)
-            proposed = children(self.space, parents, lessons, CHILDREN, stream.rng(), taken)
+            table, lessons = growth.table, self._lessons(growth)
+            proposed = children(self.space, self._parents(growth), lessons, CHILDREN, stream.rng(), taken)
             front = table.x[table.sound], table.y[table.sound]
-            order = picked(*self._predicted(proposed, table, growth), SIZE, front)
+            order = picked(*self._predicted(proposed, growth), SIZE, front)
         places = {place: rank for rank, place in enumerate(order)}
         rows = [self._row(p, number, places.get(at, NOT_CHOSEN)) for at, p in enumerate(proposed)]
         rows.sort(key=lambda row: (row.place == NOT_CHOSEN, row.place, row.candidate))
@@ -158,10 +155,11 @@ class Grower:
         parents, point = json.dumps(proposed.parents), json.dumps(proposed.point)
         return Proposal(self.search, Candidate(proposed.method).id, number, place, spec, parents, point)
 
-    def _parents(self, table: Table, growth: Growth) -> list[Parent]:
+    def _parents(self, growth: Growth) -> list[Parent]:
         """What is best so far: the candidates that make up most of the area, the plan's own among them."""
         known = {row.candidate: Parent(row.candidate, row.decoded, point_of(row)) for row in growth.chosen}
         own = {c.id: Parent(c.id, c.method) for c in self.shop.plan.candidates}
+        table = growth.table
         sound = np.flatnonzero(table.sound)
         best = picked(table.x[sound], table.y[sound], PARENTS, (np.empty(0), np.empty(0)))
         return [(known | own)[table.ids[sound[place]]] for place in best]
@@ -172,20 +170,20 @@ class Grower:
         tried = [(point_of(row), done.get(screening_id(row.decoded))) for row in growth.proposals]
         return Lessons.of(self.space, [(point, d is not None and d.status == "ok") for point, d in tried if point])
 
-    def _predicted(self, proposed: Sequence[Proposed], table: Table, growth: Growth) -> tuple[Array, Array]:
+    def _predicted(self, proposed: Sequence[Proposed], growth: Growth) -> tuple[Array, Array]:
         """Where the children would lie: their screenings, moved by what lay between screening and score before."""
         plan = screening_plan(self.shop.plan, self.shop.data)
         new = self.plane.table(self.shop.screen([p.method for p in proposed]), plan)
         seen = [screening_id(method) for method in growth.methods]
         before = self.plane.table(self.shop.study.scores_of(plan, seen), plan).among(tuple(seen))
-        after = self._scored(growth, table)
+        after = self._scored(growth)
         at = new.among(tuple(screening_id(p.method) for p in proposed))
         return np.clip(at.x + _shift(before.x, after.x), 0, 1), np.clip(at.y + _shift(before.y, after.y), 0, 1)
 
-    def _scored(self, growth: Growth, table: Table) -> Table:
+    def _scored(self, growth: Growth) -> Table:
         """Where each method lies by its scores; those that were left as beaten by what was measured until then, which is
         not so far from it as to lie nowhere."""
-        known = table.among(tuple(Candidate(method).id for method in growth.methods))
+        known = growth.table.among(tuple(Candidate(method).id for method in growth.methods))
         ids = tuple(bound_id(method) for method in growth.methods)
         left = self.plane.table(self.shop.study.scores_of(self.shop.plan, ids), self.shop.plan).among(ids)
         x, y = np.where(np.isnan(known.x), left.x, known.x), np.where(np.isnan(known.y), left.y, known.y)

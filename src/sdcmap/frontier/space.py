@@ -8,7 +8,7 @@ apart (each group has its own): without it no search beats a small grid. Others 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -214,9 +214,16 @@ class Space:
             raise PlanError(f"no method{allowed} fits the {' and '.join(lost)} of this file: allow others.")
         return self
 
-    def settings_of(self, point: Point) -> dict[str, str | float]:
+    def settings_of(self, point: Point) -> Mapping[str, str | float]:
         """What a point says, dimension by dimension, those left out that have no effect on its method."""
-        return {name: self._read(point, name) for name in self._active(point)}
+        if point not in self._said:
+            self._said[point] = {name: self._read(point, name) for name in self._active(point)}
+        return self._said[point]
+
+    @cached_property
+    def _said(self) -> dict[Point, Mapping[str, str | float]]:
+        """What was asked for before: every generation reads all points of those before it."""
+        return {}
 
     def _read(self, point: Point, name: str) -> str | float:
         dimension, coordinate = self.dimensions[self.place[name]], point[self.place[name]]

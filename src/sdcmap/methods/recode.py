@@ -153,8 +153,9 @@ class Recode(Method):
         """The categories that a smaller share of the records has as one, "other"; None: there are not two of them, or no
         others beside them."""
         rare = roles.rare(name, share)
-        all_rare = len(rare) + int(roles.data.missing(name).any()) >= roles.data.level_count(name)
-        return cls((name,), merge=(rare,), labels=("other",)) if len(rare) > 1 and not all_rare else None
+        if len(rare) < 2 or len(rare) + int(roles.data.missing(name).any()) >= roles.data.level_count(name):
+            return None
+        return cls((name,), merge=(rare,), labels=("other",))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,12 +9,12 @@ from __future__ import annotations
 import errno
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from sdcmap.errors import SdcmapError, StudyDamaged, StudyMismatch
 
@@ -31,6 +31,7 @@ TABLES = {
 }
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError, ValueError)  # what a bad page gives
 Row = tuple[Any, ...]
+Read = TypeVar("Read")
 
 
 @cache
@@ -58,7 +59,8 @@ def _reals(table: str) -> tuple[int, ...]:
     return tuple(place for place, kind in enumerate(columns_of(table).values()) if kind == "real")
 
 
-def is_whole(table: str, row: Sequence[Any]) -> bool:
+@lru_cache(1 << 14)  # a study that grows is read again and again
+def is_whole(table: str, row: Row) -> bool:
     """Whether a stored row, its checksum last, is as it was written."""
     return bool(row[-1] == checksum(table, row[:-1]))
 
@@ -69,8 +71,25 @@ class Database:
 
     path: Path | None
     connection: sqlite3.Connection = field(repr=False)
+    memory: dict[str, tuple[tuple[int, int], Any]] = field(default_factory=dict, repr=False, compare=False)
 
     # ---- reading ----------------------------------------------------------------------------------------------
+    def remembered(self, what: str, read: Callable[[], Read]) -> Read:
+        """What `read` gives inside a snapshot; read again only after this or another connection has changed something. What
+        comes back is shared: nobody may change it."""
+        with self.snapshot():
+            version = self.connection.total_changes, self._version_of_others()
+            if self.memory.get(what, (None,))[0] != version:
+                self.memory[what] = version, read()
+            return cast(Read, self.memory[what][1])
+
+    def _version_of_others(self) -> int:
+        """A number that is another one after another connection has changed something."""
+        try:
+            return int(self.connection.execute("pragma data_version").fetchone()[0])
+        except DAMAGED:
+            raise damaged(self.path) from None
+
     def rows(self, table: str) -> list[Row]:
         """Every row of a table in the order of its key, without checksums; StudyDamaged where one is not as written."""
         with self.snapshot():

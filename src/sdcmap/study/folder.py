@@ -261,11 +261,11 @@ class Study:
     def done(self) -> dict[str, Done]:
         """Candidate id -> its status and the measures it has."""
         measures: dict[str, set[str]] = {}
-        with self.database.snapshot():
-            for candidate, measure_id, *_ in self.database.verified("score"):
-                measures.setdefault(candidate, set()).add(measure_id)
-            made = self.database.verified("candidate")
-        return {row[0]: Done(row[4], frozenset(measures.get(row[0], ()))) for row in made}
+        candidate, score, _ = self._tables()
+        for name, measure_id in score.select("candidate", "measure_id").iter_rows():
+            measures.setdefault(name, set()).add(measure_id)
+        ended = candidate.select("id", "status").iter_rows()
+        return {name: Done(status, frozenset(measures.get(name, ()))) for name, status in ended}
 
     def scores(self, plan: Plan | None = None) -> Scores:
         """The scores of this plan's candidates and measures (None: the study's own plan) and of files made elsewhere.
@@ -304,8 +304,8 @@ class Study:
         )
 
     def _tables(self) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-        with self.database.snapshot():
-            return self._table("candidate"), self._table("score"), self._table("measure")
+        read = lambda: (self._table("candidate"), self._table("score"), self._table("measure"))
+        return self.database.remembered("tables", read)
 
     def _table(self, name: str) -> pl.DataFrame:
         schema = {column: TYPES[kind] for column, kind in columns_of(name).items() if column != "checksum"}

@@ -104,7 +104,7 @@ def _rescued(file: Path, log: Path) -> dict[str, list[list[Any]]]:
 def _belongs(record: list[Any], table: str) -> bool:
     """Whether a record off a page, where a whole number of a real column lies as an integer, is a whole row of a table."""
     try:
-        return len(record) == len(columns_of(table)) and is_whole(table, [*typed(table, record[:-1]), record[-1]])
+        return len(record) == len(columns_of(table)) and is_whole(table, (*typed(table, record[:-1]), record[-1]))
     except (TypeError, ValueError):  # a text where a number belongs
         return False
 

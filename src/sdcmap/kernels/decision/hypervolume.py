@@ -38,9 +38,13 @@ def gains(first: Array, second: Array, front: tuple[Array, Array]) -> Array:
     >>> gains(np.array([0.25, 0.9]), np.array([0.25, 0.9]), (np.array([0.5]), np.array([0.5])))
     array([0.3125, 0.    ])
     """
-    before = hypervolume(*front)
-    own = (hypervolume(np.append(front[0], x), np.append(front[1], y)) for x, y in zip(first, second, strict=True))
-    return np.fromiter((max(0.0, area - before) for area in own), dtype=np.float64, count=len(first))
+    x, y = corners(*front)
+    before, added = hypervolume(x, y), np.zeros(len(first))
+    beaten = ((x <= np.maximum(first, 0.0)[:, None]) & (y <= np.maximum(second, 0.0)[:, None])).any(axis=1)
+    for place in np.flatnonzero((first < 1) & (second < 1) & ~beaten):  # the others leave the corners as they are
+        area = hypervolume(np.append(x, first[place]), np.append(y, second[place]))
+        added[place] = max(0.0, area - before)
+    return added
 
 
 def picked(first: Array, second: Array, count: int, front: tuple[Array, Array]) -> list[int]:
