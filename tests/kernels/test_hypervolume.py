@@ -33,6 +33,8 @@ def test_a_gain_is_what_one_point_adds(front: np.ndarray, points: np.ndarray) ->
     x, y = points.T / STEPS
     each = [counted(np.append(fx, a), np.append(fy, b)) - counted(fx, fy) for a, b in points / STEPS]
     assert np.allclose(gains(x, y, (fx, fy)), each)
+    plain = [hypervolume(np.append(fx, a), np.append(fy, b)) - hypervolume(fx, fy) for a, b in points / STEPS]
+    assert gains(x, y, (fx, fy)).tolist() == np.maximum(plain, 0.0).tolist()
 
 
 def test_what_adds_most_is_picked_first_and_nothing_without_a_value() -> None:

@@ -41,9 +41,9 @@ def people() -> sm.Microdata:
     return sm.demo.population(60, seed=4)
 
 
-def plan_of(**given: object) -> sm.Plan:
+def plan_of(replicates: int = 2, **given: object) -> sm.Plan:
     noises = sm.grid(sm.Noise, on="wage", variance=[0.1, 0.2])
-    return sm.Plan(noises, [sm.SmallCells(), Count()], replicates=2, **given)  # type: ignore[arg-type]
+    return sm.Plan(noises, [sm.SmallCells(), Count()], replicates=replicates, **given)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -169,6 +169,18 @@ def test_a_lost_row_is_missed_and_made_again(people: sm.Microdata, study: Path) 
         opened.scores()
     assert repair(study).scores == 5
     assert len(sm.sweep(people, plan_of(), study, workers=1).score) == 10
+
+
+def test_what_was_read_is_read_again_after_anybody_changed_it(people: sm.Microdata, study: Path) -> None:
+    with sm.Study.open(study) as opened:
+        assert len(opened.scores().score) == 10 and len(opened.done()) == 5
+        first, second = opened._tables(), opened._tables()
+        assert all(a is b for a, b in zip(first, second, strict=True))  # nobody changed anything
+        sm.sweep(people, plan_of(replicates=3), study, workers=1)  # by another connection
+        assert len(opened.done()) == 7
+        opened.connection.execute("delete from score where measure = 'SmallCells'")  # by this one
+        with pytest.raises(StudyDamaged, match="study repair"):
+            opened.done()
 
 
 def test_numbers_of_another_seed_are_no_part_of_a_study(people: sm.Microdata, study: Path, tmp_path: Path) -> None:
