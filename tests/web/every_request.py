@@ -40,7 +40,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @schema.parametrize()
-@settings(max_examples=size(3, 100), suppress_health_check=list(HealthCheck))
+@settings(max_examples=size(2, 100), suppress_health_check=list(HealthCheck))
 def test_no_request_makes_the_server_fail(case: schemathesis.Case, address: str) -> None:
     if "name" in case.path_parameters and not case.path.endswith(SLOW_OR_LASTING) and case.method != "DELETE":
         case.path_parameters["name"] = "cps"
