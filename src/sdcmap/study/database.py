@@ -10,12 +10,12 @@ import errno
 import marshal
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from sdcmap.errors import SdcmapError, StudyDamaged, StudyMismatch
 
@@ -32,7 +32,6 @@ TABLES = {
 }
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError, ValueError)  # what a bad page gives
 Row = tuple[Any, ...]
-Read = TypeVar("Read")
 
 
 @cache
@@ -77,22 +76,13 @@ class Database:
 
     path: Path | None
     connection: sqlite3.Connection = field(repr=False)
-    memory: dict[str, tuple[tuple[int, int], Any]] = field(default_factory=dict, repr=False, compare=False)
 
     # ---- reading ----------------------------------------------------------------------------------------------
-    def remembered(self, what: str, read: Callable[[], Read]) -> Read:
-        """What `read` gives inside a snapshot; read again only after this or another connection has changed something. What
-        comes back is shared: nobody may change it."""
-        with self.snapshot():
-            version = self.connection.total_changes, self._version_of_others()
-            if self.memory.get(what, (None,))[0] != version:
-                self.memory[what] = version, read()
-            return cast(Read, self.memory[what][1])
-
-    def _version_of_others(self) -> int:
-        """A number that is another one after another connection has changed something."""
+    @property
+    def version(self) -> tuple[int, int]:
+        """Another one after this connection, or another, has changed something; asked for inside a snapshot."""
         try:
-            return int(self.connection.execute("pragma data_version").fetchone()[0])
+            return self.connection.total_changes, int(self.connection.execute("pragma data_version").fetchone()[0])
         except DAMAGED:
             raise damaged(self.path) from None
 

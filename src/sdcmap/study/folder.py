@@ -79,6 +79,9 @@ class Done(NamedTuple):
     measures: frozenset[str]
 
 
+Tables = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
+
+
 class Study:
     """An open study folder, or a study in memory (`path` None); a context manager that closes it."""
 
@@ -86,6 +89,7 @@ class Study:
         self.path = path
         self.database = database
         self.manifest = manifest
+        self._read: tuple[tuple[int, int], Tables] | None = None
 
     def __repr__(self) -> str:
         return f"Study({'in memory' if self.path is None else str(self.path)!r})"
@@ -303,9 +307,13 @@ class Study:
             plan.method_names,
         )
 
-    def _tables(self) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-        read = lambda: (self._table("candidate"), self._table("score"), self._table("measure"))
-        return self.database.remembered("tables", read)
+    def _tables(self) -> Tables:
+        """Candidates, scores and measures; read again only after somebody changed something."""
+        with self.database.snapshot():
+            version = self.database.version
+            if self._read is None or self._read[0] != version:
+                self._read = version, (self._table("candidate"), self._table("score"), self._table("measure"))
+            return self._read[1]
 
     def _table(self, name: str) -> pl.DataFrame:
         schema = {column: TYPES[kind] for column, kind in columns_of(name).items() if column != "checksum"}
