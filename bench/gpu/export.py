@@ -17,15 +17,15 @@ import sdcmap as sm
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.grouping.gower import gower_groups
 from sdcmap.kernels.grouping.mdav import mdav_groups
-from sdcmap.kernels.linking import costs as kinds
-from sdcmap.kernels.linking.costs import Cost, block_costs, mean_costs
-from sdcmap.kernels.linking.field_links import FieldCosts, scan_of_fields
-from sdcmap.kernels.linking.links import _agreement_costs, _distance_costs, agreement_links, nearest_links
-from sdcmap.kernels.linking.races import Race, Search
 from sdcmap.kernels.neighbours.counting import Pairs, count_between
 from sdcmap.kernels.tables.attribution import nearest
-from sdcmap.risk._courses import asking_first, certain_fields, hits
-from sdcmap.risk.worst_linkage import Siege
+from sdcmap.risk.linkage import field_costs as kinds
+from sdcmap.risk.linkage.cost_models import asking_first, certain_fields, hits
+from sdcmap.risk.linkage.field_costs import Cost, block_costs, mean_costs
+from sdcmap.risk.linkage.field_links import FieldCosts, scan_of_fields
+from sdcmap.risk.linkage.links import _agreement_costs, _distance_costs, agreement_links, nearest_links
+from sdcmap.risk.linkage.pair_search import Race, Search
+from sdcmap.risk.linkage.worst_linkage import Siege
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 RNG = np.random.default_rng(7)

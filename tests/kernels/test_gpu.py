@@ -19,7 +19,10 @@ from sdcmap.kernels.gpu import KERNELS, attribution, card, layout, neighbours, p
 from sdcmap.kernels.gpu.groups import plain_groups
 from sdcmap.kernels.grouping.gower import gower_groups
 from sdcmap.kernels.grouping.mdav import mdav_groups
-from sdcmap.kernels.linking.costs import (
+from sdcmap.kernels.neighbours.counting import Pairs, count_between
+from sdcmap.kernels.tables.attribution import nearest
+from sdcmap.risk.linkage.box_search import Costs, by_all_pairs
+from sdcmap.risk.linkage.field_costs import (
     BELOW,
     CATEGORY,
     CELL,
@@ -34,11 +37,8 @@ from sdcmap.kernels.linking.costs import (
     block_costs,
     mean_costs,
 )
-from sdcmap.kernels.linking.links import _agreement_costs, _distance_costs, agreement_links, nearest_links
-from sdcmap.kernels.linking.races import Race, Search
-from sdcmap.kernels.linking.search import Costs, by_all_pairs
-from sdcmap.kernels.neighbours.counting import Pairs, count_between
-from sdcmap.kernels.tables.attribution import nearest
+from sdcmap.risk.linkage.links import _agreement_costs, _distance_costs, agreement_links, nearest_links
+from sdcmap.risk.linkage.pair_search import Race, Search
 
 N, M = 700, 60
 

@@ -14,9 +14,9 @@ from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.linking.evidence import category_evidence, number_evidence
 from sdcmap.risk import Calibrated, NearestRecord
-from sdcmap.risk._courses import hits
+from sdcmap.risk.linkage.cost_models import hits
+from sdcmap.risk.linkage.learned_evidence import category_evidence, number_evidence
 
 ONCE = Stream.of_seed(5)
 KEYS = ("region", "school", "sex")

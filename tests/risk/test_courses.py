@@ -23,15 +23,15 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.files.aligning import align
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.links import agreement_scores, distance_scores
 from sdcmap.risk import Calibrated, HouseholdLink, Informed, Linkage, NearestRecord
-from sdcmap.risk import _courses as courses_of
-from sdcmap.risk._attack import Attack
-from sdcmap.risk._courses import hits, links_of_cheapest, links_one_to_one
-from sdcmap.risk._linking import Pair
-from sdcmap.risk._stated import certain_columns, stated
-from sdcmap.risk.linkage import frequency_weights
-from sdcmap.risk.nearest_record import ranges
+from sdcmap.risk.linkage import cost_models as courses_of
+from sdcmap.risk.linkage.attack import Attack
+from sdcmap.risk.linkage.cost_models import hits, links_of_cheapest, links_one_to_one
+from sdcmap.risk.linkage.file_pair import Pair
+from sdcmap.risk.linkage.links import agreement_scores, distance_scores
+from sdcmap.risk.linkage.nearest_record import ranges
+from sdcmap.risk.linkage.record_linkage import frequency_weights
+from sdcmap.risk.linkage.stated_columns import certain_columns, stated
 from sdcmap.study.jobs import score_row
 
 ONCE = Stream.of_seed(5)

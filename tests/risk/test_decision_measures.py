@@ -22,7 +22,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.statistics.beliefs import normal_divergence, normal_posterior, posterior_moments
 from sdcmap.risk._beliefs import released_beliefs
-from sdcmap.risk._courses import links_of_cheapest, links_to
+from sdcmap.risk.linkage.cost_models import links_of_cheapest, links_to
 from sdcmap.testing import check_measure
 from sdcmap.theory.decision import Discrete, KullbackLeibler, NoiseScenario, Normal, global_risk, global_utility
 from sdcmap.theory.decision import normal_posterior as in_theory

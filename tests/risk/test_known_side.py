@@ -16,9 +16,8 @@ from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking import races
-from sdcmap.risk import _linking, linkage, nearest_record
-from sdcmap.risk._attack import Attack
+from sdcmap.risk.linkage import file_pair, nearest_record, pair_search, record_linkage
+from sdcmap.risk.linkage.attack import Attack
 
 NUMBERS = ("age", "wage", "rent")
 
@@ -52,8 +51,8 @@ def counted(monkeypatch: pytest.MonkeyPatch, count: Counter[str], module: Any, n
 def test_the_known_file_is_laid_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four methods, three draws each, by seven attacks: its order, weights, scales and turned coordinates once."""
     count: Counter[str] = Counter()
-    counted(monkeypatch, count, _linking, "_known_side")
-    counted(monkeypatch, count, linkage, "frequency_weights")
+    counted(monkeypatch, count, file_pair, "_known_side")
+    counted(monkeypatch, count, record_linkage, "frequency_weights")
     counted(monkeypatch, count, nearest_record, "whitening")
     counted(monkeypatch, count, nearest_record, "ranges")
     data = people()
@@ -64,13 +63,13 @@ def test_the_known_file_is_laid_out_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_columns_that_every_release_is_compared_with_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sorted_columns: list[Array] = []
-    compute = races._CODED.compute
+    compute = pair_search._CODED.compute
 
     def counting(values: Array) -> tuple[Array, Array]:
         sorted_columns.append(values)
         return compute(values)
 
-    monkeypatch.setattr(races._CODED, "compute", counting)
+    monkeypatch.setattr(pair_search._CODED, "compute", counting)
     data, attack = people(), sm.WorstLinkage()
     sizes = []
     for seed in range(3):

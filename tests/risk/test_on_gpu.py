@@ -17,10 +17,10 @@ from sdcmap.kernels import gpu
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import NoCard, present_card, running_on
 from sdcmap.kernels.gpu import attribution, groups, layout, neighbours, pairs, races
-from sdcmap.kernels.linking.costs import Cost
 from sdcmap.recordwise.neighbourhood import Unsafe, assess
-from sdcmap.risk import _courses, _linking
-from sdcmap.risk._attack import Attack
+from sdcmap.risk.linkage import cost_models, file_pair
+from sdcmap.risk.linkage.attack import Attack
+from sdcmap.risk.linkage.field_costs import Cost
 
 RNG = np.random.default_rng(0)
 
@@ -119,8 +119,8 @@ def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     kernels = {kernel.__name__: kernel for kernel in PLAIN} if request.param == "numpy" else gpu.KERNELS
     assert set(kernels) == set(gpu.KERNELS)
     monkeypatch.setattr(gpu, "KERNELS", {name: noted(kernel) for name, kernel in kernels.items()})
-    monkeypatch.setattr(_linking, "DENSE_PAIRS", 0)  # so that files of this size need candidates
-    monkeypatch.setattr(_courses, "MATRIX_PAIRS", 0)
+    monkeypatch.setattr(file_pair, "DENSE_PAIRS", 0)  # so that files of this size need candidates
+    monkeypatch.setattr(cost_models, "MATRIX_PAIRS", 0)
     asked.clear()
     yield asked
 

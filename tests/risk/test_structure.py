@@ -156,7 +156,7 @@ def test_many_blocks_give_what_one_gives(monkeypatch: pytest.MonkeyPatch) -> Non
     data = people(40)
     masked = released(METHODS["noise"], data)
     at_once = HouseholdLink().records(data, masked)
-    monkeypatch.setattr("sdcmap.risk.household_link.PAIRS", 50)
+    monkeypatch.setattr("sdcmap.risk.linkage.household_link.PAIRS", 50)
     np.testing.assert_array_equal(HouseholdLink().records(data, masked), at_once)
 
 

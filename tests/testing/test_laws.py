@@ -24,7 +24,7 @@ from sdcmap.core.value import Range, hints
 from sdcmap.data.microdata import Microdata
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
-from sdcmap.risk._attack import Attack
+from sdcmap.risk.linkage.attack import Attack
 from sdcmap.testing import LawBroken, check_measure, check_method
 from sdcmap.utility import UTILITIES
 from sdcmap.utility._numeric import NumericMeasure, WeightedMeasure

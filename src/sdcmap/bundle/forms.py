@@ -16,9 +16,9 @@ from typing import Literal
 
 import numpy as np
 
+from sdcmap.bundle.keyed_hash import stirred
 from sdcmap.data.microdata import Column
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.keyed_hash import stirred
 from sdcmap.kernels.masking.granularity import common_step
 
 Form = Literal["value", "affine", "rank"]

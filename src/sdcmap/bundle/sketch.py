@@ -33,10 +33,10 @@ from typing import Literal, get_args
 import numpy as np
 
 from sdcmap.bundle.forms import Form, tally, text_word
+from sdcmap.bundle.keyed_hash import keyed_hash, stirred
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.keyed_hash import keyed_hash, stirred
 
 SKETCH_SIZE = 1024
 STORED, LOOKED_AT = 7, 9  # most telling columns whose pairs and triples are stored, and compared with what is stored

@@ -36,8 +36,8 @@ from sdcmap.papers.yancey2002_tables import (
     method_of,
 )  # fmt: skip
 from sdcmap.risk import Informed, Linkage
-from sdcmap.risk._attack import Attack
-from sdcmap.risk._linking import LinkTable
+from sdcmap.risk.linkage.attack import Attack
+from sdcmap.risk.linkage.file_pair import LinkTable
 from sdcmap.study.plan import Plan
 from sdcmap.study.progress import bar
 from sdcmap.study.scores import Scores

@@ -21,7 +21,7 @@ from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.beliefs import normal_posterior, posterior_moments
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.risk._linking import LinkTable, Pair
+from sdcmap.risk.linkage.file_pair import LinkTable, Pair
 
 BLOCK = 4096  # released values whose posteriors are looked at together
 REACH = 8.0  # standard deviations of the prior beyond which nothing is believed

@@ -26,7 +26,7 @@ from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import share_error
 from sdcmap.risk._archive import read_archive
-from sdcmap.risk._stated import redone
+from sdcmap.risk.linkage.stated_columns import redone
 
 
 @dataclass(frozen=True)

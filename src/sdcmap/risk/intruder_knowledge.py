@@ -18,9 +18,9 @@ from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.quantiles import place_of
 from sdcmap.kernels.statistics.beliefs import normal_divergence
-from sdcmap.risk._attack import Attack
 from sdcmap.risk._beliefs import Beliefs, conjugate_beliefs, linked_beliefs, prior_of, released_rows
-from sdcmap.risk.worst_linkage import SAMPLE, WorstLinkage
+from sdcmap.risk.linkage.attack import Attack
+from sdcmap.risk.linkage.worst_linkage import SAMPLE, WorstLinkage
 
 LINKING = 2.0  # what finding the best attack and making its links costs, to finding it
 

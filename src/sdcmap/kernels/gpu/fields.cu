@@ -1,4 +1,4 @@
-// A cost of fields of any kind, in double precision and in the order of operations of kernels/linking/costs.py; compiled
+// A cost of fields of any kind, in double precision and in the order of operations of risk/linkage/field_costs.py; compiled
 // without fused products, so that it is the same number. A row is one side's record, a column the other's.
 typedef double Real;
 #define INFINITE __longlong_as_double(0x7ff0000000000000ll)

@@ -16,8 +16,8 @@ from . import card
 Array = NDArray[Any]
 NUMBER, CATEGORY, SQUARE, GAP, RELATIVE, SAME, WINDOW, BELOW, MIXTURE, CELL = range(
     10
-)  # as in kernels/linking/costs.py
-LIKELIEST = 10  # a mixture by its likeliest component alone, as in kernels/linking/field_links.py
+)  # as in risk/linkage/field_costs.py
+LIKELIEST = 10  # a mixture by its likeliest component alone, as in risk/linkage/field_links.py
 HEAD = 4  # states of a NUMBER before its distances
 THREADS, TILE, SEARCHERS, TURNS = 128, 64, 256, 8
 BLOCKS, ROUNDS, LANES = 8, 8, 16  # blocks of a multiprocessor at a time; rounds of them, or parts of columns, at most
@@ -26,7 +26,7 @@ AT_ONCE = ((8, 4), (24, 2))  # numbers of a row up to which a thread holds so ma
 
 
 class Cost(Protocol):
-    """One field of both files and what two of its values cost: `kernels.linking.costs.Cost`."""
+    """One field of both files and what two of its values cost: `risk.linkage.field_costs.Cost`."""
 
     @property
     def kind(self) -> int: ...
@@ -221,7 +221,7 @@ def _steps(table: Array) -> Array:
 
 def plain_fields(laid: Laid, rows: Array, columns: Array) -> Array:
     """What fields.cu computes of these rows and columns, in numpy, but for mixtures and cells: those are said in
-    `kernels.linking.costs` alone."""
+    `risk.linkage.field_costs` alone."""
     settings, numbers = laid.settings, laid.constants["numbers"].reshape(-1, 4)
     kinds, places = [int(kind) for kind in str(settings["KINDS"]).split(",")], laid.constants["places"].reshape(-1, 2)
     total = np.zeros((len(rows), len(columns)))

@@ -51,14 +51,14 @@ def cheapest_keys(a: Array, slope: Array, cap: Array, b: Array, square: bool, ke
 
 
 def scan_of(costs: tuple[Array, Array, Array, Array, bool], chunks: Sequence[Array], enough: int) -> Any:
-    """The twin of `kernels.linking.search.scan_of`: all rows at once, handed out in chunks."""
+    """The twin of `risk.linkage.box_search.scan_of`: all rows at once, handed out in chunks."""
     a, slope, cap, b, square = costs
     keys = cheapest_keys(a, slope, cap, b, square, enough)
     return lambda rows: (keys[rows], 0)
 
 
 class FieldCosts(Protocol):
-    """Both files and how fields count: `kernels.linking.field_links.FieldCosts`."""
+    """Both files and how fields count: `risk.linkage.field_links.FieldCosts`."""
 
     @property
     def kind(self) -> Array: ...
@@ -85,7 +85,7 @@ def likely_fields(costs: FieldCosts) -> list[Field]:
 
 
 def scan_of_fields(costs: FieldCosts, scatter: Array, enough: int) -> Any:
-    """The twin of `kernels.linking.field_links.scan_of_fields`, in double precision."""
+    """The twin of `risk.linkage.field_links.scan_of_fields`, in double precision."""
     with card.alone() as cupy:
         files = laid_fields(likely_fields(costs), mean=False, known_rows=True).on_card()
         keys = keys_on_card(files, files.rows, enough, cupy.asarray(scatter, dtype=cupy.uint32)).get()
@@ -93,7 +93,7 @@ def scan_of_fields(costs: FieldCosts, scatter: Array, enough: int) -> Any:
 
 
 class Search:
-    """The twin of `kernels.linking.races.Search`: the cheapest known records of released ones, by fields of any kind. Of
+    """The twin of `risk.linkage.pair_search.Search`: the cheapest known records of released ones, by fields of any kind. Of
     equals each target takes others, by its scatter."""
 
     def __init__(self, costs: Sequence[Cost], *, mean: bool = False) -> None:

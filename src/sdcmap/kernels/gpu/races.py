@@ -19,7 +19,7 @@ FIRST = 2048  # known records of the first look
 
 
 class Race:
-    """The twin of `kernels.linking.races.Race`: both files laid out once, for targets that come in parts."""
+    """The twin of `risk.linkage.pair_search.Race`: both files laid out once, for targets that come in parts."""
 
     def __init__(self, costs: Sequence[Cost], truth: Array, *, mean: bool = False) -> None:
         self.truth = truth

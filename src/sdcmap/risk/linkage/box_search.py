@@ -15,8 +15,8 @@ import numpy as np
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import on_device
 from sdcmap.kernels.jit import jit, own_threads
-from sdcmap.kernels.linking.boxes import boxed, scan_boxes, spatial_order
-from sdcmap.kernels.linking.tiles import LOW, TILE, scan_all, tiled
+from sdcmap.risk.linkage.cost_boxes import boxed, scan_boxes, spatial_order
+from sdcmap.risk.linkage.cost_tiles import LOW, TILE, scan_all, tiled
 
 CHUNK = 256  # known records in a task
 SAMPLED, OF_EACH = 4, 64  # chunks on which the two ways are compared, and records of each

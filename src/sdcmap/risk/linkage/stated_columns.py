@@ -21,7 +21,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity
-from sdcmap.risk._linking import Pair
+from sdcmap.risk.linkage.file_pair import Pair
 
 
 class Stated(NamedTuple):

@@ -19,9 +19,9 @@ from sdcmap.data.label_layers import read_column
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.costs import Cost
-from sdcmap.kernels.linking.evidence import Evidence, category_evidence, number_evidence
-from sdcmap.risk._labels import value_classes
+from sdcmap.risk.linkage.field_costs import Cost
+from sdcmap.risk.linkage.label_costs import value_classes
+from sdcmap.risk.linkage.learned_evidence import Evidence, category_evidence, number_evidence
 
 MOST_CELLS = 1_000_000  # of the table of a category's codes before and after; beyond, they agree or not
 BINS = 50  # of a number that was released as a category and cannot be made one again

@@ -11,11 +11,9 @@ import numpy as np
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.costs import GAP, SAME, SQUARE, Cost
-from sdcmap.kernels.linking.links import distance_scores, nearest_links
-from sdcmap.risk._attack import Attack
 from sdcmap.risk._control import importance_problems, relative_weights
-from sdcmap.risk._courses import (
+from sdcmap.risk.linkage.attack import Attack
+from sdcmap.risk.linkage.cost_models import (
     Course,
     asking_first,
     course_of,
@@ -23,8 +21,10 @@ from sdcmap.risk._courses import (
     links_one_to_one,
     open_fields,
 )
-from sdcmap.risk._labels import as_read
-from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_nearest, link_one_to_one
+from sdcmap.risk.linkage.field_costs import GAP, SAME, SQUARE, Cost
+from sdcmap.risk.linkage.file_pair import LinkTable, Pair, Scoring, link_nearest, link_one_to_one
+from sdcmap.risk.linkage.label_costs import as_read
+from sdcmap.risk.linkage.links import distance_scores, nearest_links
 
 OF_ALL = ("gower", "mixed")  # metrics of numbers and categories
 FLAT = 1e-10  # directions with less of the largest variance are null

@@ -9,7 +9,7 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
-from sdcmap.kernels.linking.search import Costs, cheapest
+from sdcmap.risk.linkage.box_search import Costs, cheapest
 
 BLOCK_BYTES = 1 << 26  # of one block of scores
 FAR = np.float32(3e38)  # stands for a missing released value: it agrees with none

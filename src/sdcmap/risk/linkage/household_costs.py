@@ -6,7 +6,7 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import inner_jit, jit
-from sdcmap.kernels.linking.dense_assignment import finish
+from sdcmap.risk.linkage.dense_assignment import finish
 
 TIE, TINY = 1e-9, 1e-12  # costs so near, relative and absolute, are equal
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.dense_assignment import finished
-from sdcmap.kernels.linking.links import Links
-from sdcmap.kernels.linking.matching import Graph, Matching, best_profit, heaviest
+from sdcmap.risk.linkage.dense_assignment import finished
+from sdcmap.risk.linkage.links import Links
+from sdcmap.risk.linkage.matching import Graph, Matching, best_profit, heaviest
 
 ROUNDING = 1e-9  # a gap this small beside the scores it is made of is rounding
 FIRST = 50  # best candidates of each record on which a square matrix is first assigned

@@ -11,11 +11,8 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
-from sdcmap.kernels.linking.costs import block_costs
-from sdcmap.risk._attack import Attack
-from sdcmap.risk._courses import Course, links_of_cheapest, links_one_to_one
-from sdcmap.risk._linking import LinkTable, Pair
-from sdcmap.risk._readings import (
+from sdcmap.risk.linkage.attack import Attack
+from sdcmap.risk.linkage.column_readings import (
     Learnt,
     Lesson,
     in_own_order,
@@ -25,7 +22,10 @@ from sdcmap.risk._readings import (
     surer_half,
     taken,
 )
-from sdcmap.risk._stated import redone
+from sdcmap.risk.linkage.cost_models import Course, links_of_cheapest, links_one_to_one
+from sdcmap.risk.linkage.field_costs import block_costs
+from sdcmap.risk.linkage.file_pair import LinkTable, Pair
+from sdcmap.risk.linkage.stated_columns import redone
 
 ROUNDS = 4  # of learning from the files alone
 LINKED, LINKED_PAIRS = 2_000, 20_000_000  # records on which that is done, and pairs at most

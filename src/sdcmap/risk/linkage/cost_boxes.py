@@ -12,7 +12,7 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import lane_jit
-from sdcmap.kernels.linking.tiles import (
+from sdcmap.risk.linkage.cost_tiles import (
     INFINITE,
     ROUNDING,
     box_costs,

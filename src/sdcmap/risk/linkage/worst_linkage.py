@@ -21,8 +21,9 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.risk._attack import Attack
-from sdcmap.risk._courses import (
+from sdcmap.risk.linkage.attack import Attack
+from sdcmap.risk.linkage.calibrated_attack import Calibrated
+from sdcmap.risk.linkage.cost_models import (
     NOBODY,
     Course,
     Hits,
@@ -34,13 +35,12 @@ from sdcmap.risk._courses import (
     links_one_to_one,
     links_to,
 )
-from sdcmap.risk._linking import DENSE_PAIRS, ROUNDING, LinkTable, Pair
-from sdcmap.risk._stated import overlapping
-from sdcmap.risk.calibrated import Calibrated
-from sdcmap.risk.household_link import found_as_wholes, homes_of
-from sdcmap.risk.informed import Informed
-from sdcmap.risk.linkage import Linkage
-from sdcmap.risk.nearest_record import NearestRecord
+from sdcmap.risk.linkage.file_pair import DENSE_PAIRS, ROUNDING, LinkTable, Pair
+from sdcmap.risk.linkage.household_link import found_as_wholes, homes_of
+from sdcmap.risk.linkage.informed_attack import Informed
+from sdcmap.risk.linkage.nearest_record import NearestRecord
+from sdcmap.risk.linkage.record_linkage import Linkage
+from sdcmap.risk.linkage.stated_columns import overlapping
 
 ATTACKS: dict[str, Attack] = {
     "d": Linkage("d"),

@@ -18,9 +18,9 @@ from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.assignment import dense, one_to_one
-from sdcmap.kernels.linking.calibration import calibrated, running_precision
-from sdcmap.kernels.linking.links import Links, block_links
+from sdcmap.risk.linkage.assignment import dense, one_to_one
+from sdcmap.risk.linkage.link_calibration import calibrated, running_precision
+from sdcmap.risk.linkage.links import Links, block_links
 
 Learnt = TypeVar("Learnt")
 

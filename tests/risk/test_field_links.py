@@ -10,11 +10,11 @@ from scipy.optimize import linear_sum_assignment
 import sdcmap as sm
 from sdcmap.core.likelihood import Below, Density, Field, Mixture, Normal, Same, Transition, Window
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.assignment import dense
-from sdcmap.kernels.linking.field_links import likeliest_links
-from sdcmap.kernels.linking.links import best_links
-from sdcmap.risk import _linking as pairing
-from sdcmap.risk.informed import field_costs
+from sdcmap.risk.linkage import file_pair as pairing
+from sdcmap.risk.linkage.assignment import dense
+from sdcmap.risk.linkage.field_links import likeliest_links
+from sdcmap.risk.linkage.informed_attack import field_costs
+from sdcmap.risk.linkage.links import best_links
 
 RNG = np.random.default_rng(0)
 CAP = 20.0

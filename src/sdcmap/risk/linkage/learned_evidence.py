@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.costs import CATEGORY, NUMBER, STEPS, Cost
+from sdcmap.risk.linkage.field_costs import CATEGORY, NUMBER, STEPS, Cost
 
 MOST_BINS, IN_A_BIN = 32, 50  # of the distances of true pairs: at most so many bins, of about so many pairs
 SAMPLE = 500  # known values from which the distances of random pairs are counted

@@ -12,14 +12,14 @@ from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.agreement import agreement_matrix
-from sdcmap.kernels.linking.costs import LEAST_REACH, NEAR_ZERO, RELATIVE, SAME, Cost
-from sdcmap.kernels.linking.fellegi_sunter import MOST_FIELDS, FellegiSunter, count_patterns, em
-from sdcmap.kernels.linking.links import agreement_links
-from sdcmap.risk._attack import Attack
-from sdcmap.risk._courses import Course, asking_first, course_of, links_one_to_one, open_fields
-from sdcmap.risk._labels import as_read, labelled
-from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_one_to_one
+from sdcmap.risk.linkage.agreement import agreement_matrix
+from sdcmap.risk.linkage.attack import Attack
+from sdcmap.risk.linkage.cost_models import Course, asking_first, course_of, links_one_to_one, open_fields
+from sdcmap.risk.linkage.fellegi_sunter import MOST_FIELDS, FellegiSunter, count_patterns, em
+from sdcmap.risk.linkage.field_costs import LEAST_REACH, NEAR_ZERO, RELATIVE, SAME, Cost
+from sdcmap.risk.linkage.file_pair import LinkTable, Pair, Scoring, link_one_to_one
+from sdcmap.risk.linkage.label_costs import as_read, labelled
+from sdcmap.risk.linkage.links import agreement_links
 
 AGREES = 0.9  # m of weights "freq"
 Weights = tuple[Array, Array, Mapping[str, float]]  # wD, wA - wD, and what is to be said of them

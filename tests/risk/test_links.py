@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking import search
-from sdcmap.kernels.linking.boxes import LEAF, spatial_order
-from sdcmap.kernels.linking.links import (
+from sdcmap.risk.linkage import box_search
+from sdcmap.risk.linkage.cost_boxes import LEAF, spatial_order
+from sdcmap.risk.linkage.links import (
     Links,
     agreement_links,
     agreement_scores,
@@ -115,9 +115,9 @@ def test_values_of_any_size() -> None:
     np.testing.assert_allclose(plain.score, moved.score, atol=1e-9)
 
 
-WAYS: dict[str, Callable[[search.Costs, int], search.Scan]] = {
-    "all pairs": search.by_all_pairs,
-    "boxes": lambda costs, enough: search.by_boxes(costs, enough)[1],
+WAYS: dict[str, Callable[[box_search.Costs, int], box_search.Scan]] = {
+    "all pairs": box_search.by_all_pairs,
+    "boxes": lambda costs, enough: box_search.by_boxes(costs, enough)[1],
 }
 
 
@@ -127,7 +127,7 @@ def test_neither_the_way_nor_the_threads_matter(way: str, threads: int, monkeypa
     case = records(1500, 9000, 5, seed=7, missing=0.02)
     plain = agreement_links(*case, keep=12, threads=1)
     near = nearest_links(*(np.nan_to_num(part) for part in case[:2]), keep=12, threads=1)
-    monkeypatch.setattr(search, "scan_of", lambda costs, chunks, enough: WAYS[way](costs, enough))
+    monkeypatch.setattr(box_search, "scan_of", lambda costs, chunks, enough: WAYS[way](costs, enough))
     for expected, links in (
         (plain, agreement_links(*case, keep=12, threads=threads)),
         (near, nearest_links(*(np.nan_to_num(part) for part in case[:2]), keep=12, threads=threads)),
@@ -138,10 +138,10 @@ def test_neither_the_way_nor_the_threads_matter(way: str, threads: int, monkeypa
 
 def test_boxes_are_taken_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Incomes with zeros kept at zero: few leaves are looked at. Wide noise on twelve fields: nearly all of them."""
-    monkeypatch.setattr(search, "FEW_PAIRS", 0)
+    monkeypatch.setattr(box_search, "FEW_PAIRS", 0)
     taken: list[bool] = []
-    original = search.by_all_pairs
-    monkeypatch.setattr(search, "by_all_pairs", lambda *args: taken.append(True) or original(*args))
+    original = box_search.by_all_pairs
+    monkeypatch.setattr(box_search, "by_all_pairs", lambda *args: taken.append(True) or original(*args))
     case = records(2000, 9000, 5, seed=8)
     same_as = agreement_links(*case, keep=5)
     assert not taken

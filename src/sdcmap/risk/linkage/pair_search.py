@@ -21,7 +21,7 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import held_on_device
 from sdcmap.kernels.jit import inner_jit, jit, own_threads
 from sdcmap.kernels.kept import KeptByArray
-from sdcmap.kernels.linking.costs import (
+from sdcmap.risk.linkage.field_costs import (
     BELOW,
     CATEGORY,
     CELL,
@@ -37,7 +37,7 @@ from sdcmap.kernels.linking.costs import (
     cell_of,
     cost_of_values,
 )
-from sdcmap.kernels.linking.links import Links
+from sdcmap.risk.linkage.links import Links
 
 BLOCK = 512  # known records of a block at most
 TIE, TINY = 1e-9, 1e-12  # costs so near, relative and absolute, are equal

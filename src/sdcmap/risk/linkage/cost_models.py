@@ -15,11 +15,9 @@ import numpy as np
 
 from sdcmap.core.method import Method
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.assignment import dense, one_to_one
-from sdcmap.kernels.linking.costs import SAME, Cost, block_costs, mean_costs
-from sdcmap.kernels.linking.links import Links, best_links
-from sdcmap.kernels.linking.races import Race, Search
-from sdcmap.risk._linking import (
+from sdcmap.risk.linkage.assignment import dense, one_to_one
+from sdcmap.risk.linkage.field_costs import SAME, Cost, block_costs, mean_costs
+from sdcmap.risk.linkage.file_pair import (
     CANDIDATES,
     KEEP,
     LinkTable,
@@ -29,7 +27,9 @@ from sdcmap.risk._linking import (
     link_table,
     true_pairs,
 )
-from sdcmap.risk._stated import certain_columns
+from sdcmap.risk.linkage.links import Links, best_links
+from sdcmap.risk.linkage.pair_search import Race, Search
+from sdcmap.risk.linkage.stated_columns import certain_columns
 
 PARTS, LEAST_PART = 16, 64  # in which targets are attacked, and how many a part has at least
 MATRIX_PAIRS = 2_000_000  # up to so many pairs one-to-one links are made from every cost at once

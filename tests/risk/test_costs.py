@@ -10,7 +10,7 @@ from numpy.random import Generator, default_rng
 from scipy.stats import norm
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.costs import (
+from sdcmap.risk.linkage.field_costs import (
     BELOW,
     CELL,
     GAP,
@@ -23,8 +23,8 @@ from sdcmap.kernels.linking.costs import (
     block_costs,
     mean_costs,
 )
-from sdcmap.kernels.linking.evidence import category_evidence, number_evidence
-from sdcmap.kernels.linking.races import BLOCK, Race, Search, _lay_out
+from sdcmap.risk.linkage.learned_evidence import category_evidence, number_evidence
+from sdcmap.risk.linkage.pair_search import BLOCK, Race, Search, _lay_out
 
 N, M = 2600, 60  # known records fill several blocks of the kernels
 

@@ -16,8 +16,8 @@ from sdcmap.errors import SchemaError, Undefined
 from sdcmap.files.reading import read
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk._archive import digest_problems, open_archive, read_archive, stated_digest
-from sdcmap.risk._courses import Course
-from sdcmap.risk._linking import LinkTable, Pair, lay_out
+from sdcmap.risk.linkage.cost_models import Course
+from sdcmap.risk.linkage.file_pair import LinkTable, Pair, lay_out
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.households import TIE, TINY, household_costs
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.risk._attack import Attack
-from sdcmap.risk._courses import Course, certain_fields, hits
-from sdcmap.risk._linking import Pair
 from sdcmap.risk.household_risk import household_numbers
-from sdcmap.risk.nearest_record import NearestRecord
+from sdcmap.risk.linkage.attack import Attack
+from sdcmap.risk.linkage.cost_models import Course, certain_fields, hits
+from sdcmap.risk.linkage.file_pair import Pair
+from sdcmap.risk.linkage.household_costs import TIE, TINY, household_costs
+from sdcmap.risk.linkage.nearest_record import NearestRecord
 
 PAIRS = 1 << 22  # of persons, whose costs are held at once
 DEAREST = 1e9  # what a pair of persons costs that cannot be

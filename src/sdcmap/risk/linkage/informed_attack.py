@@ -15,15 +15,15 @@ from sdcmap.core.method import Method
 from sdcmap.core.value import Range
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.costs import BELOW, CATEGORY, CELL, MIXTURE, SAME, SQUARE, WINDOW, Cost
-from sdcmap.kernels.linking.field_links import FieldCosts, likeliest_links
-from sdcmap.kernels.linking.links import Links, distance_scores, nearest_links
 from sdcmap.kernels.masking.mixtures import log_mixture
-from sdcmap.risk._attack import Attack
-from sdcmap.risk._courses import Course, course_of, links_one_to_one
-from sdcmap.risk._linking import LinkTable, Pair, Scoring, link_one_to_one, scored_in_blocks
-from sdcmap.risk._stated import Stated, stated
-from sdcmap.risk.calibrated import Calibrated
+from sdcmap.risk.linkage.attack import Attack
+from sdcmap.risk.linkage.calibrated_attack import Calibrated
+from sdcmap.risk.linkage.cost_models import Course, course_of, links_one_to_one
+from sdcmap.risk.linkage.field_costs import BELOW, CATEGORY, CELL, MIXTURE, SAME, SQUARE, WINDOW, Cost
+from sdcmap.risk.linkage.field_links import FieldCosts, likeliest_links
+from sdcmap.risk.linkage.file_pair import LinkTable, Pair, Scoring, link_one_to_one, scored_in_blocks
+from sdcmap.risk.linkage.links import Links, distance_scores, nearest_links
+from sdcmap.risk.linkage.stated_columns import Stated, stated
 
 SAMPLE = 64  # known records on which the highest value of a density is looked for
 

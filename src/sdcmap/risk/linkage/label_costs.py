@@ -8,8 +8,8 @@ import numpy as np
 
 from sdcmap.data.label_layers import ReadLabels, read_column
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.costs import CATEGORY, Cost
-from sdcmap.risk._linking import Pair
+from sdcmap.risk.linkage.field_costs import CATEGORY, Cost
+from sdcmap.risk.linkage.file_pair import Pair
 
 MOST_CELLS = 1_000_000  # of the table of values and labels
 

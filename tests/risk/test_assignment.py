@@ -10,8 +10,9 @@ from scipy.optimize import linear_sum_assignment
 
 import sdcmap as sm
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.linking.assignment import assign, dense, one_to_one
-from sdcmap.kernels.linking.links import (
+from sdcmap.kernels.masking.rank_swapping import rank_swap
+from sdcmap.risk.linkage.assignment import assign, dense, one_to_one
+from sdcmap.risk.linkage.links import (
     Links,
     agreement_links,
     agreement_scores,
@@ -19,7 +20,6 @@ from sdcmap.kernels.linking.links import (
     distance_scores,
     nearest_links,
 )
-from sdcmap.kernels.masking.rank_swapping import rank_swap
 
 
 def best(score: Array, keep: int) -> Links:

@@ -1,1 +1,0 @@
-"""Links between two files: scores of pairs, the best of them, one-to-one assignment."""
