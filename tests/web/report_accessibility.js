@@ -10,12 +10,14 @@
   for (const table of document.querySelectorAll("table")) {
     const heads = [...table.querySelectorAll("thead th")];
     const widest = Math.max(...[...table.rows].map((row) => row.cells.length));
-    if (heads.length !== widest) found.push(`${heads.length} heads of ${widest} columns: ${table.textContent.trim().slice(0, 40)}`);
+    if (heads.length !== widest)
+      found.push(`${heads.length} heads of ${widest} columns: ${table.textContent.trim().slice(0, 40)}`);
   }
   for (const svg of document.querySelectorAll("svg")) {
     const named = svg.closest("[role=img][aria-label]");
     if (!named || !named.getAttribute("aria-label").trim()) found.push("a picture without words");
   }
-  for (const link of document.querySelectorAll("script, link[href], img[src], iframe")) found.push(`loads ${link.tagName}`);
+  for (const link of document.querySelectorAll("script, link[href], img[src], iframe"))
+    found.push(`loads ${link.tagName}`);
   return found;
-}
+};

@@ -12,7 +12,9 @@ import sdcmap as sm
 
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
-CHECKS = [(HERE / name).read_text(encoding="utf-8") for name in ("accessibility.js", "report_accessibility.js")]
+CHECKS = [
+    (HERE / name).read_text(encoding="utf-8").rstrip("\n;") for name in ("accessibility.js", "report_accessibility.js")
+]
 A4 = (595.0, 842.0)  # points
 
 

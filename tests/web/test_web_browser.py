@@ -30,7 +30,7 @@ PIXEL = """() => {
   const [x, y] = workbench.plot.pixel(workbench.state.best);
   return [box.left + x, box.top + y];
 }"""
-CHECK = (Path(__file__).parent / "accessibility.js").read_text(encoding="utf-8")
+CHECK = (Path(__file__).parent / "accessibility.js").read_text(encoding="utf-8").rstrip("\n;")
 
 
 # ---- the whole story ------------------------------------------------------------------------------------------

@@ -5,14 +5,23 @@ const see = query.has("see") ? numbers(query.get("see")) : [];
 
 export const kept = {
   asks: ["risk", "utility", "rule", "limit"].some((name) => query.has(name)),
-  by: query.get("by"), rows: query.get("rows"), colour: query.get("colour"), point: query.get("point"), hide: query.getAll("hide"), selected: query.getAll("selected"),
+  by: query.get("by"),
+  rows: query.get("rows"),
+  colour: query.get("colour"),
+  point: query.get("point"),
+  hide: query.getAll("hide"),
+  selected: query.getAll("selected"),
   see: see.length === 4 && see.every(Number.isFinite) ? { x: see.slice(0, 2), y: see.slice(2) } : null,
 
   // Rule, limits and axes as `tried` has them; `levers`: rules that one number sets, with its name.
   asked(levers) {
-    const type = query.get("rule"), at = query.get("at");
+    const type = query.get("rule"),
+      at = query.get("at");
     const name = type && levers[type] ? Object.keys(levers[type])[0] : null;
-    const limits = query.getAll("limit").filter(Boolean).map((text) => [text.slice(text.indexOf(" ") + 1), Number(text.split(" ")[0])]);
+    const limits = query
+      .getAll("limit")
+      .filter(Boolean)
+      .map((text) => [text.slice(text.indexOf(" ") + 1), Number(text.split(" ")[0])]);
     return {
       rule: type ? { type, ...(name && at ? { [name]: Number(at) } : {}) } : null,
       limits: query.has("limit") ? Object.fromEntries(limits) : null,
@@ -25,7 +34,8 @@ export const kept = {
 export function keep(facts) {
   const next = new URLSearchParams();
   for (const [name, value] of Object.entries(facts)) {
-    for (const one of Array.isArray(value) ? value : value === "" || value === null ? [] : [value]) next.append(name, one);
+    for (const one of Array.isArray(value) ? value : value === "" || value === null ? [] : [value])
+      next.append(name, one);
   }
   history.replaceState(null, "", `${location.pathname}${next.size ? `?${next}` : ""}`);
 }

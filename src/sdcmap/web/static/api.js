@@ -6,7 +6,8 @@ export const root = new URL("..", import.meta.url).pathname.slice(0, -1); // wha
 export const base = `${root}/api/studies/${encodeURIComponent(study)}`;
 
 // The address of a page of this study.
-export const page = (name, asked = {}) => `${root}/studies/${encodeURIComponent(study)}/${name}${Object.keys(asked).length ? `?${new URLSearchParams(asked)}` : ""}`;
+export const page = (name, asked = {}) =>
+  `${root}/studies/${encodeURIComponent(study)}/${name}${Object.keys(asked).length ? `?${new URLSearchParams(asked)}` : ""}`;
 
 // A rule that was tried on the map, {rule, risk, utility}, until it is dropped or the tab is closed.
 const kept = `sdcmap ${root} ${study} rule`;
@@ -52,7 +53,7 @@ async function ask(method, address, body, headers = {}) {
 }
 
 // ---- while an answer is awaited -----------------------------------------------------------------------------------
-const PROMPT = 80;  // milliseconds after which a bar tells that something is under way
+const PROMPT = 80; // milliseconds after which a bar tells that something is under way
 let asked = 0;
 
 // A question was asked; call the answer when it has come.
@@ -67,7 +68,7 @@ function waiting() {
 }
 
 // ---- when the server is away ------------------------------------------------------------------------------------
-const AWAY = 1500;  // milliseconds between two looks
+const AWAY = 1500; // milliseconds between two looks
 
 function notice(...words) {
   const bar = byId("away") || el("div", { id: "away", role: "alert" });
@@ -76,7 +77,11 @@ function notice(...words) {
 }
 
 // Whether somebody answers; asked without the cookie, for who listens there now may be somebody else.
-const answers = () => fetch(`${root}/static/icon.svg`, { credentials: "omit", cache: "no-store" }).then(() => true, () => false);
+const answers = () =>
+  fetch(`${root}/static/icon.svg`, { credentials: "omit", cache: "no-store" }).then(
+    () => true,
+    () => false,
+  );
 const pause = (wait) => new Promise((done) => setTimeout(done, wait));
 
 // The page waits by itself. A question that was cut off because the page is being left is no sign of anything.
@@ -86,8 +91,12 @@ async function gone() {
   const since = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
   await pause(AWAY / 5);
   if (!(await answers())) {
-    notice(el("strong", {}, "The server is away"), ` since ${since}. What you see is from before. Start \u201csdcmap serve\u201d again in its folder: this page then goes on by itself, and nothing that was saved is lost.`);
-    do await pause(AWAY); while (!(await answers()));
+    notice(
+      el("strong", {}, "The server is away"),
+      ` since ${since}. What you see is from before. Start \u201csdcmap serve\u201d again in its folder: this page then goes on by itself, and nothing that was saved is lost.`,
+    );
+    do await pause(AWAY);
+    while (!(await answers()));
   }
   delete document.body.dataset.away;
   const answer = await fetch(`${root}/api/files`).catch(() => null);
@@ -100,7 +109,10 @@ async function gone() {
 }
 
 function shut() {
-  notice(el("strong", {}, "This browser is no longer let in."), " Open the last address that \u201csdcmap serve\u201d printed; studies, plans and sweeps are as they were.");
+  notice(
+    el("strong", {}, "This browser is no longer let in."),
+    " Open the last address that \u201csdcmap serve\u201d printed; studies, plans and sweeps are as they were.",
+  );
 }
 
 const json = { "content-type": "application/json" };
@@ -137,7 +149,11 @@ export function fill(table, heads, rows, empty = "None.") {
   if (!rows.length) return table.replaceChildren(el("tbody", {}, el("tr", {}, el("td", { class: "quiet" }, empty))));
   const cells = (row) => row.map((cell, place) => el("td", { class: classes[place] }, cell));
   table.replaceChildren(
-    el("thead", {}, el("tr", {}, ...titles.map((title, place) => el("th", { scope: "col", class: classes[place] }, title)))),
+    el(
+      "thead",
+      {},
+      el("tr", {}, ...titles.map((title, place) => el("th", { scope: "col", class: classes[place] }, title))),
+    ),
     el("tbody", {}, ...rows.map((row) => el("tr", {}, ...cells(row)))),
   );
 }

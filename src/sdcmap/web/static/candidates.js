@@ -2,7 +2,7 @@
 import { draw, el } from "./api.js";
 import { rowsOf } from "./rules.js";
 
-const MOST = 400;  // that a list offers unasked; what is typed is found among all
+const MOST = 400; // that a list offers unasked; what is typed is found among all
 
 // Every candidate of a map, those on the frontier first, each with the words it is called by.
 export function named(map) {
@@ -13,7 +13,11 @@ export function named(map) {
 }
 
 export function offer(list, candidates) {
-  list.replaceChildren(...candidates.slice(0, MOST).map((row) => el("option", { value: row.words }, row.frontier ? "on the frontier" : "")));
+  list.replaceChildren(
+    ...candidates
+      .slice(0, MOST)
+      .map((row) => el("option", { value: row.words }, row.frontier ? "on the frontier" : "")),
+  );
 }
 
 // The id of what was typed: a name, or an id as reports print it.

@@ -6,7 +6,8 @@ export async function vega() {
 }
 
 // A picture is drawn in the colours of the screen; on paper a dark one is turned round (workbench.css).
-export const dark = matchMedia("(prefers-color-scheme: dark)"), paper = matchMedia("print");
+export const dark = matchMedia("(prefers-color-scheme: dark)"),
+  paper = matchMedia("print");
 const tell = () => paper.matches || document.documentElement.toggleAttribute("data-dark", dark.matches);
 dark.addEventListener("change", tell);
 tell();
@@ -19,13 +20,29 @@ export function theme() {
     background: null,
     font: "system-ui, Helvetica, Arial, sans-serif",
     view: { stroke: null },
-    axis: { domainColor: grey, tickColor: grey, labelColor: ink, titleColor: ink, gridColor: line, labelFontSize: 12, titleFontSize: 13, titleFontWeight: "normal", titlePadding: 10 },
+    axis: {
+      domainColor: grey,
+      tickColor: grey,
+      labelColor: ink,
+      titleColor: ink,
+      gridColor: line,
+      labelFontSize: 12,
+      titleFontSize: 13,
+      titleFontWeight: "normal",
+      titlePadding: 10,
+    },
     legend: { labelColor: ink, titleColor: ink, labelFontSize: 12 },
     title: { color: ink },
   };
 }
 
-const options = { ast: true, defaultStyle: false, actions: false, renderer: "canvas", tooltip: { disableDefaultStyle: true } };
+const options = {
+  ast: true,
+  defaultStyle: false,
+  actions: false,
+  renderer: "canvas",
+  tooltip: { disableDefaultStyle: true },
+};
 
 export async function draw(node, spec, more = {}) {
   const embed = await vega();

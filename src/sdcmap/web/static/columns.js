@@ -1,27 +1,81 @@
 // The table of columns: filtered, selected, changed one by one or many at once. It tells what a person states, and draws what was seen.
 import { byId, el, fill, svg, whole } from "./api.js";
 
-export const ROLES = { key: "key", sensitive: "sensitive", numeric: "numeric amount", identifier: "identifier", weight: "weight", household: "household", stratum: "stratum", other: "other", drop: "drop", replicate: "replicate weight", psu: "sampling unit", wave: "wave", case: "case of a panel" };
+export const ROLES = {
+  key: "key",
+  sensitive: "sensitive",
+  numeric: "numeric amount",
+  identifier: "identifier",
+  weight: "weight",
+  household: "household",
+  stratum: "stratum",
+  other: "other",
+  drop: "drop",
+  replicate: "replicate weight",
+  psu: "sampling unit",
+  wave: "wave",
+  case: "case of a panel",
+};
 const KINDS = { "": "as inferred", nominal: "nominal", ordinal: "ordinal" };
-const MOST = 200;  // rows that are drawn; filters find the others
-const AT_ONCE = 12;  // rows that come in one frame
-const HEADS = [[""], ["column"], ["role"], [" "], ["kind"], ["read as"], ["values"], ["distinct", "n"], ["alone", "n"], ["missing", "n"], ["means missing"]];
-const options = (all, value) => Object.entries(all).map(([key, words]) => el("option", { value: key, selected: key === value }, words));
+const MOST = 200; // rows that are drawn; filters find the others
+const AT_ONCE = 12; // rows that come in one frame
+const HEADS = [
+  [""],
+  ["column"],
+  ["role"],
+  [" "],
+  ["kind"],
+  ["read as"],
+  ["values"],
+  ["distinct", "n"],
+  ["alone", "n"],
+  ["missing", "n"],
+  ["means missing"],
+];
+const options = (all, value) =>
+  Object.entries(all).map(([key, words]) => el("option", { value: key, selected: key === value }, words));
 
 export class Columns {
   // stated: {roles, kinds, missing}; changed: called after each change of it
   constructor(stated, changed) {
-    Object.assign(this, { stated, changed, look: null, picked: new Set(), opened: new Set(), last: null, made: new Map(), body: el("tbody", {}) });
+    Object.assign(this, {
+      stated,
+      changed,
+      look: null,
+      picked: new Set(),
+      opened: new Set(),
+      last: null,
+      made: new Map(),
+      body: el("tbody", {}),
+    });
     this.all = el("input", { type: "checkbox", "aria-label": "Select all that are shown" });
-    this.all.addEventListener("click", () => { for (const v of this.shown()) this.hold(v.name, this.all.checked); this.mark(); });
-    byId("columns").replaceChildren(el("thead", {}, el("tr", {}, ...HEADS.map(([words, kind]) => el("th", { scope: "col", class: kind }, words || this.all)))), this.body);
+    this.all.addEventListener("click", () => {
+      for (const v of this.shown()) this.hold(v.name, this.all.checked);
+      this.mark();
+    });
+    byId("columns").replaceChildren(
+      el(
+        "thead",
+        {},
+        el("tr", {}, ...HEADS.map(([words, kind]) => el("th", { scope: "col", class: kind }, words || this.all))),
+      ),
+      this.body,
+    );
     byId("by-role").replaceChildren(el("option", { value: "" }, "any"), ...options(ROLES));
     byId("all-roles").replaceChildren(el("option", { value: "" }, "as they are"), ...options(ROLES));
     byId("all-kinds").replaceChildren(el("option", { value: "-" }, "as they are"), ...options(KINDS));
-    for (const id of ["by-name", "by-kind", "by-role", "by-state"]) byId(id).addEventListener("input", () => this.draw());
-    byId("together").addEventListener("submit", (event) => { event.preventDefault(); this.apply(byId("all-roles").value, byId("all-kinds").value); });
+    for (const id of ["by-name", "by-kind", "by-role", "by-state"])
+      byId(id).addEventListener("input", () => this.draw());
+    byId("together").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.apply(byId("all-roles").value, byId("all-kinds").value);
+    });
     byId("drop").addEventListener("click", () => this.apply("drop", "-"));
-    byId("confirm").addEventListener("click", () => this.each((v) => { stated.roles[v.name] = v.role; }));
+    byId("confirm").addEventListener("click", () =>
+      this.each((v) => {
+        stated.roles[v.name] = v.role;
+      }),
+    );
   }
 
   set(look) {
@@ -48,13 +102,25 @@ export class Columns {
   }
 
   read(name, kind) {
-    if (kind) this.stated.kinds[name] = kind; else delete this.stated.kinds[name];
+    if (kind) this.stated.kinds[name] = kind;
+    else delete this.stated.kinds[name];
   }
 
   shown() {
     const [name, kind, role, state] = ["by-name", "by-kind", "by-role", "by-state"].map((id) => byId(id).value);
-    const states = { proposed: (v) => !v.stated, missing: (v) => v.missing > 0, codes: (v) => this.likely(v.name).length > 0, alone: (v) => v.once > 0 };
-    return this.look.variables.filter((v) => v.name.toLowerCase().includes(name.trim().toLowerCase()) && (!kind || v.kind === kind) && (!role || v.role === role) && (!state || states[state](v)));
+    const states = {
+      proposed: (v) => !v.stated,
+      missing: (v) => v.missing > 0,
+      codes: (v) => this.likely(v.name).length > 0,
+      alone: (v) => v.once > 0,
+    };
+    return this.look.variables.filter(
+      (v) =>
+        v.name.toLowerCase().includes(name.trim().toLowerCase()) &&
+        (!kind || v.kind === kind) &&
+        (!role || v.role === role) &&
+        (!state || states[state](v)),
+    );
   }
 
   // A click with Shift held takes every row from the last one that was clicked.
@@ -67,12 +133,17 @@ export class Columns {
   }
 
   hold(name, on) {
-    if (on) this.picked.add(name); else this.picked.delete(name);
+    if (on) this.picked.add(name);
+    else this.picked.delete(name);
   }
 
   // ---- codes for missing values ----
-  codesOf(name) { return this.stated.missing.filter((text) => text.startsWith(`${name}=`)).map((text) => text.slice(name.length + 1)); }
-  likely(name) { return this.look.codes.filter((text) => text.startsWith(`${name}=`)).map((text) => text.slice(name.length + 1)); }
+  codesOf(name) {
+    return this.stated.missing.filter((text) => text.startsWith(`${name}=`)).map((text) => text.slice(name.length + 1));
+  }
+  likely(name) {
+    return this.look.codes.filter((text) => text.startsWith(`${name}=`)).map((text) => text.slice(name.length + 1));
+  }
 
   setCode(name, code, on) {
     const text = `${name}=${code.trim()}`;
@@ -85,26 +156,77 @@ export class Columns {
   codes(v) {
     const own = this.codesOf(v.name);
     const bare = (code) => code.replace(/ \([^()]*\)$/, "");
-    const press = (code, on) => el("button", { type: "button", class: on ? "chip" : "chip likely", "aria-pressed": String(on), "aria-label": `${code} means missing in ${v.name}`, onclick: () => this.setCode(v.name, code, !on) }, on ? code : `${code} ?`);
+    const press = (code, on) =>
+      el(
+        "button",
+        {
+          type: "button",
+          class: on ? "chip" : "chip likely",
+          "aria-pressed": String(on),
+          "aria-label": `${code} means missing in ${v.name}`,
+          onclick: () => this.setCode(v.name, code, !on),
+        },
+        on ? code : `${code} ?`,
+      );
     const others = v.missing_codes.filter((code) => !own.some((one) => bare(one) === bare(code)));
-    const box = el("input", { type: "text", class: "code", "aria-label": `Another code for missing values of ${v.name}`, placeholder: "code", autocomplete: "off", spellcheck: "false" });
+    const box = el("input", {
+      type: "text",
+      class: "code",
+      "aria-label": `Another code for missing values of ${v.name}`,
+      placeholder: "code",
+      autocomplete: "off",
+      spellcheck: "false",
+    });
     box.addEventListener("change", () => this.setCode(v.name, box.value, true));
-    return el("div", { class: "chips" }, ...own.map((code) => press(code, true)), ...others.map((code) => el("span", { class: "quiet" }, code)), ...this.likely(v.name).filter((code) => !own.includes(code)).map((code) => press(code, false)), box);
+    return el(
+      "div",
+      { class: "chips" },
+      ...own.map((code) => press(code, true)),
+      ...others.map((code) => el("span", { class: "quiet" }, code)),
+      ...this.likely(v.name)
+        .filter((code) => !own.includes(code))
+        .map((code) => press(code, false)),
+      box,
+    );
   }
 
   // ---- drawing ----
   choice(name, label, all, value, act) {
     const box = el("select", { "aria-label": `${label} of ${name}` }, ...options(all, value));
-    box.addEventListener("change", () => { act(box.value); this.changed(); });
+    box.addEventListener("change", () => {
+      act(box.value);
+      this.changed();
+    });
     return box;
   }
 
   cells(v, tick, spread) {
-    const role = this.choice(v.name, "Role", ROLES, v.role, (value) => { this.stated.roles[v.name] = value; });
+    const role = this.choice(v.name, "Role", ROLES, v.role, (value) => {
+      this.stated.roles[v.name] = value;
+    });
     role.dataset.role = v.role;
-    const kind = this.choice(v.name, "Kind", KINDS, this.stated.kinds[v.name] || "", (value) => this.read(v.name, value));
-    const name = el("span", {}, el("strong", {}, v.name), v.formula ? el("span", { class: "hint" }, ` = ${v.formula}`) : "");
-    return [tick, name, role, el("span", { class: "quiet", title: v.why }, v.stated ? "stated" : "proposed ?"), v.kind, kind, spread, whole(v.distinct), whole(v.once), whole(v.missing), this.codes(v)];
+    const kind = this.choice(v.name, "Kind", KINDS, this.stated.kinds[v.name] || "", (value) =>
+      this.read(v.name, value),
+    );
+    const name = el(
+      "span",
+      {},
+      el("strong", {}, v.name),
+      v.formula ? el("span", { class: "hint" }, ` = ${v.formula}`) : "",
+    );
+    return [
+      tick,
+      name,
+      role,
+      el("span", { class: "quiet", title: v.why }, v.stated ? "stated" : "proposed ?"),
+      v.kind,
+      kind,
+      spread,
+      whole(v.distinct),
+      whole(v.once),
+      whole(v.missing),
+      this.codes(v),
+    ];
   }
 
   // The row of a column, made anew where something that it shows is another; `below`: its values as a table, once somebody asks.
@@ -114,8 +236,25 @@ export class Columns {
     if (before?.facts === facts) return before;
     const tick = el("input", { type: "checkbox", "aria-label": `Select ${v.name}` });
     tick.addEventListener("click", (event) => this.pick(v.name, tick.checked, event.shiftKey));
-    const spread = el("button", { type: "button", class: "spread", "aria-label": `How the values of ${v.name} are spread`, title: "How its values are spread", onclick: () => { if (!this.opened.delete(v.name)) this.opened.add(v.name); this.draw(); } }, histogram(v.spread));
-    const tr = el("tr", { "data-role": v.role }, ...this.cells(v, tick, spread).map((cell, place) => el("td", { class: HEADS[place][1] }, cell)));
+    const spread = el(
+      "button",
+      {
+        type: "button",
+        class: "spread",
+        "aria-label": `How the values of ${v.name} are spread`,
+        title: "How its values are spread",
+        onclick: () => {
+          if (!this.opened.delete(v.name)) this.opened.add(v.name);
+          this.draw();
+        },
+      },
+      histogram(v.spread),
+    );
+    const tr = el(
+      "tr",
+      { "data-role": v.role },
+      ...this.cells(v, tick, spread).map((cell, place) => el("td", { class: HEADS[place][1] }, cell)),
+    );
     const row = { facts, tr, tick, spread, below: null };
     this.made.set(v.name, row);
     return row;
@@ -123,9 +262,11 @@ export class Columns {
 
   // A row, and what is opened below it.
   rows(v) {
-    const row = this.row(v), open = this.opened.has(v.name);
+    const row = this.row(v),
+      open = this.opened.has(v.name);
     row.spread.setAttribute("aria-expanded", String(open));
-    if (open) row.below ||= el("tr", { class: "below" }, el("td", { colspan: HEADS.length }, table(v.spread, this.look.rows)));
+    if (open)
+      row.below ||= el("tr", { class: "below" }, el("td", { colspan: HEADS.length }, table(v.spread, this.look.rows)));
     return open ? [row.tr, row.below] : [row.tr];
   }
 
@@ -133,15 +274,25 @@ export class Columns {
     const focused = document.activeElement?.getAttribute("aria-label");
     const shown = this.shown();
     const drawn = shown.slice(0, MOST);
-    arrange(this.body, drawn.length ? drawn.flatMap((v) => this.rows(v)) : [el("tr", {}, el("td", { class: "quiet", colspan: HEADS.length }, "No column is like that."))]);
-    byId("shown").textContent = shown.length === this.look.variables.length && drawn.length === shown.length ? "" : `${whole(shown.length)} of ${whole(this.look.variables.length)} columns${drawn.length < shown.length ? `, the first ${MOST} drawn` : ""}`;
+    arrange(
+      this.body,
+      drawn.length
+        ? drawn.flatMap((v) => this.rows(v))
+        : [el("tr", {}, el("td", { class: "quiet", colspan: HEADS.length }, "No column is like that."))],
+    );
+    byId("shown").textContent =
+      shown.length === this.look.variables.length && drawn.length === shown.length
+        ? ""
+        : `${whole(shown.length)} of ${whole(this.look.variables.length)} columns${drawn.length < shown.length ? `, the first ${MOST} drawn` : ""}`;
     this.mark();
-    if (focused && document.activeElement === document.body) document.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
+    if (focused && document.activeElement === document.body)
+      document.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
   }
 
   // Which are selected: nothing is drawn anew for it.
   mark() {
-    const shown = this.shown(), count = this.picked.size;
+    const shown = this.shown(),
+      count = this.picked.size;
     for (const [name, { tick }] of this.made) tick.checked = this.picked.has(name);
     this.all.checked = shown.length > 0 && shown.every((v) => this.picked.has(v.name));
     byId("picked").textContent = count ? `${whole(count)} selected` : "None selected";
@@ -153,7 +304,8 @@ export class Columns {
 // needs milliseconds to lay each out, and a click is answered at once.
 let arranging = 0;
 function arrange(body, rows) {
-  const wanted = new Set(rows), turn = (arranging += 1);
+  const wanted = new Set(rows),
+    turn = (arranging += 1);
   for (const row of [...body.children]) if (!wanted.has(row)) row.remove();
   let place = 0;
   const go = () => {
@@ -168,7 +320,9 @@ function arrange(body, rows) {
 }
 
 // ---- how values are spread ------------------------------------------------------------------------------------------
-const WIDTH = 108, HEIGHT = 26, GAP = 1;
+const WIDTH = 108,
+  HEIGHT = 26,
+  GAP = 1;
 
 function parts({ bars, others, categories, missing }) {
   const rest = others ? [{ label: `${whole(categories)} rarer categories`, count: others, kind: "others" }] : [];
@@ -181,7 +335,13 @@ export function histogram(spread) {
   const all = parts(spread);
   const most = Math.max(...all.map(({ count }) => count), 1);
   const width = WIDTH / Math.max(all.length, 6);
-  const drawing = svg("svg", { class: "histogram", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, "aria-hidden": "true" });
+  const drawing = svg("svg", {
+    class: "histogram",
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+    width: WIDTH,
+    height: HEIGHT,
+    "aria-hidden": "true",
+  });
   all.forEach(({ label, count, kind }, place) => {
     if (!count) return;
     const height = Math.max(1, (HEIGHT * count) / most);
@@ -202,6 +362,15 @@ export function share(count, most) {
 function table(spread, rows) {
   const made = el("table", {});
   const all = parts(spread);
-  fill(made, ["values", ["records", "n"], ["share", "n"], ""], all.map(({ label, count }) => [label, whole(count), `${((100 * count) / rows).toFixed(1)} %`, share(count, Math.max(...all.map((one) => one.count)))]));
+  fill(
+    made,
+    ["values", ["records", "n"], ["share", "n"], ""],
+    all.map(({ label, count }) => [
+      label,
+      whole(count),
+      `${((100 * count) / rows).toFixed(1)} %`,
+      share(count, Math.max(...all.map((one) => one.count))),
+    ]),
+  );
   return made;
 }

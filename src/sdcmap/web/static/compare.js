@@ -10,20 +10,30 @@ function pick(box, names, shown) {
   box.disabled = names.length < 2;
 }
 
-const release = (one) => el("li", {}, [one.name, day(one.when), one.signed_by && `signed by ${one.signed_by}`, one.reason].filter(Boolean).join(" · ") || one.release);
+const release = (one) =>
+  el(
+    "li",
+    {},
+    [one.name, day(one.when), one.signed_by && `signed by ${one.signed_by}`, one.reason].filter(Boolean).join(" · ") ||
+      one.release,
+  );
 const list = (releases) => (releases.length ? el("ul", { class: "plain" }, ...releases.map(release)) : "none");
 
 function chosen({ studies, risk, utility }) {
   const of = (read) => studies.map(read);
-  fill(byId("chosen"), ["", ...of((study) => [study.name, "words"])], [
-    ["candidates with scores", ...of((study) => whole(study.candidates))],
-    ["on the frontier", ...of((study) => whole(study.frontier))],
-    ["its rule chooses", ...of((study) => study.choice || "there is no rule")],
-    [risk || "risk", ...of((study) => (study.risk === null ? "" : short(study.risk)))],
-    [utility || "utility", ...of((study) => (study.utility === null ? "" : short(study.utility)))],
-    ["because", ...of((study) => study.reason)],
-    ["released", ...of((study) => list(study.releases))],
-  ]);
+  fill(
+    byId("chosen"),
+    ["", ...of((study) => [study.name, "words"])],
+    [
+      ["candidates with scores", ...of((study) => whole(study.candidates))],
+      ["on the frontier", ...of((study) => whole(study.frontier))],
+      ["its rule chooses", ...of((study) => study.choice || "there is no rule")],
+      [risk || "risk", ...of((study) => (study.risk === null ? "" : short(study.risk)))],
+      [utility || "utility", ...of((study) => (study.utility === null ? "" : short(study.utility)))],
+      ["because", ...of((study) => study.reason)],
+      ["released", ...of((study) => list(study.releases))],
+    ],
+  );
 }
 
 async function show() {
@@ -34,11 +44,24 @@ async function show() {
     pick(byId("risk"), compared.risks, compared.risk);
     pick(byId("utility"), compared.utilities, compared.utility);
     byId("axes").hidden = !compared.chart;
-    byId("same").textContent = compared.reason || (compared.same_data ? "Both studies are of the same file with the same roles: their numbers can be compared."
-      : "The studies are of different files, or of other roles: each number speaks of its own file.");
+    byId("same").textContent =
+      compared.reason ||
+      (compared.same_data
+        ? "Both studies are of the same file with the same roles: their numbers can be compared."
+        : "The studies are of different files, or of other roles: each number speaks of its own file.");
     chosen(compared);
-    fill(byId("differences"), ["", [first, "words"], [second, "words"]], compared.differences.map((one) => [one.what, one.first, one.second]), "Nothing: the plans state the same.");
-    if (compared.chart) await drawChart(byId("chart"), compared.chart, `Frontiers of ${first} and ${second}; rings are what their rules choose. The tables below hold the choices.`);
+    fill(
+      byId("differences"),
+      ["", [first, "words"], [second, "words"]],
+      compared.differences.map((one) => [one.what, one.first, one.second]),
+      "Nothing: the plans state the same.",
+    );
+    if (compared.chart)
+      await drawChart(
+        byId("chart"),
+        compared.chart,
+        `Frontiers of ${first} and ${second}; rings are what their rules choose. The tables below hold the choices.`,
+      );
     else byId("chart").replaceChildren();
   } catch (error) {
     complain(error);

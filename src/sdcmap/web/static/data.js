@@ -3,27 +3,53 @@ import { Columns, share } from "./columns.js";
 
 const stated = { file: document.body.dataset.file, roles: {}, kinds: {}, missing: [] };
 const state = { begun: false };
-const columns = new Columns(stated, () => { changed(); refresh(); });
+const columns = new Columns(stated, () => {
+  changed();
+  refresh();
+});
 
 function facts(look) {
   const fact = (value, words) => el("div", { class: "fact" }, el("b", {}, value), el("span", {}, words));
   const gone = look.variables.reduce((sum, v) => sum + v.missing, 0);
   byId("facts").replaceChildren(
-    fact(whole(look.rows), "records"), fact(whole(look.variables.length), "columns"),
-    fact(whole(look.cells), "key combinations"), fact(whole(look.sizes["<2"] ?? 0), "records alone on the keys"),
-    fact(whole(look.sizes["<3"] ?? 0), "records in cells under 3"), fact(whole(gone), "missing values"),
+    fact(whole(look.rows), "records"),
+    fact(whole(look.variables.length), "columns"),
+    fact(whole(look.cells), "key combinations"),
+    fact(whole(look.sizes["<2"] ?? 0), "records alone on the keys"),
+    fact(whole(look.sizes["<3"] ?? 0), "records in cells under 3"),
+    fact(whole(gone), "missing values"),
   );
   byId("facts").setAttribute("aria-busy", "false");
-  fill(byId("alone"), ["he knows", ["columns", "n"], ["alone", "n"], ["share", "n"], ""], Object.entries(look.alone).map(([words, [count, alone]]) => [words, whole(count), whole(alone), `${((100 * alone) / look.rows).toFixed(1)} %`, share(alone, look.rows)]));
+  fill(
+    byId("alone"),
+    ["he knows", ["columns", "n"], ["alone", "n"], ["share", "n"], ""],
+    Object.entries(look.alone).map(([words, [count, alone]]) => [
+      words,
+      whole(count),
+      whole(alone),
+      `${((100 * alone) / look.rows).toFixed(1)} %`,
+      share(alone, look.rows),
+    ]),
+  );
   const most = Math.max(...look.class_sizes.map(([, count]) => count), 1);
-  fill(byId("sizes"), ["class size", ["records", "n"], ""], look.class_sizes.map(([words, count]) => [words, whole(count), share(count, most)]), "State keys to see this.");
+  fill(
+    byId("sizes"),
+    ["class size", ["records", "n"], ""],
+    look.class_sizes.map(([words, count]) => [words, whole(count), share(count, most)]),
+    "State keys to see this.",
+  );
   fill(byId("preview"), look.preview.columns, look.preview.rows);
 }
 
 // ---- which columns tell the most ------------------------------------------------------------------------------------
 function telling(told, rows) {
   const top = Math.max(...told.sets.map((set) => set.alone), 1);
-  fill(byId("telling"), ["columns", ["alone", "n"], ""], told.sets.map((set) => [set.keys.join(", "), whole(set.alone), share(set.alone, top)]), "No set of up to three columns leaves a record alone.");
+  fill(
+    byId("telling"),
+    ["columns", ["alone", "n"], ""],
+    told.sets.map((set) => [set.keys.join(", "), whole(set.alone), share(set.alone, top)]),
+    "No set of up to three columns leaves a record alone.",
+  );
   byId("telling-words").textContent = `Sets of up to three columns that leave the most records alone: ${told.words}.`;
   heat(told, rows);
 }
@@ -36,15 +62,32 @@ function heat({ names, pairs, pairs_words: words }, rows) {
   const cell = (a, b, k) => {
     if (k < 0) return el("td", { class: "n" });
     const [alone, known] = [pairs[a][b], a === b ? names[a] : `${names[a]} and ${names[b]}`];
-    const made = el("td", { class: "n", title: `${whole(alone)} of ${whole(rows)} records are alone on ${known}` }, alone ? whole(alone) : "–");
+    const made = el(
+      "td",
+      { class: "n", title: `${whole(alone)} of ${whole(rows)} records are alone on ${known}` },
+      alone ? whole(alone) : "–",
+    );
     made.dataset.heat = Math.ceil(5 * Math.sqrt(alone / most));
     return made;
   };
   byId("pairs-words").textContent = `Records alone on each pair of ${words}; on the diagonal, on one column alone.`;
-  if (!names.length) return byId("pairs").replaceChildren(el("tbody", {}, el("tr", {}, el("td", { class: "quiet" }, "No column is released."))));
+  if (!names.length)
+    return byId("pairs").replaceChildren(
+      el("tbody", {}, el("tr", {}, el("td", { class: "quiet" }, "No column is released."))),
+    );
   byId("pairs").replaceChildren(
-    el("thead", {}, el("tr", {}, el("td", {}), ...order.map((b) => el("th", { scope: "col" }, el("span", {}, names[b]))))),
-    el("tbody", {}, ...order.map((a, i) => el("tr", {}, el("th", { scope: "row" }, names[a]), ...order.map((b, j) => cell(a, b, i - j))))),
+    el(
+      "thead",
+      {},
+      el("tr", {}, el("td", {}), ...order.map((b) => el("th", { scope: "col" }, el("span", {}, names[b])))),
+    ),
+    el(
+      "tbody",
+      {},
+      ...order.map((a, i) =>
+        el("tr", {}, el("th", { scope: "row" }, names[a]), ...order.map((b, j) => cell(a, b, i - j))),
+      ),
+    ),
   );
 }
 
@@ -75,7 +118,9 @@ const inPlan = () => study && !state.begun;
 function changed() {
   if (!study) return;
   byId("changed").hidden = false;
-  byId("changed").textContent = inPlan() ? "Roles were changed and are not kept in the plan yet." : "Roles were changed. This study keeps those that its scores were made with; begin another study to use these.";
+  byId("changed").textContent = inPlan()
+    ? "Roles were changed and are not kept in the plan yet."
+    : "Roles were changed. This study keeps those that its scores were made with; begin another study to use these.";
 }
 
 // From the roles to a plan, and where that is asked for to a sweep or a search at once.
@@ -84,7 +129,7 @@ async function go(state_) {
   for (const button of byId("begin").querySelectorAll("button")) button.disabled = true;
   say("Writing the plan …");
   try {
-    await started;  // a hand may be quicker than the first look
+    await started; // a hand may be quicker than the first look
     const { kinds, missing } = stated;
     const [roles, name] = [columns.roles, inPlan() ? study : byId("name").value];
     if (inPlan()) await put(`${base}/roles`, { roles, kinds, missing });
@@ -98,12 +143,16 @@ async function go(state_) {
     for (const button of byId("begin").querySelectorAll("button")) button.disabled = false;
   }
 }
-byId("begin").addEventListener("submit", (event) => { event.preventDefault(); go(""); });
+byId("begin").addEventListener("submit", (event) => {
+  event.preventDefault();
+  go("");
+});
 byId("find").addEventListener("click", () => go("searching"));
 byId("compare").addEventListener("click", () => go("running"));
 
 async function begin() {
-  if (study) {  // the data of a study: what its plan states
+  if (study) {
+    // the data of a study: what its plan states
     const { table, begun } = await get(base);
     const data = table?.data;
     if (!data) return complain(new Error("this study's plan names no file."));
@@ -111,17 +160,38 @@ async function begin() {
     stated.file = data.path;
     stated.missing = data.missing || [];
     const role = { keys: "key", identifiers: "identifier" };
-    for (const part of ["keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum", "other", "drop", "replicate", "psu", "wave", "case"])
+    for (const part of [
+      "keys",
+      "numeric",
+      "sensitive",
+      "identifiers",
+      "weight",
+      "household",
+      "stratum",
+      "other",
+      "drop",
+      "replicate",
+      "psu",
+      "wave",
+      "case",
+    ])
       for (const name of data[part] || []) stated.roles[name] ||= role[part] || part;
     for (const kind of ["nominal", "ordinal"]) for (const name of data[kind] || []) stated.kinds[name] = kind;
     byId("begin-head").textContent = begun ? "Begin another study with these roles" : "Keep these roles";
-    byId("begin-words").textContent = begun ? "The scores of this study were made with the roles that its plan states, so they stay." : "The plan of this study takes them; nothing was scored yet.";
-    byId("begin-button").textContent = begun ? "State these roles and write another plan" : "Keep these roles in the plan";
+    byId("begin-words").textContent = begun
+      ? "The scores of this study were made with the roles that its plan states, so they stay."
+      : "The plan of this study takes them; nothing was scored yet.";
+    byId("begin-button").textContent = begun
+      ? "State these roles and write another plan"
+      : "Keep these roles in the plan";
     byId("name-field").hidden = byId("profile-field").hidden = byId("ways").hidden = !begun;
     byId("find").hidden = byId("compare").hidden = !begun;
     byId("name").required = begun;
   }
-  byId("name").value = `${stated.file.split("/").pop().replace(/\.[^.]*$/, "")}${study ? "-2" : ""}`;
+  byId("name").value = `${stated.file
+    .split("/")
+    .pop()
+    .replace(/\.[^.]*$/, "")}${study ? "-2" : ""}`;
   await look();
 }
 const started = begin().catch(complain);

@@ -1,4 +1,20 @@
-import { base, byId, complain, draw, duration, el, fill, get, later, page, post, put, root, short, study } from "./api.js";
+import {
+  base,
+  byId,
+  complain,
+  draw,
+  duration,
+  el,
+  fill,
+  get,
+  later,
+  page,
+  post,
+  put,
+  root,
+  short,
+  study,
+} from "./api.js";
 import { word } from "./words.js";
 import { Plane, drawKey, nearest, region, rowsOf } from "./planes.js";
 
@@ -8,7 +24,7 @@ const state = { rule: null, rows: [], best: null };
 const risk = new Plane(byId("risk-plane"), "iek", "rdh");
 const utility = new Plane(byId("utility-plane"), "sek", "dus");
 risk.after = utility.after = overlay;
-window.workbench = { state, nearest, region, risk };  // what the tests look at
+window.workbench = { state, nearest, region, risk }; // what the tests look at
 
 const axis = (name) => (name === "agency_limit" ? risk.x : risk.y);
 const link = (id, words) => el("a", { href: page("candidate", { id }) }, words);
@@ -40,10 +56,42 @@ function set(change) {
 function table() {
   const safe = state.rows.filter((row) => region(row, state.rule) === "D");
   const rows = safe.slice(0, 100);
-  const deadEnd = safe.length ? [] : [el("p", {}, "What to do: ", el("a", { href: page("plan") }, "plan stronger methods"), ", ", el("a", { href: page("sweep") }, "search for a release"), ", or set other limits.")];
-  byId("left").replaceChildren(el("p", {}, el("strong", {}, safe.length ? `${safe.length.toLocaleString("en")} of ${state.rows.length.toLocaleString("en")} are safe` : "Nothing is safe: release nothing.")), ...deadEnd);
-  fill(byId("table"), [["method", "words"], ...["IEK", "RDH", "SEK", "DUS"].map((name) => [word(name), "n"]), ["from (0, 0)", "n"]],
-    rows.map((row) => [row.id ? link(row.id, `${row.name}, ${draw(row)}`) : row.name, ...[row.iek, row.rdh, row.sek, row.dus, row.distance].map(short)]), "Nothing.");
+  const deadEnd = safe.length
+    ? []
+    : [
+        el(
+          "p",
+          {},
+          "What to do: ",
+          el("a", { href: page("plan") }, "plan stronger methods"),
+          ", ",
+          el("a", { href: page("sweep") }, "search for a release"),
+          ", or set other limits.",
+        ),
+      ];
+  byId("left").replaceChildren(
+    el(
+      "p",
+      {},
+      el(
+        "strong",
+        {},
+        safe.length
+          ? `${safe.length.toLocaleString("en")} of ${state.rows.length.toLocaleString("en")} are safe`
+          : "Nothing is safe: release nothing.",
+      ),
+    ),
+    ...deadEnd,
+  );
+  fill(
+    byId("table"),
+    [["method", "words"], ...["IEK", "RDH", "SEK", "DUS"].map((name) => [word(name), "n"]), ["from (0, 0)", "n"]],
+    rows.map((row) => [
+      row.id ? link(row.id, `${row.name}, ${draw(row)}`) : row.name,
+      ...[row.iek, row.rdh, row.sek, row.dus, row.distance].map(short),
+    ]),
+    "Nothing.",
+  );
 }
 
 const confirm = later(200, async () => {
@@ -56,7 +104,14 @@ const confirm = later(200, async () => {
   }
   if (JSON.stringify(asked.rule) !== JSON.stringify(state.rule)) return;
   state.choice = found;
-  byId("choice").replaceChildren(el("div", { class: "verdict" }, el("p", {}, found.reason), found.candidate ? el("p", {}, link(found.candidate, "Open this candidate")) : null));
+  byId("choice").replaceChildren(
+    el(
+      "div",
+      { class: "verdict" },
+      el("p", {}, found.reason),
+      found.candidate ? el("p", {}, link(found.candidate, "Open this candidate")) : null,
+    ),
+  );
   document.body.dataset.confirmed = found.candidate || "nothing";
 });
 
@@ -71,11 +126,13 @@ for (const [name, id] of Object.entries(levers)) {
 function offer(found) {
   byId("lacking").hidden = false;
   byId("planes").hidden = true;
-  const options = (box) => byId(box).replaceChildren(...found.numeric.map((name) => el("option", { value: name }, name)));
+  const options = (box) =>
+    byId(box).replaceChildren(...found.numeric.map((name) => el("option", { value: name }, name)));
   options("wanted");
   options("studied");
   document.body.dataset.confirmed = "lacking";
-  if (!found.numeric.length) return (byId("add-problems").textContent = "The study has no numeric variable; the measures need one.");
+  if (!found.numeric.length)
+    return (byId("add-problems").textContent = "The study has no numeric variable; the measures need one.");
   price();
 }
 
@@ -83,8 +140,17 @@ function offer(found) {
 async function drafted(more = {}) {
   const [wanted, studied] = [byId("wanted").value, byId("studied").value];
   const { table: plan, version } = await get(base);
-  const four = [{ type: "IntruderKnowledge", on: wanted }, { type: "DiscreditHarm", on: wanted }, { type: "SocietyKnowledge", on: studied }, { type: "SocietyUtility", on: studied }];
-  const [before, after] = await Promise.all([[], four].map((added) => post(`${root}/api/plans`, { table: { ...plan, measures: [...plan.measures, ...added] }, study, ...more })));
+  const four = [
+    { type: "IntruderKnowledge", on: wanted },
+    { type: "DiscreditHarm", on: wanted },
+    { type: "SocietyKnowledge", on: studied },
+    { type: "SocietyUtility", on: studied },
+  ];
+  const [before, after] = await Promise.all(
+    [[], four].map((added) =>
+      post(`${root}/api/plans`, { table: { ...plan, measures: [...plan.measures, ...added] }, study, ...more }),
+    ),
+  );
   return { before, after, version };
 }
 
@@ -99,7 +165,10 @@ async function price() {
     if (turn !== guess) return;
     const problems = after.problems.map((problem) => el("li", {}, problem));
     byId("add-problems").replaceChildren(...(problems.length ? [el("ul", {}, ...problems)] : []));
-    byId("price").textContent = after.seconds === null ? "" : `The whole sweep takes about ${duration(before.seconds)} of one core as it is, and about ${duration(after.seconds)} with them. What is scored already is not scored again.`;
+    byId("price").textContent =
+      after.seconds === null
+        ? ""
+        : `The whole sweep takes about ${duration(before.seconds)} of one core as it is, and about ${duration(after.seconds)} with them. What is scored already is not scored again.`;
     byId("add").disabled = problems.length > 0;
   } catch (error) {
     byId("price").textContent = "";

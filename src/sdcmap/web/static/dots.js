@@ -1,8 +1,11 @@
 // Many points on a canvas: every look of a point is painted once, and its pixels are laid where it is needed. To ask the
 // canvas for each of 10,000 points takes some hundred milliseconds without a graphics card; this takes a few.
 export const SHAPES = {
-  circle: "M5 1a4 4 0 1 1 0 8a4 4 0 1 1 0-8", square: "M1.5 1.5h7v7h-7z", diamond: "M5 .5L9.5 5L5 9.5L.5 5z",
-  "triangle-up": "M5 1l4.5 8h-9z", cross: "M3.5 1h3v2.5H9v3H6.5V9h-3V6.5H1v-3h2.5z",
+  circle: "M5 1a4 4 0 1 1 0 8a4 4 0 1 1 0-8",
+  square: "M1.5 1.5h7v7h-7z",
+  diamond: "M5 .5L9.5 5L5 9.5L.5 5z",
+  "triangle-up": "M5 1l4.5 8h-9z",
+  cross: "M3.5 1h3v2.5H9v3H6.5V9h-3V6.5H1v-3h2.5z",
 };
 const TURNS = { up: 0, right: 1, down: 2, left: 3 };
 
@@ -22,7 +25,8 @@ export class Dots {
   }
 
   paint({ shape, fill, size, opacity = 1, rim = "", edge = "" }) {
-    const side = Math.ceil((size + 3) * this.ratio), canvas = document.createElement("canvas");
+    const side = Math.ceil((size + 3) * this.ratio),
+      canvas = document.createElement("canvas");
     canvas.width = canvas.height = side;
     const pen = canvas.getContext("2d", { willReadFrequently: true });
     pen.globalAlpha = opacity;
@@ -46,7 +50,11 @@ export class Dots {
     const seen = Array.from({ length: data.length / 4 }, (_, i) => i).filter((i) => data[4 * i + 3] > 4);
     const half = width / 2;
     return {
-      half, side: width, count: seen.length, down: Int16Array.from(seen, (i) => Math.floor(i / width)), across: Int16Array.from(seen, (i) => i % width),
+      half,
+      side: width,
+      count: seen.length,
+      down: Int16Array.from(seen, (i) => Math.floor(i / width)),
+      across: Int16Array.from(seen, (i) => i % width),
       colours: Uint8Array.from(seen.flatMap((i) => [...data.subarray(4 * i, 4 * i + 4)])),
     };
   }
@@ -57,16 +65,26 @@ export class Dots {
 
   // A stamp laid over what is there, its middle at a pixel.
   lay(stamp, x, y) {
-    const left = Math.round(x - stamp.half), top = Math.round(y - stamp.half), { width, height } = this, out = this.image.data;
+    const left = Math.round(x - stamp.half),
+      top = Math.round(y - stamp.half),
+      { width, height } = this,
+      out = this.image.data;
     if (left < 0 || top < 0 || left + stamp.side > width || top + stamp.side > height) return;
     const { count, down, across, colours } = stamp;
     for (let i = 0; i < count; i += 1) {
-      const at = 4 * ((top + down[i]) * width + left + across[i]), from = 4 * i, own = colours[from + 3], old = out[at + 3];
+      const at = 4 * ((top + down[i]) * width + left + across[i]),
+        from = 4 * i,
+        own = colours[from + 3],
+        old = out[at + 3];
       if (old === 0 || own === 255) {
-        out[at] = colours[from], out[at + 1] = colours[from + 1], out[at + 2] = colours[from + 2], out[at + 3] = own;
+        ((out[at] = colours[from]),
+          (out[at + 1] = colours[from + 1]),
+          (out[at + 2] = colours[from + 2]),
+          (out[at + 3] = own));
         continue;
       }
-      const below = (old * (255 - own)) / 255, all = own + below;
+      const below = (old * (255 - own)) / 255,
+        all = own + below;
       out[at] = (colours[from] * own + out[at] * below) / all;
       out[at + 1] = (colours[from + 1] * own + out[at + 1] * below) / all;
       out[at + 2] = (colours[from + 2] * own + out[at + 2] * below) / all;

@@ -14,11 +14,26 @@ function words(value) {
 
 // A value made of parts as its text, such as Linkage(metric="l").
 export function partOf({ type, ...given }) {
-  const literal = (value) => (Array.isArray(value) ? `[${value.map(literal).join(", ")}]` : value?.type ? partOf(value) : value === true ? "True" : value === false ? "False" : JSON.stringify(value));
-  return `${type}(${Object.entries(given).map(([name, value]) => `${name}=${literal(value)}`).join(", ")})`;
+  const literal = (value) =>
+    Array.isArray(value)
+      ? `[${value.map(literal).join(", ")}]`
+      : value?.type
+        ? partOf(value)
+        : value === true
+          ? "True"
+          : value === false
+            ? "False"
+            : JSON.stringify(value);
+  return `${type}(${Object.entries(given)
+    .map(([name, value]) => `${name}=${literal(value)}`)
+    .join(", ")})`;
 }
 
-const split = (text, mark = ",") => text.split(mark).map((part) => part.trim()).filter(Boolean);
+const split = (text, mark = ",") =>
+  text
+    .split(mark)
+    .map((part) => part.trim())
+    .filter(Boolean);
 const number = (text) => (text !== "" && Number.isFinite(Number(text)) ? Number(text) : text);
 
 // The text of one field of a table: grids are lists with commas, sets of columns are parted by semicolons.
@@ -41,9 +56,14 @@ function groupsOf(text) {
     try {
       const read = JSON.parse(text);
       return (read.every(Array.isArray) ? read : [read]).map((group) => group.map(String));
-    } catch { /* not whole yet: taken as plain words */ }
+    } catch {
+      /* not whole yet: taken as plain words */
+    }
   }
-  return text.split(/[;\n]/).map((part) => split(part.replace(/[[\]"]/g, ""))).filter((group) => group.length);
+  return text
+    .split(/[;\n]/)
+    .map((part) => split(part.replace(/[[\]"]/g, "")))
+    .filter((group) => group.length);
 }
 
 // Put what a person wrote back into the table.
@@ -57,7 +77,8 @@ function write(entry, table, text, sizes) {
     if (groups.length) table[entry.name] = groups;
   } else if (entry.several) {
     const sets = split(text, ";").map((part) => split(part).map(cast));
-    if (sets.length && split(sizes).length) grid[entry.name] = { subsets: sets.flat(), sizes: split(sizes).map(number) };
+    if (sets.length && split(sizes).length)
+      grid[entry.name] = { subsets: sets.flat(), sizes: split(sizes).map(number) };
     else if (sets.length > 1) grid[entry.name] = sets;
     else if (sets.length) table[entry.name] = sets[0];
   } else {
@@ -65,34 +86,61 @@ function write(entry, table, text, sizes) {
     if (values.length > 1) grid[entry.name] = values;
     else if (values.length) table[entry.name] = values[0];
   }
-  if (Object.keys(grid).length) table.grid = grid; else delete table.grid;
+  if (Object.keys(grid).length) table.grid = grid;
+  else delete table.grid;
 }
 
 function hint(entry, id) {
   const range = entry.range ? ` Range ${entry.range}.` : "";
-  const default_ = entry.required || entry.default === null || words(entry.default) === "" ? "" : ` Default ${words(entry.default)}.`;
-  const parts = entry.kind === "part" && entry.several ? " Drag a step in, or press it; drag its handle, or press the arrow keys on it, to move it." : "";
+  const default_ =
+    entry.required || entry.default === null || words(entry.default) === "" ? "" : ` Default ${words(entry.default)}.`;
+  const parts =
+    entry.kind === "part" && entry.several
+      ? " Drag a step in, or press it; drag its handle, or press the arrow keys on it, to move it."
+      : "";
   const lists = entry.nested ? " Commas within a list, a semicolon between lists: a, b; c, d." : "";
-  const choices = entry.choices.length && (entry.open || entry.several) ? ` One of ${entry.choices.join(", ")}${entry.open ? ", or a number" : ""}.` : "";
+  const choices =
+    entry.choices.length && (entry.open || entry.several)
+      ? ` One of ${entry.choices.join(", ")}${entry.open ? ", or a number" : ""}.`
+      : "";
   return el("p", { class: "hint", id }, `${entry.help || ""}${parts}${lists}${choices}${range}${default_}`);
 }
 
 // ---- pickers ------------------------------------------------------------------------------------------------------
 // Columns as buttons under a field: what is pressed stands in it. Those whose kind does not fit are left out.
 function chips(entry, box, { columns, kinds }, act) {
-  const apart = ["weight", "household"];  // the survey's own columns are masked by nothing that is picked here
-  const fit = columns.filter((column) => entry.name !== "on" || ((!kinds.length || kinds.includes(column.kind)) && !apart.includes(column.role)));
+  const apart = ["weight", "household"]; // the survey's own columns are masked by nothing that is picked here
+  const fit = columns.filter(
+    (column) => entry.name !== "on" || ((!kinds.length || kinds.includes(column.kind)) && !apart.includes(column.role)),
+  );
   const mark = entry.nested ? "; " : ", ";
   const chosen = () => split(box.value.replace(/;/g, ","));
   const press = (name) => {
     const held = chosen();
     if (!entry.several) box.value = held[0] === name ? "" : name;
-    else if (held.includes(name)) box.value = box.value.split(";").map((set) => split(set).filter((one) => one !== name).join(", ")).filter(Boolean).join(mark);
+    else if (held.includes(name))
+      box.value = box.value
+        .split(";")
+        .map((set) =>
+          split(set)
+            .filter((one) => one !== name)
+            .join(", "),
+        )
+        .filter(Boolean)
+        .join(mark);
     else box.value = box.value.trim() ? `${box.value.trim().replace(/,$/, "")}, ${name}` : name;
     act();
   };
-  const row = el("div", { class: "chips", role: "group", "aria-label": `Columns for ${entry.name}` }, ...fit.map(({ name }) => el("button", { type: "button", class: "chip", "data-column": name, onclick: () => press(name) }, name)));
-  const show = () => { for (const chip of row.children) chip.setAttribute("aria-pressed", String(chosen().includes(chip.dataset.column))); };
+  const row = el(
+    "div",
+    { class: "chips", role: "group", "aria-label": `Columns for ${entry.name}` },
+    ...fit.map(({ name }) =>
+      el("button", { type: "button", class: "chip", "data-column": name, onclick: () => press(name) }, name),
+    ),
+  );
+  const show = () => {
+    for (const chip of row.children) chip.setAttribute("aria-pressed", String(chosen().includes(chip.dataset.column)));
+  };
   box.addEventListener("input", show);
   row.addEventListener("click", show);
   show();
@@ -105,34 +153,101 @@ function steps(entry, table, id, options) {
   const place = el("div", { class: "steps" });
   const parts = () => (table[entry.name] === undefined || table[entry.name] === null ? [] : [table[entry.name]].flat());
   const typeOf = (part) => (typeof part === "string" ? part.split("(")[0] : part.type);
-  const keep = (list) => { if (!list.length) delete table[entry.name]; else table[entry.name] = entry.several ? list : list[0]; };
-  const set = (list) => { keep(list); show(); options.changed(); };
+  const keep = (list) => {
+    if (!list.length) delete table[entry.name];
+    else table[entry.name] = entry.several ? list : list[0];
+  };
+  const set = (list) => {
+    keep(list);
+    show();
+    options.changed();
+  };
   const ordered = new Ordered(place, {
-    move: (from, to) => { const list = parts(); list.splice(to, 0, ...list.splice(from, 1)); set(list); },
-    insert: (type, to) => { const list = parts(); list.splice(to, 0, { type }); set(list); },
+    move: (from, to) => {
+      const list = parts();
+      list.splice(to, 0, ...list.splice(from, 1));
+      set(list);
+    },
+    insert: (type, to) => {
+      const list = parts();
+      list.splice(to, 0, { type });
+      set(list);
+    },
     name: (at) => typeOf(parts()[at]),
   });
   const step = (part, at, all) => {
     const type = typeOf(part);
     const form = forms.find((one) => one.type === type);
-    const fields = typeof part === "string" ? [el("p", { class: "hint" }, `${part}: written as text; change it there.`)] : form ? fieldsOf(form, part, { ...options, grids: false }) : [];
-    const away = el("button", { type: "button", class: "second", "aria-label": `Remove ${type}`, onclick: () => set(parts().filter((_, other) => other !== at)) }, "Remove");
-    return el("div", { class: "item step", role: "group", "aria-label": `${type}, step ${at + 1}` },
-      el("div", { class: "item-head" }, el("h4", {}, entry.several ? ordered.handle(at, all.length) : "", entry.several ? ` ${at + 1}. ${type}` : type), away), ...fields);
+    const fields =
+      typeof part === "string"
+        ? [el("p", { class: "hint" }, `${part}: written as text; change it there.`)]
+        : form
+          ? fieldsOf(form, part, { ...options, grids: false })
+          : [];
+    const away = el(
+      "button",
+      {
+        type: "button",
+        class: "second",
+        "aria-label": `Remove ${type}`,
+        onclick: () => set(parts().filter((_, other) => other !== at)),
+      },
+      "Remove",
+    );
+    return el(
+      "div",
+      { class: "item step", role: "group", "aria-label": `${type}, step ${at + 1}` },
+      el(
+        "div",
+        { class: "item-head" },
+        el("h4", {}, entry.several ? ordered.handle(at, all.length) : "", entry.several ? ` ${at + 1}. ${type}` : type),
+        away,
+      ),
+      ...fields,
+    );
   };
   const show = () => place.replaceChildren(...parts().map(step));
   show();
-  if (entry.several) {  // what can be dragged in, or pressed
-    const chip = (form) => ordered.source(el("button", { type: "button", class: "chip", "data-step": form.type, title: form.summary }, form.type), form.type);
-    return [place, el("div", { class: "chips palette", role: "group", "aria-label": `Add to ${entry.name}`, id, tabindex: "-1", "data-field": entry.name, "aria-describedby": `${id}-hint` }, ...forms.filter((form) => fitting(form, options.columns)).map(chip))];
+  if (entry.several) {
+    // what can be dragged in, or pressed
+    const chip = (form) =>
+      ordered.source(
+        el("button", { type: "button", class: "chip", "data-step": form.type, title: form.summary }, form.type),
+        form.type,
+      );
+    return [
+      place,
+      el(
+        "div",
+        {
+          class: "chips palette",
+          role: "group",
+          "aria-label": `Add to ${entry.name}`,
+          id,
+          tabindex: "-1",
+          "data-field": entry.name,
+          "aria-describedby": `${id}-hint`,
+        },
+        ...forms.filter((form) => fitting(form, options.columns)).map(chip),
+      ),
+    ];
   }
-  const choice = el("select", { id, "data-field": entry.name, "aria-describedby": `${id}-hint` }, el("option", { value: "" }, "choose …"), ...forms.map((form) => el("option", { value: form.type }, form.type)));
-  choice.addEventListener("change", () => { if (choice.value) set([{ type: choice.value }]); choice.value = ""; });
+  const choice = el(
+    "select",
+    { id, "data-field": entry.name, "aria-describedby": `${id}-hint` },
+    el("option", { value: "" }, "choose …"),
+    ...forms.map((form) => el("option", { value: form.type }, form.type)),
+  );
+  choice.addEventListener("change", () => {
+    if (choice.value) set([{ type: choice.value }]);
+    choice.value = "";
+  });
   return [place, choice];
 }
 
 // Whether a file has a column of a kind that a method or measure takes.
-export const fitting = (form, columns) => !form.kinds.length || !columns.length || columns.some((column) => form.kinds.includes(column.kind));
+export const fitting = (form, columns) =>
+  !form.kinds.length || !columns.length || columns.some((column) => form.kinds.includes(column.kind));
 
 function control(entry, table, options) {
   const { columns, changed, grids } = options;
@@ -141,24 +256,58 @@ function control(entry, table, options) {
   const label = el("label", { for: id }, entry.name + (entry.required ? " (needed)" : ""));
   if (entry.kind === "flag") {
     const box = el("input", { ...described, type: "checkbox", checked: Boolean(table[entry.name] ?? entry.default) });
-    box.addEventListener("change", () => { table[entry.name] = box.checked; changed(); });
+    box.addEventListener("change", () => {
+      table[entry.name] = box.checked;
+      changed();
+    });
     return el("div", {}, box, label, hint(entry, `${id}-hint`));
   }
   if (entry.kind === "choice" && !entry.open && !entry.several) {
-    const box = el("select", described, ...entry.choices.map((choice) => el("option", { value: choice, selected: choice === (table[entry.name] ?? entry.default) }, choice)));
-    box.addEventListener("change", () => { table[entry.name] = box.value; changed(); });
+    const box = el(
+      "select",
+      described,
+      ...entry.choices.map((choice) =>
+        el("option", { value: choice, selected: choice === (table[entry.name] ?? entry.default) }, choice),
+      ),
+    );
+    box.addEventListener("change", () => {
+      table[entry.name] = box.value;
+      changed();
+    });
     return el("div", {}, label, box, hint(entry, `${id}-hint`));
   }
-  if (entry.kind === "part") return el("div", { class: "whole-row" }, label, ...steps(entry, table, id, options), hint(entry, `${id}-hint`));
-  const box = el("input", { ...described, type: "text", value: textOf(entry, table), autocomplete: "off", spellcheck: "false", ...(numeric(entry) && !grids ? { inputmode: "decimal" } : {}), placeholder: words(entry.default) });
+  if (entry.kind === "part")
+    return el("div", { class: "whole-row" }, label, ...steps(entry, table, id, options), hint(entry, `${id}-hint`));
+  const box = el("input", {
+    ...described,
+    type: "text",
+    value: textOf(entry, table),
+    autocomplete: "off",
+    spellcheck: "false",
+    ...(numeric(entry) && !grids ? { inputmode: "decimal" } : {}),
+    placeholder: words(entry.default),
+  });
   const parts = [label, box];
   let sizes = null;
-  const act = () => { write(entry, table, box.value, sizes?.value || ""); changed(); };
+  const act = () => {
+    write(entry, table, box.value, sizes?.value || "");
+    changed();
+  };
   if (entry.columns && columns.length) parts.push(chips(entry, box, options, act));
   parts.push(hint(entry, `${id}-hint`));
   if (grids && entry.several && entry.kind === "text" && entry.name === "on") {
-    sizes = el("input", { id: `${id}-sizes`, type: "text", value: sizesOf(entry, table), inputmode: "numeric", autocomplete: "off" });
-    parts.push(el("label", { for: `${id}-sizes` }, "in all sets of so many"), sizes, el("p", { class: "hint" }, "such as 1, 2; empty: all at once."));
+    sizes = el("input", {
+      id: `${id}-sizes`,
+      type: "text",
+      value: sizesOf(entry, table),
+      inputmode: "numeric",
+      autocomplete: "off",
+    });
+    parts.push(
+      el("label", { for: `${id}-sizes` }, "in all sets of so many"),
+      sizes,
+      el("p", { class: "hint" }, "such as 1, 2; empty: all at once."),
+    );
   }
   for (const input of [box, sizes]) input?.addEventListener("input", act);
   return el("div", { class: entry.columns && columns.length ? "whole-row" : null }, ...parts);
@@ -172,7 +321,10 @@ export function fieldsOf(form, table, { columns = [], changed = () => {}, grids 
   const near = form.entries.filter((entry) => given(entry) || entry === first);
   const far = form.entries.filter((entry) => !near.includes(entry));
   const drawn = (entries) => el("div", { class: "fields" }, ...entries.map((entry) => control(entry, table, options)));
-  const more = () => (far.length ? [el("details", {}, el("summary", {}, `${far.length} more option${far.length > 1 ? "s" : ""}`), drawn(far))] : []);
+  const more = () =>
+    far.length
+      ? [el("details", {}, el("summary", {}, `${far.length} more option${far.length > 1 ? "s" : ""}`), drawn(far))]
+      : [];
   if (form.type === "Recode") return recode(form, table, options, drawn);
   return [drawn(near), ...more()];
 }
@@ -184,8 +336,14 @@ function recode(form, table, options, drawn) {
   const typed = el("details", {}, el("summary", {}, `${others.length} more options`));
   const write = () => typed.replaceChildren(typed.firstElementChild, drawn(others));
   const changed = options.changed;
-  const editor = new RecodeEditor(table, () => { write(); changed(); });
-  options.changed = () => { editor.refresh(); changed(); };
+  const editor = new RecodeEditor(table, () => {
+    write();
+    changed();
+  });
+  options.changed = () => {
+    editor.refresh();
+    changed();
+  };
   write();
   return [drawn(on), editor.node, typed];
 }

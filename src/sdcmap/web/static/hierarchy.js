@@ -3,28 +3,55 @@ import { base, el, fill, later, post, put, say, whole } from "./api.js";
 import { share } from "./columns.js";
 
 const MOST_LEVELS = 9;
-const REST = "*";  // everything, as ARX and Hierarchy write it
+const REST = "*"; // everything, as ARX and Hierarchy write it
 const drawings = new Set();
 let made = 0;
-window.addEventListener("beforeunload", (event) => { if ([...drawings].some((drawing) => drawing.past.length)) event.preventDefault(); });
+window.addEventListener("beforeunload", (event) => {
+  if ([...drawings].some((drawing) => drawing.past.length)) event.preventDefault();
+});
 
 // A drawing outlives the page around it: it belongs to a table of the plan and, once that was read anew, to one of its columns.
-export const setAside = () => drawings.forEach((drawing) => { drawing.table = null; });
+export const setAside = () =>
+  drawings.forEach((drawing) => {
+    drawing.table = null;
+  });
 export const drawingOf = (table, on) => {
   const all = [...drawings];
-  return all.find((drawing) => drawing.table === table) || all.find((drawing) => !drawing.table && drawing.on.some((name) => on.includes(name)));
+  return (
+    all.find((drawing) => drawing.table === table) ||
+    all.find((drawing) => !drawing.table && drawing.on.some((name) => on.includes(name)))
+  );
 };
 
 // on: columns; its `saved` is called with {name, levels} of the file that was written, `closed` when nobody draws any more.
 export class HierarchyDrawing {
   constructor(on) {
-    Object.assign(this, { on, table: null, saved: () => {}, closed: () => {}, id: (made += 1), rows: [], records: [], picked: new Set(), last: 0, past: [], file: "", version: "", turn: 0 });
+    Object.assign(this, {
+      on,
+      table: null,
+      saved: () => {},
+      closed: () => {},
+      id: (made += 1),
+      rows: [],
+      records: [],
+      picked: new Set(),
+      last: 0,
+      past: [],
+      file: "",
+      version: "",
+      turn: 0,
+    });
     drawings.add(this);
     this.ask = later(150, () => this.draft());
     this.heads = el("thead", {});
     this.body = el("tbody", {});
-    this.names = el("div", {});  // the names in use, level by level, to be picked
-    this.judged = el("div", { class: "judged", role: "region", "aria-live": "polite", "aria-label": "What each level makes of the records" });
+    this.names = el("div", {}); // the names in use, level by level, to be picked
+    this.judged = el("div", {
+      class: "judged",
+      role: "region",
+      "aria-live": "polite",
+      "aria-label": "What each level makes of the records",
+    });
     this.wrong = el("ul", { class: "bad plain", role: "status" });
     this.node = el("section", { class: "drawn", "aria-label": "Draw up a hierarchy" });
     this.lay();
@@ -50,24 +77,71 @@ export class HierarchyDrawing {
     this.filter = el("input", { type: "search", autocomplete: "off", oninput: () => this.show() });
     this.level = el("select", { onchange: () => this.offer() });
     this.name = el("input", { type: "text", autocomplete: "off", spellcheck: "false" });
-    this.name.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); this.apply(); } });
+    this.name.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") {
+        event.preventDefault();
+        this.apply();
+      }
+    });
     this.give = el("button", { type: "button", onclick: () => this.apply() }, "Name the selected");
     this.back = this.button("Undo", () => this.undo());
     this.more = this.button("Add a level", () => this.addLevel());
-    this.called = el("input", { type: "text", autocomplete: "off", spellcheck: "false", value: `${this.on[0]} hierarchy.csv` });
+    this.called = el("input", {
+      type: "text",
+      autocomplete: "off",
+      spellcheck: "false",
+      value: `${this.on[0]} hierarchy.csv`,
+    });
     this.called.addEventListener("input", () => this.nameFile());
     this.replace = el("input", { type: "checkbox", onchange: () => this.nameFile() });
-    this.replacing = el("div", {}, this.replace, el("label", { for: `drawn-${this.id}-replace` }, "Replace the file: plans that use it as it was will refuse it"));
+    this.replacing = el(
+      "div",
+      {},
+      this.replace,
+      el("label", { for: `drawn-${this.id}-replace` }, "Replace the file: plans that use it as it was will refuse it"),
+    );
     this.replace.id = `drawn-${this.id}-replace`;
     this.save = el("button", { type: "button", onclick: () => this.keep() }, "Save as");
     this.node.append(
       el("h4", { tabindex: "-1" }, this.title),
-      el("p", { class: "hint" }, "Select rows (Shift for a range), type a name, press Enter; or type in the cells. Each level is made of the groups of the one below. Missing values stay missing."),
-      el("div", { class: "row" }, this.control("Show categories with", "filter", this.filter), this.control("Level", "level", this.level), this.control("Name", "name", this.name), this.give),
-      el("div", { class: "chips" }, this.button("Begin with first characters", () => this.begin({ begin: "prefixes" })), this.more,
-        this.button(`All the rest: ${REST}`, () => this.rest(() => REST)), this.button("All the rest: as one level below", () => this.rest((row, level) => row[level - 1])), this.back),
-      el("div", { class: "beside" }, el("div", { class: "tall wide" }, el("table", { class: "levels" }, this.heads, this.body)), el("div", {}, this.judged, this.wrong)),
-      el("div", { class: "row" }, this.control("File", "file", this.called), this.replacing, this.save, this.button("Close without saving", () => this.close())), this.names);
+      el(
+        "p",
+        { class: "hint" },
+        "Select rows (Shift for a range), type a name, press Enter; or type in the cells. Each level is made of the groups of the one below. Missing values stay missing.",
+      ),
+      el(
+        "div",
+        { class: "row" },
+        this.control("Show categories with", "filter", this.filter),
+        this.control("Level", "level", this.level),
+        this.control("Name", "name", this.name),
+        this.give,
+      ),
+      el(
+        "div",
+        { class: "chips" },
+        this.button("Begin with first characters", () => this.begin({ begin: "prefixes" })),
+        this.more,
+        this.button(`All the rest: ${REST}`, () => this.rest(() => REST)),
+        this.button("All the rest: as one level below", () => this.rest((row, level) => row[level - 1])),
+        this.back,
+      ),
+      el(
+        "div",
+        { class: "beside" },
+        el("div", { class: "tall wide" }, el("table", { class: "levels" }, this.heads, this.body)),
+        el("div", {}, this.judged, this.wrong),
+      ),
+      el(
+        "div",
+        { class: "row" },
+        this.control("File", "file", this.called),
+        this.replacing,
+        this.save,
+        this.button("Close without saving", () => this.close()),
+      ),
+      this.names,
+    );
     this.draw();
   }
 
@@ -79,7 +153,9 @@ export class HierarchyDrawing {
     this.ask();
   }
 
-  get title() { return `A hierarchy of ${this.on.join(", ")}`; }
+  get title() {
+    return `A hierarchy of ${this.on.join(", ")}`;
+  }
 
   // ---- asking ----
   async post(asked) {
@@ -98,7 +174,10 @@ export class HierarchyDrawing {
     const draft = await this.post(asked);
     if (!draft) return;
     if (this.rows.length) this.remember();
-    if (asked.file) { this.file = this.called.value = asked.file; this.version = draft.version; }
+    if (asked.file) {
+      this.file = this.called.value = asked.file;
+      this.version = draft.version;
+    }
     Object.assign(this, { rows: draft.rows, records: draft.records });
     this.picked.clear();
     this.draw();
@@ -112,7 +191,11 @@ export class HierarchyDrawing {
 
   async keep() {
     try {
-      const kept = await put(`${base}/hierarchies`, { file: this.called.value.trim(), rows: this.rows, version: this.isOpened() ? this.version : "" });
+      const kept = await put(`${base}/hierarchies`, {
+        file: this.called.value.trim(),
+        rows: this.rows,
+        version: this.isOpened() ? this.version : "",
+      });
       say(`${kept.name} is saved, and the recode uses it.`);
       this.saved(kept);
       this.close();
@@ -140,9 +223,13 @@ export class HierarchyDrawing {
   }
 
   apply() {
-    const name = this.name.value.trim(), level = Number(this.level.value);
+    const name = this.name.value.trim(),
+      level = Number(this.level.value);
     if (!name || !this.picked.size) return;
-    this.change(() => { for (const place of this.picked) this.rows[place][level] = name; this.picked.clear(); });
+    this.change(() => {
+      for (const place of this.picked) this.rows[place][level] = name;
+      this.picked.clear();
+    });
     this.name.value = "";
     this.name.focus();
   }
@@ -150,40 +237,75 @@ export class HierarchyDrawing {
   // Names for those that have none at the level that is chosen.
   rest(named) {
     const level = Number(this.level.value);
-    this.change(() => { for (const row of this.rows) row[level] ||= named(row, level); });
+    this.change(() => {
+      for (const row of this.rows) row[level] ||= named(row, level);
+    });
   }
 
   addLevel() {
     if (!this.rows.length) return;
-    this.change(() => { for (const row of this.rows) row.push(""); });
+    this.change(() => {
+      for (const row of this.rows) row.push("");
+    });
     this.level.value = String(this.rows[0].length - 1);
     this.offer();
   }
 
   dropLevel(level) {
-    this.change(() => { for (const row of this.rows) row.splice(level, 1); });
+    this.change(() => {
+      for (const row of this.rows) row.splice(level, 1);
+    });
   }
 
   // A click with Shift held takes every row that is shown from the last one that was clicked.
   pick(place, on, range) {
     const [from, to] = (range ? [this.last, place] : [place, place]).sort((a, b) => a - b);
-    for (let at = from; at <= to; at += 1) if (this.isShown(at)) if (on) this.picked.add(at); else this.picked.delete(at);
+    for (let at = from; at <= to; at += 1)
+      if (this.isShown(at))
+        if (on) this.picked.add(at);
+        else this.picked.delete(at);
     this.last = place;
     this.show();
   }
 
   // ---- drawing ----
-  isShown(place) { return this.rows[place][0].toLowerCase().includes(this.filter.value.trim().toLowerCase()); }
-  isOpened() { return Boolean(this.version) && this.called.value.trim() === this.file; }
+  isShown(place) {
+    return this.rows[place][0].toLowerCase().includes(this.filter.value.trim().toLowerCase());
+  }
+  isOpened() {
+    return Boolean(this.version) && this.called.value.trim() === this.file;
+  }
 
   draw() {
     const levels = Array.from({ length: (this.rows[0]?.length || 1) - 1 }, (_, k) => k + 1);
     const chosen = Math.min(Number(this.level.value) || 1, levels.length || 1);
-    this.level.replaceChildren(...levels.map((level) => el("option", { value: level, selected: level === chosen }, String(level))));
+    this.level.replaceChildren(
+      ...levels.map((level) => el("option", { value: level, selected: level === chosen }, String(level))),
+    );
     this.all = el("input", { type: "checkbox", "aria-label": "Select all categories that are shown" });
-    this.all.addEventListener("click", () => { const on = this.all.checked; this.rows.forEach((_, place) => { if (this.isShown(place)) if (on) this.picked.add(place); else this.picked.delete(place); }); this.show(); });
-    const away = (level) => (levels.length > 1 ? this.button("×", () => this.dropLevel(level), { "aria-label": `Take level ${level} away` }) : "");
-    this.heads.replaceChildren(el("tr", {}, el("th", { scope: "col" }, this.all), el("th", { scope: "col" }, "category"), el("th", { scope: "col", class: "n" }, "records"), ...levels.map((level) => el("th", { scope: "col" }, `level ${level} `, away(level)))));
+    this.all.addEventListener("click", () => {
+      const on = this.all.checked;
+      this.rows.forEach((_, place) => {
+        if (this.isShown(place))
+          if (on) this.picked.add(place);
+          else this.picked.delete(place);
+      });
+      this.show();
+    });
+    const away = (level) =>
+      levels.length > 1
+        ? this.button("×", () => this.dropLevel(level), { "aria-label": `Take level ${level} away` })
+        : "";
+    this.heads.replaceChildren(
+      el(
+        "tr",
+        {},
+        el("th", { scope: "col" }, this.all),
+        el("th", { scope: "col" }, "category"),
+        el("th", { scope: "col", class: "n" }, "records"),
+        ...levels.map((level) => el("th", { scope: "col" }, `level ${level} `, away(level))),
+      ),
+    );
     this.body.replaceChildren(...this.rows.map((row, place) => this.row(row, place, levels)));
     this.names.replaceChildren(...levels.map((level) => el("datalist", { id: this.listOf(level) })));
     this.more.disabled = levels.length >= MOST_LEVELS;
@@ -196,36 +318,66 @@ export class HierarchyDrawing {
   row([category, ...names], place, levels) {
     const tick = el("input", { type: "checkbox", "aria-label": `Select ${category}` });
     tick.addEventListener("click", (event) => this.pick(place, tick.checked, event.shiftKey));
-    return el("tr", {}, el("td", {}, tick), el("th", { scope: "row" }, category), el("td", { class: "n" }, whole(this.records[place] ?? 0)), ...levels.map((level) => el("td", {}, this.cell(category, names[level - 1], place, level))));
+    return el(
+      "tr",
+      {},
+      el("td", {}, tick),
+      el("th", { scope: "row" }, category),
+      el("td", { class: "n" }, whole(this.records[place] ?? 0)),
+      ...levels.map((level) => el("td", {}, this.cell(category, names[level - 1], place, level))),
+    );
   }
 
   // What is typed is counted at once, and can be undone as one change; Enter goes on to the next row.
   cell(category, name, place, level) {
-    const box = el("input", { type: "text", value: name, list: this.listOf(level), autocomplete: "off", spellcheck: "false", "aria-label": `Level ${level} of ${category}` });
+    const box = el("input", {
+      type: "text",
+      value: name,
+      list: this.listOf(level),
+      autocomplete: "off",
+      spellcheck: "false",
+      "aria-label": `Level ${level} of ${category}`,
+    });
     let typing = false;
     box.addEventListener("input", () => {
-      if (!typing) { this.remember(); this.back.disabled = false; }
+      if (!typing) {
+        this.remember();
+        this.back.disabled = false;
+      }
       typing = true;
       this.rows[place][level] = box.value.trim();
       this.ask();
     });
-    box.addEventListener("blur", () => { typing = false; });
+    box.addEventListener("blur", () => {
+      typing = false;
+    });
     box.addEventListener("keydown", (event) => {
       if (event.key !== "Enter") return;
       event.preventDefault();
-      for (let next = place + 1; next < this.rows.length; next += 1) if (this.isShown(next)) return this.boxAt(next, level).focus();
+      for (let next = place + 1; next < this.rows.length; next += 1)
+        if (this.isShown(next)) return this.boxAt(next, level).focus();
     });
     return box;
   }
 
-  listOf(level) { return `drawn-${this.id}-names-${level}`; }
-  boxAt(place, level) { return this.body.rows[place].cells[level + 2].firstChild; }
-  offer() { this.name.setAttribute("list", this.listOf(this.level.value)); }
+  listOf(level) {
+    return `drawn-${this.id}-names-${level}`;
+  }
+  boxAt(place, level) {
+    return this.body.rows[place].cells[level + 2].firstChild;
+  }
+  offer() {
+    this.name.setAttribute("list", this.listOf(this.level.value));
+  }
 
   // Which rows are shown and selected.
   show() {
     const shown = this.rows.map((_, place) => this.isShown(place));
-    this.rows.forEach((_, place) => { const tr = this.body.rows[place]; tr.hidden = !shown[place]; tr.querySelector("input").checked = this.picked.has(place); });
+    this.rows.forEach((_, place) => {
+      const tr = this.body.rows[place];
+      tr.hidden = !shown[place];
+      tr.querySelector("input").checked = this.picked.has(place);
+    });
     this.all.checked = shown.some(Boolean) && shown.every((one, place) => !one || this.picked.has(place));
     this.give.disabled = !this.picked.size;
     this.give.textContent = this.picked.size ? `Name the ${whole(this.picked.size)} selected` : "Name the selected";
@@ -239,13 +391,23 @@ export class HierarchyDrawing {
 
   // ---- what was counted ----
   judge(draft) {
-    const same = draft.rows.length === this.rows.length && draft.rows.every(([category], place) => category === this.rows[place][0]);
+    const same =
+      draft.rows.length === this.rows.length &&
+      draft.rows.every(([category], place) => category === this.rows[place][0]);
     Object.assign(this, { sound: !draft.problems.length, records: draft.records });
-    if (!same) { this.rows = draft.rows; this.picked.clear(); this.draw(); }  // the columns have other categories now
-    draft.records.forEach((count, place) => { this.body.rows[place].cells[2].textContent = whole(count); });
+    if (!same) {
+      this.rows = draft.rows;
+      this.picked.clear();
+      this.draw();
+    } // the columns have other categories now
+    draft.records.forEach((count, place) => {
+      this.body.rows[place].cells[2].textContent = whole(count);
+    });
     for (const box of this.body.querySelectorAll("[aria-invalid]")) box.removeAttribute("aria-invalid");
     for (const [place, level] of draft.split) this.boxAt(place, level).setAttribute("aria-invalid", "true");
-    draft.levels.forEach(({ groups }, k) => this.names.children[k].replaceChildren(...groups.map(({ label }) => el("option", { value: label }))));
+    draft.levels.forEach(({ groups }, k) =>
+      this.names.children[k].replaceChildren(...groups.map(({ label }) => el("option", { value: label }))),
+    );
     const open = [...this.judged.children].map((details) => details.open);
     this.judged.replaceChildren(...draft.levels.map((level, k) => this.summary(level, k + 1, open[k] ?? k === 0)));
     this.tell(draft.problems);
@@ -255,11 +417,20 @@ export class HierarchyDrawing {
   summary({ groups, rarest, unnamed }, level, open) {
     const table = el("table", {});
     const most = Math.max(...groups.map(({ count }) => count), 1);
-    fill(table, ["becomes", ["records", "n"], ""], groups.map(({ label, count }) => [label, whole(count), share(count, most)]), "No names yet.");
-    const least = rarest ? `; the rarest, “${rarest.label}”, has ${whole(rarest.count)} record${rarest.count === 1 ? "" : "s"}` : "";
+    fill(
+      table,
+      ["becomes", ["records", "n"], ""],
+      groups.map(({ label, count }) => [label, whole(count), share(count, most)]),
+      "No names yet.",
+    );
+    const least = rarest
+      ? `; the rarest, “${rarest.label}”, has ${whole(rarest.count)} record${rarest.count === 1 ? "" : "s"}`
+      : "";
     const words = `Level ${level}: ${whole(groups.length)} categor${groups.length === 1 ? "y" : "ies"}${least}${unnamed ? `; ${whole(unnamed)} without a name` : ""}.`;
     return el("details", { open }, el("summary", {}, words), el("div", { class: "tall" }, table));
   }
 
-  tell(problems) { this.wrong.replaceChildren(...problems.map((problem) => el("li", {}, problem))); }
+  tell(problems) {
+    this.wrong.replaceChildren(...problems.map((problem) => el("li", {}, problem)));
+  }
 }

@@ -33,12 +33,24 @@ form.addEventListener("submit", async (event) => {
 
 // What each study is about comes after the page: the list itself is there at once. What its rule chooses takes longest.
 const day = (when) => new Date(when).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-const STATES = { "not begun": "planned", done: "swept", running: "running now", "running elsewhere": "running elsewhere" };
+const STATES = {
+  "not begun": "planned",
+  done: "swept",
+  running: "running now",
+  "running elsewhere": "running elsewhere",
+};
 
 function facts(study) {
-  const far = study.candidates === null ? "its plan cannot be read" : `${whole(study.done)} of ${whole(study.candidates)} candidates`;
-  const released = study.releases ? `${study.releases} release${study.releases > 1 ? "s" : ""}${study.released ? `, last ${study.released}` : ""}` : "";
-  return [study.file, far, STATES[study.state] || study.state, released, day(study.changed)].filter(Boolean).join(" · ");
+  const far =
+    study.candidates === null
+      ? "its plan cannot be read"
+      : `${whole(study.done)} of ${whole(study.candidates)} candidates`;
+  const released = study.releases
+    ? `${study.releases} release${study.releases > 1 ? "s" : ""}${study.released ? `, last ${study.released}` : ""}`
+    : "";
+  return [study.file, far, STATES[study.state] || study.state, released, day(study.changed)]
+    .filter(Boolean)
+    .join(" · ");
 }
 
 const line = (study) => document.querySelector(`li [data-study="${CSS.escape(study.name)}"]`);
@@ -55,7 +67,9 @@ async function list() {
   document.body.dataset.listed = "true";
   for (const study of (await get(`${root}/api/studies?choices=true`)).studies) {
     const place = line(study)?.parentElement.querySelector(".choice");
-    if (place && study.choice) place.textContent = study.choice === "release nothing" ? "its rule: release nothing" : `its rule chooses ${study.choice}`;
+    if (place && study.choice)
+      place.textContent =
+        study.choice === "release nothing" ? "its rule: release nothing" : `its rule chooses ${study.choice}`;
   }
 }
 

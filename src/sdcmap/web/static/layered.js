@@ -14,7 +14,7 @@ export class Layered extends Overlay {
   async show(make, words) {
     const turn = (this.turn = (this.turn || 0) + 1);
     this.width = this.node.clientWidth;
-    this.canvas.style.minHeight = `${this.canvas.clientHeight}px`;  // the page does not jump while the picture is changed
+    this.canvas.style.minHeight = `${this.canvas.clientHeight}px`; // the page does not jump while the picture is changed
     const { view } = await draw(this.canvas, make(), { tooltip: false });
     if (turn !== this.turn) return false;
     this.canvas.style.minHeight = "";
@@ -39,7 +39,10 @@ export class Layered extends Overlay {
   under(event) {
     const box = this.canvas.querySelector("canvas").getBoundingClientRect();
     const [left, top] = this.corner();
-    return [this.view.scale("x").invert(event.clientX - box.left - left), this.view.scale("y").invert(event.clientY - box.top - top)];
+    return [
+      this.view.scale("x").invert(event.clientX - box.left - left),
+      this.view.scale("y").invert(event.clientY - box.top - top),
+    ];
   }
 
   frame() {

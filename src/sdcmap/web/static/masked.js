@@ -31,17 +31,26 @@ export async function relations(place, id) {
   const told = await ask();
   place.replaceChildren();
   if (told.words) place.append(el("p", { class: "quiet" }, told.words));
-  if (told.correlations) await picture(place, told.correlations, "Correlations of the numbers before and after masking, as two heat maps.");
+  if (told.correlations)
+    await picture(place, told.correlations, "Correlations of the numbers before and after masking, as two heat maps.");
   if (!told.table) return;
   const boxes = ["down", "across"].map((way, at) => {
-    const box = el("select", { id: `${way}-${id}` }, ...told.columns.map((name) => el("option", { selected: name === told.pair[at] }, name)));
+    const box = el(
+      "select",
+      { id: `${way}-${id}` },
+      ...told.columns.map((name) => el("option", { selected: name === told.pair[at] }, name)),
+    );
     return [el("div", {}, el("label", { for: box.id }, at ? "by" : "Table of"), box), box];
   });
   const [down, across] = boxes.map(([, box]) => box);
   const table = el("div");
   const draw = async (spec) => {
     table.replaceChildren();
-    await picture(table, spec, `${down.value} by ${across.value}: per cent of the records before, after, and the change.`);
+    await picture(
+      table,
+      spec,
+      `${down.value} by ${across.value}: per cent of the records before, after, and the change.`,
+    );
   };
   place.append(el("div", { class: "bar" }, ...boxes.map(([label]) => label)), table);
   place.addEventListener("change", async () => {
@@ -59,13 +68,30 @@ export async function values(place, id, row) {
   const record = await get(`${base}/candidates/${id}/records/${row}`);
   const table = el("table");
   const own = record.original_row === null;
-  const rows = record.values.map((one) => [one.name, one.role || "number", one.original ?? "", one.masked, one.changed ? "changed" : ""]);
+  const rows = record.values.map((one) => [
+    one.name,
+    one.role || "number",
+    one.original ?? "",
+    one.masked,
+    one.changed ? "changed" : "",
+  ]);
   fill(table, [["column", "words"], "role", "original", "masked", ""], rows);
-  [...table.querySelectorAll("tbody tr")].forEach((line, at) => line.classList.toggle("differs", record.values[at].changed));
+  [...table.querySelectorAll("tbody tr")].forEach((line, at) =>
+    line.classList.toggle("differs", record.values[at].changed),
+  );
   const count = record.values.filter((one) => one.changed).length;
-  const words = own ? record.reason : `Row ${whole(record.original_row + 1)} of the original; ${count === 1 ? "one value" : `${whole(count)} values`} of ${whole(rows.length)} changed. It stays in this room: no report and no release holds it.`;
-  place.replaceChildren(el("h3", {}, `Record ${whole(row + 1)} before and after`), el("p", { class: "hint" }, words),
-    el("div", { class: "wide tall", tabindex: "0", role: "region", "aria-label": `Values of record ${row + 1}` }, table));
+  const words = own
+    ? record.reason
+    : `Row ${whole(record.original_row + 1)} of the original; ${count === 1 ? "one value" : `${whole(count)} values`} of ${whole(rows.length)} changed. It stays in this room: no report and no release holds it.`;
+  place.replaceChildren(
+    el("h3", {}, `Record ${whole(row + 1)} before and after`),
+    el("p", { class: "hint" }, words),
+    el(
+      "div",
+      { class: "wide tall", tabindex: "0", role: "region", "aria-label": `Values of record ${row + 1}` },
+      table,
+    ),
+  );
   place.scrollIntoView({ block: "nearest" });
   place.focus({ preventScroll: true });
 }

@@ -5,8 +5,11 @@ import { dark, paper } from "./chart.js";
 export const isDark = () => dark.matches;
 
 // A sheet of paper is narrower than a screen, and nothing is drawn anew while it is printed: picture and drawing shrink together.
-const SHEET = 640;  // pixels across
-const shrink = (wide) => { for (const node of document.querySelectorAll(".plot")) node.style.zoom = wide ? "" : Math.min(1, SHEET / node.clientWidth); };
+const SHEET = 640; // pixels across
+const shrink = (wide) => {
+  for (const node of document.querySelectorAll(".plot"))
+    node.style.zoom = wide ? "" : Math.min(1, SHEET / node.clientWidth);
+};
 addEventListener("beforeprint", () => shrink(false));
 addEventListener("afterprint", () => shrink(true));
 
@@ -16,7 +19,9 @@ export class Overlay {
     this.node = node;
     this.over = svg("svg", { "aria-hidden": "true" });
     node.replaceChildren(below, this.over);
-    new ResizeObserver(() => this.width && !paper.matches && Math.abs(node.clientWidth - this.width) > 4 && this.redraw()).observe(node);
+    new ResizeObserver(
+      () => this.width && !paper.matches && Math.abs(node.clientWidth - this.width) > 4 && this.redraw(),
+    ).observe(node);
     dark.addEventListener("change", () => paper.matches || this.redraw());
   }
 
@@ -49,4 +54,3 @@ export class Overlay {
     this.over.replaceChildren(...parts);
   }
 }
-

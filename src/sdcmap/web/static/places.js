@@ -1,20 +1,37 @@
 // Where labels go, as charts/labels.py has it: greedy, in pixels; a label that finds no free place is dropped.
-export const NEAR = [9], FAR = [9, 16, 27, 41, 57];  // from a point to its label; beyond the first a leader line is drawn
-const DIRECTIONS = [[1, 0], [1, -1], [0, -1], [-1, -1], [-1, 0], [-1, 1], [0, 1], [1, 1]];  // right first, y grows downwards
-const MOST_COVERED = 1, MOST_CROSSED = 5;  // ink that a label, and a leader, may cover when they need not stand
+export const NEAR = [9],
+  FAR = [9, 16, 27, 41, 57]; // from a point to its label; beyond the first a leader line is drawn
+const DIRECTIONS = [
+  [1, 0],
+  [1, -1],
+  [0, -1],
+  [-1, -1],
+  [-1, 0],
+  [-1, 1],
+  [0, 1],
+  [1, 1],
+]; // right first, y grows downwards
+const MOST_COVERED = 1,
+  MOST_CROSSED = 5; // ink that a label, and a leader, may cover when they need not stand
 
 // How much is drawn in any box, from a summed-area table with one cell a pixel.
 class Ink {
   constructor(dots, width, height) {
-    Object.assign(this, { width: width + 1, height: height + 1, weights: new Float64Array((width + 1) * (height + 1)), sums: new Float64Array((width + 2) * (height + 2)) });
+    Object.assign(this, {
+      width: width + 1,
+      height: height + 1,
+      weights: new Float64Array((width + 1) * (height + 1)),
+      sums: new Float64Array((width + 2) * (height + 2)),
+    });
     this.add(dots);
   }
 
   add(dots) {
     const { width, height, weights, sums } = this;
-    let first = height;  // the rows above it stay as they are
+    let first = height; // the rows above it stay as they are
     for (const [x, y, weight] of dots) {
-      const row = Math.round(y), column = Math.round(x);
+      const row = Math.round(y),
+        column = Math.round(x);
       if (row < 0 || row >= height || column < 0 || column >= width) continue;
       weights[row * width + column] += weight;
       first = Math.min(first, row);
@@ -37,18 +54,22 @@ class Ink {
 }
 
 const touch = (a, b) => a[0] < b[2] + 4 && b[0] < a[2] + 4 && a[1] < b[3] && b[1] < a[3];
-const crosses = (leader, box) => leader.some(([x, y]) => box[0] - 2 < x && x < box[2] + 2 && box[1] - 1 < y && y < box[3] + 1);
+const crosses = (leader, box) =>
+  leader.some(([x, y]) => box[0] - 2 < x && x < box[2] + 2 && box[1] - 1 < y && y < box[3] + 1);
 
 // wishes: [{text, near: [[x, y]], must, distances}]; font: {character, line} in pixels.
 // Places, each {wish, x, y, align, point, leader, end}: no label leaves the picture or touches another.
 export function place(wishes, dots, width, height, font = { character: 5.4, line: 12.5 }) {
-  const ink = new Ink(dots, width, height), taken = [], granted = [];
-  const spare = (0.16 * font.line);
+  const ink = new Ink(dots, width, height),
+    taken = [],
+    granted = [];
+  const spare = 0.16 * font.line;
   const inside = (box) => box[0] >= 2 && box[1] >= -spare && box[2] <= width - 2 && box[3] <= height + spare;
   wishes.forEach((wish, number) => {
     let best = null;
     candidates(number, wish, font).forEach((candidate, rank) => {
-      const box = boxOf(candidate, wish.text, font), leader = leaderOf(candidate);
+      const box = boxOf(candidate, wish.text, font),
+        leader = leaderOf(candidate);
       if (!inside(box) || taken.some((other) => touch(box, other) || crosses(leader, other))) return;
       const covered = ink.within([box[0] - 3, box[1] - 1, box[2] + 3, box[3] + 1]);
       const crossed = leader.reduce((sum, [x, y]) => sum + ink.within([x - 2, y - 2, x + 2, y + 2]), 0);
@@ -65,11 +86,22 @@ export function place(wishes, dots, width, height, font = { character: 5.4, line
 }
 
 function candidates(number, wish, font) {
-  return (wish.distances || FAR).flatMap((reach) => wish.near.flatMap(([x, y]) => DIRECTIONS.map(([across, down]) => {
-    const made = { wish: number, x: x + across * reach, y: y + down * reach, align: { 1: "start", 0: "middle", "-1": "end" }[across], point: [x, y], leader: reach > NEAR[0] };
-    const half = made.align === "middle" ? font.line / 2 : 0;
-    return { ...made, end: [made.x, made.y + (y >= made.y ? half : -half)] };
-  })));
+  return (wish.distances || FAR).flatMap((reach) =>
+    wish.near.flatMap(([x, y]) =>
+      DIRECTIONS.map(([across, down]) => {
+        const made = {
+          wish: number,
+          x: x + across * reach,
+          y: y + down * reach,
+          align: { 1: "start", 0: "middle", "-1": "end" }[across],
+          point: [x, y],
+          leader: reach > NEAR[0],
+        };
+        const half = made.align === "middle" ? font.line / 2 : 0;
+        return { ...made, end: [made.x, made.y + (y >= made.y ? half : -half)] };
+      }),
+    ),
+  );
 }
 
 function boxOf({ x, y, align }, text, { character, line }) {

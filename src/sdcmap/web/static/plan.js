@@ -2,9 +2,26 @@ import { base, byId, complain, duration, el, get, later, page, post, put, root, 
 import { fieldsOf, fitting, partOf } from "./forms.js";
 import { setAside } from "./hierarchy.js";
 
-const state = { table: {}, forms: null, columns: [], texts: [], problems: [], open: new WeakSet(), turn: 0, saved: "", version: "", past: [], future: [] };
-const MANY = 6;  // methods or measures beyond which they are folded
-const formOf = (group, type) => state.forms[group].find((form) => form.type === type) || { type, summary: "A class of another package: write it in the text.", entries: [] };
+const state = {
+  table: {},
+  forms: null,
+  columns: [],
+  texts: [],
+  problems: [],
+  open: new WeakSet(),
+  turn: 0,
+  saved: "",
+  version: "",
+  past: [],
+  future: [],
+};
+const MANY = 6; // methods or measures beyond which they are folded
+const formOf = (group, type) =>
+  state.forms[group].find((form) => form.type === type) || {
+    type,
+    summary: "A class of another package: write it in the text.",
+    entries: [],
+  };
 
 // ---- from the table to the page -----------------------------------------------------------------------------------
 function draw() {
@@ -17,27 +34,86 @@ function draw() {
   byId("replicates").value = state.table.replicates ?? 1;
   const rule = state.table.rule;
   byId("rule").value = rule?.type || "";
-  byId("rule-fields").replaceChildren(...(rule ? fieldsOf(formOf("rules", rule.type), rule, { changed: edited, grids: false }) : [el("p", { class: "hint" }, "No rule yet.")]));
+  byId("rule-fields").replaceChildren(
+    ...(rule
+      ? fieldsOf(formOf("rules", rule.type), rule, { changed: edited, grids: false })
+      : [el("p", { class: "hint" }, "No rule yet.")]),
+  );
 }
 
 function item(group, entry, place) {
   const form = formOf(group, entry.type);
-  const away = el("button", { type: "button", class: "second", "aria-label": `Remove ${entry.type} ${place + 1}`, onclick: () => { state.table[group].splice(place, 1); if (group === "measures") state.texts.splice(place, 1); draw(); edited(); } }, "Remove");
+  const away = el(
+    "button",
+    {
+      type: "button",
+      class: "second",
+      "aria-label": `Remove ${entry.type} ${place + 1}`,
+      onclick: () => {
+        state.table[group].splice(place, 1);
+        if (group === "measures") state.texts.splice(place, 1);
+        draw();
+        edited();
+      },
+    },
+    "Remove",
+  );
   const unit = form.unit ? ` Unit: ${form.unit}.` : "";
   const body = el("div", {});
-  const fold = el("button", { type: "button", class: "head", "aria-expanded": "false", onclick: () => (body.hasChildNodes() ? shut() : made.unfold()) }, entry.type);
-  const made = el("div", { class: "item", role: "group", "aria-label": `${entry.type} ${place + 1}`, "data-place": `${group}[${place + 1}]`, "data-type": entry.type },
-    el("div", { class: "item-head" }, el("h3", {}, fold), away), body, el("div", { class: "bad said-here" }));
-  const shut = () => { state.open.delete(entry); fold.setAttribute("aria-expanded", "false"); made.classList.add("folded"); body.replaceChildren(); made.dataset.said = inShort(entry); };
-  made.unfold = () => {  // its fields are made when somebody wants to see them
+  const fold = el(
+    "button",
+    {
+      type: "button",
+      class: "head",
+      "aria-expanded": "false",
+      onclick: () => (body.hasChildNodes() ? shut() : made.unfold()),
+    },
+    entry.type,
+  );
+  const made = el(
+    "div",
+    {
+      class: "item",
+      role: "group",
+      "aria-label": `${entry.type} ${place + 1}`,
+      "data-place": `${group}[${place + 1}]`,
+      "data-type": entry.type,
+    },
+    el("div", { class: "item-head" }, el("h3", {}, fold), away),
+    body,
+    el("div", { class: "bad said-here" }),
+  );
+  const shut = () => {
+    state.open.delete(entry);
+    fold.setAttribute("aria-expanded", "false");
+    made.classList.add("folded");
+    body.replaceChildren();
+    made.dataset.said = inShort(entry);
+  };
+  made.unfold = () => {
+    // its fields are made when somebody wants to see them
     if (body.hasChildNodes()) return;
     state.open.add(entry);
     fold.setAttribute("aria-expanded", "true");
     made.classList.remove("folded");
-    body.append(el("p", { class: "hint" }, form.summary + unit),
-      ...fieldsOf(form, entry, { columns: state.columns, forms: state.forms, changed: group === "measures" ? () => { follow(place); edited(); } : edited, grids: group === "methods" }));
+    body.append(
+      el("p", { class: "hint" }, form.summary + unit),
+      ...fieldsOf(form, entry, {
+        columns: state.columns,
+        forms: state.forms,
+        changed:
+          group === "measures"
+            ? () => {
+                follow(place);
+                edited();
+              }
+            : edited,
+        grids: group === "methods",
+      }),
+    );
   };
-  if (state.table[group].length <= MANY || state.open.has(entry)) made.unfold(); else shut();
+  if (state.table[group].length <= MANY || state.open.has(entry)) made.unfold();
+  else shut();
   return made;
 }
 
@@ -75,11 +151,16 @@ function problems(list) {
   for (const box of document.querySelectorAll("[aria-invalid]")) box.removeAttribute("aria-invalid");
   for (const place of document.querySelectorAll(".said-here")) place.replaceChildren();
   if (!list.length) return;
-  byId("problems").append(el("strong", {}, list.length === 1 ? "One problem" : `${list.length} problems`), el("ul", {}, ...list.map((problem) => el("li", {}, problem))));
+  byId("problems").append(
+    el("strong", {}, list.length === 1 ? "One problem" : `${list.length} problems`),
+    el("ul", {}, ...list.map((problem) => el("li", {}, problem))),
+  );
   for (const problem of list) {
     const place = problem.match(/^(methods|measures)\[\d+\]/)?.[0];
     const [, type, field] = problem.replace(/^\w+\[\d+\]: /, "").match(/^(\w+)(?:\.(\w+))?/) || [];
-    const items = [...document.querySelectorAll(place ? `[data-place="${place}"]` : "[data-place]")].filter((item) => place || item.dataset.type === type);
+    const items = [...document.querySelectorAll(place ? `[data-place="${place}"]` : "[data-place]")].filter(
+      (item) => place || item.dataset.type === type,
+    );
     for (const item of items) {
       item.unfold();
       item.querySelector(".said-here").append(el("p", {}, problem));
@@ -95,7 +176,7 @@ function problems(list) {
 const isDirty = () => byId("toml").value !== state.saved;
 
 function dirty() {
-  byId("on-paper").textContent = byId("toml").value;  // printed boxes cut their text
+  byId("on-paper").textContent = byId("toml").value; // printed boxes cut their text
   byId("dirty").hidden = !isDirty();
   document.body.dataset.dirty = String(isDirty());
   byId("undo").disabled = state.past.length < 2;
@@ -147,10 +228,29 @@ async function history() {
   const { plans } = await get(`${base}/plans`);
   const entry = ({ saved, toml, changed }) => {
     const when = new Date(saved).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-    const take = el("button", { type: "button", class: "second", "aria-label": `Take the plan of ${when} back`, onclick: () => takeBack(toml, when) }, "Take it back");
-    return el("li", {}, el("time", { datetime: saved }, when), take, el("span", { class: "quiet" }, changed.length ? `Then changed: ${changed.join(", ")}.` : ""));
+    const take = el(
+      "button",
+      {
+        type: "button",
+        class: "second",
+        "aria-label": `Take the plan of ${when} back`,
+        onclick: () => takeBack(toml, when),
+      },
+      "Take it back",
+    );
+    return el(
+      "li",
+      {},
+      el("time", { datetime: saved }, when),
+      take,
+      el("span", { class: "quiet" }, changed.length ? `Then changed: ${changed.join(", ")}.` : ""),
+    );
   };
-  byId("earlier").replaceChildren(...(plans.length ? plans.map(entry) : [el("li", { class: "quiet" }, "None: no other plan was saved in this study.")]));
+  byId("earlier").replaceChildren(
+    ...(plans.length
+      ? plans.map(entry)
+      : [el("li", { class: "quiet" }, "None: no other plan was saved in this study.")]),
+  );
 }
 
 // An earlier plan is an edit like any other: it can be undone, and counts when it is saved.
@@ -202,7 +302,9 @@ const guess = later(700, async (turn) => {
   const guessed = await post(`${root}/api/plans`, { toml: byId("toml").value, cost: true, study }).catch(() => null);
   if (turn !== state.turn || !guessed?.seconds) return;
   byId("cost").textContent = `· about ${duration(guessed.seconds)} of one core`;
-  byId("draw-price").textContent = guessed.draw ? `One more draw of each method adds about ${duration(guessed.draw)}.` : "No method here is random: one draw is all.";
+  byId("draw-price").textContent = guessed.draw
+    ? `One more draw of each method adds about ${duration(guessed.draw)}.`
+    : "No method here is random: one draw is all.";
   price("measure");
   price("method");
 });
@@ -219,7 +321,10 @@ async function price(kind) {
     const seconds = told.stated[option.value];
     option.textContent = seconds === undefined ? option.value : `${option.value} (adds about ${duration(seconds)})`;
   }
-  words.textContent = told.price === null ? "Its price is told when its fields are filled in." : `Adds about ${duration(told.price)} to the ${duration(told.seconds)} of the plan${told.example === type ? "" : `, as ${told.example}`}.`;
+  words.textContent =
+    told.price === null
+      ? "Its price is told when its fields are filled in."
+      : `Adds about ${duration(told.price)} to the ${duration(told.seconds)} of the plan${told.example === type ? "" : `, as ${told.example}`}.`;
   words.dataset.priced = type;
 }
 
@@ -232,22 +337,43 @@ function clean(table) {
   return copy;
 }
 
-byId("toml").addEventListener("input", () => { dirty(); typed(); });
-byId("replicates").addEventListener("input", () => { state.table.replicates = Number(byId("replicates").value); edited(); });
-byId("risk").addEventListener("change", () => { state.table.risk = [byId("risk").value]; if (Array.isArray(state.table.limits)) delete state.table.limits; edited(); });
-byId("utility").addEventListener("change", () => { state.table.utility = byId("utility").value; edited(); });
+byId("toml").addEventListener("input", () => {
+  dirty();
+  typed();
+});
+byId("replicates").addEventListener("input", () => {
+  state.table.replicates = Number(byId("replicates").value);
+  edited();
+});
+byId("risk").addEventListener("change", () => {
+  state.table.risk = [byId("risk").value];
+  if (Array.isArray(state.table.limits)) delete state.table.limits;
+  edited();
+});
+byId("utility").addEventListener("change", () => {
+  state.table.utility = byId("utility").value;
+  edited();
+});
 byId("rule").addEventListener("change", () => {
-  if (byId("rule").value) state.table.rule = { type: byId("rule").value }; else delete state.table.rule;
+  if (byId("rule").value) state.table.rule = { type: byId("rule").value };
+  else delete state.table.rule;
   draw();
   edited();
 });
 // The lists of what can be added: what no column of the file fits cannot be chosen.
 function offer() {
-  for (const [group, kind] of [["methods", "method"], ["measures", "measure"]])
-    for (const option of byId(`new-${kind}`).options) option.disabled = !fitting(formOf(group, option.value), state.columns);
+  for (const [group, kind] of [
+    ["methods", "method"],
+    ["measures", "measure"],
+  ])
+    for (const option of byId(`new-${kind}`).options)
+      option.disabled = !fitting(formOf(group, option.value), state.columns);
 }
 
-for (const [group, kind] of [["methods", "method"], ["measures", "measure"]]) {
+for (const [group, kind] of [
+  ["methods", "method"],
+  ["measures", "measure"],
+]) {
   byId(`new-${kind}`).addEventListener("change", () => price(kind));
   byId(`add-${kind}`).addEventListener("click", () => {
     const entry = { type: byId(`new-${kind}`).value };
@@ -269,13 +395,21 @@ byId("take-theirs").addEventListener("click", async () => {
   byId("toml").value = kept.toml;
   await check({ toml: kept.toml }, { redraw: true });
 });
-byId("next").addEventListener("click", async (event) => {  // what is not saved would not be swept
+byId("next").addEventListener("click", async (event) => {
+  // what is not saved would not be swept
   if (!isDirty()) return;
   event.preventDefault();
-  if (state.problems.length) return complain(new Error("The plan has problems, so it is not saved yet; the sweep would take the last saved one."));
-  await save().then(() => location.assign(page("sweep"))).catch(conflict);
+  if (state.problems.length)
+    return complain(
+      new Error("The plan has problems, so it is not saved yet; the sweep would take the last saved one."),
+    );
+  await save()
+    .then(() => location.assign(page("sweep")))
+    .catch(conflict);
 });
-window.addEventListener("beforeunload", (event) => { if (isDirty()) event.preventDefault(); });
+window.addEventListener("beforeunload", (event) => {
+  if (isDirty()) event.preventDefault();
+});
 
 async function begin() {
   const [forms, kept] = await Promise.all([get(`${root}/api/forms`), get(base)]);

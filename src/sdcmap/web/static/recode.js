@@ -4,30 +4,68 @@ import { share } from "./columns.js";
 import { drawingOf, HierarchyDrawing } from "./hierarchy.js";
 
 const WAYS = {
-  breaks: "Intervals at my own breaks", bins: "About so many intervals", width: "Intervals of one width",
-  merge: "Merge categories", prefix: "First characters", hierarchy: "A hierarchy file",
+  breaks: "Intervals at my own breaks",
+  bins: "About so many intervals",
+  width: "Intervals of one width",
+  merge: "Merge categories",
+  prefix: "First characters",
+  hierarchy: "A hierarchy file",
 };
 const NUMBERS = ["breaks", "bins", "width"];
 let made = 0;
 
 // The one combination of a grid that is shown: the first.
-const first = ({ grid, ...table }) => ({ ...table, ...Object.fromEntries(Object.entries(grid || {}).map(([name, values]) => [name, Array.isArray(values) ? values[0] : (values.subsets || []).slice(0, 1)])) });
-const filled = (value) => (Array.isArray(value) ? value.length > 0 : value !== undefined && value !== null && value !== "");
+const first = ({ grid, ...table }) => ({
+  ...table,
+  ...Object.fromEntries(
+    Object.entries(grid || {}).map(([name, values]) => [
+      name,
+      Array.isArray(values) ? values[0] : (values.subsets || []).slice(0, 1),
+    ]),
+  ),
+});
+const filled = (value) =>
+  Array.isArray(value) ? value.length > 0 : value !== undefined && value !== null && value !== "";
 
 // table: the recode in the plan; changed: it was edited here.
 export class RecodeEditor {
   constructor(table, changed) {
     const way = Object.keys(WAYS).find((name) => filled(first(table)[name]));
-    Object.assign(this, { table, changed, id: (made += 1), way: way || "", seen: null, files: [], marked: new Set(), turn: 0 });
+    Object.assign(this, {
+      table,
+      changed,
+      id: (made += 1),
+      way: way || "",
+      seen: null,
+      files: [],
+      marked: new Set(),
+      turn: 0,
+    });
     this.ways = el("div", { class: "ways" });
     this.panel = el("div", { class: "way-panel" });
-    this.counts = el("div", { class: "recoded", role: "region", "aria-live": "polite", "aria-label": "What the recode makes of each column" });
-    this.board = el("div", {});  // where a hierarchy is drawn up
-    this.node = el("div", { class: "recode" }, el("fieldset", {}, el("legend", {}, "How"), this.ways), el("div", { class: "beside" }, this.panel, this.counts), this.board);
+    this.counts = el("div", {
+      class: "recoded",
+      role: "region",
+      "aria-live": "polite",
+      "aria-label": "What the recode makes of each column",
+    });
+    this.board = el("div", {}); // where a hierarchy is drawn up
+    this.node = el(
+      "div",
+      { class: "recode" },
+      el("fieldset", {}, el("legend", {}, "How"), this.ways),
+      el("div", { class: "beside" }, this.panel, this.counts),
+      this.board,
+    );
     this.ask = later(150, () => this.count());
     this.take(drawingOf(table, this.on));
     this.draw();
-    const near = new IntersectionObserver(([{ isIntersecting }]) => { if (isIntersecting) { near.disconnect(); this.count(); } });  // what nobody looks at is not counted
+    const near = new IntersectionObserver(([{ isIntersecting }]) => {
+      if (isIntersecting) {
+        near.disconnect();
+        this.count();
+      }
+    }); // what nobody looks at is not counted
     near.observe(this.node);
   }
 
@@ -40,7 +78,9 @@ export class RecodeEditor {
   }
 
   // The columns that it names.
-  get on() { return [first(this.table).on || []].flat(); }
+  get on() {
+    return [first(this.table).on || []].flat();
+  }
 
   edit() {
     this.changed();
@@ -50,11 +90,13 @@ export class RecodeEditor {
   set(name, value) {
     if (this.table.grid) delete this.table.grid[name];
     if (this.table.grid && !Object.keys(this.table.grid).length) delete this.table.grid;
-    if (filled(value)) this.table[name] = value; else delete this.table[name];
+    if (filled(value)) this.table[name] = value;
+    else delete this.table[name];
   }
 
   choose(way) {
-    for (const other of [...Object.keys(WAYS), "labels", "sha256", "level"]) if (other !== way) this.set(other, undefined);
+    for (const other of [...Object.keys(WAYS), "labels", "sha256", "level"])
+      if (other !== way) this.set(other, undefined);
     if (!NUMBERS.includes(way)) this.set("becomes", undefined);
     this.way = way;
     this.marked.clear();
@@ -80,15 +122,34 @@ export class RecodeEditor {
     const before = JSON.stringify([this.seen?.levels, this.seen?.columns.map((column) => column.name)]);
     this.seen = seen;
     if (before !== JSON.stringify([seen.levels, seen.columns.map((column) => column.name)])) this.draw();
-    this.counts.replaceChildren(...(seen.columns.length ? seen.columns.map((column, place) => this.column(column, place)) : [el("p", { class: "hint" }, "Pick columns to see what becomes of them.")]));
+    this.counts.replaceChildren(
+      ...(seen.columns.length
+        ? seen.columns.map((column, place) => this.column(column, place))
+        : [el("p", { class: "hint" }, "Pick columns to see what becomes of them.")]),
+    );
     this.node.dataset.counted = this.turn;
   }
 
-  column({ name, categories, before_count: many, after, after_count: left, missing, smallest, problem }, place) {
-    if (problem) return el("p", { class: "hint" }, el("strong", {}, name), ` has ${whole(many)} categories. ${this.way ? problem : "Say how they are recoded."}`);
+  column({ name, before_count: many, after, after_count: left, missing, smallest, problem }, place) {
+    if (problem)
+      return el(
+        "p",
+        { class: "hint" },
+        el("strong", {}, name),
+        ` has ${whole(many)} categories. ${this.way ? problem : "Say how they are recoded."}`,
+      );
     const shown = el("table", {});
     const most = Math.max(...after.map(({ count }) => count), 1);
-    fill(shown, ["becomes", ["records", "n"], ""], [...after, ...(missing ? [{ label: "missing", count: missing }] : [])].map(({ label, count }) => [label, whole(count), share(count, most)]), left ? `${whole(left)} categories are too many to list.` : "Nothing is left.");
+    fill(
+      shown,
+      ["becomes", ["records", "n"], ""],
+      [...after, ...(missing ? [{ label: "missing", count: missing }] : [])].map(({ label, count }) => [
+        label,
+        whole(count),
+        share(count, most),
+      ]),
+      left ? `${whole(left)} categories are too many to list.` : "Nothing is left.",
+    );
     const words = `${name}: ${whole(many)} categories become ${whole(left)}; the rarest has ${whole(smallest)} record${smallest === 1 ? "" : "s"}.`;
     return el("details", { open: place < 2 }, el("summary", {}, words), el("div", { class: "tall" }, shown));
   }
@@ -96,23 +157,41 @@ export class RecodeEditor {
   // ---- how ----
   draw() {
     const kinds = this.seen?.columns.map((column) => column.kind) || [];
-    const fits = (way) => !kinds.length || (NUMBERS.includes(way) ? true : way === "hierarchy" || kinds.some((kind) => kind !== "numeric"));
-    this.ways.replaceChildren(...Object.entries(WAYS).filter(([way]) => fits(way) || way === this.way).map(([way, words]) => {
-      const id = `recode-${this.id}-${way}`;
-      const box = el("input", { type: "radio", name: `recode-${this.id}`, id, checked: way === this.way });
-      box.addEventListener("change", () => { this.choose(way); this.ways.querySelector(`#${id}`)?.focus(); });
-      return el("span", { class: "way-choice" }, box, el("label", { for: id }, words));
-    }));
+    const fits = (way) =>
+      !kinds.length || (NUMBERS.includes(way) ? true : way === "hierarchy" || kinds.some((kind) => kind !== "numeric"));
+    this.ways.replaceChildren(
+      ...Object.entries(WAYS)
+        .filter(([way]) => fits(way) || way === this.way)
+        .map(([way, words]) => {
+          const id = `recode-${this.id}-${way}`;
+          const box = el("input", { type: "radio", name: `recode-${this.id}`, id, checked: way === this.way });
+          box.addEventListener("change", () => {
+            this.choose(way);
+            this.ways.querySelector(`#${id}`)?.focus();
+          });
+          return el("span", { class: "way-choice" }, box, el("label", { for: id }, words));
+        }),
+    );
     const held = this.panel.contains(document.activeElement) ? document.activeElement.id : "";
     this.panel.replaceChildren(...(this.way ? this[this.way]() : []));
     if (held) this.panel.querySelector(`#${CSS.escape(held)}`)?.focus();
-    this.board.hidden = this.way !== "hierarchy";  // a drawing waits while another way is tried
+    this.board.hidden = this.way !== "hierarchy"; // a drawing waits while another way is tried
   }
 
   field(words, value, act, facts = {}) {
     const id = `recode-${this.id}-field-${words.replace(/\W/g, "-")}`;
-    const box = el("input", { id, type: "text", inputmode: "decimal", autocomplete: "off", value: value ?? "", ...facts });
-    box.addEventListener("input", () => { act(box.value.trim()); this.edit(); });
+    const box = el("input", {
+      id,
+      type: "text",
+      inputmode: "decimal",
+      autocomplete: "off",
+      value: value ?? "",
+      ...facts,
+    });
+    box.addEventListener("input", () => {
+      act(box.value.trim());
+      this.edit();
+    });
     return el("div", {}, el("label", { for: id }, words), box);
   }
 
@@ -123,44 +202,162 @@ export class RecodeEditor {
 
   select(words, value, options, act) {
     const id = `recode-${this.id}-select-${words.replace(/\W/g, "-")}`;
-    const box = el("select", { id }, ...options.map(([key, shown]) => el("option", { value: key, selected: String(key) === String(value) }, shown)));
-    box.addEventListener("change", () => { act(box.value); this.edit(); });
+    const box = el(
+      "select",
+      { id },
+      ...options.map(([key, shown]) => el("option", { value: key, selected: String(key) === String(value) }, shown)),
+    );
+    box.addEventListener("change", () => {
+      act(box.value);
+      this.edit();
+    });
     return el("div", {}, el("label", { for: id }, words), box);
   }
 
   becomes() {
-    return this.select("Numbers become", this.table.becomes || "label", [["label", "the interval"], ["midpoint", "its midpoint"], ["mean", "the mean in it"], ["median", "the median in it"]], (value) => this.set("becomes", value === "label" ? undefined : value));
+    return this.select(
+      "Numbers become",
+      this.table.becomes || "label",
+      [
+        ["label", "the interval"],
+        ["midpoint", "its midpoint"],
+        ["mean", "the mean in it"],
+        ["median", "the median in it"],
+      ],
+      (value) => this.set("becomes", value === "label" ? undefined : value),
+    );
   }
 
   breaks() {
     const held = [...(first(this.table).breaks || [])];
-    const keep = () => this.set("breaks", held.filter((end) => end !== "").map(Number).filter(Number.isFinite));
-    const again = () => { keep(); this.draw(); this.edit(); };
+    const keep = () =>
+      this.set(
+        "breaks",
+        held
+          .filter((end) => end !== "")
+          .map(Number)
+          .filter(Number.isFinite),
+      );
+    const again = () => {
+      keep();
+      this.draw();
+      this.edit();
+    };
     const rows = held.map((end, place) => {
-      const box = el("input", { type: "text", inputmode: "decimal", class: "code", value: end, "aria-label": `Break ${place + 1}`, autocomplete: "off" });
-      box.addEventListener("input", () => { held[place] = box.value.trim(); keep(); this.edit(); });
-      return el("span", { class: "break" }, box, el("button", { type: "button", class: "second", "aria-label": `Take break ${place + 1} away`, onclick: () => { held.splice(place, 1); again(); } }, "×"));
+      const box = el("input", {
+        type: "text",
+        inputmode: "decimal",
+        class: "code",
+        value: end,
+        "aria-label": `Break ${place + 1}`,
+        autocomplete: "off",
+      });
+      box.addEventListener("input", () => {
+        held[place] = box.value.trim();
+        keep();
+        this.edit();
+      });
+      return el(
+        "span",
+        { class: "break" },
+        box,
+        el(
+          "button",
+          {
+            type: "button",
+            class: "second",
+            "aria-label": `Take break ${place + 1} away`,
+            onclick: () => {
+              held.splice(place, 1);
+              again();
+            },
+          },
+          "×",
+        ),
+      );
     });
-    const more = el("input", { type: "text", inputmode: "decimal", class: "code", "aria-label": "Another break", placeholder: "break", autocomplete: "off" });
+    const more = el("input", {
+      type: "text",
+      inputmode: "decimal",
+      class: "code",
+      "aria-label": "Another break",
+      placeholder: "break",
+      autocomplete: "off",
+    });
     const add = () => {
-      const given = more.value.split(/[;\s]+/).filter((part) => part !== "" && Number.isFinite(Number(part))).map(Number);
+      const given = more.value
+        .split(/[;\s]+/)
+        .filter((part) => part !== "" && Number.isFinite(Number(part)))
+        .map(Number);
       if (!given.length) return;
       held.push(...given);
       held.sort((a, b) => a - b);
       again();
       this.panel.querySelector("[aria-label='Another break']")?.focus();
     };
-    more.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); add(); } });
-    return [el("p", { class: "hint" }, "Cut points in the column's unit; the two end intervals are open."), el("div", { class: "chips breaks" }, ...rows, more, el("button", { type: "button", class: "second", onclick: add }, "Cut here")),
-      el("div", { class: "fields" }, this.select("The break belongs to the interval", this.table.closed || "right", [["right", "below it"], ["left", "above it"]], (value) => this.set("closed", value === "right" ? undefined : value)), this.becomes())];
+    more.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") {
+        event.preventDefault();
+        add();
+      }
+    });
+    return [
+      el("p", { class: "hint" }, "Cut points in the column's unit; the two end intervals are open."),
+      el(
+        "div",
+        { class: "chips breaks" },
+        ...rows,
+        more,
+        el("button", { type: "button", class: "second", onclick: add }, "Cut here"),
+      ),
+      el(
+        "div",
+        { class: "fields" },
+        this.select(
+          "The break belongs to the interval",
+          this.table.closed || "right",
+          [
+            ["right", "below it"],
+            ["left", "above it"],
+          ],
+          (value) => this.set("closed", value === "right" ? undefined : value),
+        ),
+        this.becomes(),
+      ),
+    ];
   }
 
   bins() {
-    return [el("div", { class: "fields" }, this.number("About so many", "bins"), this.select("With equal", this.table.by || "width", [["width", "width"], ["log width", "ratio of their ends"], ["quantiles", "numbers of records"]], (value) => this.set("by", value === "width" ? undefined : value)), this.becomes())];
+    return [
+      el(
+        "div",
+        { class: "fields" },
+        this.number("About so many", "bins"),
+        this.select(
+          "With equal",
+          this.table.by || "width",
+          [
+            ["width", "width"],
+            ["log width", "ratio of their ends"],
+            ["quantiles", "numbers of records"],
+          ],
+          (value) => this.set("by", value === "width" ? undefined : value),
+        ),
+        this.becomes(),
+      ),
+    ];
   }
 
   width() {
-    return [el("div", { class: "fields" }, this.number("Width", "width"), this.number("One begins at", "start"), this.becomes())];
+    return [
+      el(
+        "div",
+        { class: "fields" },
+        this.number("Width", "width"),
+        this.number("One begins at", "start"),
+        this.becomes(),
+      ),
+    ];
   }
 
   prefix() {
@@ -171,51 +368,155 @@ export class RecodeEditor {
   merge() {
     const groups = [...(this.table.merge || [])];
     const names = groups.map((group, place) => this.table.labels?.[place] ?? group.join("|"));
-    const keep = () => { this.set("merge", groups); this.set("labels", names.some((name, place) => name !== groups[place].join("|")) ? names : undefined); };
-    const again = () => { this.marked.clear(); keep(); this.draw(); this.edit(); };
+    const keep = () => {
+      this.set("merge", groups);
+      this.set("labels", names.some((name, place) => name !== groups[place].join("|")) ? names : undefined);
+    };
+    const again = () => {
+      this.marked.clear();
+      keep();
+      this.draw();
+      this.edit();
+    };
     const merged = new Set(groups.flat());
     const counts = new Map();
-    for (const column of this.seen?.columns || []) for (const { label, count } of column.categories) counts.set(label, (counts.get(label) || 0) + count);
+    for (const column of this.seen?.columns || [])
+      for (const { label, count } of column.categories) counts.set(label, (counts.get(label) || 0) + count);
     const free = [...counts].filter(([label]) => !merged.has(label));
     const box = ([label, count], place) => {
       const id = `recode-${this.id}-category-${place}`;
       const tick = el("input", { type: "checkbox", id, checked: this.marked.has(label), "data-category": label });
-      tick.addEventListener("change", () => { if (tick.checked) this.marked.add(label); else this.marked.delete(label); join.disabled = this.marked.size < 2; });
+      tick.addEventListener("change", () => {
+        if (tick.checked) this.marked.add(label);
+        else this.marked.delete(label);
+        join.disabled = this.marked.size < 2;
+      });
       return el("div", {}, tick, el("label", { for: id }, `${label} `, el("span", { class: "quiet" }, whole(count))));
     };
-    const called = el("input", { type: "text", id: `recode-${this.id}-called`, autocomplete: "off", placeholder: "a|b" });
+    const called = el("input", {
+      type: "text",
+      id: `recode-${this.id}-called`,
+      autocomplete: "off",
+      placeholder: "a|b",
+    });
     const join = el("button", { type: "button", disabled: this.marked.size < 2 }, "Merge the marked");
-    join.addEventListener("click", () => { const group = free.map(([label]) => label).filter((label) => this.marked.has(label)); groups.push(group); names.push(called.value.trim() || group.join("|")); again(); });
-    const apart = groups.map((group, place) => el("li", {}, el("strong", {}, names[place]), ` = ${group.join(", ")} (${whole(group.reduce((sum, label) => sum + (counts.get(label) || 0), 0))}) `, el("button", { type: "button", class: "second", "aria-label": `Take ${names[place]} apart`, onclick: () => { groups.splice(place, 1); names.splice(place, 1); again(); } }, "Take apart")));
-    const rare = el("button", { type: "button", class: "second", onclick: () => { const limit = Number(few.value) || 0; for (const [label, count] of free) if (count < limit) this.marked.add(label); this.draw(); } }, "Mark all below");
-    const few = el("input", { type: "text", inputmode: "numeric", class: "code", "aria-label": "Records below which categories are marked", value: "10" });
-    return [apart.length ? el("ul", { class: "merged" }, ...apart) : el("p", { class: "hint" }, "Mark two categories or more, and merge them."),
+    join.addEventListener("click", () => {
+      const group = free.map(([label]) => label).filter((label) => this.marked.has(label));
+      groups.push(group);
+      names.push(called.value.trim() || group.join("|"));
+      again();
+    });
+    const apart = groups.map((group, place) =>
+      el(
+        "li",
+        {},
+        el("strong", {}, names[place]),
+        ` = ${group.join(", ")} (${whole(group.reduce((sum, label) => sum + (counts.get(label) || 0), 0))}) `,
+        el(
+          "button",
+          {
+            type: "button",
+            class: "second",
+            "aria-label": `Take ${names[place]} apart`,
+            onclick: () => {
+              groups.splice(place, 1);
+              names.splice(place, 1);
+              again();
+            },
+          },
+          "Take apart",
+        ),
+      ),
+    );
+    const rare = el(
+      "button",
+      {
+        type: "button",
+        class: "second",
+        onclick: () => {
+          const limit = Number(few.value) || 0;
+          for (const [label, count] of free) if (count < limit) this.marked.add(label);
+          this.draw();
+        },
+      },
+      "Mark all below",
+    );
+    const few = el("input", {
+      type: "text",
+      inputmode: "numeric",
+      class: "code",
+      "aria-label": "Records below which categories are marked",
+      value: "10",
+    });
+    return [
+      apart.length
+        ? el("ul", { class: "merged" }, ...apart)
+        : el("p", { class: "hint" }, "Mark two categories or more, and merge them."),
       el("div", { class: "categories" }, ...free.map(box)),
-      el("div", { class: "row" }, el("div", {}, el("label", { for: called.id }, "under the name"), called), join), el("div", { class: "chips" }, rare, few, el("span", { class: "quiet" }, "records"))];
+      el("div", { class: "row" }, el("div", {}, el("label", { for: called.id }, "under the name"), called), join),
+      el("div", { class: "chips" }, rare, few, el("span", { class: "quiet" }, "records")),
+    ];
   }
 
   hierarchy() {
-    if (!this.files.length) get(`${root}/api/files`).then(({ files }) => { this.files = files.map((file) => file.name).filter((name) => /\.(csv|txt)$/i.test(name)); if (this.files.length) this.draw(); }).catch(() => {});
+    if (!this.files.length)
+      get(`${root}/api/files`)
+        .then(({ files }) => {
+          this.files = files.map((file) => file.name).filter((name) => /\.(csv|txt)$/i.test(name));
+          if (this.files.length) this.draw();
+        })
+        .catch(() => {});
     const chosen = first(this.table).hierarchy || "";
     const files = [...new Set([...(chosen ? [chosen] : []), ...this.files])];
     const levels = this.seen?.levels ?? null;
     const level = first(this.table).level ?? 1;
     const most = Math.max(levels ?? level, 1);
-    const draw = (words, file, facts = {}) => el("button", { type: "button", class: "second", onclick: () => this.drawUp(file), ...facts }, words);
-    return [el("p", { class: "hint" }, "A text file of this folder without a header: value;level 1;level 2;… as ARX writes it."),
-      el("div", { class: "fields" },
-        this.select("File", chosen, [["", "choose …"], ...files.map((name) => [name, name])], (value) => { this.set("hierarchy", value); this.set("sha256", undefined); this.draw(); }),
-        this.select("Level", level, Array.from({ length: most + 1 }, (_, k) => [k, k === 0 ? "0: as they are" : k === levels ? `${k}: the coarsest` : String(k)]), (value) => this.set("level", Number(value) === 1 ? undefined : Number(value)))),
-      el("div", { class: "chips" }, draw("Draw up a hierarchy", "", { "data-draw": true }), chosen ? draw("Open this file to change it", chosen) : "")];
+    const draw = (words, file, facts = {}) =>
+      el("button", { type: "button", class: "second", onclick: () => this.drawUp(file), ...facts }, words);
+    return [
+      el(
+        "p",
+        { class: "hint" },
+        "A text file of this folder without a header: value;level 1;level 2;… as ARX writes it.",
+      ),
+      el(
+        "div",
+        { class: "fields" },
+        this.select("File", chosen, [["", "choose …"], ...files.map((name) => [name, name])], (value) => {
+          this.set("hierarchy", value);
+          this.set("sha256", undefined);
+          this.draw();
+        }),
+        this.select(
+          "Level",
+          level,
+          Array.from({ length: most + 1 }, (_, k) => [
+            k,
+            k === 0 ? "0: as they are" : k === levels ? `${k}: the coarsest` : String(k),
+          ]),
+          (value) => this.set("level", Number(value) === 1 ? undefined : Number(value)),
+        ),
+      ),
+      el(
+        "div",
+        { class: "chips" },
+        draw("Draw up a hierarchy", "", { "data-draw": true }),
+        chosen ? draw("Open this file to change it", chosen) : "",
+      ),
+    ];
   }
 
   // A hierarchy drawn up in the page, from the start or from a file; once it is saved, the recode uses it.
   drawUp(file) {
-    if (!this.on.length) return this.counts.replaceChildren(el("p", { class: "bad" }, "Pick the columns first: their categories are the rows."));
+    if (!this.on.length)
+      return this.counts.replaceChildren(
+        el("p", { class: "bad" }, "Pick the columns first: their categories are the rows."),
+      );
     const begun = Boolean(this.drawing);
     if (!begun) this.take(new HierarchyDrawing(this.on));
     this.drawing.node.querySelector("h4").focus();
-    if (file) this.drawing.begin({ begin: "file", file });  // what stood there can be had back by "Undo"
+    if (file)
+      this.drawing.begin({ begin: "file", file }); // what stood there can be had back by "Undo"
     else if (!begun) this.drawing.begin({});
   }
 
@@ -223,7 +524,10 @@ export class RecodeEditor {
   take(drawing) {
     if (!drawing) return;
     this.way ||= "hierarchy";
-    const closed = () => { this.drawing = null; this.panel.querySelector("[data-draw]")?.focus(); };
+    const closed = () => {
+      this.drawing = null;
+      this.panel.querySelector("[data-draw]")?.focus();
+    };
     this.drawing = Object.assign(drawing, { table: this.table, saved: (kept) => this.use(kept), closed });
     this.board.replaceChildren(drawing.node);
     if (this.on.length) drawing.of(this.on);

@@ -1,8 +1,9 @@
 // A list whose members are put in order by dragging their handles, or with the arrow keys on them; others are dragged in from beside it.
 import { el, say } from "./api.js";
 
-const FAR = 6;  // pixels after which a press is a drag
-const EDGE = 48, STEP = 12;  // near the window's edge the page moves along
+const FAR = 6; // pixels after which a press is a drag
+const EDGE = 48,
+  STEP = 12; // near the window's edge the page moves along
 
 export class Ordered {
   // move(from, to): a member goes to another place; insert(what, to): something new comes in; name(place): its name
@@ -11,12 +12,33 @@ export class Ordered {
     this.mark = el("div", { class: "drop-mark" });
   }
 
-  get members() { return [...this.list.children].filter((child) => child !== this.mark); }
+  get members() {
+    return [...this.list.children].filter((child) => child !== this.mark);
+  }
 
   // What a member is taken by.
   handle(place, count) {
-    const made = el("button", { type: "button", class: "second handle", "data-handle": place, "aria-label": `Move ${this.name(place)}: step ${place + 1} of ${count}; arrow keys move it`, title: "Drag, or press the arrow keys" }, "⠿");
-    made.addEventListener("pointerdown", (event) => this.take(event, made, (to) => { if (to !== place && to !== place + 1) this.put(place, to > place ? to - 1 : to); }, this.members[place]));
+    const made = el(
+      "button",
+      {
+        type: "button",
+        class: "second handle",
+        "data-handle": place,
+        "aria-label": `Move ${this.name(place)}: step ${place + 1} of ${count}; arrow keys move it`,
+        title: "Drag, or press the arrow keys",
+      },
+      "⠿",
+    );
+    made.addEventListener("pointerdown", (event) =>
+      this.take(
+        event,
+        made,
+        (to) => {
+          if (to !== place && to !== place + 1) this.put(place, to > place ? to - 1 : to);
+        },
+        this.members[place],
+      ),
+    );
     made.addEventListener("keydown", (event) => {
       const to = place + ({ ArrowUp: -1, ArrowDown: 1 }[event.key] || 0);
       if (to === place) return;
@@ -41,7 +63,10 @@ export class Ordered {
   }
 
   place(y) {
-    const at = this.members.findIndex((member) => { const box = member.getBoundingClientRect(); return y < box.top + box.height / 2; });
+    const at = this.members.findIndex((member) => {
+      const box = member.getBoundingClientRect();
+      return y < box.top + box.height / 2;
+    });
     return at < 0 ? this.members.length : at;
   }
 
@@ -54,15 +79,20 @@ export class Ordered {
   take(event, from, drop, member = null) {
     if (event.button) return;
     const start = [event.clientX, event.clientY];
-    let dragging = false, hand = start;
+    let dragging = false,
+      hand = start;
     const show = () => {
       if (this.over(...hand)) this.list.insertBefore(this.mark, this.members[this.place(hand[1])] || null);
       else this.mark.remove();
     };
-    const along = () => {  // the page moves while the hand rests at its edge
+    const along = () => {
+      // the page moves while the hand rests at its edge
       if (!dragging) return;
       const by = hand[1] < EDGE ? -STEP : hand[1] > innerHeight - EDGE ? STEP : 0;
-      if (by) { scrollBy({ top: by, behavior: "instant" }); show(); }
+      if (by) {
+        scrollBy({ top: by, behavior: "instant" });
+        show();
+      }
       requestAnimationFrame(along);
     };
     const follow = (now) => {
@@ -85,14 +115,24 @@ export class Ordered {
       this.mark.remove();
       document.body.classList.remove("dragging");
       (member || from).classList.remove("held");
-      if (dragging) addEventListener("click", swallow, { capture: true, once: true });  // letting go is no click
+      if (dragging) addEventListener("click", swallow, { capture: true, once: true }); // letting go is no click
       setTimeout(() => removeEventListener("click", swallow, true));
       dragging = false;
       if (dropped && inside) drop(to < 0 ? this.members.length : to);
     };
-    const swallow = (click) => { click.preventDefault(); click.stopPropagation(); };
-    const escape = (key) => { if (key.key === "Escape") end(key); };
-    const listened = [["pointermove", follow], ["pointerup", end], ["pointercancel", end], ["keydown", escape]];
+    const swallow = (click) => {
+      click.preventDefault();
+      click.stopPropagation();
+    };
+    const escape = (key) => {
+      if (key.key === "Escape") end(key);
+    };
+    const listened = [
+      ["pointermove", follow],
+      ["pointerup", end],
+      ["pointercancel", end],
+      ["keydown", escape],
+    ];
     for (const [name, act] of listened) addEventListener(name, act, true);
   }
 }

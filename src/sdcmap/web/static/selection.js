@@ -1,7 +1,8 @@
 // Candidates that were chosen together, by a box drawn on the map or row by row: listed, and compared.
 import { draw, el, page, short } from "./api.js";
 
-const MOST_COMPARED = 3, MOST_LISTED = 100;
+const MOST_COMPARED = 3,
+  MOST_LISTED = 100;
 
 export class Selection {
   constructor(node, head, { onzoom, onchange }) {
@@ -41,20 +42,58 @@ export class Selection {
 
   // A box to tick in a row of a table.
   box(row) {
-    return el("input", { type: "checkbox", checked: this.chosen.has(row.id), "aria-label": `Select ${row.name}, ${draw(row)}`, onchange: (event) => this.toggle(row, event.target.checked) });
+    return el("input", {
+      type: "checkbox",
+      checked: this.chosen.has(row.id),
+      "aria-label": `Select ${row.name}, ${draw(row)}`,
+      onchange: (event) => this.toggle(row, event.target.checked),
+    });
   }
 
   show() {
     const rows = [...this.chosen.values()];
     this.head.textContent = rows.length ? `Selected: ${rows.length}` : "Selected";
-    if (!rows.length) return this.node.replaceChildren(el("p", { class: "quiet" }, "Draw a box on the map with the mouse, or tick rows of the table."));
+    if (!rows.length)
+      return this.node.replaceChildren(
+        el("p", { class: "quiet" }, "Draw a box on the map with the mouse, or tick rows of the table."),
+      );
     const [first, other, third] = rows;
-    const compare = rows.length < 2 || rows.length > MOST_COMPARED ? el("span", { class: "quiet" }, `Two or three can be compared${rows.length > MOST_COMPARED ? ": untick some" : ""}.`)
-      : el("a", { href: page("candidate", { id: first.id, other: other.id, ...(third ? { third: third.id } : {}) }) }, "Compare them");
-    const zoom = this.part ? el("button", { type: "button", class: "second", onclick: () => this.onzoom(this.part) }, "Zoom to them") : null;
+    const compare =
+      rows.length < 2 || rows.length > MOST_COMPARED
+        ? el(
+            "span",
+            { class: "quiet" },
+            `Two or three can be compared${rows.length > MOST_COMPARED ? ": untick some" : ""}.`,
+          )
+        : el(
+            "a",
+            { href: page("candidate", { id: first.id, other: other.id, ...(third ? { third: third.id } : {}) }) },
+            "Compare them",
+          );
+    const zoom = this.part
+      ? el("button", { type: "button", class: "second", onclick: () => this.onzoom(this.part) }, "Zoom to them")
+      : null;
     const clear = el("button", { type: "button", class: "second", onclick: () => this.add([]) }, "Clear");
     this.node.replaceChildren(
-      el("ul", { class: "plain" }, ...rows.slice(0, MOST_LISTED).map((row) => el("li", {}, el("label", {}, this.box(row), `${row.name}, ${draw(row)} `, el("span", { class: "hint" }, `risk ${short(row.risk)}`))))),
+      el(
+        "ul",
+        { class: "plain" },
+        ...rows
+          .slice(0, MOST_LISTED)
+          .map((row) =>
+            el(
+              "li",
+              {},
+              el(
+                "label",
+                {},
+                this.box(row),
+                `${row.name}, ${draw(row)} `,
+                el("span", { class: "hint" }, `risk ${short(row.risk)}`),
+              ),
+            ),
+          ),
+      ),
       ...(rows.length > MOST_LISTED ? [el("p", { class: "quiet" }, `and ${rows.length - MOST_LISTED} more`)] : []),
       el("p", { class: "row" }, compare, zoom, clear),
     );

@@ -26,7 +26,14 @@ function form(words, act, ...inside) {
     } catch (error) {
       alarm.classList.add("alarm");
       complain(error, alarm);
-      if (error.status === 412) alarm.append(el("button", { type: "button", class: "second", onclick: () => made.dispatchEvent(new Event("theirs")) }, "Show the saved ones"));
+      if (error.status === 412)
+        alarm.append(
+          el(
+            "button",
+            { type: "button", class: "second", onclick: () => made.dispatchEvent(new Event("theirs")) },
+            "Show the saved ones",
+          ),
+        );
     } finally {
       button.disabled = false;
     }
@@ -43,10 +50,14 @@ function notes(study) {
     version = kept.version;
     box.disabled = false;
   };
-  const made = form("Save the notes", async () => {
-    version = (await put(at(study, "/notes"), { text: box.value, version })).version;
-    say("The notes are saved, beside the study.");
-  }, field("Notes (in no release and no report)", box));
+  const made = form(
+    "Save the notes",
+    async () => {
+      version = (await put(at(study, "/notes"), { text: box.value, version })).version;
+      say("The notes are saved, beside the study.");
+    },
+    field("Notes (in no release and no report)", box),
+  );
   made.classList.add("notes");
   made.addEventListener("theirs", load);
   load().catch(() => {});
@@ -54,48 +65,110 @@ function notes(study) {
 }
 
 function rename(study) {
-  const box = el("input", { value: study.name, required: true, maxlength: "90", autocomplete: "off", spellcheck: "false" });
-  return form("Rename", async () => { await put(at(study, "/name"), { name: box.value.trim() }); again(); }, field("Another name", box));
+  const box = el("input", {
+    value: study.name,
+    required: true,
+    maxlength: "90",
+    autocomplete: "off",
+    spellcheck: "false",
+  });
+  return form(
+    "Rename",
+    async () => {
+      await put(at(study, "/name"), { name: box.value.trim() });
+      again();
+    },
+    field("Another name", box),
+  );
 }
 
 function copy(study) {
-  const box = el("input", { value: `${study.name} copy`, required: true, maxlength: "90", autocomplete: "off", spellcheck: "false" });
+  const box = el("input", {
+    value: `${study.name} copy`,
+    required: true,
+    maxlength: "90",
+    autocomplete: "off",
+    spellcheck: "false",
+  });
   const scores = el("input", { type: "checkbox", id: `scores-${(count += 1)}` });
-  const flag = study.begun ? el("div", { class: "flag" }, scores, el("label", { for: scores.id }, "with its scores and its seed")) : null;
-  return form("Copy", async () => { await post(at(study, "/copies"), { name: box.value.trim(), scores: scores.checked }); again(); }, field("A copy called", box), flag);
+  const flag = study.begun
+    ? el("div", { class: "flag" }, scores, el("label", { for: scores.id }, "with its scores and its seed"))
+    : null;
+  return form(
+    "Copy",
+    async () => {
+      await post(at(study, "/copies"), { name: box.value.trim(), scores: scores.checked });
+      again();
+    },
+    field("A copy called", box),
+    flag,
+  );
 }
 
 function compare(study, others) {
   const begun = others.filter((other) => other.begun && other.name !== study.name);
   if (!study.begun || !begun.length) return null;
   const box = el("select", {}, ...begun.map((other) => el("option", {}, other.name)));
-  return form("Compare", () => location.assign(`${root}/compare?${new URLSearchParams({ first: study.name, second: box.value })}`), field("Beside another study", box));
+  return form(
+    "Compare",
+    () => location.assign(`${root}/compare?${new URLSearchParams({ first: study.name, second: box.value })}`),
+    field("Beside another study", box),
+  );
 }
 
 function archive(study) {
   const words = study.archived ? "Back into the list" : "Archive";
-  const about = el("p", { class: "hint" }, study.archived ? "It is out of the list; nothing else is different." : "Out of the list; nothing of it changes.");
-  return form(words, async () => { await put(at(study, "/archived"), { archived: !study.archived }); again(); }, about);
+  const about = el(
+    "p",
+    { class: "hint" },
+    study.archived ? "It is out of the list; nothing else is different." : "Out of the list; nothing of it changes.",
+  );
+  return form(
+    words,
+    async () => {
+      await put(at(study, "/archived"), { archived: !study.archived });
+      again();
+    },
+    about,
+  );
 }
 
 function erase(study) {
   const box = el("input", { autocomplete: "off", spellcheck: "false" });
-  const made = form("Delete for good", async () => { await remove(at(study, `?${new URLSearchParams({ typed: box.value })}`)); again(); }, field(`Type “${study.name}” to delete it`, box));
+  const made = form(
+    "Delete for good",
+    async () => {
+      await remove(at(study, `?${new URLSearchParams({ typed: box.value })}`));
+      again();
+    },
+    field(`Type “${study.name}” to delete it`, box),
+  );
   const button = made.querySelector("button");
   button.classList.add("danger");
   button.disabled = true;
   box.addEventListener("input", () => (button.disabled = box.value !== study.name));
-  const kept = study.releases ? ` Its ${study.releases === 1 ? "release stays" : `${study.releases} releases stay`} in the folder, but cannot be made again: the ledger will count ${study.releases === 1 ? "it" : "them"} as if every value had been told.` : "";
+  const kept = study.releases
+    ? ` Its ${study.releases === 1 ? "release stays" : `${study.releases} releases stay`} in the folder, but cannot be made again: the ledger will count ${study.releases === 1 ? "it" : "them"} as if every value had been told.`
+    : "";
   return el("div", {}, el("p", { class: "hint" }, `Plan, scores, seed and notes are gone then.${kept}`), made);
 }
 
 // Everything about one study, made when it is opened.
 export function actions(study, others) {
   const inside = el("div", { class: "shelf" });
-  const made = el("details", { class: "actions" }, el("summary", { "aria-label": `More about ${study.name}` }, "More"), inside);
+  const made = el(
+    "details",
+    { class: "actions" },
+    el("summary", { "aria-label": `More about ${study.name}` }, "More"),
+    inside,
+  );
   made.addEventListener("toggle", () => {
     if (!made.open || inside.childElementCount) return;
-    inside.append(...[notes(study), compare(study, others), copy(study), rename(study), archive(study), erase(study)].filter(Boolean));
+    inside.append(
+      ...[notes(study), compare(study, others), copy(study), rename(study), archive(study), erase(study)].filter(
+        Boolean,
+      ),
+    );
     made.dataset.open = "true";
   });
   return made;

@@ -14,7 +14,8 @@ export const MEANINGS = {
   ledger: "The private memory of all releases, so that two of them do not tell together what each keeps.",
   limit: "The largest risk that is tolerable. Fix it before the first score.",
   loss: "A utility measure that is better when lower.",
-  "missing code": "A value that stands for no answer, such as -8 or 99: it is kept apart, and is no value of the column.",
+  "missing code":
+    "A value that stands for no answer, such as -8 or 99: it is kept apart, and is no value of the column.",
   plan: "What to make, what to measure, how to choose; fixed before the first score.",
   profile: "Named limits for a kind of release: for everybody, for science, for teaching.",
   RDH: "Risk of discredit harm: how sure the intruder is of his value, rightly or not; 0 is certain.",
