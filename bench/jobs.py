@@ -20,13 +20,13 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Schema, Variable
-from sdcmap.kernels.masking.rank_swapping import rank_swap
-from sdcmap.kernels.masking.swapping import matching_pairs
 from sdcmap.kernels.tables.coding import in_small_cells, move_cells, recount
-from sdcmap.kernels.tables.contingency import hellinger
+from sdcmap.methods._rank_swapping import rank_swap
+from sdcmap.methods._swap_pairs import matching_pairs
 from sdcmap.methods.swap import stacked_codes
 from sdcmap.study.jobs import Job
 from sdcmap.study.worker import run_here
+from sdcmap.utility._contingency import hellinger
 
 KEYS = ("Age", "WrkTyp", "Educ", "MarStat", "Race", "Sex", "Hours", "Income")
 MEASURES = (sm.SmallCells(), sm.Hellinger())

@@ -11,9 +11,9 @@ import sdcmap as sm
 from jobs import seconds
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.grouping.mdav import mdav_groups, squared_distances
-from sdcmap.kernels.grouping.univariate_groups import group_means, optimal_groups
-from sdcmap.kernels.masking.households import moving_pairs
+from sdcmap.methods._household_pairs import moving_pairs
+from sdcmap.methods._mdav import mdav_groups, squared_distances
+from sdcmap.methods._univariate_groups import group_means, optimal_groups
 
 
 def numbers(n: int, variables: int = 8) -> np.ndarray:

@@ -24,7 +24,7 @@ from sdcmap.utility import UTILITIES
 SOURCE = Path(sdcmap.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 MOST_AT_THE_TOP = 25
-FAMILIES = {"decision", "gpu", "grouping", "masking", "neighbours", "statistics", "tables"}
+FAMILIES = {"decision", "gpu", "masking", "neighbours", "statistics", "tables"}
 BELOW = {"errors", "kernels", "data", "core"}
 ENGINE = BELOW | {"files", "recordwise", "corrections", "methods", "risk", "utility", "theory"}
 NUMBERS = ENGINE | {"study", "map", "choose"}
@@ -252,8 +252,8 @@ def test_errors_stand_on_the_ground() -> None:
         ("sdcmap.kernels.tables.coding", "from sdcmap.errors import Undefined"),
         ("sdcmap.kernels.tables.coding", "import polars as pl"),
         ("sdcmap.kernels.tables.coding", "from ...data.microdata import Array"),
-        ("sdcmap.kernels.tables.coding", "from sdcmap.kernels.grouping.mdav import mdav_groups"),
-        ("sdcmap.kernels.grouping.mdav", "from sdcmap.kernels.gpu.groups import mdav_groups"),
+        ("sdcmap.kernels.tables.coding", "from sdcmap.kernels.neighbours.counting import count_between"),
+        ("sdcmap.kernels.neighbours.counting", "from sdcmap.kernels.gpu.groups import mdav_groups"),
         ("sdcmap.kernels.tables.coding", "from sdcmap.risk.linkage.links import Links"),
         ("sdcmap.risk.linkage.links", "from sdcmap.kernels.gpu.pairs import Search"),
         ("sdcmap.risk.linkage.links", "import cupy"),
@@ -290,8 +290,8 @@ def test_an_offence_is_reported(module: str, line: str) -> None:
     ("module", "line"),
     [
         ("sdcmap.kernels.jit", "import numba"),
-        ("sdcmap.kernels.masking.swapping", "from sdcmap.kernels.jit import jit\nimport scipy.spatial"),
-        ("sdcmap.kernels.masking.swapping", "from sdcmap.kernels.tables.coding import compress"),
+        ("sdcmap.kernels.masking.breaks", "from sdcmap.kernels.jit import jit\nimport scipy.spatial"),
+        ("sdcmap.kernels.masking.breaks", "from sdcmap.kernels.tables.coding import compress"),
         ("sdcmap.methods.chain", "from sdcmap.methods.noise import Noise\nfrom sdcmap.data.cells import cells"),
         ("sdcmap.study.cluster", "def f():\n    from dask.distributed import Client"),
         ("sdcmap.map", "from sdcmap.study.scores import Scores"),

@@ -15,10 +15,10 @@ import numpy as np
 
 import sdcmap as sm
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.grouping.gower import gower_groups
-from sdcmap.kernels.grouping.mdav import mdav_groups
 from sdcmap.kernels.neighbours.counting import Pairs, count_between
 from sdcmap.kernels.tables.attribution import nearest
+from sdcmap.methods._gower_groups import gower_groups
+from sdcmap.methods._mdav import mdav_groups
 from sdcmap.risk.linkage import field_costs as kinds
 from sdcmap.risk.linkage.cost_models import asking_first, certain_fields, hits
 from sdcmap.risk.linkage.field_costs import Cost, block_costs, mean_costs

@@ -21,7 +21,7 @@ from sdcmap.core.added_noise import noise_strata, unmasked_scale
 from sdcmap.core.streams import Stream
 from sdcmap.corrections.estimates import Group, Records, estimate_moments
 from sdcmap.corrections.formula import parse_formula, parse_nested_formula
-from sdcmap.kernels.statistics.wick import Wick
+from sdcmap.corrections.wick import Wick
 from sizes import size
 
 RNG = np.random.default_rng(12)

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 from searched import OWN, people_of, plan_of
 
+from sdcmap.frontier.forest import Predictors, importance, neighbours_drawn
 from sdcmap.frontier.found import Found
 from sdcmap.frontier.telling import eras
-from sdcmap.kernels.statistics.forest import Predictors, importance, neighbours_drawn
 
 
 def table(rows: int = 200) -> tuple[Predictors, np.ndarray]:

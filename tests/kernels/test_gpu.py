@@ -15,12 +15,12 @@ from numpy.random import default_rng
 import sdcmap
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import NoCard, present_card, running_on
-from sdcmap.kernels.gpu import KERNELS, attribution, card, layout, neighbours, pairs, races
+from sdcmap.kernels.gpu import KERNELS, card, layout, nearest_records, neighbours, pairs, races
 from sdcmap.kernels.gpu.groups import plain_groups
-from sdcmap.kernels.grouping.gower import gower_groups
-from sdcmap.kernels.grouping.mdav import mdav_groups
 from sdcmap.kernels.neighbours.counting import Pairs, count_between
 from sdcmap.kernels.tables.attribution import nearest
+from sdcmap.methods._gower_groups import gower_groups
+from sdcmap.methods._mdav import mdav_groups
 from sdcmap.risk.linkage.box_search import Costs, by_all_pairs
 from sdcmap.risk.linkage.field_costs import (
     BELOW,
@@ -178,10 +178,10 @@ def test_nearest_records_and_what_they_guess(numeric: int) -> None:
     codes = rng.integers(0, 3, (M, 2)), rng.integers(0, 3, (N, 2))
     secret, guess = rng.integers(0, 3, M).astype(float), rng.integers(0, 3, N).astype(float)
     weight = rng.integers(1, 4, numeric + 2).astype(float)
-    fields = attribution.fields_of(x, codes[0], y, codes[1], weight)
+    fields = nearest_records.fields_of(x, codes[0], y, codes[1], weight)
     cost = layout.plain_fields(layout.laid_fields(fields, mean=False), np.arange(M), np.arange(N))
     wanted = nearest(x, codes[0], y, codes[1], weight, secret, guess, 0.1)
-    for mine, theirs in zip(attribution.plain_nearest(cost, secret, guess, 0.1), wanted, strict=True):
+    for mine, theirs in zip(nearest_records.plain_nearest(cost, secret, guess, 0.1), wanted, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from sdcmap import theory
-from sdcmap.kernels.statistics.order_statistics import normal_moments
 from sdcmap.theory import NoiseModel
+from sdcmap.theory.order_statistics import normal_moments
 
 MODEL = NoiseModel(n=200, variance=1.0, p=0.99)
 COLUMNS = {

@@ -13,7 +13,7 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.data.cells import distinct_cells
-from sdcmap.kernels.tables.individual_risk import individual_risk
+from sdcmap.kernels.tables.frequency_risks import individual_risk
 from sdcmap.kernels.tables.wildcards import wildcard_sums
 
 NA = -1

@@ -17,7 +17,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import centres, draw_vectors, vector_centres
-from sdcmap.kernels.masking.noise import covariance_root
+from sdcmap.kernels.masking.noise_covariance import covariance_root
 
 SEEDS = 20
 BAND = 4 * np.sqrt(1 / SEEDS + 1 / 50)

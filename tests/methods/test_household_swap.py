@@ -11,8 +11,8 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.households import met_cells, moving_pairs
 from sdcmap.kernels.tables.coding import compress
+from sdcmap.methods._household_pairs import met_cells, moving_pairs
 from sdcmap.methods.household_swap import household_counts
 from sdcmap.testing import check_method
 

@@ -14,10 +14,10 @@ import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.grouping import buckets
-from sdcmap.kernels.grouping.gower import gower_groups
-from sdcmap.kernels.grouping.mdav import mdav_groups, squared_distances, vmdav_groups
-from sdcmap.kernels.grouping.univariate_groups import (
+from sdcmap.methods import _mdav_buckets
+from sdcmap.methods._gower_groups import gower_groups
+from sdcmap.methods._mdav import mdav_groups, squared_distances, vmdav_groups
+from sdcmap.methods._univariate_groups import (
     group_means,
     group_medians,
     group_modes,
@@ -132,7 +132,7 @@ def test_vmdav_makes_the_groups_of_the_plain_scan(case: tuple[int, int, int, int
 def test_many_buckets_make_the_groups_of_the_plain_scan() -> None:
     rng = np.random.default_rng(4)
     x = rng.standard_normal((2500, 3)) + rng.standard_normal((2500, 1))
-    assert len(x) > 30 * buckets.BUCKET
+    assert len(x) > 30 * _mdav_buckets.BUCKET
     assert np.array_equal(mdav_groups(x, 4), plain_mdav(x, 4))
     assert np.array_equal(vmdav_groups(x[:1200], 3, 0.5), plain_vmdav(x[:1200], 3, 0.5))
 
@@ -149,7 +149,7 @@ def test_gower_makes_the_groups_of_the_plain_scan(case: tuple[int, int, int, int
 
 def test_gowers_distance() -> None:
     """sdcMicro recordLinkage: x = (20,f,A),(40,m,B), y = (20,f,B),(30,m,B) have D = [[1/3,5/6],[2/3,1/6]]."""
-    from sdcmap.kernels.grouping.gower import _distances
+    from sdcmap.methods._gower_groups import _distances
 
     y_numbers, y_codes = np.array([[1.0], [1.5]]), np.array([[0, 1], [1, 1]])
     found = np.empty((2, 2))

@@ -13,8 +13,8 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking import swapping as pairs
-from sdcmap.kernels.masking.swapping import _shuffle, greedy_pairs, matching_pairs, pairs_in_turn
+from sdcmap.methods import _swap_pairs as pairs
+from sdcmap.methods._swap_pairs import _shuffle, greedy_pairs, matching_pairs, pairs_in_turn
 
 NO_ONE = np.empty(0, dtype=np.int32)
 

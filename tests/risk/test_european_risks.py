@@ -12,7 +12,7 @@ import pytest
 import sdcmap as sm
 from sdcmap.errors import PlanError, Undefined
 from sdcmap.kernels.tables.attribution import shared_nearest
-from sdcmap.kernels.tables.predicates import ABOVE, AT_LEAST, AT_MOST, BELOW, EQUAL, MISSING, UNEQUAL, count_matches
+from sdcmap.risk._predicates import ABOVE, AT_LEAST, AT_MOST, BELOW, EQUAL, MISSING, UNEQUAL, count_matches
 from sdcmap.risk.singling_out import _rare
 
 RNG = np.random.default_rng(0)

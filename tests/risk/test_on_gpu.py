@@ -16,7 +16,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.kernels import gpu
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import NoCard, present_card, running_on
-from sdcmap.kernels.gpu import attribution, groups, layout, neighbours, pairs, races
+from sdcmap.kernels.gpu import groups, layout, nearest_records, neighbours, pairs, races
 from sdcmap.recordwise.neighbourhood import Unsafe, assess
 from sdcmap.risk.linkage import cost_models, file_pair
 from sdcmap.risk.linkage.attack import Attack
@@ -80,9 +80,9 @@ def gower_groups(numbers: Array, codes: Array, size: int, price: Array | None = 
 def nearest(
     x: Array, c: Array, y: Array, d: Array, weight: Array, secret: Array, guess: Array, tolerance: float
 ) -> tuple[Array, Array]:
-    laid = layout.laid_fields(attribution.fields_of(x, c, y, d, weight), mean=False)
+    laid = layout.laid_fields(nearest_records.fields_of(x, c, y, d, weight), mean=False)
     cost = layout.plain_fields(laid, np.arange(len(x)), np.arange(len(y)))
-    return attribution.plain_nearest(cost, secret, guess, tolerance)
+    return nearest_records.plain_nearest(cost, secret, guess, tolerance)
 
 
 def count_between(points: Any, near: Array, far: Array, most: int | None = None) -> tuple[Array, Array]:

@@ -19,11 +19,11 @@ from sdcmap.errors import PlanError, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import ANY, closer_share, nearest
 from sdcmap.kernels.tables.combinations import sets_up_to, unsafe_combinations
-from sdcmap.kernels.tables.individual_risk import individual_risks
-from sdcmap.kernels.tables.log_linear import main_effect_means, two_way_means, unique_risks
-from sdcmap.kernels.tables.suda import minimal_uniques
+from sdcmap.kernels.tables.frequency_risks import individual_risks
 from sdcmap.risk import RISKS
 from sdcmap.risk._frequencies import frequencies
+from sdcmap.risk._log_linear import main_effect_means, two_way_means, unique_risks
+from sdcmap.risk._minimal_uniques import minimal_uniques
 from sdcmap.testing import check_measure
 from sdcmap.testing.laws import with_missing
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from sdcmap import theory
 from sdcmap.errors import PlanError
-from sdcmap.kernels.statistics.order_statistics import normal_moments
 from sdcmap.theory import KNOWLEDGE, NoiseModel
+from sdcmap.theory.order_statistics import normal_moments
 
 QUICK = [name for name in KNOWLEDGE if not name.endswith("_in_sample")]
 sizes, noises = st.integers(2, 5000), st.just(0.0) | st.floats(1e-9, 50)

@@ -19,10 +19,10 @@ from sdcmap.errors import PlanError, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import moments
 from sdcmap.kernels.statistics.precision import NORMAL_95
-from sdcmap.kernels.statistics.propensity import mean_squared
 from sdcmap.kernels.statistics.regression import Design, least_squares, logit
-from sdcmap.kernels.tables.queries import range_sums, ranges_around
 from sdcmap.utility._numeric import WeightedMeasure
+from sdcmap.utility._propensity_models import mean_squared
+from sdcmap.utility._queries import range_sums, ranges_around
 
 ONCE = Stream.of_seed(11)
 

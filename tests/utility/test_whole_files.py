@@ -10,8 +10,8 @@ from scipy.stats import energy_distance, ks_2samp
 import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.errors import PlanError, Undefined
-from sdcmap.kernels.statistics.pair_means import row_means
 from sdcmap.utility._intervals import Interval
+from sdcmap.utility._pair_means import row_means
 from sdcmap.utility.significance_agreement import conclusion
 
 RNG = np.random.default_rng(0)

@@ -19,7 +19,7 @@ from sdcmap.explore import bars, looking, telling
 from sdcmap.explore.bars import bars_of
 from sdcmap.explore.looking import look, source_of
 from sdcmap.files import reading
-from sdcmap.kernels.tables.telling import alone_on_pairs
+from sdcmap.kernels.tables.identifying_columns import alone_on_pairs
 from sdcmap.web import shelf
 from sdcmap.web.child import Telling, _run
 from sdcmap.web.entrance import KEPT_SECONDS, Entrance, Kept

@@ -20,7 +20,7 @@ from sdcmap.core.method import Method
 from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.kernels.tables.telling import alone_on, most_telling
+from sdcmap.kernels.tables.identifying_columns import alone_on, most_telling
 from sdcmap.methods import Identity
 from sdcmap.risk import ExactMatch, WorstLinkage
 from sdcmap.study.jobs import ScoreRow

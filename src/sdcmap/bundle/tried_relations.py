@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sdcmap.kernels.arrays import Array, Floats
-from sdcmap.kernels.statistics.recovery import (
+from sdcmap.bundle.recovery import (
     DENSE,
     Target,
     rank_agreement,
@@ -26,6 +25,7 @@ from sdcmap.kernels.statistics.recovery import (
     told_in_groups,
     trimmed_slopes,
 )
+from sdcmap.kernels.arrays import Array, Floats
 from sdcmap.kernels.statistics.trees import bin_edges, binned
 from sdcmap.kernels.tables.coding import compress
 

@@ -15,10 +15,10 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
+from sdcmap.corrections.wick import Term, Wick, noise_terms
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import correlation_of, moments
-from sdcmap.kernels.statistics.wick import Term, Wick, noise_terms
 
 BLOCK = 1 << 15  # records
 SINGULAR = 1e-9  # a normal matrix whose smallest eigenvalue is below this share of its largest has no inverse

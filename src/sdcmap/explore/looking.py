@@ -19,7 +19,7 @@ from sdcmap.explore.telling import UNTOLD, Telling, telling_sets
 from sdcmap.files.reading import Source, read
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.kernels.tables.telling import alone_on
+from sdcmap.kernels.tables.identifying_columns import alone_on
 from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import Profile, profile_of
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sdcmap.data.microdata import Column, Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.telling import alone_on_pairs, most_telling
+from sdcmap.kernels.tables.identifying_columns import alone_on_pairs, most_telling
 
 MOST_WORK = 250_000_000  # sets of columns times records that are looked at for the telling ones
 SET_COST = 20_000  # records that a set costs beside those that it has

@@ -17,8 +17,8 @@ from sdcmap.core.chart import Chart
 from sdcmap.core.method import Method
 from sdcmap.core.value import Value
 from sdcmap.errors import PlanError
+from sdcmap.frontier.forest import Predictors, importance
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.statistics.forest import Predictors, importance
 from sdcmap.map import RUMap
 
 FEWEST = 8  # methods, below which a forest says nothing

@@ -14,11 +14,11 @@ import polars as pl
 from numpy.random import Generator
 
 from sdcmap.errors import PlanError
+from sdcmap.frontier.forest import Predictors, importance, neighbours_drawn
 from sdcmap.frontier.plane import Plane, Table
 from sdcmap.frontier.space import Dimension, Point, Space
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.decision.hypervolume import hypervolume
-from sdcmap.kernels.statistics.forest import Predictors, importance, neighbours_drawn
 
 REPLAYS = 20
 FEWEST = 12  # candidates, below which a forest says nothing

@@ -11,7 +11,7 @@ from sdcmap.core.likelihood import IMPOSSIBLE, Field, Normal, joined
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity
-from sdcmap.kernels.masking.noise import shrinkage, spreads, whitening, whole_bounds
+from sdcmap.kernels.masking.noise_covariance import shrinkage, spreads, whitening, whole_bounds
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.methods._noise_options import NoiseOptions
 

@@ -12,7 +12,7 @@ from sdcmap.core.added_noise import AddedNoise
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.noise import complete_covariance, covariance_root, finished, rescaled, spreads
+from sdcmap.kernels.masking.noise_covariance import complete_covariance, covariance_root, finished, rescaled, spreads
 
 TOO_LARGE = "noise needs a variance, and these numbers are too large to have one: divide them by a constant."
 TOO_FEW = "noise needs at least 2 records without missing values to know a variance."

@@ -17,7 +17,7 @@ from sdcmap.core.method import Method, in_strata
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.noise import shrinkage, spreads
+from sdcmap.kernels.masking.noise_covariance import shrinkage, spreads
 from sdcmap.methods._noise_likelihood import LEAST, means_of, rounding_step, whitened
 from sdcmap.methods.mixture_noise import MixtureNoise
 from sdcmap.methods.noise import Noise

@@ -17,8 +17,8 @@ from sdcmap.data.cells import cells, common_codes, stacked
 from sdcmap.data.microdata import Column, Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.transitions import changed, corrected_table
 from sdcmap.kernels.tables.coding import compress, mixed_radix
+from sdcmap.methods._transition_matrix import changed, corrected_table
 
 MOST_CELLS = 1 << 22  # of a table that is corrected
 MOST_STATES = 1 << 12  # strata times categories of one likelihood

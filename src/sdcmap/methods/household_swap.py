@@ -17,7 +17,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.households import met_cells, moving_pairs
+from sdcmap.methods._household_pairs import met_cells, moving_pairs
 from sdcmap.methods.swap import Households, households_of, varies_within
 
 

@@ -18,7 +18,7 @@ from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import centres, draw_mixture, draw_vectors, vector_centres
-from sdcmap.kernels.masking.noise import covariance_root, unmixing
+from sdcmap.kernels.masking.noise_covariance import covariance_root, unmixing
 from sdcmap.methods._noise_likelihood import LEAST, covariance_before, together, together_inside
 from sdcmap.methods._noise_options import NoiseOptions, noise_shape
 

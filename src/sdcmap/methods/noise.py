@@ -16,7 +16,7 @@ from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.masking.noise import normals
+from sdcmap.kernels.masking.noise_covariance import normals
 from sdcmap.methods._noise_likelihood import by_variable, covariance_before, together, together_inside
 from sdcmap.methods._noise_options import NoiseOptions, noise_shape, noise_spread
 

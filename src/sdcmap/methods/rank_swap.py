@@ -18,7 +18,7 @@ from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.rank_swapping import largest_step, rank_spans, rank_swap
+from sdcmap.methods._rank_swapping import largest_step, rank_spans, rank_swap
 
 
 @dataclass(frozen=True)

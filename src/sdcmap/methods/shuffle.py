@@ -15,7 +15,7 @@ from sdcmap.core.words import listed
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.copula import drawn_given, dummies, normal_scores, rank_mapped
+from sdcmap.methods._copula import drawn_given, dummies, normal_scores, rank_mapped
 
 MOST_TRIED = 10  # categories of a predictor in a trial
 MOST_CATEGORIES = 200  # of a nominal predictor: each is a column of the regression

@@ -21,7 +21,7 @@ from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.suppression import (
+from sdcmap.methods._suppression import (
     Rule,
     blanked,
     matching_sums,

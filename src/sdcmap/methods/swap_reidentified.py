@@ -18,7 +18,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED
 from sdcmap.errors import Infeasible, SchemaError
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.noise import spreads
+from sdcmap.kernels.masking.noise_covariance import spreads
 from sdcmap.methods.chain import Chain
 from sdcmap.methods.noise import Noise
 

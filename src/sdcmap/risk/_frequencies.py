@@ -15,9 +15,9 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.combinations import set_count, sets_up_to
-from sdcmap.kernels.tables.individual_risk import individual_risks
-from sdcmap.kernels.tables.suda import minimal_uniques
+from sdcmap.kernels.tables.frequency_risks import individual_risks
 from sdcmap.kernels.tables.wildcards import wildcard_sums
+from sdcmap.risk._minimal_uniques import minimal_uniques
 
 MOST_KEYS = 60  # bits of a number
 MOST_SETS = 1 << 20  # of keys that a measure looks at

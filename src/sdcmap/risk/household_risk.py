@@ -11,7 +11,7 @@ from numpy.random import Generator
 from sdcmap.core.measure import Estimate
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.individual_risk import household_risks
+from sdcmap.kernels.tables.frequency_risks import household_risks
 from sdcmap.risk._frequencies import LinkMeasure
 
 

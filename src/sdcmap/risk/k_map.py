@@ -12,8 +12,8 @@ from sdcmap.core.measure import Estimate
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.poisson_cells import records_needed
 from sdcmap.risk._frequencies import frequencies, positive_weights
+from sdcmap.risk._poisson_cells import records_needed
 from sdcmap.risk._population import PopulationMeasure
 
 ROUNDING = 1e-9  # sums of weights

@@ -16,9 +16,9 @@ from sdcmap.data.cells import DistinctCells
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.log_linear import main_effect_means, two_way_means, unique_risks
 from sdcmap.kernels.tables.wildcards import MISSING, wildcard_sums
 from sdcmap.risk._frequencies import KeyMeasure, positive_weights
+from sdcmap.risk._log_linear import main_effect_means, two_way_means, unique_risks
 
 MOST_CELLS = 1 << 22  # of the table that a two-way model is fitted to
 

@@ -16,8 +16,8 @@ from sdcmap.data.cells import distinct_cells
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.population_uniques import pitman, snb, zayatz
 from sdcmap.risk._frequencies import positive_weights
+from sdcmap.risk._population_uniques import pitman, snb, zayatz
 
 MODELS: dict[str, Callable[[Array, Array, float], float]] = {"zayatz": zayatz, "pitman": pitman, "snb": snb}
 SMALL = 0.1  # sampling fraction up to which Dankar's rule takes Pitman's model

@@ -20,7 +20,8 @@ from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import share_error
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.kernels.tables.predicates import (
+from sdcmap.risk._control import Controlled, Split
+from sdcmap.risk._predicates import (
     ABOVE,
     AT_LEAST,
     AT_MOST,
@@ -30,7 +31,6 @@ from sdcmap.kernels.tables.predicates import (
     UNEQUAL,
     count_matches,
 )  # fmt: skip
-from sdcmap.risk._control import Controlled, Split
 
 TRIES, ROUNDS = 20, 30  # statements drawn at a time for each that is wanted, and how often
 ORDERED = np.array([EQUAL, UNEQUAL, AT_LEAST, AT_MOST, ABOVE, BELOW])

@@ -14,8 +14,8 @@ from sdcmap.core.value import Range
 from sdcmap.data.cells import DistinctCells
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.suda import dis_suda, size_scores
 from sdcmap.risk._frequencies import KeyMeasure, frequencies
+from sdcmap.risk._minimal_uniques import dis_suda, size_scores
 
 
 @dataclass(frozen=True)

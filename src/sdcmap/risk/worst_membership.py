@@ -16,10 +16,10 @@ from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.statistics.separation import Advantage, cross_fitted, discriminant, ranks_of
 from sdcmap.kernels.statistics.wilson import wilson
 from sdcmap.kernels.tables.attribution import crowds, two_nearest
 from sdcmap.risk._control import Controlled, Places, Split, importance_problems, positions, ranges_of
+from sdcmap.risk._separation import Advantage, cross_fitted, discriminant, ranks_of
 
 LEVEL = 0.95  # beyond chance: for all attacks together
 FALSE = 0.01  # false positives at which true ones are told

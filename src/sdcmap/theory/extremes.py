@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from sdcmap.errors import PlanError
 from sdcmap.kernels.arrays import Floats
-from sdcmap.kernels.statistics.order_statistics import normal_moments
 from sdcmap.theory.checks import noise_variances, reciprocal, require
+from sdcmap.theory.order_statistics import normal_moments
 
 LARGE = 10  # below this many records the large-sample moments are not used
 

@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, ndtri
 
 from sdcmap.kernels.arrays import Floats
-from sdcmap.kernels.statistics.order_statistics import normal_moments
 from sdcmap.theory.checks import noise_variances, reciprocal, require
+from sdcmap.theory.order_statistics import normal_moments
 from sdcmap.theory.percentiles import rank_of
 
 POINTS = 160

@@ -13,8 +13,8 @@ from scipy.special import ndtri
 
 from sdcmap.kernels import quantiles
 from sdcmap.kernels.arrays import Floats
-from sdcmap.kernels.statistics.order_statistics import normal_moments
 from sdcmap.theory.checks import noise_variances, reciprocal, require
+from sdcmap.theory.order_statistics import normal_moments
 
 
 def rank_of(p: float, n: int) -> int:

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 
 from sdcmap.errors import PlanError
 from sdcmap.kernels.arrays import Floats
-from sdcmap.kernels.statistics.joint_ranks import mse_of_extreme
-from sdcmap.kernels.statistics.poisson_binomial import mse_of_rank
 from sdcmap.theory.checks import noise_variances, reciprocal, records, require
+from sdcmap.theory.joint_ranks import mse_of_extreme
 from sdcmap.theory.percentiles import rank_of
+from sdcmap.theory.poisson_binomial import mse_of_rank
 
 FURTHEST = 25  # ranks from the nearer end that `position_known` computes; its cost grows as their square
 

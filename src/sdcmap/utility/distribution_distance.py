@@ -12,8 +12,8 @@ from sdcmap.core.measure import Estimate
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.statistics.distances_1d import distribution_distances, in_order
 from sdcmap.kernels.statistics.moments import mean_and_variance
+from sdcmap.utility._distances_1d import distribution_distances, in_order
 from sdcmap.utility._numeric import NumericMeasure, numbers_of, over_variables, sound_weights
 
 

@@ -15,19 +15,19 @@ from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.statistics.propensity import (
+from sdcmap.kernels.statistics.regression import logit
+from sdcmap.kernels.statistics.trees import bin_edges, binned
+from sdcmap.kernels.tables.coding import compress
+from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers, numbers_of
+from sdcmap.utility._propensity_models import (
     drawn_null,
     inverse_and_rank,
     mean_squared,
     paired_null,
     tree_pmse,
 )
-from sdcmap.kernels.statistics.regression import logit
-from sdcmap.kernels.statistics.ridge_logit import ridge_logit
-from sdcmap.kernels.statistics.trees import bin_edges, binned
-from sdcmap.kernels.statistics.two_way import TwoWay, count_terms
-from sdcmap.kernels.tables.coding import compress
-from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers, numbers_of
+from sdcmap.utility._ridge_logit import ridge_logit
+from sdcmap.utility._two_way import TwoWay, count_terms
 
 MANY_TERMS = 1_000  # of the original, beyond which slopes have a ridge
 RIDGE = 1.0  # records

@@ -15,8 +15,8 @@ from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.queries import range_sums, ranges_around
 from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers, numbers_of
+from sdcmap.utility._queries import range_sums, ranges_around
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.statistics.pair_means import row_means
 from sdcmap.utility._numeric import keys_and_numbers, numbers_of
+from sdcmap.utility._pair_means import row_means
 
 STEP = 1.5e-9  # seconds: of one variable of a pair
 

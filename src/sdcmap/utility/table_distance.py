@@ -12,7 +12,7 @@ from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.tables import tables, up_to
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.contingency import hellinger, total_variation
+from sdcmap.utility._contingency import hellinger, total_variation
 from sdcmap.utility._tables import TableMeasure, loss_over
 
 

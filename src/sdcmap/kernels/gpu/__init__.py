@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .attribution import nearest
 from .groups import gower_groups, mdav_groups
+from .nearest_records import nearest
 from .neighbours import count_between
 from .pairs import Search, scan_of, scan_of_fields
 from .races import Race

@@ -19,7 +19,7 @@ MOST = 64  # records of a group, and of a thread
 
 
 def mdav_groups(x: Array, size: int) -> Array:
-    """The group of each row of `x`, as `kernels.grouping.mdav.mdav_groups`."""
+    """The group of each row of `x`, as `methods._mdav.mdav_groups`."""
     group, made = np.full(len(x), -1, dtype=np.int64), 0
     with card.alone():
         while len(rows := np.flatnonzero(group < 0)):
@@ -31,7 +31,7 @@ def mdav_groups(x: Array, size: int) -> Array:
 
 
 def gower_groups(numbers: Array, codes: Array, size: int, price: Array | None = None) -> Array:
-    """The group of each record, as `kernels.grouping.gower.gower_groups`; with prices of codes the CPU does it."""
+    """The group of each record, as `methods._gower_groups.gower_groups`; with prices of codes the CPU does it."""
     if price is not None:
         raise card.Unfit("codes with a price of their own are compared on the CPU")
     with card.alone():

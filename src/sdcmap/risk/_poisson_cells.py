@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import pdtrc
 
 
 def records_needed(k: int, fraction: float, level: float, *, truncated: bool) -> int:
@@ -13,6 +12,8 @@ def records_needed(k: int, fraction: float, level: float, *, truncated: bool) ->
     Records of a combination: X ~ Poisson(k fraction). D4, truncated: the least c with P(X >= c | X > 0) <= level; D3: one
     more than the least c > 0 with P(X >= c) <= level.  El Emam and Dankar (2008), as ARX reads them
     """
+    from scipy.special import pdtrc
+
     mean = k * fraction
     count = np.arange(1, k + 1)
     tail = pdtrc(count - 1, mean) / (-np.expm1(-mean) if truncated else 1.0)

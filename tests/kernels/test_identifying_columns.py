@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sdcmap.kernels.tables import telling
-from sdcmap.kernels.tables.telling import alone_on, alone_on_pairs, most_telling
+from sdcmap.kernels.tables import identifying_columns
+from sdcmap.kernels.tables.identifying_columns import alone_on, alone_on_pairs, most_telling
 
 
 def plainly(codes: list[np.ndarray], size: int) -> list[int]:
@@ -24,7 +24,7 @@ def plainly(codes: list[np.ndarray], size: int) -> list[int]:
 def test_the_best_sets_are_those_of_plain_counting(
     sizes: tuple[int, ...], dense: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telling, "DENSE", dense)
+    monkeypatch.setattr(identifying_columns, "DENSE", dense)
     rng = np.random.default_rng(5)
     codes = [rng.integers(0, size, 400).astype(np.uint16) for size in sizes]
     told = most_telling(codes, 3)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import sdcmap as sm
 from sdcmap.data.cells import cells, distinct_cells
-from sdcmap.kernels.masking.suppression import Rule, matching_sums, suppress
-from sdcmap.kernels.tables.individual_risk import individual_risk
+from sdcmap.kernels.tables.frequency_risks import individual_risk
 from sdcmap.kernels.tables.wildcards import wildcard_sums
+from sdcmap.methods._suppression import Rule, matching_sums, suppress
 from sdcmap.testing import check_method
 
 KEYS = ("a", "b", "c", "d")

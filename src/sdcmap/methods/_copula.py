@@ -6,7 +6,7 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.noise import covariance_root
+from sdcmap.kernels.masking.noise_covariance import covariance_root
 
 SMALL = 1e-12
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.statistics.two_way import TwoWay
+from sdcmap.utility._two_way import TwoWay
 
 FLAT = 1e-4  # the largest gradient at the end, where curvatures are about 1
 OPTIONS = {"maxcor": 30, "gtol": FLAT, "ftol": 0.0, "maxiter": 1000, "maxfun": 2000}

@@ -8,7 +8,7 @@ from scipy.linalg import lapack
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.regression import Regressors
 from sdcmap.kernels.statistics.trees import grow, leaves_of
-from sdcmap.kernels.statistics.two_way import TwoWay, squared_differences
+from sdcmap.utility._two_way import TwoWay, squared_differences
 
 ALIASED = 1e-9  # a term is a sum of others where they leave no more of its squares
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import betainc, gammaln, ndtr, owens_t, xlogy
 
 from sdcmap.kernels.arrays import Floats
-from sdcmap.kernels.statistics.order_statistics import normal_moments, normal_window
+from sdcmap.theory.order_statistics import normal_moments, normal_window
 
 PANELS, POINTS = 6, 20
 LEGENDRE = np.polynomial.legendre.leggauss(POINTS)

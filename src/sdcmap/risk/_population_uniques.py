@@ -8,7 +8,6 @@ NaN where its model cannot be fitted.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import betaln, digamma, expit, gammaln
 
 from sdcmap.kernels.arrays import Array
 
@@ -38,6 +37,8 @@ def _one_of(size: Array, n: float, population: float) -> Array:
 
 
 def _log_choose(n: Array | float, k: float) -> Array:
+    from scipy.special import betaln
+
     log: Array = -betaln(n - k + 1, k + 1) - np.log(np.asarray(n) + 1)
     return log
 
@@ -45,6 +46,8 @@ def _log_choose(n: Array | float, k: float) -> Array:
 def pitman(sizes: Array, counts: Array, population: float) -> float:
     """N (theta + alpha)_(N-1) / (theta + 1)_(N-1), the expected number of groups of one in Pitman's partition of N.
     Hoshino (2001), whose eq. 14 is its limit G(theta + 1)/G(theta + alpha) N^alpha"""
+    from scipy.special import gammaln
+
     groups, n = counts.sum(), sizes @ counts
     if groups in (1, n):  # all equal, or all alone: the maximum lies at the edge
         return population if groups == n else 0.0
@@ -57,6 +60,7 @@ def pitman(sizes: Array, counts: Array, population: float) -> float:
 def pitman_fit(sizes: Array, counts: Array) -> tuple[float, float]:
     """alpha and theta at the maximum of the likelihood, over 0 < alpha < 1 and theta > -alpha.  Hoshino (2001), eq. 11"""
     from scipy.optimize import minimize
+    from scipy.special import digamma, expit, gammaln
 
     n, u = float(sizes @ counts), float(counts.sum())
 
@@ -87,6 +91,7 @@ def snb(sizes: Array, counts: Array, population: float) -> float:
     """K beta^alpha, where K groups of the population have 1 + Y persons, Y negative binomial (alpha, beta): K is Shlosser's
     estimate, and alpha and beta give the sample as many groups of one and of two as it has.  Chen, Keller-McNulty (1998)"""
     from scipy.optimize import brentq
+    from scipy.special import expit
 
     f = float(sizes @ counts) / population
     ones, twos = (float(counts[sizes == size].sum()) for size in (1, 2))

@@ -17,7 +17,7 @@ import numpy as np
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.tables.coding import LARGEST_KEY, strides_of
-from sdcmap.kernels.tables.individual_risk import individual_risk
+from sdcmap.kernels.tables.frequency_risks import individual_risk
 from sdcmap.kernels.tables.wildcards import (
     MISSING,
     mark_outside,

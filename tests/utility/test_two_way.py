@@ -9,8 +9,8 @@ import pytest
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.regression import logit
-from sdcmap.kernels.statistics.ridge_logit import ridge_logit
-from sdcmap.kernels.statistics.two_way import TwoWay, count_terms, squared_differences
+from sdcmap.utility._ridge_logit import ridge_logit
+from sdcmap.utility._two_way import TwoWay, count_terms, squared_differences
 
 
 def mixed(n: int = 60, seed: int = 1) -> tuple[Array, Array]:

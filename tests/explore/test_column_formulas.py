@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sdcmap.kernels.statistics.formulas import formulas, rounding
+from sdcmap.explore.column_formulas import formulas, rounding
 
 RNG = np.random.default_rng(2)
 N = 400

@@ -12,8 +12,8 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import on_device
-from sdcmap.kernels.grouping.buckets import ROOM, Buckets, buckets_of, distance_from, farthest, nearest, remove
 from sdcmap.kernels.jit import inner_jit, jit
+from sdcmap.methods._mdav_buckets import ROOM, Buckets, buckets_of, distance_from, farthest, nearest, remove
 
 SORTING = 8  # looks at a record that cost as much as sorting it once more
 

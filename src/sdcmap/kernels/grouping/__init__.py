@@ -1,1 +1,0 @@
-"""Groups of near records for microaggregation."""
