@@ -23,7 +23,7 @@ from sdcmap.utility import UTILITIES
 
 SOURCE = Path(sdcmap.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
-MOST_AT_THE_TOP = 25
+MOST_AT_THE_TOP = 26
 FAMILIES = {"decision", "gpu", "masking", "neighbours", "statistics", "tables"}
 BELOW = {"errors", "kernels", "data", "core"}
 ENGINE = BELOW | {"files", "recordwise", "corrections", "methods", "risk", "utility", "theory"}
@@ -50,9 +50,10 @@ MAY_USE: Mapping[str, set[str]] = {  # docs/design.md shows the same table
     "bundle": NUMBERS,
     "dossier": NUMBERS | {"explore", "charts", "bundle"},
     "papers": NUMBERS | {"explore", "charts"},
-    "tour": NUMBERS | {"explore", "charts", "bundle", "dossier"},
-    "cli": NUMBERS | {"explore", "frontier", "charts", "bundle", "dossier", "papers", "tour", "web"},
-    "web": NUMBERS | {"explore", "frontier", "charts", "bundle", "dossier"},
+    "workflow": NUMBERS | {"bundle", "dossier"},
+    "tour": NUMBERS | {"explore", "charts", "bundle", "dossier", "workflow"},
+    "cli": NUMBERS | {"explore", "frontier", "charts", "bundle", "dossier", "workflow", "papers", "tour", "web"},
+    "web": NUMBERS | {"explore", "frontier", "charts", "bundle", "dossier", "workflow"},
 }
 KERNELS_MAY_USE: Mapping[str, set[str]] = {family: set() for family in FAMILIES} | {"masking": {"tables"}}
 CHOOSES = "sdcmap.kernels.device"  # the one module that asks kernels of the GPU

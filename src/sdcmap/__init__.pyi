@@ -10,6 +10,7 @@ from . import risk as risk
 from . import testing as testing
 from . import theory as theory
 from . import utility as utility
+from . import workflow as workflow
 from .bundle.pairing import choose_pair as choose_pair
 from .bundle.releasing import release as release
 from .choose import GlobalCriterion as GlobalCriterion
@@ -24,7 +25,6 @@ from .core.method import Method as Method
 from .core.rule import Choice as Choice
 from .corrections.correcting import correct as correct
 from .data.microdata import Microdata as Microdata
-from .dossier.page import report as report
 from .explore import demo as demo
 from .explore.comparing import compare as compare
 from .explore.looking import look as look
@@ -58,6 +58,7 @@ from .study.subsamples import as_subsample as as_subsample
 from .study.sweeping import sweep as sweep
 from .utility import Hellinger as Hellinger
 from .utility import IL1s as IL1s
+from .workflow.verbs import report as report
 
 __all__: list[str]
 __version__: str

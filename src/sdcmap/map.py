@@ -23,6 +23,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, Undefined
 from sdcmap.kernels.decision.pareto import linear_optima, undominated
 from sdcmap.kernels.statistics.precision import wilson
+from sdcmap.study.plan import Plan
 from sdcmap.study.scores import BAND_REPLICATES, Scores
 from sdcmap.study.subsamples import curve_of, subsamples, thrown_away
 
@@ -79,6 +80,21 @@ class RUMap:
                 raise PlanError(f"the limit of {name} must be positive.")
         if len(units) > 1 and not self.scales:
             raise PlanError("risk measures of different units have a worst one only with a limit for each.")
+
+    @classmethod
+    def of_plan(
+        cls,
+        scores: Scores,
+        plan: Plan,
+        risk: Sequence[str] = (),
+        utility: str = "",
+        limits: Mapping[str, float] | None = None,
+    ) -> RUMap:
+        """Return the map of a plan's scores on these axes and with these limits by measure, by default the plan's."""
+        axes = tuple(risk) or plan.risk, utility or plan.utility
+        if not all(axes):
+            raise PlanError("a map needs a risk measure and a utility measure in the plan.")
+        return cls(scores, *axes, plan.limits_on(risk) if limits is None else limits)
 
     def __repr__(self) -> str:
         made, best = len(self.points), len(self.frontier)

@@ -9,7 +9,6 @@ from typing import Any
 
 from sdcmap.bundle import release
 from sdcmap.choose import Threshold
-from sdcmap.dossier import report
 from sdcmap.errors import SdcmapError
 from sdcmap.explore.demo import population
 from sdcmap.explore.starting import starting_plan
@@ -19,6 +18,7 @@ from sdcmap.map import RUMap
 from sdcmap.study.folder import Study
 from sdcmap.study.profiles import profile_named
 from sdcmap.study.sweeping import sweep
+from sdcmap.workflow import report
 
 MARK = "made by sdcmap demo"
 
@@ -44,7 +44,7 @@ def tour(folder: Path, rows: int = 1500) -> Iterator[str]:
     yield f"{folder / 'plan.toml'}: {plan.count:,} candidates of {rows:,} persons"
     scores = sweep(people, plan, folder / "study")
     yield f"{folder / 'study'}: every candidate made and scored"
-    ru = RUMap(scores, plan.risk, plan.utility, plan.limits)
+    ru = RUMap.of_plan(scores, plan)
     choice = ru.choose(plan.rule or Threshold(risk=1.0))
     before = ru.points.filter("anchor")["risk"][0]
     yield f"unmasked, the risk is {before:.1f} times its limit; chosen: {choice.risk or 0.0:.2f} times"

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import sdcmap as sm
 from samples import PAST_THE_GATE, SEED
-from sdcmap.bundle.pairing import PairChoice, TriedPair, chosen_in_pair, least_loss, shortlist
+from sdcmap.bundle.pairing import PairChoice, TriedPair, least_loss, shortlist
 from sdcmap.cli import app
 from sdcmap.dossier.pair import pair_of
 from sdcmap.errors import PlanError, Refused, StudyDamaged, StudyMismatch
@@ -196,8 +196,8 @@ def test_both_are_released_and_one_dossier_tells_of_both(
     chosen = sm.choose_pair(here / "suf", public(here), here / "pair", workers=1)
     assert chosen.first and chosen.second and chosen.study
     with sm.Study.open(chosen.study) as study:
-        ru = sm.RUMap(study.scores(), study.plan.risk, study.plan.utility, study.plan.limits)
-        assert chosen_in_pair(study, ru) and study.manifest["pair"]["tried"] == len(chosen.pairs)
+        own = sm.workflow.own_choice(study)
+        assert own and own.candidate == chosen.second.candidate and study.manifest["pair"]["tried"] == len(chosen.pairs)
         told = pair_of(study)
         assert told and not told["when"] and chosen.first.name in told["decision"][0]
         with pytest.raises(Refused, match="release the scientific-use file first"):

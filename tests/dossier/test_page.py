@@ -13,12 +13,12 @@ import pytest
 import sdcmap as sm
 from documents import run_page
 from sdcmap.core.audience import Audience, significant
-from sdcmap.dossier import report
 from sdcmap.dossier.change import merge_small
 from sdcmap.dossier.public_scores import public_scores
 from sdcmap.map import RUMap
 from sdcmap.study.folder import Study
 from sdcmap.study.sweeping import sweep
+from sdcmap.workflow import report
 
 SEED = 0x5EED_0F_7E57_1234_5678_9ABC_DEF0_1122_3344
 HOSTILE = "<script>alert(1)</script>"

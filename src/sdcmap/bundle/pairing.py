@@ -108,7 +108,7 @@ def choose_pair(
         raise PlanError(problems)
     with Study.open(scientific) as study:
         plan, data, scores = _still_to_choose(study), study.data, study.scores()
-    ru = RUMap(scores, plan.risk, plan.utility, plan.limits)
+    ru = RUMap.of_plan(scores, plan)
     firsts = shortlist(ru, _rule(plan), most)
     studies = PublicStudies(Path(scientific).resolve(), plan, data, public, Path(folder), joint)
     seconds: dict[tuple[str, str], Choice] = {}
@@ -170,20 +170,6 @@ def _unbeaten(ru: RUMap, choice: Choice, by_method: bool) -> RUMap:
     risk, loss = ru.losses(table)
     left = table.filter(pl.Series((risk < risk[place]) | (loss < loss[place])))
     return ru.among(means=left) if by_method else ru.among(points=left)
-
-
-def chosen_in_pair(study: Study, ru: RUMap) -> Choice | None:
-    """The candidate that was chosen together with the file which this study's data are; None: none was."""
-    pair = study.manifest.get("pair") or {}
-    rows = ru.points.filter(pl.col("id") == pair.get("candidate", ""))
-    if not len(rows) or study.plan.rule is None:
-        return None
-    row = rows.row(0, named=True)
-    name = ru.scores.name_of(row["method"], row["replicate"])
-    return Choice(
-        row["id"], row["method"], row["replicate"], row["risk"], row["utility"], study.plan.rule, pair["reason"],
-        searched=pair["searched"], seal=ru.scores.seal_of(row["id"]), name=name,
-    )  # fmt: skip
 
 
 # ---- what is asked --------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ class PublicStudies:
         bound = scores.plan or plan
         if not bound.risk:
             raise PlanError("the public plan has no risk measure.")
-        return PublicCandidates(parent, bound, data, RUMap(scores, bound.risk, bound.utility, bound.limits))
+        return PublicCandidates(parent, bound, data, RUMap.of_plan(scores, bound))
 
     def _written(self, parent: Parent) -> Source:
         """The scientific file as it would be released, with its codebook; and how it is read for the public plan."""

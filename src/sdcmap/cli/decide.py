@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 
     from sdcmap.bundle import Check
     from sdcmap.map import RUMap
-    from sdcmap.study.folder import Study
-    from sdcmap.study.plan import Plan
 
 CURVE_DRAWS = 10  # of each share
 
@@ -38,41 +35,30 @@ def draw_map(
     Example: sdcmap map cps-study --risk SmallCells --utility Hellinger -o map.html
     """
     from sdcmap.data.whole import write_whole
+    from sdcmap.workflow import open_map, own_choice
 
-    ru, plan, opened = _map_of(study, risk, utility)
-    curve = _subsamples(ru, opened) if as_subsample else None
+    ru = open_map(study, risk, utility)
+    curve = _subsamples(ru, study) if as_subsample else None
     if out.suffix == ".csv":
         table = ru.means if by == "mean" else ru.points
         write_whole(out, (table if curve is None else curve).write_csv())
     else:
-        mark = ru.choose(plan.rule) if plan.rule and _own_axis(plan, risk) else None
+        mark = own_choice(study, ru)
         ru.draw(mark=mark, by=by or None, facet=facet or None, subsamples=curve).save(out)
     print(out)
 
 
-def _subsamples(ru: RUMap, study: Study) -> pl.DataFrame:
-    """The curve of random subsamples, its price told first."""
+def _subsamples(ru: RUMap, study: Path) -> pl.DataFrame:
+    """Score random subsamples; the price is printed first."""
+    from sdcmap.study.folder import Study
     from sdcmap.study.subsamples import price_of_subsamples
 
+    with Study.open(study) as opened:
+        data = opened.data
     measures = [ru.scores.values[name] for name in (*ru.risk, ru.utility)]
-    count, seconds = price_of_subsamples(study.data, measures, CURVE_DRAWS)
+    count, seconds = price_of_subsamples(data, measures, CURVE_DRAWS)
     note(f"Scoring {count} random subsamples of the original: about {duration(seconds)} of one core.")
-    return ru.subsamples(study.data, draws=CURVE_DRAWS)
-
-
-def _own_axis(plan: Plan, risk: list[str]) -> bool:
-    """Whether this axis is the plan's, so that its rule speaks in the unit of the axis."""
-    own = [{text, text.partition("(")[0]} for text in plan.risk]
-    return not risk or (len(risk) == len(own) and all(name in names for name, names in zip(risk, own, strict=True)))
-
-
-def _map_of(study: Path, risk: list[str], utility: str) -> tuple[RUMap, Plan, Study]:
-    import sdcmap as sm
-
-    opened = sm.Study.open(study)
-    plan = opened.plan
-    axes = tuple(risk) or plan.risk, utility or plan.utility
-    return sm.RUMap(opened.scores(plan), *axes, plan.limits_on(risk)), plan, opened
+    return ru.subsamples(data, draws=CURVE_DRAWS)
 
 
 @app.command()
@@ -92,20 +78,21 @@ def choose(
     Example: sdcmap choose cps-study --max-risk 0.012
     """
     import sdcmap as sm
+    from sdcmap.workflow import choose as choose_in
+    from sdcmap.workflow import open_map
 
-    ru, plan, opened = _map_of(study, risk, utility)
     how: dict[str, Any] = {"by": by} if by else {}
     rules = [
         *([sm.Threshold(risk=max_risk, **how)] if max_risk is not None else []),
         *([sm.Linear(slope=slope, **how)] if slope is not None else []),
         *([sm.IdealPoint(**how)] if ideal else []),
     ]
-    rule = plan.rule if not rules else rules[0] if len(rules) == 1 else None
-    if rule is None:
-        raise sm.errors.PlanError("give one rule: --max-risk, --slope or --ideal, or a [rule] in the plan.")
-    choice = ru.choose(rule)
-    if keep and choice.candidate:
-        print(opened.keep(plan.make(opened.data, choice), choice.candidate), file=sys.stderr)
+    if len(rules) > 1:
+        raise sm.errors.PlanError("give one rule: --max-risk, --slope or --ideal.")
+    with sm.Study.open(study) as opened:
+        choice = choose_in(opened, *rules, on=open_map(opened, risk, utility))
+        if keep and choice.candidate:
+            note(str(opened.keep(opened.plan.make(opened.data, choice), choice.candidate)))
     if as_json:
         facts = ("candidate", "name", "method", "replicate", "risk", "utility", "reason", "searched")
         document = {fact: getattr(choice, fact) for fact in facts}
@@ -147,28 +134,24 @@ def release(
     Example: sdcmap release cps-study -o public/ --format sav --title "Labour force survey" --owner "Office of Statistics"
     """
     import sdcmap as sm
-    from sdcmap.bundle.pairing import chosen_in_pair
+    from sdcmap.workflow import choose as choose_in
+    from sdcmap.workflow import prepare_release
 
-    ru, plan, opened = _map_of(study, [], "")
-    if not candidate and plan.rule is None:
-        raise sm.errors.PlanError("the plan has no rule: name the candidate.")
-    by_rule = chosen_in_pair(opened, ru) or (ru.choose(plan.rule) if plan.rule is not None else None)
-    named = plan.find(candidate).id if candidate else ""
-    is_the_rules = by_rule is not None and named in ("", by_rule.candidate)
-    chosen = by_rule if is_the_rules else plan.find(named)
     reasons = dict(part.partition("=")[::2] for part in override)
-    bundle = sm.release(
-        opened.data, plan, chosen, profile=profile or None, max_risk=max_risk, again=again, override=reasons, ledger=ledger,
-        study=opened, confirm_roles=confirm_roles, form=form, title=title, owner=owner,
-    )  # fmt: skip
-    try:
-        folder = bundle.write(out, tell=None if as_json else _tell)
-    except sm.errors.Refused as refused:
-        measured = all(check.startswith(("risk: ", "gate: ")) for check in refused.checks)
-        if measured and is_the_rules and by_rule is not None and by_rule.runners_up:
-            runner_up = by_rule.runners_up[0].rpartition(": ")[0]
-            note(f'Next: measured anew it is over a line; a runner-up: sdcmap release {study} "{runner_up}" -o {out}')
-        raise
+    with sm.Study.open(study) as opened:
+        choice = choose_in(opened, candidate=candidate)
+        bundle = prepare_release(
+            opened, choice, profile=profile or None, max_risk=max_risk, again=again, override=reasons, ledger=ledger,
+            confirm_roles=confirm_roles, form=form, title=title, owner=owner,
+        )  # fmt: skip
+        try:
+            folder = bundle.write(out, tell=None if as_json else _tell)
+        except sm.errors.Refused as refused:
+            measured = all(check.startswith(("risk: ", "gate: ")) for check in refused.checks)
+            if measured and choice.runners_up:
+                other = choice.runners_up[0].rpartition(": ")[0]
+                note(f'Next: measured anew it is over a line; a runner-up: sdcmap release {study} "{other}" -o {out}')
+            raise
     files = sorted(path.name for path in folder.iterdir())
     if as_json:
         print_json({"folder": str(folder), "files": files})

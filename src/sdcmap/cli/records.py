@@ -10,11 +10,9 @@ import typer
 from sdcmap.cli.app import Json, Names, app, note, print_json, read
 
 if TYPE_CHECKING:
-    from sdcmap.data.microdata import Microdata
-    from sdcmap.map import RUMap
     from sdcmap.recordwise.neighbourhood import Unsafe
     from sdcmap.recordwise.table import RecordTable
-    from sdcmap.study.plan import Plan
+    from sdcmap.study.folder import Study
 
 Scale = Literal["raw", "log", "standardised"]
 Distance = Literal["relative", "absolute"]
@@ -51,20 +49,20 @@ def records(
     Example: sdcmap records original.csv masked.csv --on turnover,employees --scale log -o records.html
     """
     import sdcmap as sm
+    from sdcmap.workflow import choose
 
     given = {"alpha": alpha, "delta": delta, "k": k, "r": r, "q": q, "scale": scale, "distance": distance,
              "neighbourhood": neighbourhood, "frequency": "population" if population else None,
              "on": on.split(",") if on else None, "leave_out": leave_out or None}  # fmt: skip
     rule = sm.recordwise.Unsafe(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
     if original.is_dir():
-        data, plan, ru = _study(original)
-        if frontier:
-            _write_linked(data, plan, ru, rule, out if not out.suffix else out.with_suffix(""))
-            return
-        chosen = masked or (ru.choose(plan.rule) if plan.rule else "")
-        if not chosen:
-            raise sm.errors.PlanError("the plan has no rule: name the candidate.")
-        table = sm.records(data, plan.make(data, chosen), rule=rule)
+        with sm.Study.open(original) as study:
+            if frontier:
+                _write_linked(study, rule, out if not out.suffix else out.with_suffix(""))
+                return
+            data = study.data
+            made = study.plan.make(data, masked or choose(study))
+        table = sm.records(data, made, rule=rule)
     else:
         if not masked or frontier:
             raise sm.errors.PlanError(f"{original} is no study folder: name the masked file beside it.")
@@ -72,21 +70,15 @@ def records(
     _show(table, out, unsafe, figure, external, as_json)
 
 
-def _study(folder: Path) -> tuple[Microdata, Plan, RUMap]:
-    import sdcmap as sm
-
-    opened = sm.Study.open(folder)
-    plan = opened.plan
-    return opened.data, plan, sm.RUMap(opened.scores(plan), plan.risk, plan.utility, plan.limits)
-
-
-def _write_linked(data: Microdata, plan: Plan, ru: RUMap, rule: Unsafe, folder: Path) -> None:
+def _write_linked(study: Study, rule: Unsafe, folder: Path) -> None:
     import sdcmap as sm
     from sdcmap.charts.linked import draw_linked
+    from sdcmap.workflow import open_map, own_choice
 
+    data, plan, ru = study.data, study.plan, open_map(study)
     tables = {name: sm.records(data, plan.make(data, name), rule=rule) for name in ru.frontier["id"]}
     folder.mkdir(parents=True, exist_ok=True)
-    charts = draw_linked(ru, tables, mark=ru.choose(plan.rule) if plan.rule else None)
+    charts = draw_linked(ru, tables, mark=own_choice(study, ru))
     for name, chart in charts.items():
         chart.save(folder / name)
     print(f"{folder}: {', '.join(charts)}")

@@ -1,5 +1,1 @@
 """The report for the board: one HTML file that says what was done, what was found and what was chosen."""
-
-from sdcmap.dossier.page import Report, report
-
-__all__ = ["Report", "report"]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sdcmap.bundle.pairing import chosen_in_pair
 from sdcmap.charts import draw_map
 from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change import draw_change
@@ -50,44 +49,21 @@ class Report:
         return write_whole(Path(path), self.html, private=self.audience == "internal")
 
 
-def report(
-    study: Study | str | Path,
-    choice: Choice | None = None,
+def make_report(
+    study: Study,
+    ru: RUMap,
+    choice: Choice | None,
     *,
-    audience: str = "internal",
-    records: Unsafe | None = None,
-    title: str = "",
-    owner: str = "",
-    show_risk: str = "",
+    audience: str,
+    records: Unsafe | None,
+    title: str,
+    owner: str,
+    show_risk: str,
 ) -> Report:
-    """The report of a study: the decision in three sentences, risk before and after, who was assumed to attack and who was
-    not considered, every column, the map, what users of the file will find, evidence in the terms of frameworks.
-
-    Parameters
-    ----------
-    study : a study or its folder.
-    choice : what was chosen; by default what was chosen together with the file that the data are (see `choose_pair`), else
-        what the plan's rule chooses, and nothing where the plan has no rule.
-    audience : "internal" for the board; "external" for anybody: information loss of methods to two significant digits, no
-        value of risk, no single release, no count of 1 to 9 records, no quantile of the data, no path or digest of a file,
-        no reason why a candidate was infeasible.
-    records : a rule of safety; the confidentiality plot of the chosen release is added (outside, its binned counts alone,
-        and only where risk is shown).
-    title, owner : of the data, for the head of the page; by default the study's folder, and a line to fill in.
-    show_risk : why values of risk are shown in an external report, in a sentence; it stands in the report. By default
-        they are not (ESS handbook, 2nd ed., 3.2: information loss is public, risk is not).
-
-    The seed, the data's digest and the origin of records are in neither.
-    """
-    study = study if isinstance(study, Study) else Study.open(study)
+    """Return the report of a study from its map and what was chosen; `sdcmap.report` explains every option."""
     to = Audience(audience, len(study.data))
     if show_risk and not to.external:
         raise PlanError("show_risk is for an external report; the internal one shows risk anyway.")
-    if not study.plan.risk or not study.plan.utility:
-        raise PlanError("a report needs a risk measure and a utility measure in the plan.")
-    ru = RUMap(study.scores(), study.plan.risk, study.plan.utility, study.plan.limits)
-    if choice is None and study.plan.rule is not None:
-        choice = chosen_in_pair(study, ru) or ru.choose(study.plan.rule)
     head: Page = {
         "audience": audience,
         "external": to.external,

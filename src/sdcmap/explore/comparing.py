@@ -166,7 +166,7 @@ def compare(
         swept = replace(_judged(tried.plan, plan, inside, risk, utility), seed=seed)
         swept.write(Path(place) / "plan.toml")
         scores = sweep(inside, swept, Path(place) / "study", workers=workers, progress=progress)
-        ru = RUMap(scores, swept.risk, swept.utility, swept.limits)
+        ru = RUMap.of_plan(scores, swept)
         compared = Comparison(swept, tried.left_out, tried.unfit, proposed, inside, outside, scores, ru)
         if folder is not None:
             compared.refined.write(Path(place) / REFINE_FILE)

@@ -22,7 +22,7 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.rule import named_limits
 from sdcmap.frontier.making import Workshop
-from sdcmap.frontier.plane import Plane, Table, map_of
+from sdcmap.frontier.plane import Plane, Table
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.decision.hypervolume import hypervolume, picked
 from sdcmap.kernels.decision.pareto import undominated
@@ -103,7 +103,7 @@ class Draws:
     @cached_property
     def means(self) -> dict[str, tuple[float, float]]:
         """Pooled risk and utility."""
-        means = map_of(self.scores, self.plan).means.select("method", "risk", "utility")
+        means = RUMap.of_plan(self.scores, self.plan).means.select("method", "risk", "utility")
         return {method: (risk, utility) for method, risk, utility in means.iter_rows()}
 
     @cached_property
@@ -139,7 +139,7 @@ class Draws:
 
     @cached_property
     def _map(self) -> RUMap:
-        return map_of(self.scores, self.plan)
+        return RUMap.of_plan(self.scores, self.plan)
 
     @cached_property
     def _points(self) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from sdcmap.core.catalogue import drawn
 from sdcmap.core.chart import Chart
 from sdcmap.frontier.ends import Chosen, Member, fresh_area, shares_along
 from sdcmap.frontier.growing import Growth, point_of
-from sdcmap.frontier.plane import Plane, Table, map_of
+from sdcmap.frontier.plane import Plane, Table
 from sdcmap.frontier.space import Space
 from sdcmap.frontier.telling import Choices, eras
 from sdcmap.map import RUMap
@@ -48,7 +48,7 @@ class Found:
     @cached_property
     def map(self) -> RUMap:
         """The R-U map of everything that was measured to the end."""
-        return map_of(self.scores, self.plan)
+        return RUMap.of_plan(self.scores, self.plan)
 
     @property
     def facts(self) -> dict[str, object]:

@@ -83,7 +83,7 @@ class Plane:
         """The plane of a plan whose own candidates are scored."""
         if not plan.risk or not plan.utility:
             raise PlanError("a search needs a risk measure and a utility measure: they are the axes of its map.")
-        ru = map_of(scores, plan)
+        ru = RUMap.of_plan(scores, plan)
         whole = ru.points.filter("anchor")
         if not len(whole) or not np.isfinite([whole["risk"][0], whole["utility"][0]]).all():
             raise PlanError(
@@ -108,7 +108,7 @@ class Plane:
     # ---- candidates in the plane --------------------------------------------------------------------------------
     def table(self, scores: Scores, plan: Plan) -> Table:
         """The candidates of a table of scores; `plan` names the axes there (redraws have measures of their own)."""
-        ru = map_of(scores, plan)
+        ru = RUMap.of_plan(scores, plan)
         points = ru.points.filter(~pl.col("anchor"))
         risk, loss = ru.losses(points)
         over = np.maximum(self._excess(ru, points), self._over_bounds(scores, points))
@@ -177,11 +177,6 @@ def _in_unit(place: Array) -> Array:
     """Places between 0 and 1; NaN stays."""
     cut: Array = np.clip(place, 0, 1)
     return cut
-
-
-def map_of(scores: Scores, plan: Plan) -> RUMap:
-    """The map of a plan's own axes."""
-    return RUMap(scores, plan.risk, plan.utility, plan.limits)
 
 
 def limit_of(plan: Plan) -> float | None:

@@ -16,8 +16,10 @@ from sdcmap.web.drawing import make_picture
 from sdcmap.web.models import told
 
 if TYPE_CHECKING:
+    from sdcmap.core.rule import Choice
     from sdcmap.data.microdata import Microdata
     from sdcmap.recordwise import Unsafe
+    from sdcmap.study.folder import Study
     from sdcmap.study.plan import Plan
 
 router = APIRouter(prefix="/api/studies/{name}", tags=["maps"])
@@ -95,8 +97,8 @@ def picture(
         ru = request.app.state.views.map(name, *axes)[0]
         content = (ru.means if by == "mean" else ru.points).write_csv()
     else:
-        request.app.state.room.study(name)
-        content = request.app.state.drawing.run(make_picture, request.app.state.room.folder, name, form, *axes, by)
+        study = request.app.state.room.study(name)
+        content = request.app.state.drawing.run(make_picture, study, form, *axes, by)
     head = {"content-disposition": f'attachment; filename="map.{form}"'}
     return Response(content, media_type=MEDIA[form], headers=head)
 
@@ -104,23 +106,23 @@ def picture(
 @router.post("/choices", response_model=models.Choice)
 def choose(request: Request, name: str, asked: Asked) -> Response:
     """What a rule chooses, why, and the runners-up; a candidate of null means: release nothing."""
-    return told(choice_told(chosen(request, name, asked)[0]))
+    with request.app.state.views.study(name) as opened:
+        return told(choice_told(chosen(opened, asked)))
 
 
-def chosen(request: Request, name: str, asked: Asked) -> tuple[Any, Any]:
-    """The choice and the map it was made on."""
+def chosen(study: Study, asked: Asked, candidate: str = "", reason: str = "") -> Choice:
+    """What was picked, or what the rule that is asked for chooses on the map that is asked for."""
     from sdcmap.core.rule import Rule
     from sdcmap.core.value import decode
-    from sdcmap.errors import PlanError
+    from sdcmap.workflow import choose, open_map
 
-    ru, plan = request.app.state.views.map(name, tuple(asked.risk), asked.utility, asked.limits)
-    rule = plan.rule if asked.rule is None else decode(asked.rule, Rule)
-    if rule is None:
-        raise PlanError("the plan has no rule: state one.")
-    return ru.choose(rule), ru
+    if candidate:
+        return choose(study, candidate=candidate, reason=reason)
+    rule = None if asked.rule is None else decode(asked.rule, Rule)
+    return choose(study, rule, on=open_map(study, asked.risk, asked.utility, asked.limits))
 
 
-def choice_told(choice: Any) -> models.Choice:
+def choice_told(choice: Choice) -> models.Choice:
     facts = ("candidate", "name", "method", "replicate", "risk", "utility", "reason", "searched")
     document = {fact: getattr(choice, fact) for fact in facts}
     return models.Choice(**document, rule=choice.rule.text, runners_up=list(choice.runners_up))

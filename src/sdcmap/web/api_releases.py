@@ -8,7 +8,7 @@ import secrets
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Form, Query, Request, UploadFile
 from fastapi.responses import Response
@@ -20,6 +20,10 @@ from sdcmap.web.drawing import make_report
 from sdcmap.web.models import told
 from sdcmap.web.orders import Orders
 from sdcmap.web.room import RELEASES, Absent, Room
+
+if TYPE_CHECKING:
+    from sdcmap.bundle import Release
+    from sdcmap.study.folder import Study
 
 router = APIRouter(prefix="/api", tags=["releases"])
 FRAMED = {
@@ -42,30 +46,24 @@ class Order(Asked):
     reason: Annotated[str, StringConstraints(max_length=2000)] = Field("", description="Why this candidate.")
 
 
-def _bundle(request: Request, name: str, order: Order) -> tuple[Any, Any]:
-    """The release that is asked for, and its study."""
-    import sdcmap as sm
+def _prepared(request: Request, opened: Study, order: Order) -> Release:
+    """The release that is asked for."""
+    from sdcmap.workflow import prepare_release
 
-    views = request.app.state.views
-    plan, data = views.study_data(name)
-    choice: Any = order.candidate
-    if not order.candidate:
-        choice = chosen(request, name, order)[0]
-    opened = views.study(name)
-    made = sm.release(
-        data, plan, choice, profile=order.profile or None, max_risk=order.max_risk, again=order.again,
-        override=order.override, ledger=request.app.state.room.ledger, study=opened, confirm_roles=order.confirm_roles,
-        signed_by=order.signed_by, reason=order.reason.strip(),
+    reason = order.reason.strip()
+    return prepare_release(
+        opened, chosen(opened, order, order.candidate, reason), profile=order.profile or None, max_risk=order.max_risk,
+        again=order.again, override=order.override, ledger=request.app.state.room.ledger,
+        confirm_roles=order.confirm_roles, signed_by=order.signed_by, reason=reason,
     )  # fmt: skip
-    return made, opened
 
 
 @router.post("/studies/{name}/checks", response_model=models.Checks)
 def checks(request: Request, name: str, order: Order) -> Response:
     """Every check of a release, on the files as written and read back, and those files as they would leave: names, sizes,
     first lines, columns. Nothing is kept but that this draw was checked."""
-    made, opened = _bundle(request, name, order)
-    with opened:
+    with request.app.state.views.study(name) as opened:
+        made = _prepared(request, opened, order)
         seen = made.preview()
     facts = ("name", "label", "kind", "masked", "done")
     return told(models.Checks.model_validate({
@@ -73,7 +71,7 @@ def checks(request: Request, name: str, order: Order) -> Response:
         "passed": all(check.passed for check in seen.checks),
         "checks": [asdict(check) | {"todo": check.todo} for check in seen.checks],
         "files": [file._asdict() for file in seen.files],
-        "columns": [{fact: entry[fact] for fact in facts} for entry in seen.codebook],
+        "columns": [{fact: entry[fact] for fact in facts} for entry in seen.codebook],  # type: ignore[literal-required]
     }))  # fmt: skip
 
 
@@ -86,23 +84,21 @@ def release(request: Request, name: str, order: Order) -> Response:
     """
     room = request.app.state.room
     home = _home(room, name)
-    with request.app.state.releasing:  # one at a time, so that of two equal orders the second finds the first
-        made, opened = _bundle(request, name, order)
-        try:
-            orders = Orders(room.kept(f"{name}.orders"))
-            key = orders.key(
-                made.candidate.id, opened.manifest["data"], order.model_dump_json(exclude={"signed_by", "reason"})
-            )
-            written = orders.get(key)
-            if written and (home / written).is_dir():
-                return told(models.Release(release=written, files=_files(home / written), already=True))
-            home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            number = 1 + max((int(path.name.rpartition("-")[2]) for path in home.glob("*-[0-9]*")), default=0)
-            with opened.writing():
-                folder = made.write(home / f"{made.candidate.id}-{number}")
-            orders.put(key, folder.name)
-        finally:
-            opened.connection.close()
+    # one at a time, so that of two equal orders the second finds the first
+    with request.app.state.releasing, request.app.state.views.study(name) as opened:
+        made = _prepared(request, opened, order)
+        orders = Orders(room.kept(f"{name}.orders"))
+        key = orders.key(
+            made.candidate.id, opened.manifest["data"], order.model_dump_json(exclude={"signed_by", "reason"})
+        )
+        written = orders.get(key)
+        if written and (home / written).is_dir():
+            return told(models.Release(release=written, files=_files(home / written), already=True))
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number = 1 + max((int(path.name.rpartition("-")[2]) for path in home.glob("*-[0-9]*")), default=0)
+        with opened.writing():
+            folder = made.write(home / f"{made.candidate.id}-{number}")
+        orders.put(key, folder.name)
     return told(models.Release(release=folder.name, files=_files(folder), already=False), 201)
 
 

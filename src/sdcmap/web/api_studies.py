@@ -162,6 +162,7 @@ def compare_studies(
 ) -> Response:  # fmt: skip
     """Two studies side by side: frontiers on common axes, choices, releases, and what their plans state differently."""
     from sdcmap.explore.plan_differences import plan_differences
+    from sdcmap.workflow import own_choice
 
     views, names = request.app.state.views, (first, second)
     own = [views.map(name) for name in names]
@@ -172,7 +173,7 @@ def compare_studies(
         _picked(utility, utilities, [plan.utility for plan in plans]),
     )
     maps = [views.map(name, (axes[0],), axes[1])[0] for name in names] if all(axes) else [ru for ru, _ in own]
-    choices = [None if plan.rule is None else ru.choose(plan.rule) for ru, plan in own]
+    choices = [own_choice(request.app.state.room.study(name), ru) for name, (ru, _) in zip(names, own, strict=True)]
     return told(models.Comparison.model_validate({
         "studies": [
             _compared(request, *facts) for facts in zip(names, maps, choices, strict=True)

@@ -7,15 +7,11 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sdcmap.core.named_files import files_below
 from sdcmap.core.vega_script import kept_script, vega_script
 from sdcmap.errors import SdcmapError
-
-if TYPE_CHECKING:
-    from sdcmap.core.rule import Choice
-    from sdcmap.study.folder import Study
 
 
 @dataclass
@@ -59,45 +55,21 @@ class Drawing:
             self._pool = None
 
 
-def make_picture(folder: Path, name: str, form: str, risk: tuple[str, ...], utility: str, by: str) -> bytes:
-    """The map of a study as PNG or SVG, with the choice of the plan's rule on the plan's axes."""
-    from sdcmap.web.room import Room
-    from sdcmap.web.views import Views
+def make_picture(study: Path, form: str, risk: tuple[str, ...], utility: str, by: str) -> bytes:
+    """The map of a study as PNG or SVG, with the choice of the study on the plan's axis of risk."""
+    from sdcmap.workflow import open_map, own_choice
 
-    with files_below(folder):
-        ru, plan = Views(Room(folder)).map(name, risk, utility)
-    chart = ru.draw(mark=ru.choose(plan.rule) if plan.rule is not None and not risk else None, by=by or None)
+    with files_below(study.parent):
+        ru = open_map(study, risk, utility)
+        chart = ru.draw(mark=own_choice(study, ru), by=by or None)
     made: bytes = chart.png() if form == "png" else chart.svg().encode()
     return made
 
 
 def make_report(study: Path, audience: str, candidate: str = "", reason: str = "") -> bytes:
-    """The report of a study as one page: of what its rule chooses, or of a candidate that a person picked."""
-    from sdcmap.dossier import report
-    from sdcmap.study.folder import Study
+    """The report of a study as one page: of its own choice, or of a candidate that a person picked."""
+    from sdcmap.workflow import choose, report
 
-    with files_below(study.parent), Study.open(study) as opened:
-        choice = picked(opened, candidate, reason) if candidate else None
-        return report(opened, choice, audience=audience).html.encode()
-
-
-def picked(study: Study, candidate: str, reason: str) -> Choice:
-    """The choice of a person, with the reason that was given; where the plan's rule chooses the same, it is the rule's."""
-    from sdcmap.core.rule import Choice, Rule
-    from sdcmap.map import RUMap
-
-    plan = study.plan
-    made = plan.find(candidate)
-    ru = RUMap(study.scores(plan), plan.risk, plan.utility, plan.limits)
-    by_rule = None if plan.rule is None else ru.choose(plan.rule)
-    if by_rule is not None and by_rule.candidate == made.id:
-        return by_rule
-    row = ru.points.filter(ru.points["id"] == made.id)
-    if not len(row):
-        raise SdcmapError("that candidate has no score on the axes of the plan.")
-    name = plan.name_of(made)
-    words = f"{name} was picked by a person{f': {reason}' if reason else ', who stated no reason.'}"
-    return Choice(
-        made.id, made.method.text, made.replicate, row["risk"][0], row["utility"][0], Rule(), words,
-        searched=plan.draws_of(made.method), name=name,
-    )  # fmt: skip
+    with files_below(study.parent):
+        choice = choose(study, candidate=candidate, reason=reason) if candidate else None
+        return report(study, choice, audience=audience).html.encode()

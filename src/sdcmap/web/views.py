@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from sdcmap.study.folder import Study
     from sdcmap.study.plan import Plan
     from sdcmap.study.proposal import Proposal
-    from sdcmap.study.scores import Scores
 
 T = TypeVar("T")
 FRESH_SECONDS = 2.0  # a map that is this young is not made again
@@ -251,12 +250,10 @@ class Views:
         self, name: str, risk: tuple[str, ...] = (), utility: str = "", limits: Mapping[str, float] | None = None
     ) -> tuple[RUMap, Plan]:
         """The map of a study on these axes and with these limits by measure, by default its plan's."""
-        from contextlib import closing
+        from sdcmap.workflow import open_map
 
-        opened = self.study(name)
-        with closing(opened.connection):
-            plan = opened.plan
-            return map_of(plan, opened.scores(plan), risk, utility, limits), plan
+        with self.study(name) as opened:
+            return open_map(opened, risk, utility, limits), opened.plan
 
     def choice_words(self, name: str) -> str:
         """What the rule of a study chooses, in words, kept until the study changes; empty: nothing can be chosen yet."""
@@ -267,9 +264,10 @@ class Views:
         return words
 
     def _choice_words(self, name: str) -> str:
+        from sdcmap.workflow import own_choice
+
         try:
-            ru, plan = self.map(name)
-            choice = None if plan.rule is None else ru.choose(plan.rule)
+            choice = own_choice(self.room.study(name))
         except SdcmapError:
             return ""
         return "" if choice is None else choice.name or "release nothing"
@@ -312,24 +310,10 @@ class Views:
     def _map_told(
         self, name: str, risk: tuple[str, ...], utility: str, limits: Mapping[str, float] | None
     ) -> models.Map:
-        from contextlib import closing
+        from sdcmap.workflow import open_map
 
-        opened = self.study(name)
-        with closing(opened.connection):
-            plan, proposals = opened.plan, opened.proposals()
-            return map_told(map_of(plan, opened.scores(plan), risk, utility, limits), plan, proposals)
-
-
-def map_of(
-    plan: Plan, scores: Scores, risk: tuple[str, ...], utility: str, limits: Mapping[str, float] | None
-) -> RUMap:
-    """The map on these axes with these limits; what is not stated is the plan's."""
-    from sdcmap.map import RUMap
-
-    if not (risk or plan.risk) or not (utility or plan.utility):
-        raise PlanError("a map needs a risk measure and a utility measure in the plan.")
-    held = plan.limits_on(risk) if limits is None else limits
-    return RUMap(scores, risk or plan.risk, utility or plan.utility, held)
+        with self.study(name) as opened:
+            return map_told(open_map(opened, risk, utility, limits), opened.plan, opened.proposals())
 
 
 def _state(study: Path) -> Hashable:

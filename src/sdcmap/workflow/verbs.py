@@ -1,0 +1,192 @@
+"""Open the map of a study, choose on it, prepare a release, write a report.
+
+A study whose data were chosen together with another file (`choose_pair`) has its choice already: the plan's rule chooses
+that candidate, whoever asks. Another rule, other axes or other limits ask a question of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias, TypedDict, Unpack
+
+import polars as pl
+
+from sdcmap.bundle.releasing import Release, release
+from sdcmap.core.rule import Choice, Rule
+from sdcmap.dossier.page import Report, make_report
+from sdcmap.errors import PlanError, SdcmapError
+from sdcmap.map import RUMap
+from sdcmap.recordwise.neighbourhood import Unsafe
+from sdcmap.study.folder import Study
+from sdcmap.study.plan import Plan
+from sdcmap.study.profiles import Profile
+
+StudyOrFolder: TypeAlias = Study | str | Path
+
+
+class ReleaseOptions(TypedDict, total=False):
+    """What may be stated of a release; `sdcmap.release` explains each."""
+
+    profile: Profile | str | None
+    max_risk: float | None
+    again: bool
+    override: Mapping[str, str]
+    ledger: str | Path | None
+    confirm_roles: bool
+    form: str
+    title: str
+    owner: str
+    signed_by: str
+    reason: str
+
+
+@contextmanager
+def opened(study: StudyOrFolder) -> Iterator[Study]:
+    """Open a study folder for as long as the block lasts; a study that is open stays open."""
+    if isinstance(study, Study):
+        yield study
+    else:
+        with Study.open(study) as made:
+            yield made
+
+
+# ---- the map and the choice -----------------------------------------------------------------------------------
+def open_map(
+    study: StudyOrFolder,
+    risk: Sequence[str] = (),
+    utility: str = "",
+    limits: Mapping[str, float] | None = None,
+) -> RUMap:
+    """Return the R-U map of a study on these axes and with these limits by measure, by default its plan's."""
+    with opened(study) as study:
+        plan = study.plan
+        return RUMap.of_plan(study.scores(plan), plan, risk, utility, limits)
+
+
+def choose(
+    study: StudyOrFolder,
+    rule: Rule | None = None,
+    *,
+    on: RUMap | None = None,
+    candidate: str = "",
+    reason: str = "",
+) -> Choice:
+    """Choose a candidate of a study.
+
+    Parameters
+    ----------
+    rule : the rule to choose by; by default the plan's.
+    on : the map to choose on; by default the map on the plan's axes.
+    candidate : the name or id of a candidate that a person picked; where the study's own choice is the same, it is that.
+    reason : why a person picked it.
+    """
+    with opened(study) as study:
+        if candidate:
+            return _picked(study, candidate, reason)
+        ru = on or open_map(study)
+        rule = rule or _plan_of(ru).rule
+        if rule is None:
+            raise PlanError("the plan has no rule: state one, or name the candidate.")
+        return _chosen_in_pair(study, ru, rule) or ru.choose(rule)
+
+
+def own_choice(study: StudyOrFolder, on: RUMap | None = None) -> Choice | None:
+    """Choose by the study's own rule; None where the plan has no rule, or the map shows other risks than the plan's."""
+    with opened(study) as study:
+        ru = on or open_map(study)
+        plan = _plan_of(ru)
+        return choose(study, on=ru) if plan.rule is not None and ru.risk == plan.risk else None
+
+
+def _plan_of(ru: RUMap) -> Plan:
+    plan = ru.scores.plan
+    if plan is None:
+        raise PlanError("these scores belong to no plan: open the map of a study.")
+    return plan
+
+
+def _chosen_in_pair(study: Study, ru: RUMap, rule: Rule) -> Choice | None:
+    """Return the candidate that was chosen together with the file which this study's data are, where the question is the
+    plan's own; None: it is another question, or there is no such candidate."""
+    plan, pair = _plan_of(ru), study.manifest.get("pair") or {}
+    asked, own = (rule, ru.risk, ru.utility, ru.limits), (plan.rule, plan.risk, plan.utility, plan.limits)
+    rows = ru.points.filter(pl.col("id") == pair.get("candidate", ""))
+    if asked != own or not len(rows):
+        return None
+    return _choice_of(ru, rows.row(0, named=True), rule, pair["reason"], pair["searched"])
+
+
+def _picked(study: Study, candidate: str, reason: str) -> Choice:
+    """Return the choice of a person, with the reason that was stated; the study's own choice where it is the same."""
+    plan = study.plan
+    made = plan.find(candidate)
+    name = plan.name_of(made)
+    words = f"{name} was picked by a person{f': {reason}' if reason else ', who stated no reason.'}"
+    if plan.risk and plan.utility:
+        ru = open_map(study)
+        own = own_choice(study, ru)
+        if own is not None and own.candidate == made.id:
+            return own
+        rows = ru.points.filter(pl.col("id") == made.id)
+        if len(rows):
+            return _choice_of(ru, rows.row(0, named=True), Rule(), words, plan.draws_of(made.method))
+    return Choice(
+        made.id, made.method.text, made.replicate, None, None, Rule(), words, searched=plan.draws_of(made.method),
+        name=name,
+    )  # fmt: skip
+
+
+def _choice_of(ru: RUMap, row: Mapping[str, Any], rule: Rule, reason: str, searched: int) -> Choice:
+    """Return the choice of one point of a map."""
+    id_, method, replicate, risk, utility = (row[fact] for fact in ("id", "method", "replicate", "risk", "utility"))
+    return Choice(
+        id_, method, replicate, risk, utility, rule, reason, searched=searched, seal=ru.scores.seal_of(id_),
+        name=ru.scores.name_of(method, replicate),
+    )  # fmt: skip
+
+
+# ---- the release and the report -------------------------------------------------------------------------------
+def prepare_release(study: Study, choice: Choice, **options: Unpack[ReleaseOptions]) -> Release:
+    """Return the release of what was chosen in a study; `.write(folder)` checks and writes it, and notes it there."""
+    return release(study.data, study.plan, choice, study=study, **options)
+
+
+def report(
+    study: StudyOrFolder,
+    choice: Choice | None = None,
+    *,
+    audience: str = "internal",
+    records: Unsafe | None = None,
+    title: str = "",
+    owner: str = "",
+    show_risk: str = "",
+) -> Report:
+    """The report of a study: the decision in three sentences, risk before and after, who was assumed to attack and who was
+    not considered, every column, the map, what users of the file will find, evidence in the terms of frameworks.
+
+    Parameters
+    ----------
+    study : a study or its folder.
+    choice : what was chosen; by default what was chosen together with the file that the data are (see `choose_pair`), else
+        what the plan's rule chooses, and nothing where the plan has no rule.
+    audience : "internal" for the board; "external" for anybody: information loss of methods to two significant digits, no
+        value of risk, no single release, no count of 1 to 9 records, no quantile of the data, no path or digest of a file,
+        no reason why a candidate was infeasible.
+    records : a rule of safety; the confidentiality plot of the chosen release is added (outside, its binned counts alone,
+        and only where risk is shown).
+    title, owner : of the data, for the head of the page; by default the study's folder, and a line to fill in.
+    show_risk : why values of risk are shown in an external report, in a sentence; it stands in the report. By default
+        they are not (ESS handbook, 2nd ed., 3.2: information loss is public, risk is not).
+
+    The seed, the data's digest and the origin of records are in neither.
+    """
+    with opened(study) as study:
+        ru = open_map(study)
+        choice = choice or own_choice(study, ru)
+        if choice is not None and choice.candidate is not None and choice.risk is None:
+            raise SdcmapError("that candidate has no score on the axes of the plan.")
+        return make_report(
+            study, ru, choice, audience=audience, records=records, title=title, owner=owner, show_risk=show_risk
+        )
