@@ -57,9 +57,8 @@ $(PEERS):  # packages of the field, apart from ours; a job whose package is miss
 	done
 	@touch $@
 
-docs: install  ## one reference page for each method and measure; commands, plan.toml and errors
+docs: install  ## docs/reference: a page for each method and measure; commands, plan.toml and errors
 	@$(BIN)/python docs/make_reference.py
-	@$(BIN)/python docs/make_pages.py
 
 dist: site  ## dist/: wheel and sdist with the site, and the demo from each in an environment of its own
 	@rm -rf dist build/dist
@@ -72,7 +71,7 @@ dist: site  ## dist/: wheel and sdist with the site, and the demo from each in a
 
 SITE := src/sdcmap/site
 
-site: $(READY:installed=docs)  ## the documentation, every notebook run: src/sdcmap/site, which a wheel carries and `sdcmap docs` opens
+site: $(READY:installed=docs) docs  ## the documentation, every notebook run: src/sdcmap/site, which a wheel carries and `sdcmap docs` opens
 	@rm -rf $(SITE) site/build/html
 	@$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --jobs 2 -c site -d site/build/trees docs site/build/html
 	@$(BIN)/python site/check.py site/build/html
@@ -84,5 +83,5 @@ $(READY:installed=docs): $(READY)
 	@touch $@
 
 clean:  ## what can be made again; never a study or a release
-	@rm -rf demo build dist site/build $(SITE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .numba_cache
+	@rm -rf demo build dist docs/reference site/build $(SITE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .numba_cache
 	@find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

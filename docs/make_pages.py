@@ -1,4 +1,4 @@
-"""Write docs/cli.md and docs/toml.md, the commands and a plan's TOML, and the table at the end of docs/errors.md."""
+"""The pages of docs/reference/ that are not of one class: commands, plan.toml and its schema, where errors are raised."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ import typer.main
 
 import sdcmap
 from sdcmap import errors
+from sdcmap.choose import Threshold
 from sdcmap.cli import app
+from sdcmap.core.docstring import one_line
+from sdcmap.core.grid import grid
 from sdcmap.explore.plan_schema import plan_schema
+from sdcmap.files.reading import Source
+from sdcmap.methods import RankSwap, Swap
+from sdcmap.risk import SmallCells
+from sdcmap.study.plan import Plan
+from sdcmap.utility import Hellinger
 
-FOLDER = Path(__file__).parent
 SOURCE = Path(sdcmap.__file__).parent
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
-def one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 # ---- commands -------------------------------------------------------------------------------------------------------
@@ -35,7 +38,7 @@ Every command of `sdcmap`, with its arguments and examples; made by `make docs` 
 
 Exit codes: 0 done; 1 a fault of sdcmap; 2 bad input, in one sentence; 3 nothing may be released; 130 stopped by Ctrl-C;
 143 by SIGTERM. `--json` prints one JSON document where a program may read it; notes go to stderr. `sdcmap COMMAND --help`
-says the same as this page. What an error means and what to do: [errors](errors.md).
+says the same as this page. What an error means and what to do: [errors](../errors.md).
 
 """
 
@@ -76,7 +79,19 @@ def cli_page() -> str:
 # ---- plan.toml ------------------------------------------------------------------------------------------------------
 TOML = """# plan.toml and its schema
 
-Every part and field of a plan's TOML, and the JSON Schema that lets an editor complete and check it; made by `make docs`.
+A plan as a file: what to make, what to measure, how to choose; every part and field, and the JSON Schema of it.
+
+`sdcmap look FILE -o plan.toml` writes one to start from, `sdcmap check plan.toml` tells every problem at once; in Python,
+`Plan.read` and `Plan.write`. The seed is never in it.
+
+```toml
+{example}
+```
+
+Each method is a `[[methods]]` table, each measure a `[[measures]]` table: `type` is the class, the rest its parameters
+(each class has a page in the [reference](README.md)). A method may have a `name` for maps, reports and the public note;
+without one it is called by its own words, such as "income rank swapped 10 %". `grid.PARAMETER = [...]` in a method's table
+stands for one method a value, and `{{subsets = [...], sizes = [1, 2]}}` for all sets of so many names.
 
     sdcmap schema -o plan.schema.json
 
@@ -85,11 +100,18 @@ support find it by the first line of a plan:
 
     #:schema ./plan.schema.json
 
-The schema knows names, types, ranges and choices. `sdcmap check plan.toml` knows the file as well, and tells every problem
-at once. How a plan is written, with an example: [plan.toml](reference/plan-toml.md); every method and measure has a page in
-the [reference](reference/README.md).
+The schema knows names, types, ranges and choices; `sdcmap check` knows the file as well.
 
 """
+
+
+def example_plan() -> Plan:
+    swap = Swap("sex", rate=0.1)
+    return Plan(
+        [grid(RankSwap, on="income", p=[0.05, 0.1]), swap], [SmallCells(), Hellinger()], replicates=5,
+        limits={"SmallCells": 0.02}, rule=Threshold(risk=0.02), data=Source("survey.csv", keys=("age", "sex")),
+        names={swap: "sexes swapped"},
+    )  # fmt: skip
 
 
 def kind_words(schema: dict[str, Any]) -> str:
@@ -143,13 +165,11 @@ def toml_page() -> str:
     for name in rules:
         rows = field_rows(defs[name])
         sections += [f'## [rule] type = "{name}"', defs[name]["description"], table(head, rows) if rows else ""]
-    return TOML + "\n\n".join(section for section in sections if section) + "\n"
+    made = TOML.format(example=example_plan().toml().strip())
+    return made + "\n\n".join(section for section in sections if section) + "\n"
 
 
 # ---- errors -----------------------------------------------------------------------------------------------------------
-PLACES = "## Where they are raised\n\n"
-
-
 def error_classes() -> list[type[BaseException]]:
     """The errors and warnings of sdcmap.errors, in the order of the file."""
     return [thing for thing in vars(errors).values() if inspect.isclass(thing) and issubclass(thing, Exception)]
@@ -166,19 +186,16 @@ def raised() -> dict[str, list[str]]:
     return {name: sorted(rooms) for name, rooms in found.items() if rooms}
 
 
-def errors_page() -> str:
-    """The page as it is written by hand, with its last table made anew."""
-    written = (FOLDER / "errors.md").read_text(encoding="utf-8").partition(PLACES)[0]
+def raised_page() -> str:
     rows = [[f"`{name}`", ", ".join(rooms)] for name, rooms in raised().items()]
-    return written + PLACES + table(["error", "rooms"], rows) + "\n"
+    return f"{RAISED}\n\n{table(['error', 'packages'], rows)}\n"
+
+
+RAISED = """# Where errors are raised
+
+The packages that raise each error of `sdcmap.errors`; what an error means and what to do: [errors](../errors.md)."""
 
 
 def pages() -> dict[str, str]:
     """File name -> text."""
-    return {"cli.md": cli_page(), "toml.md": toml_page(), "errors.md": errors_page()}
-
-
-if __name__ == "__main__":
-    for name, text in pages().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
-    print(f"{', '.join(pages())} in {FOLDER}")
+    return {"cli.md": cli_page(), "toml.md": toml_page(), "raised.md": raised_page()}

@@ -1,32 +1,33 @@
-"""Write docs/reference/: one page for each method and measure, made from its docstring and its dataclass fields; and pages
-for read, Study, Scores, RUMap and a plan's TOML, made from docstrings and a plan."""
+"""Build docs/reference/, which is not committed: a page for each method and measure from its docstring and its fields,
+pages for read, Study, Scores and RUMap, and those of make_pages.py."""
 
 from __future__ import annotations
 
 import inspect
 import re
+import shutil
 import types
 import typing
-from collections.abc import Callable, Iterator
-from dataclasses import MISSING, Field, dataclass, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from sdcmap.choose import Threshold
-from sdcmap.core.grid import grid
+import make_pages
+from make_pages import table
+
+from sdcmap.core.docstring import docstring, one_line, parameter_sentences
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range, Value, hints
-from sdcmap.explore.forms import field_words, parameters
-from sdcmap.files.reading import Source, read
+from sdcmap.files.reading import read
 from sdcmap.map import RUMap
-from sdcmap.methods import METHODS, RankSwap, Swap
-from sdcmap.risk import RISKS, SmallCells
+from sdcmap.methods import METHODS
+from sdcmap.risk import RISKS
 from sdcmap.study.folder import Study
-from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
-from sdcmap.utility import UTILITIES, Hellinger
+from sdcmap.utility import UTILITIES
 
 FOLDER = Path(__file__).parent / "reference"
 GROUPS = {"Methods": METHODS, "Risk measures": RISKS, "Utility measures": UTILITIES}
@@ -37,48 +38,17 @@ AS_STEPS = "as its steps say"
 NOTE = re.compile(r"(?=^(?:Formula|Reference|Missing|Weights|Households|Releasing nothing)\b)", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Docstring:
-    """The parts of a method's or measure's docstring."""
-
-    summary: str
-    story: str
-    parameters: dict[str, str]
-    formula: str
-    rules: str
-    reference: str
-    example: str
-
-
-def docstring(cls: Callable[..., Any]) -> Docstring:
-    """The docstring of a class or function, taken apart: first sentence, story, parameters, labelled notes, example."""
-    text = inspect.cleandoc(cls.__doc__ or "")
-    text, _, example = text.partition("Examples\n--------\n")
-    before, _, after = text.partition("Parameters\n----------\n")
-    summary, _, story = before.strip().partition("\n\n")
-    listed, _, notes = after.partition("\n\n") if after else ("", "", story)
-    story = story if after else ""
+def notes_of(thing: Callable[..., Any]) -> tuple[str, str, str]:
+    """The formula, the reference and all other notes of a docstring."""
     found = {"Formula": "", "Reference": ""}
     rules = []
-    for note in NOTE.split(notes):
+    for note in NOTE.split(docstring(thing).notes):
         label, colon, words = note.strip().partition(":")
         if colon and label in found:
             found[label] = words.strip()
         elif note.strip():
             rules.append(one_line(note))
-    return Docstring(
-        one_line(summary),
-        story.strip(),
-        parameters(listed),
-        found["Formula"],
-        " ".join(rules),
-        one_line(found["Reference"]),
-        example.strip(),
-    )
-
-
-def one_line(text: str) -> str:
-    return " ".join(text.split())
+    return found["Formula"], one_line(found["Reference"]), " ".join(rules)
 
 
 def type_words(kind: Any) -> str:
@@ -179,16 +149,11 @@ def has_steps(cls: type[Value]) -> bool:
     return any(kind in (Method, tuple[Method, ...]) for kind in hints(cls).values())
 
 
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
 def page(cls: type[Value]) -> str:
     """The reference page of one method or measure."""
-    doc = docstring(cls)
+    formula, reference, rules = notes_of(cls)
     kinds = hints(cls)
-    words = field_words(cls)
+    words = parameter_sentences(cls)
     rows = [
         [f"`{f.name}`", type_words(kinds[f.name]), range_words(kinds[f.name]), default_words(f), words.get(f.name, "")]
         for f in sorted(fields(cls), key=lambda f: f.kw_only)
@@ -196,93 +161,47 @@ def page(cls: type[Value]) -> str:
     ]
     sections = {
         "Parameters": table(["name", "type", "range", "default", "meaning"], rows) if rows else "None.",
-        "Formula": f"```text\n{doc.formula}\n```" if doc.formula else "",
+        "Formula": f"```text\n{formula}\n```" if formula else "",
         "Facts": table(["", ""], [[name, fact] for name, fact in facts(cls).items()]),
-        "Notes": doc.rules,
-        "Reference": doc.reference,
-        "Example": f"```pycon\n{doc.example}\n```" if doc.example else "",
+        "Notes": rules,
+        "Reference": reference,
     }
-    body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items() if text)
-    opening = "\n\n".join(text for text in (doc.summary, doc.story) if text)
-    return f"# {cls.__name__}\n\n{opening}\n\n{body}\n"
+    return page_of(cls, sections)
+
+
+def page_of(thing: Callable[..., Any], sections: Mapping[str, str]) -> str:
+    """A page: the name, what the docstring tells, the sections that are not empty, the example."""
+    doc = docstring(thing)
+    sections = {**sections, "Example": f"```pycon\n{doc.example}\n```" if doc.example else ""}
+    body = [f"## {title}\n\n{text}" for title, text in sections.items() if text]
+    return "\n\n".join(filter(None, [f"# {thing.__name__}", doc.summary, doc.story, *body])) + "\n"
 
 
 # ---- the nouns ------------------------------------------------------------------------------------------------
 def noun_page(noun: Callable[..., Any]) -> str:
     """The page of a function or class: what it is, its parameters, its members, an example."""
-    doc = docstring(noun)
-    told = [[f"`{name}`", words] for name, words in doc.parameters.items()]
+    told = [[f"`{name}`", words] for name, words in parameter_sentences(noun).items()]
     sections = {
         "Parameters": table(["name", "meaning"], told) if told else "",
-        "Notes": doc.rules,
+        "Notes": notes_of(noun)[2],
         "Members": table(["name", "what"], list(members(noun))) if inspect.isclass(noun) else "",
-        "Example": f"```pycon\n{doc.example}\n```" if doc.example else "",
     }
-    body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items() if text)
-    opening = "\n\n".join(text for text in (doc.summary, doc.story) if text)
-    return f"# {noun.__name__}\n\n{opening}\n\n{body}\n"
+    return page_of(noun, sections)
 
 
 def members(cls: type) -> Iterator[list[str]]:
     """Public methods with their arguments, and properties, each with its first sentence."""
     for name, member in vars(cls).items():
-        words = docstring(typing.cast(Any, member)).summary if getattr(member, "__doc__", None) else ""
-        if name.startswith("_") or not words:
+        if name.startswith("_") or not (isinstance(member, property | cached_property) or inspect.isroutine(member)):
+            continue
+        words = docstring(typing.cast(Any, member)).summary
+        if not words:
             continue
         if isinstance(member, property | cached_property):
             yield [f"`.{name}`", words]
         elif inspect.isroutine(made := getattr(cls, name)):
             given = [argument for argument in inspect.signature(made).parameters if argument != "self"]
             yield [f"`.{name}({', '.join(given)})`", words]
-
-
-def plan_page() -> str:
-    """The page of a plan's TOML: its parts, the fields of [data], and an example that is a plan."""
-    parts = {name: words for name, words in docstring(Plan).parameters.items() if name not in ("seed", "names")}
-    of_read = docstring(read).parameters | SOURCE_WORDS
-    swap = Swap("sex", rate=0.1)
-    example = Plan(
-        [grid(RankSwap, on="income", p=[0.05, 0.1]), swap], [SmallCells(), Hellinger()], replicates=5,
-        limits={"SmallCells": 0.02}, rule=Threshold(risk=0.02), data=Source("survey.csv", keys=("age", "sex")),
-        names={swap: "sexes swapped"},
-    )  # fmt: skip
-    return PLAN_TOML.format(
-        parts=table(["part", "meaning"], [[f"`{name}`", words] for name, words in parts.items()]),
-        source=table(["field", "meaning"], [[f"`{f.name}`", of_read.get(f.name, "")] for f in fields(Source)]),
-        example=example.toml().strip(),
-    )
-
-
-SOURCE_WORDS = {
-    "path": "The file; a relative path is looked up beside the plan.",
-    "proposed": "Columns whose role nobody has confirmed yet: `sdcmap look` wrote it, and a release refuses it.",
-    "nominal": "Columns that are categories without an order, where the inferred kind is wrong.",
-    "ordinal": "Columns that are categories with an order, where the inferred kind is wrong.",
-}
-PLAN_TOML = """# plan.toml
-
-A plan as a file: what to make, what to measure, how to choose. `sdcmap look FILE -o plan.toml` writes one to start from,
-`sdcmap check plan.toml` tells every problem at once; in Python, `Plan.read` and `Plan.write`. The seed is never in it.
-
-## Parts
-
-{parts}
-
-Each method is a `[[methods]]` table, each measure a `[[measures]]` table: `type` is the class, the rest its parameters
-(each class has a page here). A method may have a `name` for maps, reports and the public note; without one it is called by
-its own words, such as "income rank swapped 10 %". `grid.PARAMETER = [...]` in a method's table stands for one method a
-value, and `{{subsets = [...], sizes = [1, 2]}}` for all sets of so many names.
-
-## [data]
-
-{source}
-
-## Example
-
-```toml
-{example}
-```
-"""
 
 
 def index() -> str:
@@ -292,30 +211,27 @@ def index() -> str:
         rows = [[f"[{cls.__name__}]({cls.__name__}.md)", docstring(cls).summary] for cls in members]
         parts.append(f"## {title}\n\n{table(['name', 'what'], rows)}")
     nouns = [[f"[{noun.__name__}]({noun.__name__}.md)", docstring(noun).summary] for noun in NOUNS]
-    nouns.append(["[plan.toml](plan-toml.md)", "A plan as a file."])
     parts.append(f"## Nouns and verbs\n\n{table(['name', 'what'], nouns)}")
+    others = [f"[{text.splitlines()[0].removeprefix('# ')}]({name})" for name, text in make_pages.pages().items()]
+    parts.append(f"## Commands, plans, errors\n\n{' · '.join(others)}")
     return "\n\n".join(parts) + "\n"
 
 
 def pages() -> dict[str, str]:
     """File name -> text, for the whole folder."""
-    nouns = {f"{noun.__name__}.md": noun_page(noun) for noun in NOUNS} | {"plan-toml.md": plan_page()}
-    return (
-        {"README.md": index()} | nouns | {f"{cls.__name__}.md": page(cls) for group in GROUPS.values() for cls in group}
-    )
+    nouns = {f"{noun.__name__}.md": noun_page(noun) for noun in NOUNS}
+    classes = {f"{cls.__name__}.md": page(cls) for group in GROUPS.values() for cls in group}
+    return {"README.md": index()} | make_pages.pages() | nouns | classes
 
 
 def write(folder: Path = FOLDER) -> None:
-    """Write every page, and take away pages of methods and measures that are no more."""
-    folder.mkdir(exist_ok=True)
-    made = pages()
-    for stale in folder.glob("*.md"):
-        if stale.name not in made:
-            stale.unlink()
-    for name, text in made.items():
+    """Make the folder anew."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, text in pages().items():
         (folder / name).write_text(text, encoding="utf-8")
-    print(f"{len(made)} pages in {folder}")
 
 
 if __name__ == "__main__":
     write()
+    print(f"{len(pages())} pages in {FOLDER}")

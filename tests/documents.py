@@ -2,21 +2,72 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+WRITTEN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+WRITTEN += [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "reference"]
+LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 PYTHON_BLOCK = re.compile(r"^[ \t]*```python[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 
 
 def python_blocks(text: str) -> list[str]:
     """The ```python blocks of a Markdown text."""
     return [textwrap.dedent(block) for block in PYTHON_BLOCK.findall(text)]
+
+
+def script(name: str) -> ModuleType:
+    """A script of docs/ as a module."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
+
+
+@cache
+def all_pages() -> dict[Path, str]:
+    """Path -> text of every page: those written by hand, and those of docs/reference as `make docs` builds them."""
+    built = script("make_reference").pages()
+    return {page: page.read_text(encoding="utf-8") for page in WRITTEN} | {
+        ROOT / "docs" / "reference" / name: text for name, text in built.items()
+    }
+
+
+def links(text: str) -> Iterator[str]:
+    """The links of a Markdown text that stay inside the repository."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    for match in LINK.finditer(re.sub(r"`[^`\n]*`", "", text)):
+        link = match[1] or match[2]
+        if not re.match(r"[a-z]+:", link):
+            yield link
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as they are made of their words."""
+    heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def broken_links(page: Path, pages: Mapping[Path, str]) -> list[str]:
+    """The links of a page to no file, or to no heading of another page."""
+    broken = []
+    for link in links(pages[page]):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if target in pages:
+            broken += [link] if anchor and anchor not in anchors(pages[target]) else []
+        elif not target.exists() or target.parent.name == "reference":
+            broken.append(link)
+    return broken
 
 
 def run_page(page: str, smaller: Mapping[str, str] | None = None, **names: Any) -> dict[str, Any]:

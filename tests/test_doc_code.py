@@ -16,14 +16,12 @@ from typing import Any
 import pytest
 
 import sdcmap as sm
+from documents import ROOT, WRITTEN, all_pages, anchors, broken_links, links
 from sdcmap.core.value import hints
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DOORS = sorted((ROOT / "docs").glob("from-*.md"))
 RUN = [*DOORS, ROOT / "docs" / "stata-spss.md"]
 BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 CALL = re.compile(r"^(?:sm\.)?([A-Z]\w+)\(")
 
 
@@ -104,7 +102,7 @@ def takes(called: Any, given: list[ast.keyword]) -> bool:
 def test_what_pages_name_in_passing_exists() -> None:
     """Each `sm.name` is there, and a call gives it no parameter that it does not have; CHANGELOG.md also names what was."""
     calls, wrong = 0, []
-    for page in PAGES:
+    for page in WRITTEN:
         for node in () if page.name == "CHANGELOG.md" else named_in_passing(page):
             if isinstance(node, ast.Attribute) and is_ours(node):
                 wrong += [] if ours(node) else [(page.name, ast.unparse(node))]
@@ -115,38 +113,18 @@ def test_what_pages_name_in_passing_exists() -> None:
     assert not takes(sm.read, [ast.keyword("kees")]) and ours(ast.parse("sm.reed", mode="eval").body) is None
 
 
-def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as they are made of their words."""
-    heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
-
-
-def links(page: Path) -> Iterator[str]:
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    text = re.sub(r"`[^`\n]*`", "", text)
-    for match in LINK.finditer(text):
-        link = match[1] or match[2]
-        if not re.match(r"[a-z]+:", link):
-            yield link
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    """Links inside the repository: the file is there, and the heading in it."""
-    broken = []
-    for link in links(page):
-        path, _, anchor = link.partition("#")
-        target = page if not path else (page.parent / path)
-        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
-            broken.append(link)
-    assert broken == []
+    """Links inside the repository: the file is there or is built by `make docs`, and the heading in it."""
+    assert broken_links(page, all_pages()) == []
 
 
 def test_a_broken_link_is_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# One two\n[a](other.md) [b](#one-two) [c](#three) `[d](e)` [f](https://example.org)\n")
-    assert [*links(page)] == ["other.md", "#one-two", "#three"]
-    assert anchors(page) == {"one-two"}
+    text = "# One two\n[a](other.md) [b](#one-two) [c](#three) `[d](e)` [f](https://example.org)\n"
+    assert [*links(text)] == ["other.md", "#one-two", "#three"]
+    assert anchors(text) == {"one-two"}
+    assert broken_links(page, {page: text}) == ["other.md", "#three"]
 
 
 def test_first_lines_say_what_a_page_is_for() -> None:

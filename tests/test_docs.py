@@ -1,30 +1,33 @@
-"""Reference pages are what the source says, and code in documents and docstrings is right."""
+"""Reference pages are built from the source, one for each class, and code in documents and docstrings is right."""
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
-import importlib.util
+import inspect
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import polars as pl
 import pytest
 
 import sdcmap
 import sdcmap as sm
-from documents import python_blocks, run_page
+from documents import ROOT, WRITTEN, all_pages, broken_links, python_blocks, run_page, script
+from sdcmap.core.docstring import docstring, parameter_sentences
+from sdcmap.core.value import Value, hints
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.utility import UTILITIES
 
-ROOT = Path(__file__).resolve().parents[1]
 SOURCE = Path(sdcmap.__file__).parent
+REFERENCE = ROOT / "docs" / "reference"
 MEMBERS = (*METHODS, *RISKS, *UTILITIES)
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [page for page in WRITTEN if page.name == "README.md" or page.parent.name == "docs"]
 MODULES = sorted(
     ".".join(("sdcmap", *file.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
     for file in SOURCE.rglob("*.py")
@@ -33,38 +36,51 @@ MODULES = sorted(
 PAGES = ("concepts", "correct", "decision", "global-risk", "information-loss", "records", "theory")
 
 
-@pytest.fixture(scope="module")
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "docs" / "make_reference.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_pages_on_disk_are_what_the_generator_makes(generator: ModuleType) -> None:
-    on_disk = {file.name: file.read_text(encoding="utf-8") for file in (ROOT / "docs" / "reference").glob("*.md")}
-    made = generator.pages()
-    assert set(on_disk) == set(made), "a page is missing or left over: run make docs"
-    assert [name for name in made if made[name] != on_disk[name]] == [], "stale pages: run make docs"
+@pytest.mark.parametrize("cls", MEMBERS, ids=lambda cls: cls.__name__)
+def test_every_member_has_a_page_that_tells_all(cls: type) -> None:
+    pages, doc = all_pages(), docstring(cls)
+    page = pages[REFERENCE / f"{cls.__name__}.md"]
+    formula, reference, _ = script("make_reference").notes_of(cls)
+    assert doc.summary and doc.example.startswith(">>> ")
+    assert [name for name in hints(cls) if not doc.parameters.get(name)] == [], "parameters without a sentence"
+    assert set(doc.parameters) <= set(hints(cls)), "the docstring names a parameter that is no field"
+    assert [name for name in hints(cls) if f"| `{name}` |" not in page and name != "within"] == []
+    if cls in RISKS or cls in UTILITIES:
+        assert formula and reference and getattr(cls, "unit", "")
+    assert f"]({cls.__name__}.md)" in pages[REFERENCE / "README.md"]
 
 
 @pytest.mark.parametrize("cls", MEMBERS, ids=lambda cls: cls.__name__)
-def test_every_member_has_a_page_that_tells_all(generator: ModuleType, cls: type) -> None:
-    page = generator.pages()[f"{cls.__name__}.md"]
-    doc = generator.docstring(cls)
-    names = [name for name in generator.hints(cls) if name != "within"]
-    assert doc.summary and doc.example.startswith(">>> ")
-    assert [name for name in names if not doc.parameters.get(name)] == [], "parameters without words in the docstring"
-    assert set(doc.parameters) <= set(generator.hints(cls)), "the docstring names a parameter that is no field"
-    assert [name for name in names if f"| `{name}` |" not in page] == []
-    if cls in RISKS or cls in UTILITIES:
-        assert doc.formula and doc.reference and getattr(cls, "unit", "")
-    assert f"]({cls.__name__}.md)" in generator.index()
+def test_a_sentence_of_an_inherited_field_is_not_repeated(cls: type) -> None:
+    """Below the class that declares a field, a sentence is written only where it says something else."""
+    (written,) = [
+        ast.get_docstring(node) or ""
+        for node in ast.parse(inspect.getsource(sys.modules[cls.__module__])).body
+        if isinstance(node, ast.ClassDef) and node.name == cls.__name__
+    ]
+    inherited = {name: words for base in cls.__bases__ for name, words in parameter_sentences(base).items()}
+    own = parameter_sentences(type("Written", (), {"__doc__": written}))
+    assert [name for name, words in own.items() if inherited.get(name) == words] == []
 
 
-def test_docstring_is_taken_apart(generator: ModuleType) -> None:
+def test_the_reference_is_built_whole(tmp_path: Path) -> None:
+    """A page for each class and no other but the nouns and the pages of make_pages.py; every link leads somewhere."""
+    script("make_reference").write(tmp_path / "reference")
+    built = {page.name for page in (tmp_path / "reference").iterdir()}
+    nouns = {"README", "read", "Study", "Scores", "RUMap", "cli", "toml", "raised"}
+    assert built == {f"{name}.md" for name in nouns | {cls.__name__ for cls in MEMBERS}}
+    pages = all_pages()
+    assert [link for page in pages if page.parent == REFERENCE for link in broken_links(page, pages)] == []
+
+
+def test_no_reference_page_is_committed() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(["git", "ls-files", "docs/reference"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert listed.stdout == ""
+
+
+def test_docstring_is_taken_apart() -> None:
     class Sample:
         """One sentence.
 
@@ -88,12 +104,48 @@ def test_docstring_is_taken_apart(generator: ModuleType) -> None:
         2
         """
 
-    doc = generator.docstring(Sample)
+    doc = docstring(Sample)
     assert (doc.summary, doc.story) == ("One sentence.", "A story of\ntwo lines.")
     assert doc.parameters == {"low": "bounds, in dollars.", "high": "bounds, in dollars.", "n": "a count."}
-    assert (doc.formula, doc.reference) == ("a = b\n+ c.", "Nobody (2001).")
-    assert doc.rules == "Missing is refused. Weights are not used."
+    rules = "Missing is refused. Weights are not used."
+    assert script("make_reference").notes_of(Sample) == ("a = b\n+ c.", "Nobody (2001).", rules)
     assert doc.example == ">>> 1 + 1\n2"
+
+
+def test_docstring_of_a_subclass_has_the_parameters_of_its_bases() -> None:
+    class Base(Value):
+        """A base.
+
+        Parameters
+        ----------
+        on : the variables,
+            all of them.
+        k : a number.
+        """
+
+    class Own(Base):
+        """One sentence.
+
+        A story.
+
+        Parameters
+        ----------
+        k : another number.
+        m : a third.
+
+        Formula: k = m.
+        """
+
+    class Bare(Own):
+        """Another sentence.
+
+        Formula: k = 0.
+        """
+
+    assert parameter_sentences(Own) == {"k": "another number.", "m": "a third.", "on": "the variables, all of them."}
+    assert parameter_sentences(Bare) == parameter_sentences(Own)
+    assert "m : a third.\non : the variables,\n    all of them.\n\nFormula: k = m." in (Own.__doc__ or "")
+    assert docstring(Bare).summary == "Another sentence." and docstring(Bare).notes == "Formula: k = 0."
 
 
 def test_python_blocks_are_found() -> None:

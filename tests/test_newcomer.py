@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from commands import sdcmap
+from documents import ROOT, script
 
-ROOT = Path(__file__).resolve().parents[1]
 SEED = 2**255 + 1  # in place of 256 random bits, so that the test does the same each time
 
 
@@ -36,7 +36,7 @@ def unseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def documented(*words: object) -> tuple[object, ...]:
     """The words of a command, which the README must name with the options used here."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8") + (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8") + script("make_pages").cli_page()
     assert re.search(rf"^ *sdcmap {words[0]}\b", readme, re.MULTILINE), words[0]
     assert [word for word in words if str(word).startswith("--") and f"`{word}`" not in readme] == []
     return words

@@ -13,12 +13,12 @@ from jsonschema import Draft202012Validator
 
 import sdcmap as sm
 from commands import sdcmap
+from documents import WRITTEN, script
 from sdcmap.errors import PlanError
 from sdcmap.explore.plan_schema import plan_schema
 from sdcmap.methods import METHODS
 from sdcmap.study.plan import _PARTS
 
-ROOT = Path(__file__).resolve().parents[2]
 TOML_BLOCK = re.compile(r"^[ \t]*```toml\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 GOOD = '[[methods]]\ntype = "Swap"\non = "sex"\nrate = 0.1\n[[measures]]\ntype = "SmallCells"\n'
 WRONG = {
@@ -58,7 +58,7 @@ def problems(schema: Draft202012Validator, text: str) -> list[str]:
 def stated_plans() -> dict[str, str]:
     """Every plan that a document shows."""
     found: dict[str, str] = {}
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    for page in WRITTEN:
         for number, block in enumerate(TOML_BLOCK.findall(page.read_text(encoding="utf-8")), 1):
             if "methods" in tomllib.loads(block):  # a fragment is no plan
                 found[f"{page.name} {number}"] = block
@@ -68,6 +68,11 @@ def stated_plans() -> dict[str, str]:
 @pytest.mark.parametrize("where", stated_plans())
 def test_plans_of_the_documents_are_allowed(schema: Draft202012Validator, where: str) -> None:
     assert problems(schema, stated_plans()[where]) == []
+
+
+def test_the_plan_of_the_reference_is_allowed(schema: Draft202012Validator) -> None:
+    (example,) = TOML_BLOCK.findall(script("make_pages").toml_page())
+    assert problems(schema, example) == []
 
 
 def test_every_part_of_a_plan_is_in_it() -> None:

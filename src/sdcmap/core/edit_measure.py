@@ -14,7 +14,14 @@ from sdcmap.errors import Undefined
 
 @dataclass(frozen=True)
 class EditMeasure(Measure):
-    """The base of measures that ask which records break edit rules. edits : the rules, as text."""
+    """The base of measures that ask which records break edit rules.
+
+    Parameters
+    ----------
+    edits : the rules, such as `age < 15 -> marital = "never"`: columns compared with numbers (< <= > >= = !=) or
+        with texts in double quotes (= !=), joined by `and`; other names stand in `backticks`. `sdcmap look --edits`
+        proposes some.
+    """
 
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     missing: ClassVar[str] = "a missing value neither calls for a rule nor breaks it"

@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union
 
 from sdcmap.core.catalogue import named_class, names_of
+from sdcmap.core.docstring import with_inherited_parameters
 from sdcmap.core.limits import BITS, LONGEST
 from sdcmap.errors import MOST_PROBLEMS, PlanError, did_you_mean, shortened
 
@@ -55,6 +56,9 @@ class Value:
 
     example: ClassVar[str] = ""  # of a base class: the name of a member, for error messages
     revision: ClassVar[int] = 1  # raised when the numbers of the class change
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = with_inherited_parameters(cls)
 
     def __post_init__(self) -> None:
         problems = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import platform
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
@@ -12,6 +11,7 @@ import polars as pl
 
 from sdcmap import __version__
 from sdcmap.core.audience import Audience
+from sdcmap.core.docstring import docstring, one_line
 from sdcmap.core.grid import Grid
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
@@ -135,8 +135,8 @@ def plan_facts(plan: Plan, data: Microdata, outside: Outside | None = None) -> P
 
 def how_to_read(measure: Measure) -> str:
     """The story of a measure: its docstring up to the parameters."""
-    words = inspect.cleandoc(type(measure).__doc__ or "").partition("\nParameters\n")[0]
-    return " ".join(words.split())
+    doc = docstring(type(measure))
+    return one_line(f"{doc.summary} {doc.story}")
 
 
 def _method_facts(entry: Method | Grid[Method], plan: Plan, outside: Outside | None) -> tuple[str, str]:

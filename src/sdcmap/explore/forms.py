@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Union
 
 from sdcmap.choose import RULES
 from sdcmap.core.catalogue import named_class, offered
+from sdcmap.core.docstring import docstring, parameter_sentences
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.rule import Rule
@@ -109,16 +110,17 @@ def form_of(cls: type[Value]) -> Form:
     >>> [entry.range for entry in form_of(Swap).entries if entry.name == "rate"]
     ['(0, 0.5]']
     """
-    words = field_words(cls)
+    sentences = parameter_sentences(cls)
     kinds = hints(cls)
     own = inspect.get_annotations(cls)
     shown = sorted(fields(cls), key=lambda f: (f.kw_only, f.name not in own))  # what the class adds comes first
-    entries = tuple(_entry(f.name, kinds[f.name], f.default, words.get(f.name, "")) for f in shown)
+    entries = tuple(_entry(f.name, kinds[f.name], f.default, sentences.get(f.name, "")) for f in shown)
     measure, method = issubclass(cls, Measure), issubclass(cls, Method)
     facts = getattr(cls, "kinds", ()) if measure or method else ()
     masks = tuple(facts) if isinstance(facts, tuple) else ()
-    summary = " ".join(inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].split())
-    return Form(type_name(cls), summary, getattr(cls, "axis", ""), getattr(cls, "unit", ""), masks, entries)
+    return Form(
+        type_name(cls), docstring(cls).summary, getattr(cls, "axis", ""), getattr(cls, "unit", ""), masks, entries
+    )
 
 
 def _entry(name: str, kind: Any, default: object, words: str) -> Entry:
@@ -143,26 +145,3 @@ def _entry(name: str, kind: Any, default: object, words: str) -> Entry:
         is_open, words, depth > 1, word == "text" and name in COLUMNS,
         GROUPS.get(kind, type_name(kind)) if word == "part" and isinstance(kind, type) else "",
     )  # fmt: skip
-
-
-def field_words(cls: type) -> dict[str, str]:
-    """Name -> words for every field that the docstring of the class, or of a base that it comes from, explains."""
-    words: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        text = inspect.cleandoc(base.__dict__.get("__doc__") or "")
-        words |= parameters(text.partition("Parameters\n----------\n")[2].partition("\n\n")[0])
-    return words
-
-
-def parameters(listed: str) -> dict[str, str]:
-    """Name -> words, from lines such as `lower, upper : bounds ...`; an indented line goes on with the one before."""
-    words_of: dict[str, str] = {}
-    names: list[str] = []
-    for line in listed.splitlines():
-        head, colon, words = line.partition(" : ")
-        if colon and not line.startswith(" "):
-            names = [name.strip() for name in head.split(",")]
-            words_of |= dict.fromkeys(names, words.strip())
-        else:
-            words_of |= {name: f"{words_of[name]} {line.strip()}" for name in names}
-    return words_of

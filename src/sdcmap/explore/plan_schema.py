@@ -9,16 +9,17 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias, Union
 
 from sdcmap.choose import RULES
 from sdcmap.core.catalogue import offered
+from sdcmap.core.docstring import docstring, parameter_sentences
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import Range, Value, hints, type_name
-from sdcmap.explore.forms import field_words, form_of
-from sdcmap.files.reading import Source
+from sdcmap.files.reading import Source, read
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.study.plan import MOST_REPLICATES, Plan
@@ -51,14 +52,14 @@ def plan_schema() -> JSONSchema:
     0.5
     """
     classes = _classes()
-    words = field_words(Plan)
+    sentences = parameter_sentences(Plan)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "plan.toml",
         "description": "What to make, what to measure, how to choose: a plan of sdcmap.",
         "type": "object",
         "additionalProperties": False,
-        "properties": {name: {"description": words.get(name, ""), **part} for name, part in _parts().items()},
+        "properties": {name: {"description": sentences.get(name, ""), **part} for name, part in _parts().items()},
         "$defs": {
             **{GROUPS[base]: _one_of(members) for base, members in classes.items()},
             **{type_name(cls): _class(cls) for members in classes.values() for cls in members},
@@ -86,7 +87,7 @@ def _parts() -> dict[str, JSONSchema]:
         "rule": {"$ref": "#/$defs/rule"},
         "edits": TEXTS,
         "derive": {"type": "object", "additionalProperties": TEXT},
-        "data": _table(Source),
+        "data": _table(Source, parameter_sentences(read)),
         "profile": {"anyOf": [{"enum": [*PROFILES]}, _table(Profile)]},
         "search": _table(Search),
     }
@@ -108,7 +109,7 @@ def _one_of(classes: Iterable[type[Value]]) -> JSONSchema:
 def _class(cls: type[Value]) -> JSONSchema:
     """The table of one class; what a method must be given may stand in its grid."""
     table = _table(cls)
-    table["description"] = form_of(cls).summary
+    table["description"] = docstring(cls).summary
     table["properties"] = {"type": {"const": type_name(cls)}, "revision": {"type": "integer"}, **table["properties"]}
     if issubclass(cls, Method):
         axes = {"type": "object", "properties": dict.fromkeys(hints(cls), AXIS), "additionalProperties": False}
@@ -117,9 +118,9 @@ def _class(cls: type[Value]) -> JSONSchema:
     return table
 
 
-def _table(cls: type[Value]) -> JSONSchema:
-    words, kinds = field_words(cls), hints(cls)
-    shown = {f.name: {"description": words.get(f.name, ""), **schema_of(kinds[f.name])} for f in fields(cls)}
+def _table(cls: type[Value], sentences: Mapping[str, str] = MappingProxyType({})) -> JSONSchema:
+    sentences, kinds = {**sentences, **parameter_sentences(cls)}, hints(cls)
+    shown = {f.name: {"description": sentences.get(f.name, ""), **schema_of(kinds[f.name])} for f in fields(cls)}
     needed = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
     return {"type": "object", "properties": shown, "required": needed, "additionalProperties": False}
 

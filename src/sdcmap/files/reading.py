@@ -36,7 +36,16 @@ _NAMED = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)  # types whos
 
 @dataclass(frozen=True)
 class Source(Value):
-    """Where microdata lie and what their columns are: the arguments of `read`, as a plan keeps them."""
+    """Where microdata lie and what their columns are: the arguments of `read`, as a plan keeps them.
+
+    Parameters
+    ----------
+    path : the file; a relative path is looked up beside the plan.
+    proposed : columns whose role nobody has confirmed yet: `sdcmap look` wrote it, and a release refuses it.
+    nominal : columns that are categories without an order, where the inferred kind is wrong.
+    ordinal : columns that are categories with an order, where the inferred kind is wrong.
+    within : the study that released this file: a release of it is nested in that one.
+    """
 
     path: str
     keys: tuple[str, ...] = ()
@@ -52,7 +61,7 @@ class Source(Value):
     psu: tuple[str, ...] = ()
     wave: tuple[str, ...] = ()
     case: tuple[str, ...] = ()
-    proposed: tuple[str, ...] = ()  # columns whose role nobody has confirmed yet: `look` wrote it
+    proposed: tuple[str, ...] = ()
     nominal: tuple[str, ...] = ()
     ordinal: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -64,7 +73,7 @@ class Source(Value):
     census: bool = False
     known_by: tuple[str, ...] = ()  # "q1,q2=respondent only: why"
     ddi: str = ""  # path of a DDI-Codebook
-    within: str = ""  # the study that released this file: a release of it is nested in that one
+    within: str = ""
 
     def problems(self) -> Iterator[str]:
         try:

@@ -26,7 +26,12 @@ MOST_STATES = 1 << 12  # strata times categories of one likelihood
 
 @dataclass(frozen=True)
 class TransitionMethod(Method):
-    """The base of methods that replace a category a by b with probability matrix[a, b], record by record."""
+    """The base of methods that replace a category a by b with probability matrix[a, b], record by record.
+
+    Parameters
+    ----------
+    on : categorical variables to mask, each on its own.
+    """
 
     kinds: ClassVar[tuple[str, ...]] = ("ordinal", "nominal")
 

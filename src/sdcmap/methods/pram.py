@@ -55,7 +55,6 @@ class PRAM(TransitionMethod):
 
     Parameters
     ----------
-    on : categorical variables to mask, each on its own.
     stay : without a matrix: the least probability that a category stays as it is, in [0, 1]; sdcMicro's pd.
     alpha : without a matrix: how strongly to mask, in [0, 1]; 0 is the identity. sdcMicro's alpha.
     matrix : a matrix for every variable of `on`: rows of probabilities in the order of the file's categories, or the path

@@ -21,7 +21,6 @@ class RandomisedResponse(TransitionMethod):
 
     Parameters
     ----------
-    on : categorical variables to mask, each on its own.
     epsilon : the privacy loss of each variable, above 0: no released category is more than e^epsilon times as likely from
         one original category as from another. Over m variables the loss of a record is m epsilon.
 

@@ -58,8 +58,22 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Controlled(Measure):
-    """The base of measures that compare people in the release with people outside it. Its fields say who is outside; the
-    docstring of each measure tells them."""
+    """The base of measures that compare people in the release with people outside it; its fields say who is outside.
+
+    Parameters
+    ----------
+    held_out : the share of the people, in (0, 1), who are outside the file where no control file names others.
+    targets : the most people attacked in each group, at least 1.
+    control_file : a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS): the people
+        outside of files whose records hold what others had.
+    sha256 : the first 16 digits of the control file's SHA-256, filled in when left out; another content is refused.
+    control : who is outside. "rows": people whose released rows are taken out of the attacker's copy, honest where
+        a row tells of its own person alone. "makings": the method is run again without them, `folds` times, each
+        time without others. "best": rows, but where values are drawn from a model or dealt out among records
+        (Synthesise, Shuffle, for some measures RankSwap) the control file, and makings where there is none.
+    folds : how many makings, at least 1, each without another `held_out` / `folds` of the people.
+    method : how the file was made; a sweep and a release fill it in.
+    """
 
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     sampled: ClassVar[bool] = True

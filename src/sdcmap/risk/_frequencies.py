@@ -54,7 +54,13 @@ def _frequencies(data: Microdata, names: tuple[str, ...], wild: float | None) ->
 
 @dataclass(frozen=True)
 class KeyMeasure(Measure):
-    """What the risk measures of key combinations share: `on`, the keys, and how a missing key value matches."""
+    """What the risk measures of key combinations share: `on`, the keys, and how a missing key value matches.
+
+    Parameters
+    ----------
+    on : the variables the attacker knows, of any kind; by default the keys of the file.
+    missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
+    """
 
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of records"
@@ -90,7 +96,13 @@ class KeyMeasure(Measure):
 
 @dataclass(frozen=True)
 class FrequencyMeasure(KeyMeasure):
-    """The same for measures of how many records match, where `alpha` says what a match by a missing value counts."""
+    """The same for measures of how many records match, where `alpha` says what a match by a missing value counts.
+
+    Parameters
+    ----------
+    alpha : with "any value": how much a record counts, in [0, 1], that is missing where the looking record has a
+        value.
+    """
 
     _: KW_ONLY
     alpha: Share = 1.0
@@ -102,7 +114,13 @@ class FrequencyMeasure(KeyMeasure):
 
 @dataclass(frozen=True)
 class LinkMeasure(FrequencyMeasure):
-    """What the measures of the individual risk share: its form, and weights that must be positive."""
+    """What the measures of the individual risk share: its form, and weights that must be positive.
+
+    Parameters
+    ----------
+    form : of the individual risk: "approximate" (as sdcMicro and mu-Argus), "exact", or "ratio" (mu-Argus'
+        journalist).
+    """
 
     unit: ClassVar[str] = "probability"
     weights: ClassVar[str] = "used: a record stands for so many persons; they must be positive"

@@ -35,6 +35,13 @@ class PopulationMeasure(KeyMeasure):
     """A measure of keys that may look them up in a file of the population.
 
     population : path of the file. sha256 : of its content.
+
+    Parameters
+    ----------
+    sha256 : the first 16 digits of the population file's SHA-256, filled in when left out; another content is
+        refused.
+    population : path of a file of the population with columns of the same names and categories (CSV, Parquet, SPSS,
+        Stata, SAS); without one the number of persons is estimated.
     """
 
     _: KW_ONLY

@@ -25,7 +25,12 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True)
 class SensitiveMeasure(KeyMeasure):
-    """The share of records in groups of equal keys whose sensitive values break a rule; a subclass states the rule."""
+    """The share of records in groups of equal keys whose sensitive values break a rule; a subclass states the rule.
+
+    Parameters
+    ----------
+    secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
+    """
 
     missing: ClassVar[str] = "a missing key matches as `missing_is` says; missing sensitive values are left out"
 

@@ -22,11 +22,8 @@ class AlphaKAnonymity(SensitiveMeasure):
 
     Parameters
     ----------
-    secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
     k : a group is exposed when fewer than k records match it, at least 1.
     share : alpha, in [0, 1]: a group is exposed where more than this share of its known sensitive values are the same.
-    on : the variables he knows, of any kind; by default the keys of the file.
-    missing_is : "any value": a missing key matches every value; "a category": it matches missing alone.
 
     Formula: #{i: f_i < k or max over values s of p(s) in i's group > alpha} / n; `parts`: the "smallest group", a number of
         records, and the "largest share" of a value in a group: the k and the alpha that hold for the whole file.

@@ -62,17 +62,6 @@ class AttributeInference(Controlled):
     tolerance : a number is inferred when it is within this share of the true one's size, at least 0.
     worst : count the worst of several differences: over all people; of who is inferred for certain; and both in each
         sensitive category. All but the first count only where they are beyond chance.
-    held_out : the share of the people, in (0, 1), who are the people outside where no control file names others.
-    targets : the most people attacked in each group, at least 1.
-    control_file : a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS): the people outside of
-        files whose records hold what others had.
-    sha256 : the first 16 digits of its SHA-256, filled in when left out; another content is refused.
-    control : who is outside. "rows": people whose released rows are taken out of the snooper's copy, honest where a row
-        tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
-        others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle,
-        RankSwap) the control file, and makings where there is none.
-    folds : how many makings, at least 1, each without another `held_out` / `folds` of the people.
-    method : how the file was made; a sweep and a release fill it in.
 
     Formula: success rate inside minus success rate outside, each over at most `targets` people drawn at random; distance
         as Gower's: |x - y| / range, at most 1, for numbers, 0 or 1 for categories, times the importance; of equally near

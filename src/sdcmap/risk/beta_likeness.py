@@ -23,11 +23,8 @@ class BetaLikeness(SensitiveMeasure):
 
     Parameters
     ----------
-    secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
     beta : a group is exposed above this gain, a number above 0.
     enhanced : the gain of a value may be at most -ln q too, so that frequent values are guarded as well.
-    on : the variables he knows, of any kind; by default the keys of the file.
-    missing_is : "any value": a missing key matches every value; "a category": it matches missing alone.
 
     Formula: #{i: (p - q)/q > beta for a value of i's group} / n, p its share in the group and q in the file; with
         `enhanced` beta is min(beta, -ln q), value by value. `parts`: the "largest" gain.

@@ -47,17 +47,6 @@ class ClosestRecord(Controlled):
     ----------
     on : the variables he knows, of any kind; by default the keys and the numeric variables of the file.
     importance : how much each variable of `on` counts in the distance, above 0, one number each; empty: all alike.
-    held_out : the share of the people, in (0, 1), who are the people outside where no control file names others.
-    targets : the most people in each group, at least 1.
-    control_file : a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS): the people outside of
-        files whose records hold what others had.
-    sha256 : the first 16 digits of its SHA-256, filled in when left out; another content is refused.
-    control : who is outside. "rows": people whose released rows are taken out of the snooper's copy, honest where a row
-        tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
-        others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle,
-        RankSwap) the control file, and makings where there is none.
-    folds : how many makings, at least 1, each without another `held_out` / `folds` of the people.
-    method : how the file was made; a sweep and a release fill it in.
 
     Formula: P(d_in < d_out) + P(d_in = d_out) / 2 over pairs of people drawn at random, d the distance to the closest
         released record: Gower's, the mean of |x - y| / range, at most 1, for numbers and 0 or 1 for categories, weighted by

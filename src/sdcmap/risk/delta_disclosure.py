@@ -22,13 +22,10 @@ class DeltaDisclosure(SensitiveMeasure):
 
     Parameters
     ----------
-    secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
     delta : the natural logarithm of the factor, above 0; a group is exposed above it.
     absent : a value of the file that a group does not have exposes it too, for that the person does not have this value
         is then certain: the strict reading, by which nearly every small group is exposed. Otherwise values that occur in
         the group are looked at.
-    on : the variables he knows, of any kind; by default the keys of the file.
-    missing_is : "any value": a missing key matches every value; "a category": it matches missing alone.
 
     Formula: #{i: |ln(p/q)| > delta for a value of i's group} / n, p its share in the group and q in the file; `parts`: the
         "largest" over values that occur.

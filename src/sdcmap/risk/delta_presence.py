@@ -32,11 +32,8 @@ class DeltaPresence(PopulationMeasure):
     Parameters
     ----------
     low, high : the chances of being in the file, in [0, 1], between which nobody has learnt too much; low at most high.
-    on : the variables he knows, of any kind; by default the keys of the file.
-    missing_is : "any value": a missing key matches every value; "a category": it matches missing alone.
     population : path of a file of the population, those in the original included, with columns of the same names and
         categories (CSV, Parquet, SPSS, Stata, SAS); it must be given.
-    sha256 : the first 16 digits of its SHA-256, filled in when left out; another content is refused.
 
     Formula: #{persons j: delta_j < low or delta_j > high} / persons, delta_j = f/F, at most 1: f released records and F
         persons of the population agree with j. `parts`: the "smallest" and the "largest" delta, and the share of

@@ -22,19 +22,12 @@ class DiscreditHarm(IntruderKnowledge):
 
     Parameters
     ----------
-    on : the numeric variable that he wants to know.
-    scenario : "links", for any method; or "noise": he knows which record is his target's, and its value is x + e with
-        normal models, for methods that add plain noise.
-    attack : how he links, with what he knows, which may not be `on`; "links" alone. Its `inclusion` is the probability
-        that his target is in the file at all: the rest returns the prior.
     targets : whom he wants: "maximum", "minimum" or a share p, the record whose value has rank ceil(n p); a list of these;
         by default every record.
     over : "mean" over the targets, or "worst": the one that he is surest of.
-    harm : a numeric column with a harm weight above 0 of each record: its risk is divided by it. Empty: all are 1.
     divergence : "loss" or "kl"; it plays no part here, and stands for the four measures to be written alike.
     scale : "prior" divides by the variance of his prior; "raw" does not.
     measured : it plays no part here.
-    method : how the file was made, told to him by the method note; a sweep and a release fill it in.
 
     Formula: RDH = -U(posterior)/U(prior), with quadratic loss the variance of the mixture of what his links say and of the
     prior, as in `IntruderKnowledge`; noise: l2/(s2 + l2).

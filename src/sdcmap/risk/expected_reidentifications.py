@@ -19,13 +19,6 @@ class ExpectedReidentifications(LinkMeasure):
     The snooper links every released record to one of the persons of a population register who have its keys, at random,
     as for IndividualRisk. He succeeds with each link that is right; counted are those of the whole file.
 
-    Parameters
-    ----------
-    on : the variables he knows, of any kind; by default the keys of the file.
-    missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
-    alpha : with "any value": how much a record counts, in [0, 1], that is missing where the looking record has a value.
-    form : "approximate" (as sdcMicro and mu-Argus), "exact", or "ratio" (mu-Argus' journalist): of the individual risk.
-
     Formula: sum of the individual risks over the records; `parts`: "share", the same per record.
     It grows with the file: files of different size are compared by IndividualRisk.
     Missing values as `missing_is` says. Weights must be positive; without any the file is the population. Households are

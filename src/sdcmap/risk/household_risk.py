@@ -25,9 +25,6 @@ class HouseholdRisk(LinkMeasure):
     Parameters
     ----------
     on : the variables he knows of each person; by default the keys of the file.
-    missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
-    alpha : with "any value": how much a record counts, in [0, 1], that is missing where the looking record has a value.
-    form : "approximate" (as sdcMicro and mu-Argus), "exact", or "ratio" (mu-Argus' journalist): of the individual risk.
 
     Formula: mean over persons of 1 - prod (1 - r_j) over the members j of the person's household, links of members being
     independent; r is the individual risk. `parts`: "expected", the sum over persons.

@@ -21,7 +21,6 @@ class Index(Position):
 
     Parameters
     ----------
-    on : the numeric variable he wants to know.
     target : "maximum", "minimum", or a share p in (0, 1): the record whose value has rank ceil(n p).
 
     Formula: R = 1/E(Y_t - x_t)^2 over replicates (eq. 12, t the target's record). `parts`: "squared_error".

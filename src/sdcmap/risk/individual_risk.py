@@ -24,10 +24,6 @@ class IndividualRisk(LinkMeasure):
 
     Parameters
     ----------
-    on : the variables he knows, of any kind; by default the keys of the file.
-    missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
-    alpha : with "any value": how much a record counts, in [0, 1], that is missing where the looking record has a value.
-    form : "approximate" (as sdcMicro and mu-Argus), "exact", or "ratio" (mu-Argus' journalist).
     summary : "mean" over the records (the global risk), "largest", or the "share above" the threshold.
     threshold : for "share above": a risk in [0, 1].
 

@@ -29,9 +29,6 @@ class KAnonymity(FrequencyMeasure):
 
     Parameters
     ----------
-    on : the variables he knows, of any kind; by default the keys of the file.
-    missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
-    alpha : with "any value": how much a record counts, in [0, 1], that is missing where the looking record has a value.
     k : a record is exposed when fewer than k records match it, itself included; at least 2.
 
     Formula: #{i: f_i < k} / n, f_i the records that agree with i on every variable that neither misses. `parts`: the

@@ -34,11 +34,6 @@ class KMap(PopulationMeasure):
         "poisson" (D3) and "zero-truncated" (D4): a test that k persons match, by the number of records that do.
     level : of the test, the share of combinations of too few persons that pass it, in (0, 1).
     fraction : the sampling fraction of the test, in (0, 1]; by default records over the sum of the weights, and 1 without.
-    on : the variables he knows, of any kind; by default the keys of the file.
-    missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
-    population : path of a file of the population with columns of the same names and categories (CSV, Parquet, SPSS, Stata,
-        SAS); without one the number of persons is estimated.
-    sha256 : the first 16 digits of its SHA-256, filled in when left out; another content is refused.
 
     Formula: #{i: F_i < k} / n, F_i the persons of the population that agree with i; `parts`: the "smallest" F, and
         "unmatched", the share of records that nobody in the population file agrees with: they are exposed. By a test

@@ -81,8 +81,6 @@ class LDiversity(KeyMeasure):
     l : a group is exposed below l values; at least 1, a whole number except for "entropy".
     form : "distinct" values; "entropy": exp(H); "recursive": the largest l with r_1 < c (r_l + ... + r_m).
     c : for "recursive", above 0: how much more frequent the most frequent value may be than the tail.
-    on : the variables he knows, of any kind; by default the keys of the file.
-    missing_is : "any value": a missing key matches every value; "a category": it matches missing alone.
 
     Formula: #{i: diversity of i's group < l} / n; `parts`: the "smallest" and the "mean" diversity over records.
     Missing keys as `missing_is` says; a missing sensitive value adds none to its group, and a group without any discloses

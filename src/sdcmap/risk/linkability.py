@@ -41,17 +41,6 @@ class Linkability(Controlled):
     ----------
     left, right : the columns of the two files, of any kind; by default every other column that somebody could know: the
         first, the third, ... are left. No column is in both.
-    held_out : the share of the people, in (0, 1), who are the people outside where no control file names others.
-    targets : the most people attacked in each group, at least 1.
-    control_file : a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS): the people outside of
-        files whose records hold what others had.
-    sha256 : the first 16 digits of its SHA-256, filled in when left out; another content is refused.
-    control : who is outside. "rows": people whose released rows are taken out of the snooper's copy, honest where a row
-        tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
-        others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle)
-        the control file, and makings where there is none.
-    folds : how many makings, at least 1, each without another `held_out` / `folds` of the people.
-    method : how the file was made; a sweep and a release fill it in.
 
     Formula: mean over people inside of |A and B| / (|A| |B|), less the same outside; A are the released records nearest
         on the left columns, B on the right ones, each by Gower's distance: of several that are equally near one is taken at

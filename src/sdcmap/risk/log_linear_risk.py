@@ -36,7 +36,6 @@ class LogLinearRisk(KeyMeasure):
     model : "main effects", or "two-way" with all interactions of two variables.
     tau : "tau1" population uniques, or "tau2" right links.
     fraction : the sampling fraction, in (0, 1]; by default 1 / weight of each record.
-    on : the variables he knows, of any kind; by default the keys of the file.
     missing_is : "any value": a missing value matches every value, and the model is of known values; "a category": it
         matches missing alone.
 

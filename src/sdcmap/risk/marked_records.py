@@ -24,11 +24,6 @@ class MarkedRecords(EditMeasure):
     record was masked, and he trusts the others the more; where it has none, he cannot tell who was. `Repair`, or `edits`
     in the plan, takes these marks away.
 
-    Parameters
-    ----------
-    edits : the rules, such as `age < 15 -> marital = "never"`: columns compared with numbers (< <= > >= = !=) or with
-        texts in double quotes (= !=), joined by `and`; other names stand in `backticks`.
-
     Formula: #{released records that break a rule which no record of the original breaks} / #{released records of which a
     value in the columns of the rules differs from the original}; 0 where none differs.
     `parts`: "masked" and "marked", the shares of all released records above and below the line.

@@ -64,7 +64,6 @@ class SpecialUniques(KeyMeasure):
 
     Parameters
     ----------
-    on : the variables he may know, of any kind; by default the keys of the file.
     missing_is : "any value": a missing value matches every value, where no record has the values; "a category": it matches
         missing alone.
     largest : the most variables that he knows of one person, at least 1.

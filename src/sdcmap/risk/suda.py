@@ -29,7 +29,6 @@ class SUDA(KeyMeasure):
     Parameters
     ----------
     on : the variables he may know, of any kind; by default the keys of the file; at least 2.
-    missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
     largest : the most variables a set may have, at least 1; by default all.
     fraction : the sampling fraction, in (0, 1).
     scores : the score of a minimal unique on k of m variables: "Elliot" (m - k)!; "IHSN" as its first program.

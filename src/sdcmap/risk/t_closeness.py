@@ -42,8 +42,6 @@ class TCloseness(KeyMeasure):
     sha256 : the first 16 digits of the hierarchy file's SHA-256, filled in when left out; another content is refused.
     summary : "violations": the share of records in groups further away than t; "largest": the distance of the furthest
         group; "mean": the mean distance over records.
-    on : the variables he knows, of any kind; by default the keys of the file.
-    missing_is : "any value": a missing key matches every value; "a category": it matches missing alone.
 
     Formula: earth mover's distance of shares p in the group and q in the file; ordered sum_j |P_j - Q_j| / (m - 1) over
         the m values in order, P and Q running sums; equal 1/2 sum_j |p_j - q_j|; hierarchical sum over levels h = 1 ..

@@ -28,7 +28,6 @@ class UnsafeCombinations(KeyMeasure):
     ----------
     k : a combination is unsafe when fewer than k records have it; at least 2.
     dimension : the most variables in a combination, at least 1; mu-Argus's default is 3.
-    on : the variables he may know, of any kind; by default the keys of the file.
     missing_is : "any value": a missing value matches every value, and a combination that holds one is none; "a
         category": it matches missing alone.
 

@@ -49,17 +49,7 @@ class WorstMembership(Controlled):
     ----------
     on : the variables he knows, of any kind; by default every column that somebody could know.
     importance : how much each variable of `on` counts in the distance, above 0, one number each; empty: all alike.
-    held_out : the share of the people, in (0, 1), who are the people outside where no control file names others.
-    targets : the most people attacked in each group, at least 1.
-    control_file : a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS): the people outside of
-        files whose records hold what others had.
-    sha256 : the first 16 digits of its SHA-256, filled in when left out; another content is refused.
-    control : who is outside. "rows": people whose released rows are taken out of the snooper's copy, honest where a row
-        tells of its own person alone. "makings": the method is run again without them, `folds` times, each time without
-        others. "best": rows, but where values are drawn from a model or dealt out among records (Synthesise, Shuffle)
-        the control file, and makings where there is none.
     folds : how many makings, at least 1, each without another `held_out` / `folds` of the people; shadows need two.
-    method : how the file was made; a sweep and a release fill it in.
 
     Formula: true positives less false positives (the advantage, Youden's J), at a threshold that was learnt on one half
         of the people and tried on the other, both ways; the largest over the attacks that are beyond chance, at 95 %

@@ -45,6 +45,13 @@ class IntervalMeasure(WeightedMeasure):
     """A measure of the 95 % intervals of means, proportions and regression coefficients before and after masking.
 
     Fields: `on`, variables whose means (numeric) or proportions (others) are estimated, and `models`, regressions.
+
+    Parameters
+    ----------
+    models : regressions such as "wage ~ age + sex + age:sex"; linear for a numeric response, logistic for one with
+        two categories. All coefficients count, the intercept too. A category's effect is relative to the first
+        category of the original.
+    weighted : survey estimates; needs a weight.
     """
 
     revision: ClassVar[int] = 2  # 2: a coefficient that is fitted exactly has an interval of no width

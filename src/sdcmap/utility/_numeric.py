@@ -17,7 +17,13 @@ from sdcmap.kernels.arrays import Array
 
 @dataclass(frozen=True)
 class WeightedMeasure(Measure):
-    """A loss of utility with the fields `on` and `weighted`, for sums of survey weights in place of counts."""
+    """A loss of utility with the fields `on` and `weighted`, for sums of survey weights in place of counts.
+
+    Parameters
+    ----------
+    on : variables of any kind; by default the keys and the numeric variables.
+    weighted : count each record with its survey weight; needs a weight.
+    """
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     weights: ClassVar[str] = "used when `weighted`, else every record counts once"

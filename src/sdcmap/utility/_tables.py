@@ -18,6 +18,11 @@ class TableMeasure(Measure):
 
     Fields: `on`, the variables (by default the keys of the file), and `weighted`, for sums of survey weights in place of
     counts. A loss over several tables is their mean, or the largest; both are in `parts`.
+
+    Parameters
+    ----------
+    on : the variables that make the tables; by default the keys of the file.
+    weighted : compare weighted counts; needs a weight. Swapping keeps unweighted margins only.
     """
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"

@@ -48,11 +48,6 @@ def covered_range(x: Array, after: Array) -> Array:
 class CategoryLoss(WeightedMeasure):
     """The detail that recoding and suppression took: 0 none, 1 every value became "anything".
 
-    Parameters
-    ----------
-    on : variables of any kind; by default the keys and the numeric variables.
-    weighted : count each record with its survey weight; needs a weight.
-
     Formula: the mean over released records and variables of (c - 1)/(C - 1), C the categories the variable has in the
     original and c those that the released category stands for; of a number that became an interval, the span of the
     numbers in it over the span of all; of a suppressed value, 1. It is ARX's loss metric, the NCP of k-anonymity.

@@ -26,7 +26,12 @@ def group_sizes(data: Microdata, names: tuple[str, ...]) -> tuple[Array, int]:
 
 @dataclass(frozen=True)
 class _GroupSizes(Measure):
-    """A loss that is read off the groups of equal records of each file on its own."""
+    """A loss that is read off the groups of equal records of each file on its own.
+
+    Parameters
+    ----------
+    on : variables of any kind; by default the keys.
+    """
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     paired: ClassVar[bool] = False
@@ -50,10 +55,6 @@ class _GroupSizes(Measure):
 @dataclass(frozen=True)
 class Discernibility(_GroupSizes):
     """How much likelier it became that two records cannot be told apart.
-
-    Parameters
-    ----------
-    on : variables of any kind; by default the keys.
 
     Formula: DM/n^2 of the released file less that of the original; DM = sum over groups of equal records of size^2, plus n
         for each suppressed record, which cannot be told from any. DM/n^2 is the chance that two records drawn at random,
@@ -82,10 +83,6 @@ class Discernibility(_GroupSizes):
 @dataclass(frozen=True)
 class AverageClassSize(_GroupSizes):
     """How much larger groups of equal records became, on average.
-
-    Parameters
-    ----------
-    on : variables of any kind; by default the keys.
 
     Formula: n/groups of the released file less the same of the original; suppressed records are one group. `parts`:
         n/groups of each file, which is ARX's AECS.

@@ -33,7 +33,6 @@ class CorrelationLoss(NumericMeasure):
     Parameters
     ----------
     on : numeric variables, or ordinal ones whose categories are numbers, at least 2; by default all numeric ones.
-    weighted : correlations of the survey population; needs a weight.
 
     Formula: |u - v| / sqrt(2); u and v are the diagonals of the inverse correlation matrices of both files, 1/(1 - R_j^2)
         of each variable on all others, each divided by its length. 0: every variable is as much explained by the others

@@ -32,7 +32,13 @@ def rising_with_weights(data: Microdata, names: tuple[str, ...]) -> tuple[Array,
 
 @dataclass(frozen=True)
 class _DistributionDistance(NumericMeasure):
-    """A loss of utility that is read off the distributions of single numeric variables."""
+    """A loss of utility that is read off the distributions of single numeric variables.
+
+    Parameters
+    ----------
+    summary : the value is the "mean" or the "worst" over the variables; both, and each variable's own, are in
+        `parts`.
+    """
 
     summary: Literal["mean", "worst"] = "mean"
 
@@ -62,8 +68,6 @@ class KolmogorovSmirnov(_DistributionDistance):
     Parameters
     ----------
     on : numeric variables, or ordinal ones whose categories are numbers; by default all numeric ones.
-    weighted : distribution functions of the survey population; needs a weight.
-    summary : the value is the "mean" or the "worst" over the variables; both, and each variable's own, are in `parts`.
 
     Formula: KS = sup over t of |F(t) - G(t)|, F and G the distribution functions before and after.
     Missing values are left out, in each file on its own; a variable all of whose values were suppressed has distance 1.
@@ -93,8 +97,6 @@ class Wasserstein(_DistributionDistance):
     Parameters
     ----------
     on : numeric variables, or ordinal ones whose categories are numbers; by default all numeric ones.
-    weighted : distributions of the survey population; needs a weight.
-    summary : the value is the "mean" or the "worst" over the variables; both, and each variable's own, are in `parts`.
 
     Formula: W = 1/S times the integral of |F(t) - G(t)| dt, S the standard deviation of the original.
     Missing values are left out, in each file on its own; undefined where all of a variable were suppressed. Weights: used

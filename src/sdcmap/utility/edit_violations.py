@@ -19,11 +19,6 @@ class EditViolations(EditMeasure):
 
     Users meet them in every table, and a snooper reads off them which records were masked.
 
-    Parameters
-    ----------
-    edits : the rules, such as `age < 15 -> marital = "never"`: columns compared with numbers (< <= > >= = !=) or with
-        texts in double quotes (= !=), joined by `and`; other names stand in `backticks`. `sdcmap look` proposes some.
-
     Formula: max(0, share of released records that break a rule - the same share of the original).
     `parts`: both shares ("released", "original"), and "marked": the share of released records that break a rule which
     nobody breaks in the original, so that a cell of theirs was masked for certain.

@@ -53,6 +53,14 @@ class _InformationLoss(Measure):
 
     Fields: `on`, the variables (by default all numeric ones); `weighted`, for survey weights; `by` and `least`, which
     subpopulations: those of the variables `by` with at least `least` records in the original.
+
+    Parameters
+    ----------
+    on : numeric variables; by default all numeric variables of the file.
+    weighted : use the survey weights; needs a weight.
+    by : variables that divide the records into subpopulations; the loss is then the mean over the subpopulations,
+        each measured as a file of its own, and the worst one is in the parts.
+    least : records a subpopulation needs in the original to be measured, at least 2.
     """
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
@@ -174,6 +182,13 @@ class _MomentLoss(_InformationLoss):
 
     Fields besides those of every information loss: `corrected`, for a data user who takes the noise off first; `made_by`,
     the method, where a sweep or release does not tell it.
+
+    Parameters
+    ----------
+    corrected : take the noise off first, as a data user can who has read the method note (Kim 1990): subpopulation
+        means are undone of any rescaling, and d Cov X, told by the whole released file, is taken off subpopulation
+        covariances. For additive noise alone; other methods have no corrected value.
+    made_by : the method, where neither a sweep nor a release tells it.
     """
 
     averages: ClassVar[tuple[str, ...]] = ()  # the losses whose mean it is, by their names in the two tables above
@@ -274,14 +289,6 @@ def _moments(x: Array, weights: Array | None, groups: Groups) -> tuple[Moments, 
 class IL1(_ValueLoss):
     """The mean change of a value, relative to the mean size of the value before and after.
 
-    Parameters
-    ----------
-    on : numeric variables; by default all numeric variables of the file.
-    weighted : use the survey weights; needs a weight.
-    by : variables that divide the records into subpopulations; the loss is then the mean over the subpopulations, each
-        measured as a file of its own, and the worst one is in the parts.
-    least : records a subpopulation needs in the original to be measured, at least 2.
-
     Formula: IL1 = mean over records i and variables j of |x_ij - z_ij| / (0.5 (|x_ij| + |z_ij|)); 0/0 = 0.
     Missing: a value missing in the original is left out; one that masking made missing counts as if the user put the
     variable's mean, of the records, in its place. Weights: used when `weighted`, in the mean over records, else every
@@ -305,14 +312,6 @@ class IL1(_ValueLoss):
 @dataclass(frozen=True)
 class IL1s(_ValueLoss):
     """The mean change of a value, in units of sqrt(2) standard deviations of its variable.
-
-    Parameters
-    ----------
-    on : numeric variables; by default all numeric variables of the file.
-    weighted : use the survey weights; needs a weight.
-    by : variables that divide the records into subpopulations; the loss is then the mean over the subpopulations, each
-        measured as a file of its own, and the worst one is in the parts.
-    least : records a subpopulation needs in the original to be measured, at least 2.
 
     Formula: IL1s = mean over records i and variables j of |x_ij - z_ij| / (sqrt(2) S_j), S_j of the original.
     Missing: a value missing in the original is left out; one that masking made missing counts as if the user put the
@@ -347,11 +346,6 @@ class RelativeLoss(_ValueLoss):
 
     Parameters
     ----------
-    on : numeric variables; by default all numeric variables of the file.
-    weighted : use the survey weights; needs a weight.
-    by : variables that divide the records into subpopulations; the loss is then the mean over the subpopulations, each
-        measured as a file of its own, and the worst one is in the parts.
-    least : records a subpopulation needs in the original to be measured, at least 2.
     constant : stands in place of |x| where x = 0, in the variable's unit, above 0; the loss then depends on it. By
         default a zero that masking changed makes the loss infinite.
 
@@ -377,18 +371,6 @@ class RelativeLoss(_ValueLoss):
 class IL2(_MomentLoss):
     """The mean relative change of the means.
 
-    Parameters
-    ----------
-    on : numeric variables; by default all numeric variables of the file.
-    weighted : use the survey weights; needs a weight.
-    by : variables that divide the records into subpopulations; the loss is then the mean over the subpopulations, each
-        measured as a file of its own, and the worst one is in the parts.
-    least : records a subpopulation needs in the original to be measured, at least 2.
-    corrected : take the noise off first, as a data user can who has read the method note (Kim 1990): subpopulation means
-        are undone of any rescaling, and d Cov X, told by the whole released file, is taken off subpopulation
-        covariances. For additive noise alone; other methods have no corrected value.
-    made_by : the method, where neither a sweep nor a release tells it.
-
     Formula: IL2 = mean over variables j of |mean x_j - mean z_j| / |mean x_j|; 0/0 = 0.
     Missing: means over the values present, covariances and correlations over complete pairs, in each file on its own.
     Weights: used when `weighted`, else every record counts once. Households are not used.
@@ -407,18 +389,6 @@ class IL2(_MomentLoss):
 @dataclass(frozen=True)
 class IL3(_MomentLoss):
     """The mean relative change of the variances and covariances.
-
-    Parameters
-    ----------
-    on : numeric variables; by default all numeric variables of the file.
-    weighted : use the survey weights; needs a weight.
-    by : variables that divide the records into subpopulations; the loss is then the mean over the subpopulations, each
-        measured as a file of its own, and the worst one is in the parts.
-    least : records a subpopulation needs in the original to be measured, at least 2.
-    corrected : take the noise off first, as a data user can who has read the method note (Kim 1990): subpopulation means
-        are undone of any rescaling, and d Cov X, told by the whole released file, is taken off subpopulation
-        covariances. For additive noise alone; other methods have no corrected value.
-    made_by : the method, where neither a sweep nor a release tells it.
 
     Formula: IL3 = mean over pairs j >= k of |Cov(X)_jk - Cov(Z)_jk| / |Cov(X)_jk|; 0/0 = 0.
     Missing: means over the values present, covariances and correlations over complete pairs, in each file on its own.
@@ -440,18 +410,6 @@ class IL3(_MomentLoss):
 class IL4(_MomentLoss):
     """The mean relative change of the variances.
 
-    Parameters
-    ----------
-    on : numeric variables; by default all numeric variables of the file.
-    weighted : use the survey weights; needs a weight.
-    by : variables that divide the records into subpopulations; the loss is then the mean over the subpopulations, each
-        measured as a file of its own, and the worst one is in the parts.
-    least : records a subpopulation needs in the original to be measured, at least 2.
-    corrected : take the noise off first, as a data user can who has read the method note (Kim 1990): subpopulation means
-        are undone of any rescaling, and d Cov X, told by the whole released file, is taken off subpopulation
-        covariances. For additive noise alone; other methods have no corrected value.
-    made_by : the method, where neither a sweep nor a release tells it.
-
     Formula: IL4 = mean over variables j of |Var x_j - Var z_j| / Var x_j; 0/0 = 0.
     Missing: means over the values present, covariances and correlations over complete pairs, in each file on its own.
     Weights: used when `weighted`, else every record counts once. Households are not used.
@@ -470,18 +428,6 @@ class IL4(_MomentLoss):
 @dataclass(frozen=True)
 class IL5(_MomentLoss):
     """The mean change of the correlations.
-
-    Parameters
-    ----------
-    on : numeric variables; by default all numeric variables of the file.
-    weighted : use the survey weights; needs a weight.
-    by : variables that divide the records into subpopulations; the loss is then the mean over the subpopulations, each
-        measured as a file of its own, and the worst one is in the parts.
-    least : records a subpopulation needs in the original to be measured, at least 2.
-    corrected : take the noise off first, as a data user can who has read the method note (Kim 1990): subpopulation means
-        are undone of any rescaling, and d Cov X, told by the whole released file, is taken off subpopulation
-        covariances. For additive noise alone; other methods have no corrected value.
-    made_by : the method, where neither a sweep nor a release tells it.
 
     Formula: IL5 = mean over pairs j > k of |Cor(X)_jk - Cor(Z)_jk|.
     Missing: means over the values present, covariances and correlations over complete pairs, in each file on its own.
@@ -504,18 +450,6 @@ class IL5(_MomentLoss):
 class S0(_Summary):
     """The mean of IL2, IL3, IL4 and IL5, the utility of the A-score 50 (s0 + re-identified share).
 
-    Parameters
-    ----------
-    on : numeric variables; by default all numeric variables of the file.
-    weighted : use the survey weights; needs a weight.
-    by : variables that divide the records into subpopulations; the loss is then the mean over the subpopulations, each
-        measured as a file of its own, and the worst one is in the parts.
-    least : records a subpopulation needs in the original to be measured, at least 2.
-    corrected : take the noise off first, as a data user can who has read the method note (Kim 1990): subpopulation means
-        are undone of any rescaling, and d Cov X, told by the whole released file, is taken off subpopulation
-        covariances. For additive noise alone; other methods have no corrected value.
-    made_by : the method, where neither a sweep nor a release tells it.
-
     Formula: s0 = (IL2 + IL3 + IL4 + IL5)/4; each is in the parts, unrounded.
     Missing: means over the values present, covariances and correlations over complete pairs, in each file on its own.
     Weights: used when `weighted`, else every record counts once. Households are not used.
@@ -535,18 +469,6 @@ class S0(_Summary):
 class S1(_Summary):
     """The mean of IL1, IL2, IL3, IL4 and IL5, the utility of the D-score 50 (s1 + re-identified share).
 
-    Parameters
-    ----------
-    on : numeric variables; by default all numeric variables of the file.
-    weighted : use the survey weights; needs a weight.
-    by : variables that divide the records into subpopulations; the loss is then the mean over the subpopulations, each
-        measured as a file of its own, and the worst one is in the parts.
-    least : records a subpopulation needs in the original to be measured, at least 2.
-    corrected : take the noise off first, as a data user can who has read the method note (Kim 1990): subpopulation means
-        are undone of any rescaling, and d Cov X, told by the whole released file, is taken off subpopulation
-        covariances. For additive noise alone; other methods have no corrected value.
-    made_by : the method, where neither a sweep nor a release tells it.
-
     Formula: s1 = (IL1 + IL2 + IL3 + IL4 + IL5)/5; each is in the parts, unrounded.
     Missing: means over the values present, covariances and correlations over complete pairs, in each file on its own.
     Weights: used when `weighted`, else every record counts once. Households are not used.
@@ -565,18 +487,6 @@ class S1(_Summary):
 @dataclass(frozen=True)
 class S2(_Summary):
     """The mean of IL1s, IL2, IL4 and IL5, the utility of the S-score 50 (s2 + re-identified share).
-
-    Parameters
-    ----------
-    on : numeric variables; by default all numeric variables of the file.
-    weighted : use the survey weights; needs a weight.
-    by : variables that divide the records into subpopulations; the loss is then the mean over the subpopulations, each
-        measured as a file of its own, and the worst one is in the parts.
-    least : records a subpopulation needs in the original to be measured, at least 2.
-    corrected : take the noise off first, as a data user can who has read the method note (Kim 1990): subpopulation means
-        are undone of any rescaling, and d Cov X, told by the whole released file, is taken off subpopulation
-        covariances. For additive noise alone; other methods have no corrected value.
-    made_by : the method, where neither a sweep nor a release tells it.
 
     Formula: s2 = (IL1s + IL2 + IL4 + IL5)/4; each is in the parts, unrounded.
     Missing: means over the values present, covariances and correlations over complete pairs, in each file on its own.

@@ -32,9 +32,6 @@ class IntervalOverlap(IntervalMeasure):
     ----------
     on : variables whose mean (numeric) or proportions (others) are estimated; by default, without models, the keys and
         the numeric variables.
-    weighted : survey estimates; needs a weight.
-    models : regressions such as "wage ~ age + sex + age:sex"; linear for a numeric response, logistic for one with two
-        categories. All coefficients count, the intercept too. A category's effect is over the original's first category.
 
     Formula: 1/2 [(u - l)/(U - L) + (u - l)/(U' - L')], (l, u) the intersection of (L, U) and (L', U'); 0 where they do not
     meet; then the mean over all means, proportions and coefficients. `parts`: the mean of each variable and model, and

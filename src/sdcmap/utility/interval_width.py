@@ -22,8 +22,6 @@ class IntervalWidth(IntervalMeasure):
     ----------
     on : variables whose mean (numeric) or proportions (others) are estimated; by default, without models, the keys and
         the numeric variables.
-    weighted : survey estimates; needs a weight.
-    models : regressions such as "wage ~ age + sex + age:sex", as in IntervalOverlap.
 
     Formula: 1 - min(w, w')/max(w, w'), w and w' the widths before and after; the mean over all means, proportions and
     coefficients. A sample of a tenth of the records gives 1 - sqrt(.1). An estimate that had no width in the original is

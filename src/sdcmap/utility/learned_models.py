@@ -44,7 +44,19 @@ class Exam(NamedTuple):
 
 @dataclass(frozen=True)
 class _LearnedModel(Measure):
-    """What measures of learnt models share: who is held out, and what is trained on what."""
+    """What measures of learnt models share: who is held out, and what is trained on what.
+
+    Parameters
+    ----------
+    predicts : the columns to be predicted, at least one: numbers by regression, categories by classification.
+    on : the columns they are predicted from, of any kind; by default the keys and the numeric variables.
+    model : "boosting", 60 rounds of gradient-boosted trees; "linear", ridge and logistic regression of single
+        columns.
+    held_out : the share of the people, in (0, 1), who are asked about.
+    folds : how often, each time with other people held out, at least 1.
+    fewest : people needed to train on and to test with, at least 5.
+    method : how the file was made; a sweep and a release fill it in.
+    """
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     sampled: ClassVar[bool] = True
@@ -165,16 +177,6 @@ class TrainOnRelease(_LearnedModel):
     Both models are asked about people of the original whom neither has seen: what a user who trains on the released file
     gets wrong in the world.
 
-    Parameters
-    ----------
-    predicts : the columns to be predicted, at least one: numbers by regression, categories by classification.
-    on : the columns they are predicted from, of any kind; by default the keys and the numeric variables.
-    model : "boosting", 60 rounds of gradient-boosted trees; "linear", ridge and logistic regression of single columns.
-    held_out : the share of the people, in (0, 1), who are asked about.
-    folds : how often, each time with other people held out, at least 1.
-    fewest : people needed to train on and to test with, at least 5.
-    method : how the file was made; a sweep and a release fill it in.
-
     Formula: mean over columns of score(trained on the original) - score(trained on the release), the score being the share
         of right categories, or the share of the variance of a number that is explained, at least 0. `parts`: of each
         column the scores "original" and "release", and "naive", that of the best single answer, and "classification",
@@ -218,16 +220,6 @@ class TrainOnRelease(_LearnedModel):
 @dataclass(frozen=True)
 class ImportanceAgreement(_LearnedModel):
     """How far a model that was trained on the release leans on the same columns as one trained on the original.
-
-    Parameters
-    ----------
-    predicts : the columns to be predicted, at least one: numbers by regression, categories by classification.
-    on : the columns they are predicted from, of any kind; by default the keys and the numeric variables.
-    model : "boosting", 60 rounds of gradient-boosted trees; "linear", ridge and logistic regression of single columns.
-    held_out : the share of the people, in (0, 1), who are asked about.
-    folds : how often, each time with other people held out, at least 1.
-    fewest : people needed to train on and to test with, at least 5.
-    method : how the file was made; a sweep and a release fill it in.
 
     Formula: mean over predicted columns of sum over features of min(a, b); a and b are the importances in the two models,
         each over its sum. The importance of a feature is what the score loses, at least 0, when its values are shuffled

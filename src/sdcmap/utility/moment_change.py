@@ -72,7 +72,6 @@ class MomentChange(NumericMeasure):
     ----------
     on : numeric variables, or ordinal ones whose categories are numbers; by default all numeric ones. At least 2 but for
         means and variances.
-    weighted : moments of the survey population; needs a weight.
     of : "mean", in standard deviations of the original; "variance", as a share of the original's; "covariance", over the
         product of the two standard deviations; "correlation"; "eigenvalues" of the correlation matrix, each as a share
         of the original's; "robust eigenvalues" of the covariance matrix, in standard deviations of each file, that

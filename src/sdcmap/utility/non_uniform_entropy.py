@@ -38,11 +38,6 @@ def covered_weight(before: Array, after: Array, weight: Array) -> Array:
 class NonUniformEntropy(WeightedMeasure):
     """The information that recoding and suppression took: 0 none, 1 every value became "anything".
 
-    Parameters
-    ----------
-    on : variables of any kind; by default the keys and the numeric variables.
-    weighted : count each record with its survey weight; needs a weight.
-
     Formula: sum over released records and variables of log2(N(B)/N(x)), over the same sum with B everything; N counts
         records of the original, x is the value and B all values that the released one stands for. A record of a
         frequent value in a group with rare ones loses little, a rare one much: CategoryLoss counts both alike. `parts`:

@@ -44,7 +44,6 @@ class Propensity(WeightedMeasure):
 
     Parameters
     ----------
-    on : variables of any kind that the model sees; by default the keys and the numeric variables.
     weighted : records count with their survey weights, which are scaled to a mean of 1 in each file; needs a weight and
         a logit.
     model : "logit", or "trees": classification trees that each begin with another variable, cut into halves, of which

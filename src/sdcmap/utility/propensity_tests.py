@@ -34,7 +34,6 @@ class SPECKS(_PropensityTest):
 
     Parameters
     ----------
-    on : variables of any kind that the model sees; by default the keys and the numeric variables.
     weighted : records count with their survey weights, which are scaled to a mean of 1 in each file; needs a weight.
     model : "logit"; trees have no scores that could be compared here.
     order : 1, each variable alone; 2, also the products of two variables and the squares of numbers.
@@ -69,7 +68,6 @@ class PO50(_PropensityTest):
 
     Parameters
     ----------
-    on : variables of any kind that the model sees; by default the keys and the numeric variables.
     weighted : records count with their survey weights, which are scaled to a mean of 1 in each file; needs a weight.
     model : "logit"; trees are judged by pMSE.
     order : 1, each variable alone; 2, also the products of two variables and the squares of numbers.

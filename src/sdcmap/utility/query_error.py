@@ -25,7 +25,6 @@ class QueryError(WeightedMeasure):
 
     Parameters
     ----------
-    on : variables of any kind; by default the keys and the numeric variables.
     weighted : weighted counts; needs a weight. Without it, counts are scaled to the original number of records, as a user
         of a sample or of synthetic data would.
     queries : random queries, at least 100.

@@ -55,7 +55,13 @@ def points_of(original: Microdata, masked: Microdata, names: tuple[str, ...]) ->
 
 @dataclass(frozen=True)
 class _SampleDistance(Measure):
-    """A distance between two files that is a mean over pairs of records."""
+    """A distance between two files that is a mean over pairs of records.
+
+    Parameters
+    ----------
+    on : variables of any kind; by default the keys and the numeric variables.
+    most : the most records of each file that are compared, at least 100; drawn at random.
+    """
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     paired: ClassVar[bool] = False
@@ -105,11 +111,6 @@ class _SampleDistance(Measure):
 class EnergyDistance(_SampleDistance):
     """How far apart the two files are over all variables together, by distances between records.
 
-    Parameters
-    ----------
-    on : variables of any kind; by default the keys and the numeric variables.
-    most : the most records of each file that are compared, at least 100; drawn at random.
-
     Formula: 2 E d(X, Y) - E d(X, X') - E d(Y, Y'), X and X' two original, Y and Y' two released records; d is Euclid's,
         d^2 = sum over numbers of (x - y)^2/S^2, S the standard deviation of the original, plus the categories that differ.
         It is 0 only where both files have one joint distribution. `parts`: how many "records" of each file were
@@ -132,11 +133,6 @@ class EnergyDistance(_SampleDistance):
 @dataclass(frozen=True)
 class MMD(_SampleDistance):
     """How far apart the two files are over all variables together: the maximum mean discrepancy, by a kernel.
-
-    Parameters
-    ----------
-    on : variables of any kind; by default the keys and the numeric variables.
-    most : the most records of each file that are compared, at least 100; drawn at random.
 
     Formula: E k(X, X') + E k(Y, Y') - 2 E k(X, Y), X and X' two original, Y and Y' two released records; k = exp(-d/h),
         d as for EnergyDistance and h its mean over the original's records that were drawn. `parts`: how many "records"

@@ -25,9 +25,6 @@ class SignificanceAgreement(IntervalMeasure):
     Parameters
     ----------
     on : variables whose mean (numeric) or proportions (others) count too; by default none.
-    weighted : survey estimates; needs a weight.
-    models : regressions such as "wage ~ age + sex + age:sex", at least one; linear for a numeric response, logistic for one
-        with two categories. All coefficients count, the intercept too.
 
     Formula: mean over coefficients of [conclusion is the same]; the conclusion is that of a test at 5 %: above 0, below
         0, or not told from 0. `parts`: each model's, "lost", the share that the released file no longer tells, which

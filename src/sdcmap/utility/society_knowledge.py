@@ -31,9 +31,8 @@ class SocietyKnowledge(Measure):
     on : the variable; of a coefficient, the term of the formula, such as "age" or "sex=2".
     of : "mean", "total", "proportion" or "coefficient".
     formula : of a coefficient, such as "wage ~ age + sex"; the response is numeric.
-    category : of a proportion, the category that is counted; `above` : for a numeric variable, values above it (variable's
-        unit) are counted.
-    above : see `category`.
+    category : of a proportion, the category that is counted.
+    above : of a proportion of a numeric variable: values above it (variable's unit) are counted.
     user : "naive" takes the release for an original file; "informed" has read the method note and takes noise off
         (`sm.correct`) where the note tells how, else does as the naive one.
     weighted : use survey weights; needs a weight.

@@ -18,18 +18,8 @@ class SocietyUtility(SocietyKnowledge):
 
     Parameters
     ----------
-    on : the variable; of a coefficient, the term of the formula, such as "age" or "sex=2".
-    of : "mean", "total", "proportion" or "coefficient".
-    formula : of a coefficient, such as "wage ~ age + sex"; the response is numeric.
-    category : of a proportion, the category that is counted.
-    above : of a proportion of a numeric variable: values above it (variable's unit) are counted.
-    user : "naive" takes the release for an original file; "informed" has read the method note and takes noise off
-        (`sm.correct`) where the note tells how, else does as the naive one.
-    weighted : use survey weights; needs a weight.
-    prior_records : how much society knew before: as much as so many records tell, at least 1e-6.
     divergence : "loss" or "kl"; it plays no part here, and stands for the four measures to be written alike.
     scale : "prior" divides by society's uncertainty before the release; "raw" does not.
-    method : how the file was made; a sweep and a release fill it in.
 
     Formula: DUS = -v_S/U(prior), v_S and U(prior) as in `SocietyKnowledge`.
     Missing: left out; of a coefficient, records that lack a variable of the formula. Weights: used when `weighted`.

@@ -37,7 +37,6 @@ class SseSst(NumericMeasure):
     Parameters
     ----------
     on : numeric variables, or ordinal ones whose categories are numbers; by default all numeric ones.
-    weighted : count each record with its survey weight; needs a weight.
 
     Formula: SSE/SST = sum (x_ij - z_ij)^2 / sum (x_ij - xbar_j)^2 over records i and variables j, each variable divided by
     its standard deviation, as microaggregation is judged. 0: nothing changed; 1: as if every value were the mean.

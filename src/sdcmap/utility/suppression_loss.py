@@ -19,11 +19,6 @@ from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers
 class SuppressionLoss(WeightedMeasure):
     """The share of the known values that masking made missing.
 
-    Parameters
-    ----------
-    on : variables of any kind; by default the keys and the numeric variables.
-    weighted : count each record with its survey weight; needs a weight.
-
     Formula: #{(i, j): known before, missing after} / #{(i, j): known before}, over released records i and variables j.
     `parts`: the share of each variable, and "records", the share of the original's records that are not released; these
     do not count as suppressed values, since the weights of a sample make up for them.

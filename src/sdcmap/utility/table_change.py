@@ -22,8 +22,6 @@ class EntropyChange(TableMeasure):
 
     Parameters
     ----------
-    on : the variables that make the table; by default the keys of the file.
-    weighted : compare weighted counts; needs a weight. Swapping keeps unweighted margins only.
     order : None compares the table of all variables; k compares every table of 1 to k of them, at least 1.
     summary : with an order: the value is the "mean" or the "worst" over the tables; both are in the parts.
 
@@ -55,7 +53,6 @@ class ConditionalEntropyChange(TableMeasure):
     Parameters
     ----------
     on : the variables, at least 2; by default the keys of the file.
-    weighted : compare weighted tables; needs a weight.
     order : None takes each variable given all others; k takes it given every 1 to k - 1 of the others; at least 2.
     summary : the value is the "mean" or the "worst" over all of these; both are in the parts.
 
@@ -91,7 +88,13 @@ class ConditionalEntropyChange(TableMeasure):
 
 @dataclass(frozen=True)
 class _AssociationChange(TableMeasure):
-    """The change of a coefficient of association, over all pairs of variables."""
+    """The change of a coefficient of association, over all pairs of variables.
+
+    Parameters
+    ----------
+    summary : the value is the "mean" or the "worst" (largest) change over all pairs of variables; both are in the
+        parts.
+    """
 
     unit: ClassVar[str] = "change of a coefficient, 0 to 1"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
@@ -115,8 +118,6 @@ class ContingencyChange(_AssociationChange):
     Parameters
     ----------
     on : the variables, at least 2; by default the keys of the file.
-    weighted : compare weighted tables; needs a weight.
-    summary : the value is the "mean" or the "worst" (largest) change over all pairs of variables; both are in the parts.
 
     Formula: mean or largest |C(g) - C(f)| over pairs of variables, C = sqrt(chi^2 / (chi^2 + n)) of their two-way table, f
     before and g after masking. C is 0 where they are independent, and always below 1.
@@ -140,8 +141,6 @@ class CramersVChange(_AssociationChange):
     Parameters
     ----------
     on : the variables, at least 2; by default the keys of the file.
-    weighted : compare weighted tables; needs a weight.
-    summary : the value is the "mean" or the "worst" (largest) change over all pairs of variables; both are in the parts.
 
     Formula: mean or largest |V(g) - V(f)| over pairs of variables, V = sqrt(chi^2 / (n (k - 1))) of their two-way table, k
     the smaller number of categories that occur; f before and g after masking. 0 independent, 1 one tells the other; where

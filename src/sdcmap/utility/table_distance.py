@@ -18,7 +18,13 @@ from sdcmap.utility._tables import TableMeasure, loss_over
 
 @dataclass(frozen=True)
 class _TableDistance(TableMeasure):
-    """A distance between two tables: 0 the same, 1 no cell in common."""
+    """A distance between two tables: 0 the same, 1 no cell in common.
+
+    Parameters
+    ----------
+    order : None compares the table of all variables; k compares every table of 1 to k of them, at least 1.
+    summary : with an order: the value is the "mean" or the "worst" over the tables; both are in the parts.
+    """
 
     unit: ClassVar[str] = "distance, 0 to 1"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
@@ -40,13 +46,6 @@ class _TableDistance(TableMeasure):
 class Hellinger(_TableDistance):
     """How far the table of the released file is from the original's: 0 the same, 1 no cell in common.
 
-    Parameters
-    ----------
-    on : the variables that make the table; by default the keys of the file.
-    weighted : compare weighted counts; needs a weight. Swapping keeps unweighted margins only.
-    order : None compares the table of all variables; k compares every table of 1 to k of them, at least 1.
-    summary : with an order: the value is the "mean" or the "worst" over the tables; both are in the parts.
-
     Formula: H = sqrt(1/2 sum (sqrt f - sqrt g)^2), f and g the relative frequencies of the cells before and after.
     Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not used.
     Reference: Gomatam, Karr, Sanil (2003), section 2.2.
@@ -64,13 +63,6 @@ class Hellinger(_TableDistance):
 @dataclass(frozen=True)
 class TotalVariation(_TableDistance):
     """The share of the file's records in other cells than before: 0 the same table, 1 no cell in common.
-
-    Parameters
-    ----------
-    on : the variables that make the table; by default the keys of the file.
-    weighted : compare weighted counts; needs a weight. Swapping keeps unweighted margins only.
-    order : None compares the table of all variables; k compares every table of 1 to k of them, at least 1.
-    summary : with an order: the value is the "mean" or the "worst" over the tables; both are in the parts.
 
     Formula: TV = 1/2 sum |f - g|, f and g the relative frequencies of the cells before and after; the largest difference
     in the share of any set of cells.

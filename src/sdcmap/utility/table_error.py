@@ -31,7 +31,6 @@ class TableError(TableMeasure):
 
     Parameters
     ----------
-    on : the variables that make the tables; by default the keys of the file.
     weighted : weighted counts; needs a weight. Without it, counts are scaled to the original number of records, as a user
         of a sample or of synthetic data would.
     order : every table of 1 to so many variables, at least 1.

@@ -24,12 +24,21 @@ from sdcmap.risk.linkage.file_pair import LinkTable, Pair, lay_out
 class Attack(Measure):
     """The base of the linkage attacks: the share of released records that the snooper re-identifies.
 
-    A subclass says how it links, in `link`. `on`: the variables he knows, by default every released column that somebody
-    could know (those that his archive has): all but identifiers, weights, household numbers, strata, and what is stated to
-    be known by the respondent only. An income is sensitive, and yet the tax office knows it. `archive`: his own file;
-    without one he holds the original records. `row`: the column of the archive that says which row of the file, counted
-    from 0, each of its records is (missing: somebody who is not in it); by default row i is row i. `inclusion`: the
-    probability that his target is in the file.
+    A subclass says how it links, in `link`. Knowable is every released column (that the archive has) but identifiers,
+    weights, household numbers, strata, and what is stated to be known by the respondent only. An income is sensitive, and
+    yet the tax office knows it.
+
+    Parameters
+    ----------
+    on : the variables the attacker knows; by default every column that somebody could know (all but weights,
+        households and strata).
+    archive : path of the attacker's own file, with its own rows and errors; by default they hold the original
+        records.
+    row : the archive's column that says which row of the data, from 0, each record is (missing: somebody who is not
+        in it); by default row i is row i.
+    sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
+    inclusion : the probability that the target is in the file, in (0, 1]; the share of re-identified records is
+        multiplied by it, and stands without it in `parts` as "prosecutor".
     """
 
     example: ClassVar[str] = "Linkage"

@@ -50,12 +50,6 @@ class Calibrated(Attack):
         from his links, and links again. "pairs": from true pairs, each half of the file attacked with what the other half
         taught: a yardstick that no snooper has, and no bound. "best": "shadow" where the method is known, else "pairs".
     one_to_one : each of his records takes one released record at most, and the evidence in sum is the largest.
-    on : the variables he knows; by default every column that somebody could know (all but weights, households and strata).
-    archive : path of his own file, with its own rows and errors; by default he holds the original records.
-    row : the archive's column that says which row of the data, from 0, each record is; by default row i is row i.
-    sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
-    inclusion : the probability that his target is in the file, in (0, 1]; the share found is multiplied by it, and
-        stands without it in `parts` as "prosecutor".
 
     Formula: evidence = sum over columns of log P(values | true pair) / P(values | random pair), each column's learnt apart,
     from up to 20,000 pairs: a number's by its distance, in bins of equal counts, in the reading (plain, logarithmic, rank,

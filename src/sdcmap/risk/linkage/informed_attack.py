@@ -43,11 +43,6 @@ class Informed(Attack):
         in (0, 1): no field weighs more than log(slip) against a pair.
     on : the variables he knows; by default every column that somebody could know (all but weights, households and strata).
         Those that the method does not mask must be equal. The strata that the method works in he knows too.
-    archive : path of his own file, with its own rows and errors; by default he holds the original records.
-    row : the archive's column that says which row of the data, from 0, each record is; by default row i is row i.
-    sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
-    inclusion : the probability that his target is in the file, in (0, 1]; the share found is multiplied by it, and
-        stands without it in `parts` as "prosecutor".
 
     Formula: the assignment with the largest sum over links of log P(released | known), a sum over the fields that the
     method states (`Method.log_likelihood`), each at least log(slip) below its highest value; noise: nearest records in

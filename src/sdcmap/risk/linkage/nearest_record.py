@@ -84,11 +84,6 @@ class NearestRecord(Attack):
     importance : with "gower": how much each variable of `on` counts, above 0, one number each; empty: all alike.
     on : the variables he knows; by default the numeric variables; with "gower" and "mixed" every column that somebody could
         know (all but weights, households and strata).
-    archive : path of his own file, with its own rows and errors; by default he holds the original records.
-    row : the archive's column that says which row of the data, from 0, each record is; by default row i is row i.
-    sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
-    inclusion : the probability that his target is in the file, in (0, 1]; the share found is multiplied by it, and
-        stands without it in `parts` as "prosecutor".
 
     Formula: expected hits / released records. Of t nearest records that tie the true one is taken with probability 1/t;
     records with equal values are exchanged at random. Null directions of the covariance and constant columns are left out.

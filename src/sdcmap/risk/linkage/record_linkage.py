@@ -73,11 +73,6 @@ class Linkage(Attack):
     on : the variables he knows; by default every column that somebody could know (all but weights, households and strata).
         Categories agree when they are equal; of a column that was recoded, when the value may be behind the label: 37
         behind "37", "(35, 40]" and "*".
-    archive : path of his own file, with its own rows and errors; by default he holds the original records.
-    row : the archive's column that says which row of the data, from 0, each record is; by default row i is row i.
-    sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
-    inclusion : the probability that his target is in the file, in (0, 1]; the share found is multiplied by it, and
-        stands without it in `parts` as "prosecutor".
 
     Formula: weight of a pair = sum over fields of max(wA - (wA - wD) r/t, wD), r = |a - b| / max(|a|, 0.1), a his value,
     b the released one; wA = log m/u, wD = log (1-m)/(1-u). Value: expected hits / released records; records with equal

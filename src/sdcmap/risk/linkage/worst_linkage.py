@@ -73,12 +73,6 @@ class WorstLinkage(Attack):
     targets : how many of the released records, drawn at random, are attacked; 0: all of them up to 4 thousand million
         pairs of records, 2,500 beyond. The draw is the same for every candidate of a study.
     draw : another number, another draw of targets.
-    on : the variables he knows; by default every column that somebody could know (all but weights, households and strata).
-    archive : path of his own file, with its own rows and errors; by default he holds the original records.
-    row : the archive's column that says which row of the data, from 0, each record is; by default row i is row i.
-    sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
-    inclusion : the probability that his target is in the file, in (0, 1]; the share found is multiplied by it, and
-        stands without it in `parts` as "prosecutor".
 
     Formula: the largest share of records found. Each released record is linked to the known record that is nearest by
     Linkage "d" and "l", by NearestRecord "standardised" and "mahalanobis" on the numeric variables and "gower" and
