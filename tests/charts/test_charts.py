@@ -196,7 +196,7 @@ def test_infinite_points_are_triangles_at_the_edge() -> None:
 
 def test_facets_have_their_own_frontier_and_short_names(swaps: RUMap) -> None:
     info = map_info(swaps, facet="rate", width=290, height=250)
-    assert info.panels == ("rate .02", "rate .1")
+    assert info.panels == ("rate 0.02", "rate 0.1")
     for panel in info.panels:
         mine = info.points.filter(pl.col("panel") == panel)
         best = mine.filter("frontier")

@@ -61,7 +61,8 @@ def test_each_side_of_the_risk_has_a_measure_or_a_reason() -> None:
     nobody = sm.read(frame(), keys=["sex", "area", "ill"], numeric=["wage"], census=True)
     measures, off = default_risk(nobody)
     assert measures == (sm.WorstLinkage(),)
-    assert off["AttributeInference"] == "no column is stated as sensitive." and "census" in off["ClosestRecord"]
+    assert off["AttributeInference"] == "AttributeInference is off: no column is stated as sensitive."
+    assert "census" in off["ClosestRecord"]
 
 
 def test_a_plan_that_names_its_risk_is_left_as_it_is() -> None:
@@ -71,7 +72,7 @@ def test_a_plan_that_names_its_risk_is_left_as_it_is() -> None:
     assert losses.with_risk(people()) is losses
     by_rule = sm.Plan(SYNTHETIC, sm.Hellinger(), rule=sm.Threshold(risk=0.1))
     assert len(by_rule.with_risk(people()).measures) == 4 and not by_rule.with_risk(people()).seed_stated
-    assert not_measured(people(census=True), named.measures) == {}
+    assert not_measured(people(census=True), named.measures) == []
 
 
 def test_a_plan_without_a_risk_is_swept_with_all_three(tmp_path: Path) -> None:
@@ -163,7 +164,7 @@ def test_membership_is_off_in_a_census(tmp_path: Path) -> None:
     assert scores.plan is not None and set(scores.plan.limits) == {
         m for m in scores.measure["name"] if m != "Hellinger"
     }
-    assert "ClosestRecord: ClosestRecord is off: the file is a census" in sm.report(tmp_path / "study").html
+    assert "Not measured: ClosestRecord is off: the file is a census" in sm.report(tmp_path / "study").html
     assert "census" in sm.Plan([SYNTHETIC], sm.risk.ClosestRecord()).problems_with(data)[0]
 
 

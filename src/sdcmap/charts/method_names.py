@@ -8,21 +8,25 @@ from dataclasses import dataclass, fields
 from itertools import groupby
 
 from sdcmap.core.method import Method
+from sdcmap.core.names import parameter
 from sdcmap.errors import PlanError
 from sdcmap.study.scores import Scores
 
 LONGEST = 40  # characters of a label
 FILE = "file made elsewhere"
+UNKNOWN = "method of unknown class"  # a row of a table made elsewhere
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A row's method as the scores know it: text, the method itself (None: not known), kind of row, name for people."""
+    """A row's method as the scores know it: text, the method itself (None: not known), kind of row, name for people, and
+    whether somebody stated that name."""
 
     text: str
     method: Method | None
     kind: str = "candidate"
     name: str = ""
+    is_stated: bool = False
 
     @property
     def called(self) -> str:
@@ -35,15 +39,17 @@ class Labelled:
         if self.kind == "file":
             return FILE
         if self.method is None:
-            return self.text.partition("(")[0].rpartition(":")[2] or self.text
+            return UNKNOWN
         return " then ".join(name for name, _ in groupby(type(step).__name__ for step in _steps(self.method)))
 
 
 def labelled(texts: Iterable[str], scores: Scores) -> list[Labelled]:
     """The methods behind some texts of a score table."""
-    kinds, methods = scores.kinds, scores.methods
+    kinds, methods, names = scores.kinds, scores.methods, scores.names
+    stated = names if scores.plan is None else scores.plan.stated_names
     return [
-        Labelled(text, methods.get(text), kinds.get(text, "candidate"), scores.names.get(text, "")) for text in texts
+        Labelled(text, methods.get(text), kinds.get(text, "candidate"), names.get(text, ""), text in stated)
+        for text in texts
     ]
 
 
@@ -53,7 +59,7 @@ def groups_of(rows: Sequence[Labelled], by: str) -> dict[str, str]:
     >>> from sdcmap import Swap
     >>> swaps = [Swap(on="sex", rate=0.05), Swap(on="sex", rate=0.005)]
     >>> groups_of([*(Labelled(m.text, m) for m in swaps), Labelled("a.csv", None, "file")], "rate")
-    {"Swap(on='sex', rate=0.005)": 'rate .005', "Swap(on='sex', rate=0.05)": 'rate .05', 'a.csv': 'no rate'}
+    {"Swap(on='sex', rate=0.005)": 'rate 0.005', "Swap(on='sex', rate=0.05)": 'rate 0.05', 'a.csv': 'no rate'}
     """
     if by == "method":
         return {row.text: row.family for row in sorted(rows, key=lambda row: (row.family, row.text))}
@@ -61,7 +67,7 @@ def groups_of(rows: Sequence[Labelled], by: str) -> dict[str, str]:
     if rows and not any(values.values()):
         raise PlanError(f"no method of this map has a parameter {by!r}.")
     order = sorted(values, key=lambda text: (not values[text], _sortable(values[text]), text))
-    said = {text: " then ".join(filter(None, map(_word, values[text]))) for text in values}
+    said = {text: " then ".join(map(parameter, values[text])) for text in values}
     return {text: f"{by} {said[text]}" if said[text] else f"no {by}" for text in order}
 
 
@@ -85,27 +91,11 @@ def short_names(rows: Sequence[Labelled]) -> dict[str, str]:
     return {text: words if counts[words] == 1 else _cut(names[text]) for text, words in short.items()}
 
 
-def number(value: float) -> str:
-    """A parameter's number without its leading zero: .05, 2, 1e-06."""
-    text = f"{value:g}"
-    return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
-
-
 def _shortened(row: Labelled, bare: frozenset[type]) -> str:
-    if row.method is None or not row.called.startswith(row.method.words):  # a name that somebody stated
+    if row.method is None or row.is_stated:
         return _cut(row.called)
     said = [step.deed if type(step) in bare and step.masked_names else step.words for step in row.method.steps]
     return _cut("; ".join(dict.fromkeys(said)))
-
-
-def _word(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int | float):
-        return number(value)
-    if isinstance(value, tuple):
-        return "+".join(_word(item) for item in value)
-    return "" if value is None else str(value)
 
 
 def _values(method: Method | None, name: str) -> tuple[object, ...]:
@@ -116,7 +106,7 @@ def _values(method: Method | None, name: str) -> tuple[object, ...]:
 
 def _sortable(values: tuple[object, ...]) -> list[tuple[bool, float, str]]:
     return [
-        (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, _word(value)) for value in values
+        (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, parameter(value)) for value in values
     ]
 
 

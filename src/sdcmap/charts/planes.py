@@ -31,7 +31,6 @@ REGIONS = {  # tint, words, corner (right, top)
 }  # fmt: skip
 SAFE, UNSAFE = (COLOURS[0], "circle"), (COLOURS[1], "diamond")
 ROOM_BELOW, ROOM_ABOVE = 0.16, 0.09  # of the range, so that words at the corners stand clear of points
-LIMIT = "limit of"
 LETTER = 13  # pixels
 MOST_NAMES = 12
 RINGED = (13.0, *FAR[1:])  # from a ringed point to its label
@@ -187,6 +186,7 @@ def _names(
 
     corners = list(_corners(limits, across, up, width, height)) if limits else []
     wishes, dots = [], list(_ink(limits, across, up, width, height))
+    limit_labels: set[int] = set()  # positions in `wishes`
     rows = rows.with_columns(distance=pl.Series(distances(rows["sek"].to_numpy(), rows["dus"].to_numpy())))
     for row in rows.sort(~pl.col("chosen"), pl.col("region") != "D", "distance", maintain_order=True).to_dicts():
         at = pixel((row[x], row[y]))
@@ -207,7 +207,8 @@ def _names(
         spots = [[pixel((limits[0], up.at(share))) for share in (0.6, 0.75, 0.45, 0.3)]]
         spots.append([pixel((across.at(share), limits[1])) for share in (0.5, 0.35, 0.65, 0.2)])
         for name, limit, near in zip((x, y), limits, spots, strict=True):
-            wishes.append(Wish(f"{LIMIT} {name.upper()}: {limit:g}", tuple(near), must=True, distances=(9.0,)))
+            limit_labels.add(len(wishes))
+            wishes.append(Wish(f"limit of {name.upper()}: {limit:g}", tuple(near), must=True, distances=(9.0,)))
     granted = place(wishes, dots, width, height, [box for _, box in corners])
     for letter, (left, upper, right, lower) in corners:
         yield _text(letter, "center", (left + right) / 2, (upper + lower) / 2, GREY, fontSize=LETTER, fontWeight="bold")
@@ -220,9 +221,8 @@ def _names(
         leaders, {"type": "rule", "color": GREY, "strokeWidth": 0.6}, {"x2": {"field": "x2"}, "y2": {"field": "y2"}}
     )
     for spot in granted:
-        text = wishes[spot.wish].text.replace("-", "−")
-        colour = STYLES["limit"]["color"] if text.startswith(LIMIT) else INK
-        yield _text(text, spot.align, spot.x, spot.y, colour)
+        colour = STYLES["limit"]["color"] if spot.wish in limit_labels else INK
+        yield _text(wishes[spot.wish].text.replace("-", "−"), spot.align, spot.x, spot.y, colour)
 
 
 def _text(text: str, align: str, x: float, y: float, colour: str, **font: object) -> Spec:

@@ -128,7 +128,7 @@ def plan_facts(plan: Plan, data: Microdata, outside: Outside | None = None) -> P
         "measures": measures,
         "axes": axes,
         "limits": limits,
-        "not_measured": [f"{name}: {reason}" for name, reason in not_measured(data, plan.measures).items()],
+        "not_measured": not_measured(data, plan.measures),
         "rule": plan.rule.text if plan.rule else "",
     }
 

@@ -18,7 +18,8 @@ NAMES = ("WorstLinkage", "AttributeInference", "ClosestRecord")
 
 
 class DefaultRisk(NamedTuple):
-    """The measures, the first of which is on the axis of the map; and why others are off, by class name."""
+    """The measures, the first of which is on the axis of the map; and by class name why others are off, in a sentence that
+    names the class."""
 
     measures: tuple[Measure, ...]
     off: Mapping[str, str]
@@ -32,7 +33,7 @@ def default_risk(data: Microdata) -> DefaultRisk:
     known = () if set(data.keys) - set(data.sensitive) else Roles(data).known
     infers = [AttributeInference(secret, known, worst=True) for secret in data.sensitive]
     measures: list[Measure] = []
-    off = {} if infers else {AttributeInference.__name__: "no column is stated as sensitive."}
+    off = {} if infers else {"AttributeInference": "AttributeInference is off: no column is stated as sensitive."}
     for measure in (WorstLinkage(), *infers, ClosestRecord()):
         problem = next(measure.misfits(data), None)
         if problem is None:
@@ -42,9 +43,9 @@ def default_risk(data: Microdata) -> DefaultRisk:
     return DefaultRisk(tuple(measures), off)
 
 
-def not_measured(data: Microdata, measures: Iterable[Measure]) -> dict[str, str]:
-    """Why a side of the default risk is off, where these measures hold another of its sides; by class name."""
+def not_measured(data: Microdata, measures: Iterable[Measure]) -> list[str]:
+    """Say why a side of the default risk is off, where these measures hold another of its sides, a sentence each."""
     kinds = {type(measure).__name__ for measure in measures}
     if kinds.isdisjoint(NAMES):
-        return {}
-    return {name: reason for name, reason in default_risk(data).off.items() if name not in kinds}
+        return []
+    return [reason for name, reason in default_risk(data).off.items() if name not in kinds]

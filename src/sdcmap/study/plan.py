@@ -276,8 +276,13 @@ class Plan:
     @cached_property
     def method_names(self) -> Mapping[str, str]:
         """Method text -> its name for people, each once: the stated one, else the method's own words."""
+        return names_of(self.expanded, self.stated_names)
+
+    @cached_property
+    def stated_names(self) -> Mapping[str, str]:
+        """Method text, as stated and with the plan's last steps -> the name that the plan states for it."""
         finished = {self.finished(m).text: self.names[m.text] for m in self._stated() if m.text in self.names}
-        return names_of(self.expanded, {**self.names, **finished})
+        return {**self.names, **finished}
 
     def name_of_method(self, method: Method) -> str:
         """The name of a method as the plan states it."""

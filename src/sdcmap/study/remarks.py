@@ -20,8 +20,7 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
     risks = [measure.text for measure in plan.measures if measure.axis == "risk"]
     if plan is not written:
         yield f"It names no risk measure, so it gets {', '.join(risks)}."
-    for name, reason in not_measured(data, plan.measures).items():
-        yield reason if reason.startswith(f"{name} is off") else f"{name} is off: {reason}"
+    yield from not_measured(data, plan.measures)
     for text in plan.edits:
         broken = int(parse_edit(text).broken(data).sum())
         if broken:
