@@ -14,9 +14,9 @@ import sdcmap as sm
 from documents import run_page
 from sdcmap.core.audience import Audience, significant
 from sdcmap.dossier.change import merge_small
-from sdcmap.dossier.public_scores import public_scores
 from sdcmap.map import RUMap
 from sdcmap.study.folder import Study
+from sdcmap.study.public_view import round_scores
 from sdcmap.study.sweeping import sweep
 from sdcmap.workflow import report
 
@@ -132,7 +132,7 @@ def test_ten_external_reports_tell_no_more_than_one(study: Study, pages: dict[st
 
 def test_outside_the_picture_shows_rounded_means_alone(study: Study) -> None:
     scores = study.scores()
-    public = public_scores(scores, 700)
+    public = round_scores(scores, 700)
     assert public.candidate["method"].is_unique().all()
     assert set(public.candidate["id"]).isdisjoint(scores.candidate["id"])
     for value in public.score["value"].drop_nulls():

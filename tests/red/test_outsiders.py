@@ -12,11 +12,13 @@ import pytest
 
 import sdcmap as sm
 from samples import KEYS, past_the_gate, people, plan_of
-from sdcmap.core.outside import FILES
+from sdcmap.core.rule import Rule
 from sdcmap.core.value import hints
 from sdcmap.corrections.correcting import method_of
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
+from sdcmap.study.jobs import score_file
+from sdcmap.study.public_view import FILES
 from sdcmap.utility import UTILITIES
 
 ROWS = 600
@@ -86,6 +88,50 @@ def test_outside_nobody_reads_the_names_of_our_files(
     assert all(word in unescape(sm.report(study).html) for word in secrets)  # the board reads them
 
 
+def test_outside_nobody_reads_what_replacing_texts_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words that were in no method's text, so that replacing these texts left them in place.
+
+    Two recodings that differ in their file alone are told apart by that file; a name may mention a file; a file made
+    elsewhere and a release by an earlier plan are known by name alone. What the agency states for people stays.
+    """
+    monkeypatch.chdir(tmp_path)
+    data = sm.read(people(240), keys=KEYS, sensitive=["income", "rent"], identifiers="pid", other="all")
+    for name, groups in (("q.csv", "A;A\nB;A\nC;C\nEmptied;C\n"), ("z.csv", "A;A\nB;C\nC;C\nEmptied;C\n")):
+        Path(name).write_text(groups)
+    recodes = [sm.Recode(on="region", hierarchy=name) for name in ("q.csv", "z.csv")]
+    noise, swap = sm.Noise(on="income", variance=0.3), sm.Swap(on="region", rate=0.2)
+    names = {noise: "income as in Q.csv", swap: "regions, light (Recode)"}
+    plan = plan_of(*recodes, noise, swap, rule=sm.Threshold(risk=1.0), names=names)
+    sm.sweep(data, plan, tmp_path / "study", workers=1)
+    study = sm.Study.open(tmp_path / "study")
+    made = {candidate.method: candidate for candidate in study.plan.candidates}
+    elsewhere = noise.apply(data, made[noise].stream(1))
+    study.add_file(score_file(data, elsewhere, study.plan.measures, name="elsewhere-zanzibar.csv"))
+    gone = f"Recode(on='region', hierarchy='old-zanzibar.csv', sha256='{recodes[0].sha256}')"
+    study.note(
+        releases=[{"method": gone, "replicate": 0, "profile": "teaching", "folder": "/zanzibar", "when": "2026-01-02"}],
+        overrides=[{"check": "weight", "reason": "the minister insisted", "when": "2026-01-02"}],
+    )
+    picked = made[recodes[0]]
+    choice = sm.Choice(picked.id, picked.method.text, 0, 0.5, 0.1, Rule(), "the minister insisted: use q.csv")
+    pages = [
+        unescape(sm.report(study, choice, audience="external", show_risk=why).html)
+        for why in ("", "asked by the board")
+    ]
+    for candidate in (picked, made[noise], made[swap]):
+        folder = tmp_path / candidate.id
+        past_the_gate(data, study.plan, candidate, ledger=tmp_path / f"ledger {candidate.id}").write(folder)
+        pages += [path.read_text(errors="replace") for path in folder.iterdir()]
+    secrets = ["q.csv", "z.csv", "zanzibar", "minister", *(recode.sha256 for recode in recodes)]
+    assert [(page[:80], word) for page in pages for word in secrets if word in page.casefold()] == []
+    assert "region at level 1 (hierarchy hierarchy 1)" in pages[0] and "file made elsewhere 1" in pages[1]
+    assert all("regions, light (Recode)" in page for page in (*pages[:2], (folder / "note.md").read_text()))
+    inside = unescape(sm.report(study, choice).html)
+    assert all(
+        word in inside for word in ("hierarchy q.csv", "elsewhere-zanzibar.csv", "the minister insisted: use q.csv")
+    )
+
+
 def test_a_note_without_our_files_can_be_read(planted: tuple[sm.Plan, sm.Microdata, list[str]], tmp_path: Path) -> None:
     """`correct` reads the method off the note, where none of our files is."""
     plan, data, _ = planted
@@ -96,7 +142,7 @@ def test_a_note_without_our_files_can_be_read(planted: tuple[sm.Plan, sm.Microda
 
 
 def test_every_file_that_a_value_names_goes_by_its_role() -> None:
-    """A class that holds a digest holds a path, in a field that `Outside` knows."""
+    """A class that holds a digest holds a path, in a field that `PublicValues` knows."""
     for kind in (*METHODS, *RISKS, *UTILITIES):
         fields = set(hints(kind))
         assert "sha256" not in fields or fields & set(FILES), kind.__name__

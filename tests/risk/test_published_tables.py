@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.core.outside import Outside
 from sdcmap.core.value import parse
 from sdcmap.errors import PlanError, Undefined
 from sdcmap.methods import Recode
 from sdcmap.risk.published_tables import fitted, flows
+from sdcmap.study.public_view import PublicValues
 
 TRUE = pl.DataFrame({"age": ["34", "34", "50"], "region": ["A", "C", "B"]})
 OTHERS = pl.DataFrame({"age": [str(age) for age in range(60, 70)], "region": [*"BC"] * 5})  # an age is one of many
@@ -112,5 +112,5 @@ def test_too_many_combinations_are_undefined(tmp_path: Path) -> None:
 
 def test_outside_tables_go_by_their_role(tmp_path: Path) -> None:
     measure = sm.risk.PublishedTables([table(TRUE, tmp_path / "secret-name.csv", "age")], on="age")
-    assert Outside().text(measure) == "PublishedTables(tables='tables 1', on='age')"
+    assert PublicValues().of(measure).text == "PublishedTables(tables='tables 1', on='age')"
     assert parse(measure.text, sm.Measure) == measure

@@ -15,14 +15,15 @@ from sdcmap.bundle.checks import MOST_REDRAWS
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.outside import Outside
-from sdcmap.core.value import Spec, parse
+from sdcmap.core.value import Spec
 from sdcmap.corrections import correct
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SdcmapError
 from sdcmap.files.formats import format_named
 from sdcmap.files.missing_codes import codes_of
 from sdcmap.study.jobs import ScoreRow
+from sdcmap.study.plan import Plan
+from sdcmap.study.public_view import PublicView
 
 FOR_WHOM = {
     "public-use": "This is a public-use file: anybody may use it.",
@@ -135,19 +136,18 @@ def method_note(
     }
 
 
-def public_note(note: Note, data: Microdata) -> Note:
-    """The note as it is written: a file that a method names, such as a hierarchy, goes by its role, and a category that few
-    people of the original have goes unnamed."""
-    outside = Outside(data)
-    spec = outside.spec(note["method"])
-    losses: list[Amount] = [
-        {**loss, "measure": _without_files(loss["measure"], outside)} for loss in note["distorted_by"]
-    ]
-    return {**note, "method": spec, "method_text": outside.text(spec), "distorted_by": losses}
-
-
-def _without_files(measure: str, outside: Outside) -> str:
-    return outside.text(parse(measure, Measure)) if "sha256=" in measure else measure
+def public_note(note: Note, plan: Plan, data: Microdata) -> Note:
+    """Return the note as it is written: method, name and measures in their public form (see `PublicView`)."""
+    view = PublicView.of(plan, data)
+    method = view.method(note["method_text"])
+    losses: list[Amount] = [{**loss, "measure": view.texts[loss["measure"]]} for loss in note["distorted_by"]]
+    return {
+        **note,
+        "method": method.spec(),
+        "method_name": view.name_of(note["method_text"]),
+        "method_text": method.text,
+        "distorted_by": losses,
+    }
 
 
 def _amount(measure: Measure, score: ScoreRow) -> Amount:

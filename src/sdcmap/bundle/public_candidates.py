@@ -101,9 +101,10 @@ class PublicStudies:
         prepared, method = parent.prepared, parent.candidate.method
         path = write_file(prepared.data, place / f"{FOR_CHOOSING}.{prepared.data.schema.format}")
         name = self.plan.method_names[method.text]
-        note = public_note(method_note(name, method, prepared, parent.profile.name, Tried(1, 1, 0), []), self.data)
+        note = method_note(name, method, prepared, parent.profile.name, Tried(1, 1, 0), [])
+        public = public_note(note, self.plan, self.data)
         about = About(prepared.data.schema.title or "Microdata", "", datetime.now(UTC).date().isoformat())
-        book = write_whole(place / "codebook.xml", codebook_xml(about, codebook(prepared, method), prepared, note))
+        book = write_whole(place / "codebook.xml", codebook_xml(about, codebook(prepared, method), prepared, public))
         stated = source_of(self.public.data or Source(""), prepared.data.names)
         return replace(stated, path=str(path), ddi=str(book), within=str(self.within))
 

@@ -189,7 +189,7 @@ class Release:
             checks += check_joint(known, data, released, self.plan, self.lines, fresh, note)
         checks, overrides = overridden(checks, self.override)
         note["overrides"] = [entry for entry in overrides if entry["check"] in TOLD_IN_THE_NOTE]
-        self._explain(part, prepared, public_note(note, data))
+        self._explain(part, prepared, public_note(note, self.plan, data))
         not_tried = [sorted({line for row in known_scores.values() for line in of(row)}) for of in (untried, bounded)]
         return _Made(checks, overrides, [*not_tried[0], *not_tried[1]])
 

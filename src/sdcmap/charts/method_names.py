@@ -106,7 +106,8 @@ def _values(method: Method | None, name: str) -> tuple[object, ...]:
 
 def _sortable(values: tuple[object, ...]) -> list[tuple[bool, float, str]]:
     return [
-        (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, parameter(value)) for value in values
+        (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, parameter(value))
+        for value in values
     ]
 
 

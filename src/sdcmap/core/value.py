@@ -22,6 +22,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union
 from sdcmap.core.catalogue import named_class, names_of
 from sdcmap.core.docstring import with_inherited_parameters
 from sdcmap.core.limits import BITS, LONGEST
+from sdcmap.core.named_files import NO_DIGEST
 from sdcmap.errors import MOST_PROBLEMS, PlanError, did_you_mean, shortened
 
 V = TypeVar("V", bound="Value")
@@ -307,10 +308,15 @@ def _spec_of(node: ast.expr) -> Any:
 
 
 def text_of(spec: object) -> str:
-    """A specification as a person writes it."""
+    """A specification as a person writes it; a digest that stands for none is left out."""
     if isinstance(spec, dict):
-        given = ", ".join(f"{name}={text_of(value)}" for name, value in spec.items() if name != "type")
+        stated = {name: value for name, value in spec.items() if name != "type" and not _is_no_digest(name, value)}
+        given = ", ".join(f"{name}={text_of(value)}" for name, value in stated.items())
         return f"{spec['type']}({given})" if given else str(spec["type"])
     if isinstance(spec, list):
         return text_of(spec[0]) if len(spec) == 1 and isinstance(spec[0], str) else f"[{', '.join(map(text_of, spec))}]"
     return repr(spec)
+
+
+def _is_no_digest(name: str, value: object) -> bool:
+    return name == "sha256" and (value == NO_DIGEST or (isinstance(value, list) and set(value) == {NO_DIGEST}))

@@ -93,7 +93,7 @@ def _row(
 def _measures(scores: Scores, classes: Sequence[str]) -> list[str]:
     """The measures of the study that are of these classes, in the order of the vocabulary."""
     names = scores.measure.filter(pl.col("axis") == "risk")["name"].to_list()
-    return [name for cls in classes for name in names if name.partition("(")[0] == cls]
+    return [name for cls in classes for name in names if type(scores.values[name]).__name__ == cls]
 
 
 def study_facts(study: Study, data: Microdata, choice: Choice | None) -> dict[str, str]:

@@ -15,11 +15,10 @@ from sdcmap.core.docstring import docstring, one_line
 from sdcmap.core.grid import Grid
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.outside import Outside
 from sdcmap.core.rule import Choice, named_limits, scales_of
-from sdcmap.core.value import parse
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SdcmapError, StudyDamaged
+from sdcmap.dossier.view import View
+from sdcmap.errors import StudyDamaged
 from sdcmap.explore.looking import look
 from sdcmap.study.default_risk import not_measured
 from sdcmap.study.folder import Study
@@ -104,7 +103,7 @@ def _rare(sizes: dict[str, int], to: Audience) -> list[tuple[str, str, str]]:
     return [(name, to.count(records), to.percent(records)) for name, records in sizes.items()]
 
 
-def plan_facts(plan: Plan, data: Microdata, outside: Outside | None = None) -> PlanFacts:
+def plan_facts(plan: Plan, data: Microdata) -> PlanFacts:
     """Methods, measures, axes, limits and rule, by their names for people."""
     measures: list[MeasureFacts] = [
         {
@@ -122,7 +121,7 @@ def plan_facts(plan: Plan, data: Microdata, outside: Outside | None = None) -> P
     by_name = named_limits(plan.limits) or dict(zip(plan.risk, scales_of(plan.risk, plan.limits), strict=False))
     limits = [f"{words.get(name, name)}: {limit:g}" for name, limit in by_name.items()]
     return {
-        "methods": [_method_facts(entry, plan, outside) for entry in plan.methods],
+        "methods": [_method_facts(entry, plan) for entry in plan.methods],
         "candidates": f"{plan.count:,}",
         "replicates": plan.replicates,
         "measures": measures,
@@ -139,11 +138,11 @@ def how_to_read(measure: Measure) -> str:
     return one_line(f"{doc.summary} {doc.story}")
 
 
-def _method_facts(entry: Method | Grid[Method], plan: Plan, outside: Outside | None) -> tuple[str, str]:
-    """A method by its name and as a person writes it; a grid with its axes. Outside, files go by their role."""
+def _method_facts(entry: Method | Grid[Method], plan: Plan) -> tuple[str, str]:
+    """A method by its name and as a person writes it; a grid with its axes."""
     if isinstance(entry, Method):
-        return plan.name_of_method(entry), entry.text if outside is None else outside.text(entry)
-    spec = entry.spec() if outside is None else outside.spec(entry.spec())
+        return plan.name_of_method(entry), entry.text
+    spec = entry.spec()
     folded = spec.pop("grid")
     fixed = [f"{name} = {value}" for name, value in spec.items() if name != "type"]
     axes = [f"{name} in {_axis_text(axis)}" for name, axis in folded.items()]
@@ -192,33 +191,25 @@ def tried(scores: Scores, choice: Choice | None, search: Mapping[str, str]) -> l
     return lines
 
 
-def history(study: Study, to: Audience, outside: Outside | None = None) -> HistoryFacts:
+def history(study: Study, view: View) -> HistoryFacts:
     """When the rule was fixed, what was overridden, what was released; times and reasons are told inside alone."""
     try:
-        return _history(study, to, outside)
+        return _history(study, view)
     except (TypeError, KeyError, IndexError, AttributeError):
         raise StudyDamaged("manifest.json does not hold what a study writes there; restore it from a backup.") from None
 
 
-def _told(method: str, outside: Outside | None) -> str:
-    """The text of a method that was released once."""
-    try:
-        return method if outside is None else outside.text(parse(method, Method))
-    except SdcmapError:  # of another version, or a plug-in that is not here
-        return method.partition("(")[0]
-
-
-def _history(study: Study, to: Audience, outside: Outside | None) -> HistoryFacts:
+def _history(study: Study, view: View) -> HistoryFacts:
     manifest = study.manifest
     overrides, releases = manifest.get("overrides", []), manifest.get("releases", [])
     facts: HistoryFacts = {
         "fixed_first": study.rule_was_fixed_first,
         "overrides": [{"check": entry.get("check", "")} for entry in overrides],
-        "releases": [{"method": _called(entry), "when": _day(entry.get("when", ""))} for entry in releases],
+        "releases": [{"method": _public_name(entry, view), "when": _day(entry.get("when", ""))} for entry in releases],
         "cards": [],
         "times": [],
     }
-    if to.external:
+    if view.to.external:
         return facts
     times: list[tuple[str, str]] = [
         ("study begun", manifest.get("created", "")),
@@ -236,6 +227,10 @@ def _history(study: Study, to: Audience, outside: Outside | None) -> HistoryFact
         for entry in releases
     ]
     return facts
+
+
+def _public_name(release: Mapping[str, object], view: View) -> str:
+    return view.name_of_release(str(release.get("method", ""))) or "a method that the plan no longer has"
 
 
 def _called(release: Mapping[str, object]) -> str:

@@ -21,10 +21,9 @@ from sdcmap.dossier.decision import falls_of, three_sentences, without_value
 from sdcmap.dossier.evidence import evidence, safe_harbor, snoopers, study_facts, vocabulary
 from sdcmap.dossier.in_records import in_records
 from sdcmap.dossier.pair import pair_of
-from sdcmap.dossier.public_names import Names, public_names
-from sdcmap.dossier.public_scores import public_scores
 from sdcmap.dossier.questions import answers, numbers_of, worst_subgroups
 from sdcmap.dossier.subgroup_means import subgroup_means
+from sdcmap.dossier.view import View, external_view, internal_view
 from sdcmap.dossier.what_holds import given_back, what_holds
 from sdcmap.errors import PlanError
 from sdcmap.map import RUMap
@@ -74,78 +73,62 @@ def make_report(
         "day": datetime.now(UTC).date().isoformat(),
         "versions": facts.versions(),
     }
-    made = _outside(study, ru, choice, to, head, records) if to.external else _inside(study, ru, choice, head, records)
-    return Report(_rendered(head | made), audience)
+    page = _outside(study, ru, choice, head, records) if to.external else _inside(study, ru, choice, records)
+    return Report(_rendered(head | page), audience)
 
 
-def _inside(study: Study, ru: RUMap, choice: Choice | None, head: Page, rule: Unsafe | None) -> Page:
+def _inside(study: Study, ru: RUMap, choice: Choice | None, rule: Unsafe | None) -> Page:
     """What the board reads."""
-    plan, data, scores, to = study.plan, study.data, ru.scores, Audience("internal", len(study.data))
+    plan, data, scores, view = study.plan, study.data, ru.scores, internal_view(study, ru, choice)
     known = study_facts(study, data, choice)
     falls = falls_of(plan, scores, choice)
     return {
-        **_common(study, ru, ru, choice, choice, to),
+        **_common(study, view),
         "decision": three_sentences(plan, scores, choice, len(data)) if choice is not None else [],
         "profile": plan.profile.name if plan.profile else "",
         "fall": draw_before_after(list(falls.values())).svg() if falls else "",
         "unvalued": without_value(plan, scores, choice),
         "snoopers": snoopers(scores, known),
-        "frameworks": evidence(scores, choice, known, to),
+        "frameworks": evidence(scores, choice, known, view.to),
         "edition": vocabulary()["edition"],
         "safe_harbor": safe_harbor(data),
         "pair": pair_of(study),
         "tried": facts.tried(scores, choice, study.manifest.get("search", {})),
-        **_compared(study, choice, to, rule),
+        **_compared(study, choice, view.to, rule),
     }
 
 
-def _outside(study: Study, ru: RUMap, choice: Choice | None, to: Audience, head: Page, rule: Unsafe | None) -> Page:
-    """What anybody may read: names of files by their role, pooled and rounded scores, and risk where asked for."""
-    plan = study.plan
-    told = public_names(plan, ru.scores, study.data)
-    scores, named = told.scores(ru.scores), None if choice is None else told.choice(choice)
-    axes = told((plan.risk, plan.utility, plan.limits))
-    pooled, shown = RUMap(scores, *axes), RUMap(public_scores(scores, len(study.data)), *axes)
-    marked = None if named is None else results.public_choice(named, shown)
-    page = _common(study, pooled, shown, named, marked, to, told) | _compared(study, choice, to, rule)
-    if not head["risk_told"]:
-        page |= _without_risk(page, named, to)
-    pictures = {"maps": page.pop("maps"), "pictures": page.pop("pictures"), "records": page.pop("records")}
-    return told(page) | pictures
+def _outside(study: Study, ru: RUMap, choice: Choice | None, head: Page, rule: Unsafe | None) -> Page:
+    """What anybody may read; risk only where it was asked for."""
+    view = external_view(study, ru, choice)
+    page = _common(study, view) | _compared(study, choice, view.to, rule)
+    return page if head["risk_told"] else page | _without_risk(page, view)
 
 
-def _common(
-    study: Study,
-    ru: RUMap,
-    shown: RUMap,
-    choice: Choice | None,
-    marked: Choice | None,
-    to: Audience,
-    told: Names | None = None,
-) -> Page:
+def _common(study: Study, view: View) -> Page:
     """What both audiences read, each at its own precision."""
-    outside = told.outside if told is not None else None
+    ru, choice, to = view.map, view.choice, view.to
     return {
         "data": facts.data_facts(study.data, to),
-        "plan": facts.plan_facts(study.plan, study.data, outside),
-        "frontier": results.frontier_table(ru, shown, to),
+        "plan": facts.plan_facts(view.plan, study.data),
+        "frontier": results.frontier_table(ru, view.shown, to),
         "releases": results.release_frontier(ru, to),
-        "choice": None if marked is None or choice is None else results.choice_facts(marked, choice.rule.text, to),
+        "choice": None if choice is None else results.choice_facts(choice, choice.rule.text, to),
         "risks": results.score_table(ru.scores, choice, "risk", to, named_limits(ru.limits)),
         "nobodys": results.is_nobodys(ru.scores, choice),
         "untried": results.untried(ru.scores, choice, to),
         "utilities": results.score_table(ru.scores, choice, "utility", to, named_limits(ru.limits)),
         "missing": facts.missing_candidates(ru.scores, to),
-        "history": facts.history(study, to, outside),
-        "maps": _maps(shown, marked, to),
+        "history": facts.history(study, view),
+        "maps": _maps(view.shown, choice, to),
     }
 
 
-def _without_risk(page: Page, choice: Choice | None, to: Audience) -> Page:
+def _without_risk(page: Page, view: View) -> Page:
     """What takes the place of everything that tells a risk: its values, its limits, and what is ordered by them."""
     plan = dict(page["plan"])  # type: ignore[call-overload]
     data = dict(page["data"])  # type: ignore[call-overload]
-    facts_of_choice = None if choice is None else results.choice_facts(choice, "", to)
+    facts_of_choice = None if view.choice is None else results.choice_facts(view.choice, "", view.to)
     return {
         "plan": plan | {"limits": [], "rule": ""},
         "data": data | {"rare": []},

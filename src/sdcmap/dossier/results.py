@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TypedDict
 
 import polars as pl
@@ -106,25 +105,6 @@ def release_frontier(ru: RUMap, to: Audience) -> list[ReleaseRow]:
         }
         for name, method, draw, risk, utility in rows
     ]
-
-
-def public_choice(choice: Choice, shown: RUMap) -> Choice:
-    """The choice with nothing of its single release: the method and its pooled, rounded scores."""
-    if choice.candidate is None:
-        return replace(choice, reason="", runners_up=())
-    row = shown.means.filter(pl.col("method") == choice.method).to_dicts()
-    risk, utility = (row[0]["risk"], row[0]["utility"]) if row else (None, None)
-    own = shown.scores.name_of(choice.method)
-    names = [name for text in choice.runners_up if (name := _name_in(text, shown))]
-    runners = tuple(name for name in dict.fromkeys(names) if name != own)
-    public = Choice("chosen", choice.method, None, risk, utility, choice.rule, "", runners, choice.searched)
-    return replace(public, name=own)
-
-
-def _name_in(text: str, shown: RUMap) -> str:
-    """The name of the method that a runner-up's sentence begins with."""
-    names = map(shown.scores.name_of, shown.means["method"])
-    return max((name for name in names if text.startswith((f"{name},", f"{name}:"))), key=len, default="")
 
 
 def choice_facts(choice: Choice, rule: str, to: Audience) -> ChoiceFacts:

@@ -1,0 +1,66 @@
+"""What one audience may read of a study. Every part of the report is rendered from these values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+
+from sdcmap.core.audience import Audience
+from sdcmap.core.rule import Choice
+from sdcmap.map import RUMap
+from sdcmap.study.folder import Study
+from sdcmap.study.plan import Plan
+from sdcmap.study.public_view import PublicView, round_scores
+
+
+@dataclass(frozen=True)
+class View:
+    """A plan, its map and what was chosen, as an audience may read them.
+
+    map : of every draw. shown : the map that is drawn; for people outside, of methods and with rounded numbers.
+    name_of_release : the name of a method that was released before, by its text; empty where it may not be told.
+    """
+
+    to: Audience
+    plan: Plan
+    map: RUMap
+    shown: RUMap
+    choice: Choice | None
+    name_of_release: Callable[[str], str] = field(default=str, repr=False)
+
+
+def internal_view(study: Study, ru: RUMap, choice: Choice | None) -> View:
+    """Return everything, for the board."""
+    return View(Audience("internal", len(study.data)), study.plan, ru, ru, choice)
+
+
+def external_view(study: Study, ru: RUMap, choice: Choice | None) -> View:
+    """Return what anybody may read: public values, pooled and rounded scores, the chosen method without its draw."""
+    data = study.data
+    public = PublicView.of(study.plan, data)
+    plan, scores = public.plan, public.scores(ru.scores)
+    axes = plan.risk, plan.utility, plan.limits
+    exact, shown = RUMap(scores, *axes), RUMap(round_scores(scores, len(data)), *axes)
+    chosen = None if choice is None else _public_choice(choice, public, ru, shown)
+    return View(Audience("external", len(data)), plan, exact, shown, chosen, public.name_of)
+
+
+def _public_choice(choice: Choice, public: PublicView, ru: RUMap, shown: RUMap) -> Choice:
+    """Return the choice with nothing of its single draw: the method with its pooled, rounded scores."""
+    rule = public.rule(choice.rule)
+    if choice.candidate is None:
+        return replace(choice, rule=rule, reason="", runners_up=())
+    method = public.texts.get(choice.method, choice.method)
+    row = shown.means.filter(pl.col("method") == method).to_dicts()
+    risk, utility = (row[0]["risk"], row[0]["utility"]) if row else (None, None)
+    name = shown.scores.name_of(method)
+    runners = tuple(dict.fromkeys(runner for runner in _runners_up(choice, public, ru) if runner != name))
+    return Choice("chosen", method, None, risk, utility, rule, "", runners, choice.searched, name=name)
+
+
+def _runners_up(choice: Choice, public: PublicView, ru: RUMap) -> list[str]:
+    names = {ru.scores.name_of(method): public.name_of(method) for method in ru.means["method"]}
+    found = [[name for name in names if text.startswith((f"{name},", f"{name}:"))] for text in choice.runners_up]
+    return [names[max(several, key=len)] for several in found if several]

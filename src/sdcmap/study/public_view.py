@@ -1,0 +1,210 @@
+"""A study as anybody may read it: plans and scores of the same types, with nothing private in any field.
+
+Reports and notes for people outside are rendered from these values. What a value does not hold cannot be printed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sdcmap.core.audience import SMALL, coarse
+from sdcmap.core.grid import Grid
+from sdcmap.core.method import Method
+from sdcmap.core.named_files import NO_DIGEST
+from sdcmap.core.rule import Rule
+from sdcmap.core.value import Spec, V, decode
+from sdcmap.data.microdata import Microdata
+from sdcmap.study.plan import Plan
+from sdcmap.study.scores import Scores
+
+FILES = ("archive", "control_file", "hierarchy", "matrix", "population", "tables")  # hold paths; `sha256` their digests
+MERGED = "merge"  # the field that lists categories
+PUBLIC = ("id", "kind", "method", "replicate", "status", "reason")  # columns of candidates; reasons are left empty
+
+
+@dataclass(frozen=True)
+class PublicValues:
+    """Methods and measures without private words: a file goes by its role and has no digest, a rare category has a number.
+
+    data : the original. A merged category keeps its name if 10 of its records or more have it; None: none does.
+    numbers : private word -> its number, the same wherever it occurs.
+
+    >>> from sdcmap.risk import ExternalLink
+    >>> PublicValues().of(ExternalLink("/x/register.csv", sha256="9f86d081884c7d65")).text
+    "ExternalLink(archive='archive 1')"
+    """
+
+    data: Microdata | None = None
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def of(self, value: V) -> V:
+        """Return the public form of a value, or the value itself where it holds nothing private."""
+        spec = value.spec()
+        public = self.spec(spec)
+        return value if public == spec else decode(public, type(value))
+
+    def spec(self, spec: Spec) -> Spec:
+        """Return the public form of a specification, or of one folded into a grid."""
+        return {name: self._public(name, part) for name, part in spec.items()}
+
+    def _public(self, name: str, part: Any) -> Any:
+        if isinstance(part, dict):
+            return self.spec(part)
+        if isinstance(part, list):
+            return [self._public(name, item) for item in part]
+        if name == "sha256":
+            return NO_DIGEST
+        if name == MERGED:
+            return part if part in self._common_categories else f"category {self._number(part)}"
+        if name in FILES and isinstance(part, str) and part:
+            return f"{name} {self._number(part)}"
+        return part
+
+    def _number(self, word: str) -> int:
+        return self.numbers.setdefault(word, len(self.numbers) + 1)
+
+    @cached_property
+    def _common_categories(self) -> frozenset[str]:
+        """Categories that 10 records or more have, in one column or another."""
+        data = self.data
+        return frozenset() if data is None else frozenset(word for name in data.names for word in _common(data, name))
+
+    def mentions_private(self, text: str) -> bool:
+        """Whether a text that a person wrote mentions a file or a category that has a number here."""
+        words = {word.casefold() for number in self.numbers for word in (number, Path(number).name)}
+        return any(word in text.casefold() for word in words)
+
+
+def _common(data: Microdata, name: str) -> list[str]:
+    levels = data.column(name).levels
+    if levels is None:
+        return []
+    count = np.bincount(data.codes(name), minlength=len(levels))
+    return [str(level) for level, records in zip(levels.to_list(), count.tolist(), strict=False) if records >= SMALL]
+
+
+@dataclass(frozen=True)
+class PublicView:
+    """The public form of a plan, and of what belongs to it.
+
+    texts : text of each private method and measure -> text of its public form.
+    """
+
+    plan: Plan
+    texts: dict[str, str]
+
+    @staticmethod
+    def of(plan: Plan, data: Microdata) -> PublicView:
+        """Return the view of a plan for these data: no seed, no source, no search; stated names that mention nothing
+        private."""
+        public = PublicValues(data)
+        methods = tuple(part for entry in plan.methods for part in _public_methods(entry, public))
+        measures = tuple(map(public.of, plan.measures))
+        texts = {m.text: public.of(m).text for m in (*plan.expanded, *plan.measures, *_members(plan))}
+        names = {texts.get(text, text): name for text, name in plan.names.items() if not public.mentions_private(name)}
+        limits = plan.limits
+        if isinstance(limits, Mapping):
+            limits = {texts.get(name, name): limit for name, limit in limits.items()}
+        shown = replace(
+            plan, methods=methods, measures=measures, risk=tuple(texts.get(name, name) for name in plan.risk),
+            utility=texts.get(plan.utility, plan.utility), limits=limits,
+            rule=None if plan.rule is None else _public_rule(plan.rule, texts), data=None, names=names, search=None,
+            found=tuple(map(public.of, plan.found)), seed=0,
+        )  # fmt: skip
+        return PublicView(shown, texts)
+
+    def scores(self, scores: Scores) -> Scores:
+        """Return the same numbers under public names, without ids, reasons, seals and times."""
+        made = [name for name, kind in scores.kinds.items() if kind == "file"]
+        texts = self.texts | {name: f"file made elsewhere {number}" for number, name in enumerate(made, 1)}
+        ids = {own: f"row {number}" for number, own in enumerate(scores.candidate["id"], 1)}
+        no_reason = pl.lit("").alias("reason")
+        return Scores(
+            scores.candidate.with_columns(pl.col("id").replace(ids), pl.col("method").replace(texts), no_reason).select(
+                PUBLIC
+            ),
+            scores.score.with_columns(pl.col("candidate").replace(ids), pl.col("measure").replace(texts), no_reason),
+            scores.measure.with_columns(pl.col("name").replace(texts)),
+            {measure.text: measure for measure in self.plan.measures},
+            {method.text: method for method in self.plan.expanded},
+            self.plan,
+            self.plan.method_names,
+        )
+
+    def rule(self, rule: Rule) -> Rule:
+        """Return a rule with the measures that it names in their public form."""
+        return _public_rule(rule, self.texts)
+
+    def method(self, text: str) -> Method:
+        """Return the public form of a method of the plan, by its private text."""
+        return next(method for method in self.plan.expanded if method.text == self.texts[text])
+
+    def name_of(self, text: str) -> str:
+        """Return the public name of a method, by its private text; empty where the plan does not have it."""
+        return self.plan.method_names.get(self.texts.get(text, ""), "")
+
+
+def _members(plan: Plan) -> Iterator[Method]:
+    return (method for entry in plan.methods for method in (entry if isinstance(entry, Grid) else (entry,)))
+
+
+def _public_methods(entry: Method | Grid[Method], public: PublicValues) -> Iterator[Method | Grid[Method]]:
+    """Yield a method, or a grid; the members of a grid that names files, since a role cannot be opened to take a digest."""
+    if isinstance(entry, Method):
+        yield public.of(entry)
+    elif public.spec(entry.spec()) == entry.spec():
+        yield entry
+    else:
+        yield from map(public.of, entry)
+
+
+def _public_rule(rule: Rule, texts: Mapping[str, str]) -> Rule:
+    given = {f.name: getattr(rule, f.name) for f in fields(rule)}
+    changes: dict[str, Any] = {
+        name: texts[part] for name, part in given.items() if isinstance(part, str) and part in texts
+    }
+    return replace(rule, **changes)
+
+
+def round_scores(scores: Scores, rows: int) -> Scores:
+    """Return one row a method: pooled over its draws, to two significant digits, without parts and standard errors.
+
+    Shares of records are rounded so that no two of them differ by 1 to 9 records (`coarse`). What is made of these
+    scores can tell no more than they do.
+    """
+    units = dict(scores.measure.select("name", "unit").iter_rows())
+    pooled = {name: scores.pooled(name) for name in units}
+    methods = list(dict.fromkeys(method for table in pooled.values() for method in table["method"]))
+    ids = {method: f"method {number}" for number, method in enumerate(methods, 1)}
+    candidates = [(ids[method], scores.kinds[method], method, 0, "ok", "") for method in methods]
+    rounded: list[tuple[object, ...]] = []
+    for name, table in pooled.items():
+        for method, exact in table.select("method", "value").iter_rows():
+            value = _rounded(exact, units[name], rows)
+            status = "infinite" if math.isinf(value) else "ok"
+            rounded.append((ids[method], name, None if math.isinf(value) else value, None, "{}", status, ""))
+        synthetic = [method for method in scores.unpaired(name)["method"].unique() if method in ids]
+        rounded += [(ids[method], name, None, None, "{}", "unpaired", "") for method in synthetic]
+    ends = scores.measure["name", "at_nothing"].iter_rows()
+    nothing = [None if end is None else _rounded(end, units[name], rows) for name, end in ends]
+    return replace(
+        scores,
+        candidate=pl.DataFrame(
+            candidates, schema={name: scores.candidate.schema[name] for name in PUBLIC}, orient="row"
+        ),
+        score=pl.DataFrame(rounded, schema=scores.score.schema, orient="row"),
+        measure=scores.measure.with_columns(pl.Series("at_nothing", nothing, dtype=pl.Float64)),
+        values={},
+    )
+
+
+def _rounded(value: float, unit: str, rows: int) -> float:
+    return float(f"{coarse(value, unit, rows):.2g}")
