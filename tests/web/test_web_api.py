@@ -89,7 +89,7 @@ def test_a_new_page_is_a_row_a_template_and_a_script(
 def test_every_word_that_a_page_marks_is_explained(client: httpx.Client) -> None:
     script = client.get("/static/words.js").text
     meanings, same = script.partition("const SAME")[::2]
-    explained = {*re.findall(r'^  "?([\w ]+?)"?: "', meanings, re.MULTILINE), *re.findall(r"(\w+): \"", same)}
+    explained = {*re.findall(r'^  "?([\w ]+?)"?:\s+"', meanings, re.MULTILINE), *re.findall(r"(\w+): \"", same)}
     marked = {
         word or shown
         for page in ("/", "/data?file=people.csv", *(f"/studies/cps/{page.name}" for page in pages.PAGES))

@@ -23,8 +23,8 @@ def test_nothing_is_loaded_while_somebody_waits_and_then_once(monkeypatch: pytes
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             await answered.wait()
 
-        layer = Warming(app, loaded.release)
-        request = lambda: asyncio.create_task(layer({"type": "http"}, None, None))  # type: ignore[arg-type]
+        layer = Warming(app, lambda: None, loaded.release)
+        request = lambda: asyncio.create_task(layer({"type": "http", "path": "/"}, None, None))  # type: ignore[arg-type]
         first, second = request(), request()
         await asyncio.sleep(0.01)
         assert not loaded.acquire(blocking=False)

@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 from pydantic import AfterValidator
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from sdcmap.core.limits import check_table
 from sdcmap.errors import (
@@ -90,14 +91,14 @@ def of_error(request: Request, error: Exception) -> Response:
     return said(request, 500, sentence)
 
 
-def asked_path(request: Request) -> str:
+def asked_path(scope: Scope) -> str:
     """The path that is asked for, without what stands before all paths of a browser."""
-    return str(request.scope["path"]).removeprefix(request.scope.get("root_path", ""))
+    return str(scope["path"]).removeprefix(scope.get("root_path", ""))
 
 
 def said(request: Request, status: int, sentence: str, problems: list[str] | None = None) -> Response:
     """One sentence, as JSON for programs and as a page for people."""
-    wants_page = "text/html" in request.headers.get("accept", "") and not asked_path(request).startswith("/api")
+    wants_page = "text/html" in request.headers.get("accept", "") and not asked_path(request.scope).startswith("/api")
     if not wants_page:
         return Answer({"error": sentence, "problems": problems or [sentence]}, status)
     from sdcmap.web.pages import render

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from sdcmap.errors import PlanError
@@ -13,6 +13,7 @@ from sdcmap.web.answers import plain
 from sdcmap.web.api_maps import made_again
 from sdcmap.web.models import told
 from sdcmap.web.room import Absent
+from sdcmap.web.workbench import Bench
 
 if TYPE_CHECKING:
     from sdcmap.data.microdata import Microdata
@@ -24,7 +25,7 @@ MOST_CATEGORIES = 60  # of a column that a table is offered of
 
 @router.get("/candidates/{candidate}/relations", response_model=models.Relations)
 def relations(
-    request: Request, name: str, candidate: str,
+    bench: Bench, name: str, candidate: str,
     down: Annotated[str, Query(description="A categorical column of the table.")] = "",
     across: Annotated[str, Query(description="The other one.")] = "",
 ) -> Response:  # fmt: skip
@@ -32,7 +33,7 @@ def relations(
     from sdcmap.charts import draw_table_change
     from sdcmap.charts.correlations import draw_correlations
 
-    _, data, masked, names = made_again(request, name, candidate)
+    _, data, masked, names = made_again(bench, name, candidate)
     columns = _categorical(data, masked, names)
     pair = _pair(columns, down, across)
     numbers = _numbers(data, masked, names)
@@ -75,9 +76,9 @@ def _numbers(data: Microdata, masked: Microdata, names: tuple[str, ...]) -> list
 
 
 @router.get("/candidates/{candidate}/records/{row}", response_model=models.RecordValues)
-def record_values(request: Request, name: str, candidate: str, row: int) -> Response:
+def record_values(bench: Bench, name: str, candidate: str, row: int) -> Response:
     """One record of the masked file (`row` from 0) beside the one it was made from, column by column."""
-    _, data, masked, _ = made_again(request, name, candidate)
+    _, data, masked, _ = made_again(bench, name, candidate)
     if not 0 <= row < len(masked):
         raise Absent("the masked file has no such row.")
     place = None if not masked.paired else row if masked.origin is None else int(masked.origin[row])
@@ -103,11 +104,11 @@ def _values(data: Microdata, row: int) -> dict[str, str]:
 
 
 @router.get("/parameters", response_model=models.ParameterCharts)
-def parameters(request: Request, name: str) -> Response:
+def parameters(bench: Bench, name: str) -> Response:
     """What the parameters of all methods have to do with risk and loss: which matter, and parallel coordinates."""
     from sdcmap.frontier.parameters import Parameters
 
-    ru, plan = request.app.state.views.map(name)
+    ru, plan = bench.views.map(name)
     try:
         found = Parameters.of(ru, plan.expanded)
         charts: dict[str, Any] = {

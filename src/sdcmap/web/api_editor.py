@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import BaseModel, StringConstraints
 
@@ -15,6 +15,7 @@ from sdcmap.web import models
 from sdcmap.web.answers import Table
 from sdcmap.web.api_plans import Title, Toml
 from sdcmap.web.models import told
+from sdcmap.web.workbench import Bench
 
 router = APIRouter(prefix="/api", tags=["plans"])
 
@@ -35,11 +36,11 @@ class Choice(BaseModel):
 
 
 @router.post("/studies/{name}/recodes", response_model=models.Recodes)
-def recodes(request: Request, name: str, draft: RecodeDraft) -> Response:
+def recodes(bench: Bench, name: str, draft: RecodeDraft) -> Response:
     """What a recode makes of each column that it names: categories with their records, before and after."""
     from sdcmap.explore.recoding import levels_of, recoded
 
-    room, views = request.app.state.room, request.app.state.views
+    room, views = bench.room, bench.views
     data = views.data_of(views.plan(room.plan(name).read_text(encoding="utf-8")), name)
     path = draft.method.get("hierarchy")
     with files_below(room.folder):
@@ -52,7 +53,7 @@ def recodes(request: Request, name: str, draft: RecodeDraft) -> Response:
 
 
 @router.post("/prices", response_model=models.Prices)
-def prices(request: Request, choice: Choice) -> Response:
+def prices(bench: Bench, choice: Choice) -> Response:
     """What a plan costs, and what a method or measure would add to it, before it is chosen: guessed seconds of one core."""
     from sdcmap.core.catalogue import named_class
     from sdcmap.core.measure import Measure
@@ -61,7 +62,7 @@ def prices(request: Request, choice: Choice) -> Response:
     from sdcmap.risk import RISKS
     from sdcmap.utility import UTILITIES
 
-    plan, data, now = request.app.state.views.cost(choice.toml, choice.study)
+    plan, data, now = bench.views.cost(choice.toml, choice.study)
     base: type[Method | Measure] = Method if choice.group == "methods" else Measure
     cls = named_class(choice.type) if choice.type else None
     if choice.type and not (isinstance(cls, type) and issubclass(cls, base)):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Request, UploadFile
+import numpy as np
+from fastapi import APIRouter, UploadFile
 from fastapi.responses import Response
 from pydantic import BaseModel, Field, StringConstraints
 
 from sdcmap.web import models
 from sdcmap.web.models import told
+from sdcmap.web.workbench import Bench
 
 if TYPE_CHECKING:
     from sdcmap.data.microdata import Microdata
@@ -40,40 +42,40 @@ class Stated(BaseModel):
 
 
 @router.get("/files", response_model=models.Files)
-def files(request: Request) -> Response:
+def files(bench: Bench) -> Response:
     """Data files below the served folder, and how large one that is sent may be."""
-    room = request.app.state.room
+    room = bench.room
     return told(models.Files.model_validate({"files": room.files(), "upload_limit": room.upload_limit}))
 
 
 @router.post("/files", status_code=201, response_model=models.File)
-def upload(request: Request, file: UploadFile) -> Response:
+def upload(bench: Bench, file: UploadFile) -> Response:
     """Send a data file, in any format that is read."""
-    path = request.app.state.room.take(file.filename or "", file.file)
+    path = bench.room.take(file.filename or "", file.file)
     return told(models.File(name=path.name, bytes=path.stat().st_size), 201)
 
 
 @router.post("/looks", response_model=models.Look)
-def look(request: Request, stated: Stated) -> Response:
+def look(bench: Bench, stated: Stated) -> Response:
     """Kinds, roles (stated, else proposed), uniques, missing values and codes for them, how the values of each column are
     spread, class sizes, a preview."""
-    return told(glance(request, stated))
+    return told(glance(bench, stated))
 
 
 @router.post("/looks/telling", response_model=models.Telling)
-def telling(request: Request, stated: Stated) -> Response:
+def telling(bench: Bench, stated: Stated) -> Response:
     """Which columns tell the most: the sets of up to three, and the pairs, that leave the most records alone."""
-    sets, pairs = request.app.state.views.telling(stated.source)
+    sets, pairs = bench.views.telling(stated.source)
     return told(models.Telling(
         sets=[models.TellingSet(keys=list(names), alone=count) for names, count in sets.sets], words=sets.words,
         names=list(pairs.names), pairs=pairs.alone.tolist(), pairs_words=pairs.words,
     ))  # fmt: skip
 
 
-def glance(request: Request, stated: Stated) -> models.Look:
-    views, source = request.app.state.views, stated.source
+def glance(bench: Bench, stated: Stated) -> models.Look:
+    views, source = bench.views, stated.source
     data, seen, bars = views.data(source), views.look(source), views.bars(source)
-    frame = data.take(range(min(PREVIEW, len(data)))).frame()
+    frame = data.take(np.arange(min(PREVIEW, len(data)))).frame()
     preview = {
         "columns": frame.columns,
         "rows": [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import BaseModel, Field, StringConstraints
 
@@ -16,6 +16,7 @@ from sdcmap.web.api_files import Name
 from sdcmap.web.models import told
 from sdcmap.web.room import Busy
 from sdcmap.web.shelf import version_of
+from sdcmap.web.workbench import Bench
 
 router = APIRouter(prefix="/api", tags=["plans"])
 Label = Annotated[str, StringConstraints(max_length=500)]
@@ -42,12 +43,12 @@ class HierarchyToKeep(BaseModel):
 
 
 @router.post("/studies/{name}/hierarchies/drafts", response_model=models.DraftHierarchy)
-def draft_hierarchy(request: Request, name: str, draft: HierarchyDraft) -> Response:
+def draft_hierarchy(bench: Bench, name: str, draft: HierarchyDraft) -> Response:
     """Categories with their records, what each level makes of them, and why it cannot be saved yet."""
     from sdcmap.data.hierarchy import Hierarchy
     from sdcmap.explore.hierarchies import by_first_characters, categories_of, drafted
 
-    room, views = request.app.state.room, request.app.state.views
+    room, views = bench.room, bench.views
     data = views.data_of(views.plan(room.plan(name).read_text(encoding="utf-8")), name)
     records = categories_of(data, draft.on)
     rows: Sequence[Sequence[str]] = draft.rows
@@ -62,11 +63,11 @@ def draft_hierarchy(request: Request, name: str, draft: HierarchyDraft) -> Respo
 
 
 @router.put("/studies/{name}/hierarchies", response_model=models.KeptHierarchy)
-def keep_hierarchy(request: Request, name: str, given: HierarchyToKeep) -> Response:
+def keep_hierarchy(bench: Bench, name: str, given: HierarchyToKeep) -> Response:
     """Keep a hierarchy as a private CSV file of the served folder; no file is replaced that was not opened as it is now."""
     from sdcmap.explore.hierarchies import written
 
-    room, views = request.app.state.room, request.app.state.views
+    room, views = bench.room, bench.views
     plan = views.plan(room.plan(name).read_text(encoding="utf-8"))
     if plan.data is not None and room.folder / plan.data.path == room.folder / given.file:
         raise Busy("that is the data file of this study: take another name.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
@@ -14,6 +14,7 @@ from sdcmap.web import models
 from sdcmap.web.answers import Table, plain
 from sdcmap.web.drawing import make_picture
 from sdcmap.web.models import told
+from sdcmap.web.workbench import Bench
 
 if TYPE_CHECKING:
     from sdcmap.core.rule import Choice
@@ -49,11 +50,11 @@ class Asked(BaseModel):
 
 
 @router.get("/scores", response_model=models.Scores)
-def scores(request: Request, name: str, measure: str) -> Response:
+def scores(bench: Bench, name: str, measure: str) -> Response:
     """One measure of every candidate: id, method, replicate, value, standard error; and pooled by method."""
     from contextlib import closing
 
-    opened = request.app.state.views.study(name)
+    opened = bench.views.study(name)
     with closing(opened.connection):
         scored = opened.scores()
     columns = ("id", "method", "replicate", "value", "se")
@@ -66,9 +67,9 @@ def scores(request: Request, name: str, measure: str) -> Response:
 
 
 @router.get("/map", response_model=models.Map)
-def ru_map(request: Request, name: str, risk: Risk = None, utility: Utility = "", limit: Limit = None) -> Response:
+def ru_map(bench: Bench, name: str, risk: Risk = None, utility: Utility = "", limit: Limit = None) -> Response:
     """The R-U map in columns: points, means with bands and frontier membership, anchors, axes, generations of a search."""
-    body = request.app.state.views.map_json(name, tuple(risk or ()), utility, _limits(limit))
+    body = bench.views.map_json(name, tuple(risk or ()), utility, _limits(limit))
     return Response(body, media_type="application/json")
 
 
@@ -88,25 +89,25 @@ def _limits(stated: list[str] | None) -> dict[str, float] | None:
     "/map.{form}", response_class=Response, responses={200: {"content": {media: {} for media in MEDIA.values()}}}
 )
 def picture(
-    request: Request, name: str, form: Literal["png", "svg", "csv"], risk: Risk = None, utility: Utility = "",
+    bench: Bench, name: str, form: Literal["png", "svg", "csv"], risk: Risk = None, utility: Utility = "",
     by: Literal["", "release", "mean"] = "",
 ) -> Response:  # fmt: skip
     """The map as a picture with the choice of the plan's rule, or its numbers as CSV."""
     axes = tuple(risk or ()), utility
     if form == "csv":
-        ru = request.app.state.views.map(name, *axes)[0]
+        ru = bench.views.map(name, *axes)[0]
         content = (ru.means if by == "mean" else ru.points).write_csv()
     else:
-        study = request.app.state.room.study(name)
-        content = request.app.state.drawing.run(make_picture, study, form, *axes, by)
+        study = bench.room.study(name)
+        content = bench.drawing.run(make_picture, study, form, *axes, by)
     head = {"content-disposition": f'attachment; filename="map.{form}"'}
     return Response(content, media_type=MEDIA[form], headers=head)
 
 
 @router.post("/choices", response_model=models.Choice)
-def choose(request: Request, name: str, asked: Asked) -> Response:
+def choose(bench: Bench, name: str, asked: Asked) -> Response:
     """What a rule chooses, why, and the runners-up; a candidate of null means: release nothing."""
-    with request.app.state.views.study(name) as opened:
+    with bench.views.study(name) as opened:
         return told(choice_told(chosen(opened, asked)))
 
 
@@ -129,7 +130,7 @@ def choice_told(choice: Choice) -> models.Choice:
 
 
 @router.get("/criterion", response_model=models.Criterion)
-def criterion(request: Request, name: str) -> Response:
+def criterion(bench: Bench, name: str) -> Response:
     """The two planes of decision theory: a rule to start from, and the four numbers of all that it compares, by preference:
     whatever the limits, the choice is the first row that is safe.
 
@@ -137,9 +138,9 @@ def criterion(request: Request, name: str) -> Response:
     """
     from sdcmap.choose.criterion import FOUR, GlobalCriterion
 
-    ru, plan = request.app.state.views.map(name)
+    ru, plan = bench.views.map(name)
     rule = plan.rule if isinstance(plan.rule, GlobalCriterion) else GlobalCriterion.proposed(ru)
-    numeric = list(request.app.state.views.study_data(name)[1].numeric)
+    numeric = list(bench.views.study_data(name)[1].numeric)
     if rule is None:
         return told(models.Criterion(rule=None, rows=None, prior=None, numeric=numeric))
     rows = rule.ranked(ru)
@@ -153,19 +154,19 @@ def criterion(request: Request, name: str) -> Response:
 
 
 @router.get("/candidates/{candidate}", response_model=models.Candidate)
-def candidate_facts(request: Request, name: str, candidate: str) -> Response:
+def candidate_facts(bench: Bench, name: str, candidate: str) -> Response:
     """A candidate: its method and parameters, and every measure with its band."""
-    return told(models.Candidate.model_validate(candidate_table(request, name, candidate)))
+    return told(models.Candidate.model_validate(candidate_table(bench, name, candidate)))
 
 
-def candidate_table(request: Request, name: str, candidate: str) -> dict[str, Any]:
+def candidate_table(bench: Bench, name: str, candidate: str) -> dict[str, Any]:
     from contextlib import closing
 
     from sdcmap.core.audience import Audience
     from sdcmap.core.rule import Choice, Rule, named_limits
     from sdcmap.dossier.results import score_table
 
-    opened = request.app.state.views.study(name)
+    opened = bench.views.study(name)
     with closing(opened.connection):
         plan = opened.plan
         made = plan.find(candidate)
@@ -189,7 +190,7 @@ def candidate_table(request: Request, name: str, candidate: str) -> dict[str, An
 
 
 @router.get("/candidates/{candidate}/changes", response_model=models.Changes)
-def changes(request: Request, name: str, candidate: str) -> Response:
+def changes(bench: Bench, name: str, candidate: str) -> Response:
     """Each masked variable before and after, as tables and charts, and the relations that changed most.
 
     A number is drawn as two densities on one axis, categories as bars."""
@@ -198,7 +199,7 @@ def changes(request: Request, name: str, candidate: str) -> Response:
     from sdcmap.core.audience import Audience
     from sdcmap.dossier.change import changes as changed
 
-    _, data, masked, names = made_again(request, name, candidate)
+    _, data, masked, names = made_again(bench, name, candidate)
     tables = changed(data, masked, names, Audience("internal", len(data)))
     charts = {}
     for variable in names[:MOST_CHARTS]:
@@ -207,18 +208,18 @@ def changes(request: Request, name: str, candidate: str) -> Response:
     return told(models.Changes.model_validate({"tables": [asdict(table) for table in tables], "charts": plain(charts)}))
 
 
-def made_again(request: Request, name: str, candidate: str) -> tuple[Plan, Microdata, Microdata, tuple[str, ...]]:
+def made_again(bench: Bench, name: str, candidate: str) -> tuple[Plan, Microdata, Microdata, tuple[str, ...]]:
     """The plan, the data, the candidate made again, and what it masks: the keys, where its method names nothing."""
     from sdcmap.bundle.prepare import masked_names
 
-    views = request.app.state.views
+    views = bench.views
     plan: Plan = views.study_data(name)[0]
     data, masked = views.masked(name, candidate)
     return plan, data, masked, masked_names(data, plan.find(candidate).method, masked)
 
 
 @router.get("/candidates/{candidate}/records", response_model=models.Records)
-def records(request: Request, name: str, candidate: str) -> Response:
+def records(bench: Bench, name: str, candidate: str) -> Response:
     """The confidentiality plot, its counts and the unsafe records; a reason where a candidate has none.
 
     Neighbours are counted in the masked numeric variables, else in the keys, with the k of the plan's KAnonymity.
@@ -227,7 +228,7 @@ def records(request: Request, name: str, candidate: str) -> Response:
 
     import sdcmap as sm
 
-    plan, data, masked, names = made_again(request, name, candidate)
+    plan, data, masked, names = made_again(bench, name, candidate)
     numbers = [variable for variable in names if variable in data.numeric]
     on = numbers or list(data.keys) or list(names)
     held = next((m for m in plan.measures if isinstance(m, sm.risk.KAnonymity)), None) if not numbers else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import BaseModel, Field, StringConstraints
 
@@ -18,6 +18,7 @@ from sdcmap.web.api_files import Codes, Roles, Stated
 from sdcmap.web.models import told
 from sdcmap.web.room import Busy
 from sdcmap.web.shelf import version_of
+from sdcmap.web.workbench import Bench
 
 router = APIRouter(prefix="/api", tags=["plans"])
 Toml = Annotated[str, StringConstraints(max_length=500_000)]
@@ -68,9 +69,9 @@ def forms() -> Response:
 
 
 @router.post("/studies", status_code=201, response_model=models.NewPlan)
-def begin(request: Request, new: NewStudy) -> Response:
+def begin(bench: Bench, new: NewStudy) -> Response:
     """Write a starting plan for a file; nothing is swept yet."""
-    room, views = request.app.state.room, request.app.state.views
+    room, views = bench.room, bench.views
     path = room.free_name(new.name)
     source = new.source
     seen = views.look(source)
@@ -80,21 +81,21 @@ def begin(request: Request, new: NewStudy) -> Response:
 
 
 @router.get("/studies/{name}", response_model=models.Study)
-def study(request: Request, name: str) -> Response:
+def study(bench: Bench, name: str) -> Response:
     """What a study is about: its plan, and how far it is."""
-    room = request.app.state.room
+    room = bench.room
     text = room.plan(name).read_text(encoding="utf-8")
     return told(models.Study(
         name=name, toml=text, version=version_of(text), table=_table(text), begun=room.is_begun(name),
         releases=room.releases(name),
-        sweep=models.Sweep.model_validate(request.app.state.sweeps.status(name)),
+        sweep=models.Sweep.model_validate(bench.sweeps.status(name)),
     ))  # fmt: skip
 
 
 @router.put("/studies/{name}/plan", response_model=models.KeptPlan)
-def write_plan(request: Request, name: str, text: Text) -> Response:
+def write_plan(bench: Bench, name: str, text: Text) -> Response:
     """Keep a plan that has no problem; a study that was begun may grow by it."""
-    views, sweeps, shelf = request.app.state.views, request.app.state.sweeps, request.app.state.shelf
+    views, sweeps, shelf = bench.views, bench.sweeps, bench.shelf
     plan = views.plan(text.toml)
     if sweeps.status(name)["state"].startswith("running"):
         raise Busy("a sweep of this study is running: pause it, then change the plan.")
@@ -104,35 +105,35 @@ def write_plan(request: Request, name: str, text: Text) -> Response:
 
 
 @router.get("/studies/{name}/plans", response_model=models.EarlierPlans)
-def earlier_plans(request: Request, name: str) -> Response:
+def earlier_plans(bench: Bench, name: str) -> Response:
     """What was saved before the plan that counts, the newest first, and what was changed in it then."""
-    texts = [request.app.state.room.plan(name).read_text(encoding="utf-8")]
+    texts = [bench.room.plan(name).read_text(encoding="utf-8")]
     plans = []
-    for plan in request.app.state.shelf.earlier_plans(name):
+    for plan in bench.shelf.earlier_plans(name):
         plans.append(
-            models.EarlierPlan(saved=plan.saved, toml=plan.toml, changed=_changed(request, plan.toml, texts[-1]))
+            models.EarlierPlan(saved=plan.saved, toml=plan.toml, changed=_changed(bench, plan.toml, texts[-1]))
         )
         texts.append(plan.toml)
     return told(models.EarlierPlans(plans=plans))
 
 
-def _changed(request: Request, before: str, after: str) -> list[str]:
+def _changed(bench: Bench, before: str, after: str) -> list[str]:
     """What the later of two plans states differently; nothing where one of them can no longer be read."""
     from sdcmap.explore.plan_differences import plan_differences
 
     try:
-        plans = [request.app.state.views.plan(text) for text in (before, after)]
+        plans = [bench.views.plan(text) for text in (before, after)]
     except SdcmapError:
         return []
     return [difference.what for difference in plan_differences(*plans)]
 
 
 @router.put("/studies/{name}/roles", response_model=models.KeptRoles)
-def state_roles(request: Request, name: str, stated: StatedRoles) -> Response:
+def state_roles(bench: Bench, name: str, stated: StatedRoles) -> Response:
     """Keep other roles in the plan of a study that was not begun; scores belong to the roles that they were made with."""
     from sdcmap.explore.looking import source_of
 
-    room, views = request.app.state.room, request.app.state.views
+    room, views = bench.room, bench.views
     plan = views.plan(room.plan(name).read_text(encoding="utf-8"))
     if room.is_begun(name):
         raise Busy("the study was begun with the roles that its plan states: begin another one with these.")
@@ -144,17 +145,17 @@ def state_roles(request: Request, name: str, stated: StatedRoles) -> Response:
     plan = replace(plan, data=replace(now, **kept))
     problems = plan.problems_with(views.data_of(plan))
     text = plan.toml()
-    request.app.state.shelf.save_plan(name, text)
+    bench.shelf.save_plan(name, text)
     return told(models.KeptRoles(name=name, toml=text, version=version_of(text), problems=problems))
 
 
 @router.post("/plans", response_model=models.CheckedPlan)
-def check(request: Request, draft: Draft) -> Response:
+def check(bench: Bench, draft: Draft) -> Response:
     """Every problem of a plan at once, its number of candidates, and the plan both as text and as a table."""
-    return told(models.CheckedPlan.model_validate(checked(request, draft)))
+    return told(models.CheckedPlan.model_validate(checked(bench, draft)))
 
 
-def checked(request: Request, draft: Draft) -> dict[str, Any]:
+def checked(bench: Bench, draft: Draft) -> dict[str, Any]:
     import tomli_w
 
     from sdcmap.study.remarks import remarks
@@ -167,10 +168,10 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
         raise PlanError("the table holds something that TOML cannot hold, such as null.") from None
     answer |= {"toml": text, "table": _table(text)}
     try:
-        written = request.app.state.views.plan(text)
+        written = bench.views.plan(text)
         answer |= {"candidates": written.count, "measures": [m.text for m in written.measures]}
         answer["axes"] = {"risk": list(written.risk), "utility": written.utility}
-        data = request.app.state.views.data_of(written, draft.study)
+        data = bench.views.data_of(written, draft.study)
         answer["columns"] = [
             {"name": v.name, "kind": v.kind, "role": v.role}
             for v in data.schema.variables
@@ -180,7 +181,7 @@ def checked(request: Request, draft: Draft) -> dict[str, Any]:
         answer["problems"] = plan.problems_with(data)
         answer["remarks"] = list(remarks(data, plan, written))
         if draft.cost and not answer["problems"]:
-            cost = request.app.state.views.cost(text, draft.study)[2]
+            cost = bench.views.cost(text, draft.study)[2]
             answer |= {"seconds": cost.seconds, "draw": cost.of_a_draw}
     except SdcmapError as error:
         answer["problems"] = list(getattr(error, "problems", None) or [str(error)])

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from fastapi import APIRouter, Form, Query, Request, UploadFile
+from fastapi import APIRouter, Form, Query, UploadFile
 from fastapi.responses import Response
 from pydantic import Field, StringConstraints
 
@@ -20,6 +20,7 @@ from sdcmap.web.drawing import make_report
 from sdcmap.web.models import told
 from sdcmap.web.orders import Orders
 from sdcmap.web.room import RELEASES, Absent, Room
+from sdcmap.web.workbench import Bench
 
 if TYPE_CHECKING:
     from sdcmap.bundle import Release
@@ -46,24 +47,24 @@ class Order(Asked):
     reason: Annotated[str, StringConstraints(max_length=2000)] = Field("", description="Why this candidate.")
 
 
-def _prepared(request: Request, opened: Study, order: Order) -> Release:
+def _prepared(bench: Bench, opened: Study, order: Order) -> Release:
     """The release that is asked for."""
     from sdcmap.workflow import prepare_release
 
     reason = order.reason.strip()
     return prepare_release(
         opened, chosen(opened, order, order.candidate, reason), profile=order.profile or None, max_risk=order.max_risk,
-        again=order.again, override=order.override, ledger=request.app.state.room.ledger,
+        again=order.again, override=order.override, ledger=bench.room.ledger,
         confirm_roles=order.confirm_roles, signed_by=order.signed_by, reason=reason,
     )  # fmt: skip
 
 
 @router.post("/studies/{name}/checks", response_model=models.Checks)
-def checks(request: Request, name: str, order: Order) -> Response:
+def checks(bench: Bench, name: str, order: Order) -> Response:
     """Every check of a release, on the files as written and read back, and those files as they would leave: names, sizes,
     first lines, columns. Nothing is kept but that this draw was checked."""
-    with request.app.state.views.study(name) as opened:
-        made = _prepared(request, opened, order)
+    with bench.views.study(name) as opened:
+        made = _prepared(bench, opened, order)
         seen = made.preview()
     facts = ("name", "label", "kind", "masked", "done")
     return told(models.Checks.model_validate({
@@ -77,16 +78,16 @@ def checks(request: Request, name: str, order: Order) -> Response:
 
 @router.post("/studies/{name}/releases", status_code=201, response_model=models.Release,
              responses={200: {"model": models.Release, "description": "It was written before."}})  # fmt: skip
-def release(request: Request, name: str, order: Order) -> Response:
+def release(bench: Bench, name: str, order: Order) -> Response:
     """Make the candidate again, check it, and write it with codebook, note and checksums; 409 with every failed check.
 
     The same order is written once: asked for again, the answer (200) names the release that is there.
     """
-    room = request.app.state.room
+    room = bench.room
     home = _home(room, name)
     # one at a time, so that of two equal orders the second finds the first
-    with request.app.state.releasing, request.app.state.views.study(name) as opened:
-        made = _prepared(request, opened, order)
+    with bench.releasing, bench.views.study(name) as opened:
+        made = _prepared(bench, opened, order)
         orders = Orders(room.kept(f"{name}.orders"))
         key = orders.key(
             made.candidate.id, opened.manifest["data"], order.model_dump_json(exclude={"signed_by", "reason"})
@@ -103,16 +104,16 @@ def release(request: Request, name: str, order: Order) -> Response:
 
 
 @router.get("/studies/{name}/releases", response_model=models.Releases)
-def releases(request: Request, name: str) -> Response:
+def releases(bench: Bench, name: str) -> Response:
     """What was released of a study, by whom and when."""
-    return told(models.Releases(releases=released(request, name)))
+    return told(models.Releases(releases=released(bench, name)))
 
 
-def released(request: Request, name: str) -> list[models.ReleaseEntry]:
+def released(bench: Bench, name: str) -> list[models.ReleaseEntry]:
     """The releases of a study that lie in the folder, in the order of their names."""
-    home = _home(request.app.state.room, name)
+    home = _home(bench.room, name)
     folders = sorted(path for path in home.glob("*-[0-9]*") if path.is_dir()) if home.is_dir() else []
-    with request.app.state.views.study(name) as opened:
+    with bench.views.study(name) as opened:
         noted = {Path(str(entry["folder"])).name: entry for entry in opened.manifest.get("releases", [])}
     facts = ("name", "when", "signed_by", "profile", "reason")
     return [
@@ -127,9 +128,9 @@ def released(request: Request, name: str) -> list[models.ReleaseEntry]:
 
 @router.get("/studies/{name}/releases/{release}.zip", response_class=Response,
             responses={200: {"content": {"application/zip": {}}}})  # fmt: skip
-def bundle(request: Request, name: str, release: str) -> Response:
+def bundle(bench: Bench, name: str, release: str) -> Response:
     """A release as one file to download."""
-    folder = _home(request.app.state.room, name) / release
+    folder = _home(bench.room, name) / release
     if not Room.is_name(release) or not folder.is_dir():
         raise Absent("there is no release of that name.")
     packed = io.BytesIO()
@@ -140,27 +141,27 @@ def bundle(request: Request, name: str, release: str) -> Response:
 
 
 @router.get("/studies/{name}/report", response_class=Response, responses={200: {"content": {"text/html": {}}}})
-def report(request: Request, name: str, audience: Annotated[Literal["internal", "external"], Query()]) -> Response:
+def report(bench: Bench, name: str, audience: Annotated[Literal["internal", "external"], Query()]) -> Response:
     """The report for the board (internal) or for anybody (external), as one page to download."""
-    page = request.app.state.drawing.run(make_report, request.app.state.room.study(name), audience)
+    page = bench.drawing.run(make_report, bench.room.study(name), audience)
     return _download(page, f"report-{audience}.html", "text/html; charset=utf-8")
 
 
 @router.get("/studies/{name}/report/preview", response_class=Response, responses={200: {"content": {"text/html": {}}}})
 def report_preview(
-    request: Request, name: str, audience: Annotated[Literal["internal", "external"], Query()],
+    bench: Bench, name: str, audience: Annotated[Literal["internal", "external"], Query()],
     candidate: Annotated[str, Query(description="By default what the plan's rule chooses.", max_length=200)] = "",
     reason: Annotated[str, Query(description="Why this candidate.", max_length=2000)] = "",
 ) -> Response:  # fmt: skip
     """The same report to be looked at in a frame of our own pages: a sandbox that runs nothing and asks nothing."""
-    study = request.app.state.room.study(name)
-    page = request.app.state.drawing.run(make_report, study, audience, candidate, reason)
+    study = bench.room.study(name)
+    page = bench.drawing.run(make_report, study, audience, candidate, reason)
     return Response(page, media_type="text/html; charset=utf-8", headers=FRAMED)
 
 
 @router.post("/swaps", tags=["swaps"], response_model=models.Swap)
 def swap(
-    request: Request, file: UploadFile,
+    bench: Bench, file: UploadFile,
     on: Annotated[str, Form(description="Variables to swap, comma-separated.", max_length=5000)],
     rate: Annotated[float, Form(description="Pairs as a share of the records, in (0, 0.5].")] = 0.01,
     same: Annotated[str, Form(description="Variables in which both records must agree.", max_length=5000)] = "",
@@ -178,7 +179,7 @@ def swap(
     from sdcmap.study.jobs import score_row
     from sdcmap.study.plan import Candidate
 
-    room = request.app.state.room
+    room = bench.room
     last = room.file_name(file.filename or "")
     with private_folder() as folder:
         path = room.copy(file.file, folder / last)

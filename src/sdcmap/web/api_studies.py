@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, StringConstraints
 
@@ -17,6 +17,7 @@ from sdcmap.web.answers import plain
 from sdcmap.web.api_releases import released
 from sdcmap.web.models import told
 from sdcmap.web.shelf import version_of
+from sdcmap.web.workbench import Bench
 
 if TYPE_CHECKING:
     from sdcmap.core.rule import Choice
@@ -59,17 +60,17 @@ class NewNotes(BaseModel):
 
 @router.get("/studies", response_model=models.Studies)
 def studies(
-    request: Request,
+    bench: Bench,
     choices: Annotated[bool, Query(description="Say what each rule chooses too, which takes longer.")] = False,
 ) -> Response:
     """Every study below the served folder: its file, how far it is, and what was released of it."""
-    names = [str(study["name"]) for study in request.app.state.room.studies()]
-    return told(models.Studies(studies=[entry_of(request, name, choices=choices) for name in names]))
+    names = [str(study["name"]) for study in bench.room.studies()]
+    return told(models.Studies(studies=[entry_of(bench, name, choices=choices) for name in names]))
 
 
-def entry_of(request: Request, name: str, *, choices: bool = False) -> models.StudyEntry:
+def entry_of(bench: Bench, name: str, *, choices: bool = False) -> models.StudyEntry:
     """A study in the list of all; one whose plan or scores cannot be read is listed too."""
-    room, shelf = request.app.state.room, request.app.state.shelf
+    room, shelf = bench.room, bench.shelf
     path = room.plan(name)
     scores = room.place_of(name) / "scores.sqlite"
     changed = max(file.stat().st_mtime for file in (path, scores) if file.is_file())
@@ -77,14 +78,14 @@ def entry_of(request: Request, name: str, *, choices: bool = False) -> models.St
     with suppress(SdcmapError):
         data = read_table(path.read_text(encoding="utf-8")).get("data")
         facts["file"] = str(data.get("path", "")) if isinstance(data, dict) else ""
-        status = request.app.state.sweeps.status(name)
+        status = bench.sweeps.status(name)
         facts |= {"candidates": status["total"], "done": status["done"], "state": status["state"]}
         facts["released"] = _released_last(room, name)
     note = shelf.notes(name).strip().partition("\n")[0]
     return models.StudyEntry(
         name=name, begun=room.is_begun(name), changed=datetime.fromtimestamp(changed, UTC).isoformat(timespec="seconds"),
         releases=room.releases(name), archived=shelf.is_archived(name), note=note[:LINE],
-        choice=request.app.state.views.choice_words(name) if choices else None, **facts,
+        choice=bench.views.choice_words(name) if choices else None, **facts,
     )  # fmt: skip
 
 
@@ -100,54 +101,54 @@ def _released_last(room: Room, name: str) -> str:
 
 
 @router.post("/studies/{name}/copies", status_code=201, response_model=models.StudyEntry)
-def copy_study(request: Request, name: str, copy: Copy) -> Response:
+def copy_study(bench: Bench, name: str, copy: Copy) -> Response:
     """Another study with the same plan; with `scores`, with all that was made and scored, and the same seed."""
-    request.app.state.shelf.copy(name, copy.name, scores=copy.scores)
-    return told(entry_of(request, copy.name), 201)
+    bench.shelf.copy(name, copy.name, scores=copy.scores)
+    return told(entry_of(bench, copy.name), 201)
 
 
 @router.put("/studies/{name}/name", response_model=models.StudyEntry)
-def rename_study(request: Request, name: str, new: NewName) -> Response:
+def rename_study(bench: Bench, name: str, new: NewName) -> Response:
     """Rename a study with all that belongs to it; 409 while a sweep of it runs."""
-    with request.app.state.releasing:
-        request.app.state.shelf.rename(name, new.name)
-    request.app.state.views.forget(name)
-    return told(entry_of(request, new.name))
+    with bench.releasing:
+        bench.shelf.rename(name, new.name)
+    bench.views.forget(name)
+    return told(entry_of(bench, new.name))
 
 
 @router.put("/studies/{name}/archived", response_model=models.StudyEntry)
-def archive_study(request: Request, name: str, wanted: Archived) -> Response:
+def archive_study(bench: Bench, name: str, wanted: Archived) -> Response:
     """Put a study out of the list, or back; nothing of it changes."""
-    request.app.state.shelf.archive(name, wanted.archived)
-    return told(entry_of(request, name))
+    bench.shelf.archive(name, wanted.archived)
+    return told(entry_of(bench, name))
 
 
 @router.delete("/studies/{name}", response_model=models.Deleted)
 def delete_study(
-    request: Request, name: str, typed: Annotated[str, Query(description="The study's name, typed.", max_length=100)]
+    bench: Bench, name: str, typed: Annotated[str, Query(description="The study's name, typed.", max_length=100)]
 ) -> Response:
     """Remove a study for good, with its plan, scores, seed and notes; 409 while a sweep of it runs.
 
     Releases stay in the folder. Without their study they cannot be made again: a ledger counts them as if they had told
     every value.
     """
-    with request.app.state.releasing:
-        request.app.state.shelf.delete(name, typed)
-    request.app.state.views.forget(name)
-    return told(models.Deleted(name=name, releases=request.app.state.room.releases(name)))
+    with bench.releasing:
+        bench.shelf.delete(name, typed)
+    bench.views.forget(name)
+    return told(models.Deleted(name=name, releases=bench.room.releases(name)))
 
 
 @router.get("/studies/{name}/notes", response_model=models.Notes)
-def notes(request: Request, name: str) -> Response:
+def notes(bench: Bench, name: str) -> Response:
     """What a person wrote about a study."""
-    text = request.app.state.shelf.notes(name)
+    text = bench.shelf.notes(name)
     return told(models.Notes(text=text, version=version_of(text)))
 
 
 @router.put("/studies/{name}/notes", response_model=models.Notes)
-def write_notes(request: Request, name: str, new: NewNotes) -> Response:
+def write_notes(bench: Bench, name: str, new: NewNotes) -> Response:
     """Keep notes about a study, beside it; they are in no release and in no report."""
-    request.app.state.shelf.write_notes(name, new.text, new.version)
+    bench.shelf.write_notes(name, new.text, new.version)
     return told(models.Notes(text=new.text, version=version_of(new.text)))
 
 
@@ -156,7 +157,7 @@ def write_notes(request: Request, name: str, new: NewNotes) -> Response:
 
 @router.get("/comparisons", response_model=models.Comparison)
 def compare_studies(
-    request: Request, first: str, second: str,
+    bench: Bench, first: str, second: str,
     risk: Annotated[str, Query(description="A risk measure of both; by default one that is on an axis.")] = "",
     utility: Annotated[str, Query(description="A utility measure of both.")] = "",
 ) -> Response:  # fmt: skip
@@ -164,7 +165,7 @@ def compare_studies(
     from sdcmap.explore.plan_differences import plan_differences
     from sdcmap.workflow import own_choice
 
-    views, names = request.app.state.views, (first, second)
+    views, names = bench.views, (first, second)
     own = [views.map(name) for name in names]
     plans = [plan for _, plan in own]
     risks, utilities = (_common(own, axis) for axis in ("risk", "utility"))
@@ -173,12 +174,12 @@ def compare_studies(
         _picked(utility, utilities, [plan.utility for plan in plans]),
     )
     maps = [views.map(name, (axes[0],), axes[1])[0] for name in names] if all(axes) else [ru for ru, _ in own]
-    choices = [own_choice(request.app.state.room.study(name), ru) for name, (ru, _) in zip(names, own, strict=True)]
+    choices = [own_choice(bench.room.study(name), ru) for name, (ru, _) in zip(names, own, strict=True)]
     return told(models.Comparison.model_validate({
         "studies": [
-            _compared(request, *facts) for facts in zip(names, maps, choices, strict=True)
+            _compared(bench, *facts) for facts in zip(names, maps, choices, strict=True)
         ],
-        "same_data": len({_digest(request, name) for name in names}) == 1,
+        "same_data": len({_digest(bench, name) for name in names}) == 1,
         "risks": risks, "utilities": utilities, "risk": axes[0], "utility": axes[1],
         "chart": plain(_fronts(names, maps, choices)) if all(axes) else None,
         "reason": "" if all(axes) else "the studies have no risk measure and utility measure in common: no map shows both.",
@@ -200,19 +201,19 @@ def _picked(asked: str, common: list[str], shown: list[str]) -> str:
     return asked or next((name for name in shown if name in common), common[0] if common else "")
 
 
-def _digest(request: Request, name: str) -> str:
+def _digest(bench: Bench, name: str) -> str:
     from sdcmap.study.folder import Study
 
-    return str(Study.manifest_of(request.app.state.room.study(name))["data"])
+    return str(Study.manifest_of(bench.room.study(name))["data"])
 
 
-def _compared(request: Request, name: str, ru: RUMap, choice: Choice | None) -> dict[str, Any]:
+def _compared(bench: Bench, name: str, ru: RUMap, choice: Choice | None) -> dict[str, Any]:
     row = _at(ru, choice)
     words = "" if choice is None else choice.name if choice.candidate else "release nothing"
     return {
         "name": name, "candidates": int((~ru.points["anchor"]).sum()), "frontier": len(ru.frontier),
         "choice": words, "risk": row.get("risk"), "utility": row.get("utility"),
-        "reason": "" if choice is None else choice.reason, "releases": released(request, name),
+        "reason": "" if choice is None else choice.reason, "releases": released(bench, name),
     }  # fmt: skip
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import BaseModel
 
 from sdcmap.web import models
 from sdcmap.web.models import told
+from sdcmap.web.workbench import Bench
 
 router = APIRouter(prefix="/api/studies/{name}", tags=["sweeps"])
 
@@ -23,14 +24,14 @@ class Wanted(BaseModel):
 
 
 @router.get("/sweep", response_model=models.Sweep)
-def status(request: Request, name: str) -> Response:
+def status(bench: Bench, name: str) -> Response:
     """State, candidates done and in all, candidates a second, seconds left, and why some could not be made."""
-    return told(models.Sweep.model_validate(request.app.state.sweeps.status(name)))
+    return told(models.Sweep.model_validate(bench.sweeps.status(name)))
 
 
 @router.put("/sweep", response_model=models.Sweep)
-def want(request: Request, name: str, wanted: Wanted) -> Response:
+def want(bench: Bench, name: str, wanted: Wanted) -> Response:
     """Start, pause, go on with or cancel the sweep of a study; a second writer gets a clear answer (409)."""
-    request.app.state.views.plan(request.app.state.room.plan(name).read_text(encoding="utf-8"))
-    request.app.state.sweeps.want(name, wanted.state)
-    return told(models.Sweep.model_validate(request.app.state.sweeps.status(name)))
+    bench.views.plan(bench.room.plan(name).read_text(encoding="utf-8"))
+    bench.sweeps.want(name, wanted.state)
+    return told(models.Sweep.model_validate(bench.sweeps.status(name)))

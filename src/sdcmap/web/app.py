@@ -15,18 +15,7 @@ from starlette.exceptions import HTTPException
 
 import sdcmap
 from sdcmap.errors import SdcmapError
-from sdcmap.web import (
-    api_candidates,
-    api_editor,
-    api_files,
-    api_hierarchies,
-    api_maps,
-    api_plans,
-    api_releases,
-    api_studies,
-    api_sweeps,
-    pages,
-)
+from sdcmap.web import pages
 from sdcmap.web.answers import of_error
 from sdcmap.web.drawing import Drawing
 from sdcmap.web.entrance import Entrance
@@ -37,6 +26,7 @@ from sdcmap.web.shelf import Shelf
 from sdcmap.web.sweeps import Sweeps
 from sdcmap.web.views import Views
 from sdcmap.web.warming import Warming
+from sdcmap.web.workbench import BenchApp, Workbench
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": words}
@@ -46,12 +36,51 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         412: "It was changed meanwhile.", 413: "Too large.", 422: "It does not fit, with every problem.",
     }.items()
 }  # fmt: skip
+
+
 BEARER = {
     "token": {"type": "http", "scheme": "bearer", "description": "The token for programs that `sdcmap serve` printed."}
 }
 
 
-def make_app(room: Room, entrance: Entrance | None = None, *, workers: int = 0) -> FastAPI:
+class App(BenchApp):
+    """The application; its service (api_*.py), which loads numpy and polars, is put together when it is first needed."""
+
+    has_service = False
+    _loading = threading.Lock()
+
+    def load_service(self) -> None:
+        """Add the routes of the service, once."""
+        with self._loading:
+            if self.has_service:
+                return
+            from sdcmap.web import (
+                api_candidates,
+                api_editor,
+                api_files,
+                api_hierarchies,
+                api_maps,
+                api_plans,
+                api_releases,
+                api_studies,
+                api_sweeps,
+            )
+
+            parts = (api_files, api_studies, api_plans, api_editor, api_hierarchies, api_sweeps, api_maps)
+            for part in (*parts, api_candidates, api_releases):
+                self.include_router(part.router)
+            self.has_service = True
+
+    def openapi(self) -> dict[str, Any]:
+        """Describe the service; every operation names the token."""
+        self.load_service()
+        document = super().openapi()
+        document.setdefault("components", {})["securitySchemes"] = BEARER
+        document["security"] = [{"token": []}]
+        return document
+
+
+def make_app(room: Room, entrance: Entrance | None = None, *, workers: int = 0) -> App:
     """The workbench and the service over one folder; every request needs a token or a session."""
     sweeps, drawing = Sweeps(room, workers), Drawing()
 
@@ -62,20 +91,15 @@ def make_app(room: Room, entrance: Entrance | None = None, *, workers: int = 0) 
         drawing.close()
         sweeps.close()
 
-    app = FastAPI(
+    app = App(
         title="sdcmap", version=sdcmap.__version__, lifespan=living, docs_url=None, redoc_url=None,
         openapi_url="/api/openapi.json", swagger_ui_oauth2_redirect_url=None,
         root_path_in_servers=False, generate_unique_id_function=lambda route: route.name, responses=PROBLEMS,
         description="Choose what to release: the verbs of sdcmap as a web service.",
     )  # fmt: skip
-    app.state.room, app.state.sweeps, app.state.views, app.state.drawing = room, sweeps, Views(room), drawing
-    app.state.releasing, app.state.shelf = threading.Lock(), Shelf(room, sweeps)
-    for part in (  # a route is made ready when the first request comes by: the pages come first
-        pages, api_files, api_studies, api_plans, api_editor, api_hierarchies, api_sweeps, api_maps, api_candidates,
-        api_releases,
-    ):  # fmt: skip
-        app.include_router(part.router)
-    app.add_middleware(Warming, load=partial(_warm, drawing, room))
+    app.bench = Workbench(room, sweeps, drawing, Views(room), Shelf(room, sweeps))
+    app.include_router(pages.router)
+    app.add_middleware(Warming, service=app.load_service, load=partial(_warm, app))
     app.add_middleware(Safety, room=room, entrance=entrance or Entrance())
 
     async def answer(request: Request, error: Exception) -> Response:
@@ -83,30 +107,14 @@ def make_app(room: Room, entrance: Entrance | None = None, *, workers: int = 0) 
 
     for kind in (SdcmapError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, answer)
-    _state_security(app)
     return app
 
 
-def _warm(drawing: Drawing, room: Room) -> None:
+def _warm(app: App) -> None:
     """Load what the next pages need, so that the first click on them does not wait for it, and clean up after a kill."""
-    import sdcmap.dossier.results
-    import sdcmap.explore.looking
-    import sdcmap.study.sweeping  # noqa: F401
     from sdcmap.data.private_folder import remove_left
 
-    remove_left(room.folder)
+    app.load_service()
+    remove_left(app.bench.room.folder)
     with suppress(Exception):  # the first page with a chart will say what is wrong
-        drawing.vega()
-
-
-def _state_security(app: FastAPI) -> None:
-    """Every operation of the OpenAPI document names the token."""
-    made = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        document = made()
-        document.setdefault("components", {})["securitySchemes"] = BEARER
-        document["security"] = [{"token": []}]
-        return document
-
-    app.openapi = openapi  # type: ignore[method-assign]
+        app.bench.drawing.vega()

@@ -18,6 +18,7 @@ from fastapi.responses import HTMLResponse, Response
 import sdcmap
 from sdcmap.files.formats import endings, words
 from sdcmap.web.room import Absent
+from sdcmap.web.workbench import Bench
 
 HOME = Path(__file__).parent
 MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -91,39 +92,39 @@ def _root(request: Request) -> str:
 
 
 @router.get("/", response_class=HTMLResponse)
-def home(request: Request) -> str:
-    room, shelf = request.app.state.room, request.app.state.shelf
+def home(request: Request, bench: Bench) -> str:
+    room, shelf = bench.room, bench.shelf
     studies = [study | {"archived": shelf.is_archived(str(study["name"]))} for study in room.studies()]
     return render(START.template, START, root=_root(request), studies=studies, files=room.files(),
                   limit=room.upload_limit, endings=endings(), formats=words())  # fmt: skip
 
 
 @router.get("/compare", response_class=HTMLResponse)
-def compare(request: Request, first: str, second: str) -> str:
+def compare(request: Request, bench: Bench, first: str, second: str) -> str:
     for name in (first, second):
-        request.app.state.room.study(name)
+        bench.room.study(name)
     return render(COMPARE.template, COMPARE, first=first, second=second, root=_root(request))
 
 
 @router.get("/data", response_class=HTMLResponse)
-def data(request: Request, file: str) -> str:
-    request.app.state.room.file(file)
+def data(request: Request, bench: Bench, file: str) -> str:
+    bench.room.file(file)
     page = page_named("data")
     return render(page.template, page, file=file, study="", root=_root(request), profiles=PROFILES)
 
 
 @router.get("/studies/{name}", response_class=HTMLResponse)
 @router.get("/studies/{name}/{step}", response_class=HTMLResponse)
-def study_page(request: Request, name: str, step: str = FIRST) -> str:
-    request.app.state.room.plan(name)
+def study_page(request: Request, bench: Bench, name: str, step: str = FIRST) -> str:
+    bench.room.plan(name)
     page = page_named(step)
     return render(page.template, page, study=name, file="", root=_root(request), profiles=PROFILES)
 
 
 @router.get("/static/vega.js")
-def vega(request: Request) -> Response:
+def vega(bench: Bench) -> Response:
     """The charts' JavaScript."""
-    return Response(request.app.state.drawing.vega(), media_type="text/javascript; charset=utf-8", headers=DAY)
+    return Response(bench.drawing.vega(), media_type="text/javascript; charset=utf-8", headers=DAY)
 
 
 @cache

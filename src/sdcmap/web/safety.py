@@ -75,7 +75,7 @@ class Safety:
                 await welcome(scope, receive, answer)
                 return
             problem = self._problem(request)
-            is_public = request.method == "GET" and asked_path(request) in PUBLIC
+            is_public = request.method == "GET" and asked_path(request.scope) in PUBLIC
             if problem and not is_public:
                 refusal = said(request, *problem)
                 if problem[0] == 401:  # a guest without the token does not stay
@@ -129,7 +129,7 @@ class Safety:
 
     # ---- how much ---------------------------------------------------------------------------------------------
     def _limit(self, request: Request) -> int:
-        return self.room.upload_limit + FORM_ROOM if asked_path(request) in UPLOADS else SMALL_BODY
+        return self.room.upload_limit + FORM_ROOM if asked_path(request.scope) in UPLOADS else SMALL_BODY
 
     def _problem_of_size(self, request: Request) -> tuple[int, str] | None:
         try:

@@ -7,19 +7,25 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from sdcmap.web.answers import asked_path
 
 NOBODY_CAME, QUIET = 6.0, 1.0  # seconds: after the start, and after the last request
 
 
 @dataclass
 class Warming:
-    """Calls `load` once, in a thread of its own, when no request has been under way for a while."""
+    """Calls `load` once, in a thread of its own, when no request has been under way for a while. A request to the service
+    that comes before has the service loaded first."""
 
     app: ASGIApp
+    service: Callable[[], None]
     load: Callable[[], None]
     _asked: int = 0  # requests under way
     _begun: bool = False
+    _has_service: bool = False
     _due: asyncio.TimerHandle | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -31,6 +37,9 @@ class Warming:
         self._put_off()
         self._asked += 1
         try:
+            if not self._has_service and asked_path(scope).startswith("/api"):
+                await run_in_threadpool(self.service)
+                self._has_service = True
             await self.app(scope, receive, send)
         finally:
             self._asked -= 1

@@ -1,0 +1,41 @@
+"""What every route works on, typed, and the application that hands it over."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, FastAPI, Request
+
+from sdcmap.web.drawing import Drawing
+from sdcmap.web.room import Room
+from sdcmap.web.shelf import Shelf
+from sdcmap.web.sweeps import Sweeps
+from sdcmap.web.views import Views
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """The served folder, and everything that is kept beside it."""
+
+    room: Room
+    sweeps: Sweeps
+    drawing: Drawing
+    views: Views
+    shelf: Shelf
+    releasing: threading.Lock = field(default_factory=threading.Lock)  # one release or renaming at a time
+
+
+class BenchApp(FastAPI):
+    """An application that carries its workbench."""
+
+    bench: Workbench
+
+
+def _workbench(request: Request) -> Workbench:
+    assert isinstance(request.app, BenchApp)
+    return request.app.bench
+
+
+Bench = Annotated[Workbench, Depends(_workbench)]
