@@ -6,7 +6,7 @@ PEERS := bench/.venv-peers/.installed
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 export PYTHONDONTWRITEBYTECODE :=  # tests start hundreds of processes: what is compiled once serves them all
 
-.PHONY: install demo test types first suite soak bench docs site dist clean
+.PHONY: install demo test lint types suite soak bench docs site dist clean
 .DEFAULT_GOAL := install
 
 install: $(READY)  ## sdcmap and what tests need, into .venv
@@ -27,20 +27,17 @@ PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 # every method and measure once, and releases: what one process compiles here, all workers find
 FIRST := tests/testing/test_revisions.py tests/bundle/test_releasing.py
 
-test: install  ## everything that must hold before a commit; types are checked beside the tests
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	@$(MAKE) --no-print-directory -j2 types suite
+test: install  ## everything that must hold before a commit; every stage runs, and a failure of any fails the whole
+	@$(MAKE) --no-print-directory --keep-going -j2 lint types suite
 
-types:  # beside `first`: types, then the tests' own bytecode, which all workers would make at once
-	$(BIN)/mypy
-	@$(BIN)/pytest --collect-only -qq >/dev/null
+lint:
+	$(BIN)/ruff check .; failed=$$?; $(BIN)/ruff format --check . && exit $$failed
 
-first:
-	$(BIN)/pytest $(FIRST)
+types:  # beside the first tests: types, then the tests' own bytecode, which all workers would make at once
+	$(BIN)/mypy; failed=$$?; $(BIN)/pytest --collect-only -qq >/dev/null; exit $$failed
 
-suite: first
-	$(PYTEST) $(FIRST:%=--ignore=%)
+suite:
+	$(BIN)/pytest $(FIRST); failed=$$?; $(PYTEST) $(FIRST:%=--ignore=%) && exit $$failed
 
 soak: install  ## the long tests in full: 50 kills, minutes of fuzzing a reader, 200 attacked releases, many more examples of every law
 	SDCMAP_SOAK=1 $(PYTEST)

@@ -32,6 +32,9 @@ from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.utility import UTILITIES
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # where this file is run as a command
+from stored_numbers import is_same_number
+
 STORED = Path(__file__).with_name("revisions.json")
 COMMAND = "python tests/testing/test_revisions.py --write"
 CLASSES: Mapping[str, type[Value]] = {cls.__name__: cls for cls in (*METHODS, *RISKS, *UTILITIES)}
@@ -228,11 +231,12 @@ def offence(name: str, now: Mapping[str, Any], before: Mapping[str, Any] | None)
     """Why this class may not stay as it is; empty where nothing changed."""
     if before is None:
         return f"{name} has no stored value: run `{COMMAND}`."
-    if now == before:
+    parts = ("defaults", "value", "revision")
+    changed = " and ".join(part for part in parts if not is_same_number(before[part], now[part]))
+    if not changed:
         return ""
     if now["revision"] > before["revision"]:
         return f"{name} has a new revision: run `{COMMAND}`."
-    changed = " and ".join(part for part in ("defaults", "value", "revision") if now[part] != before[part])
     return f"{name} changed in {changed} and its revision, {before['revision']}, did not rise: raise it in the class."
 
 
@@ -253,6 +257,8 @@ def test_no_value_is_stored_of_a_class_that_is_gone() -> None:
 def test_a_changed_value_default_or_revision_is_told() -> None:
     before = {"revision": 1, "defaults": {"k": "3"}, "value": 0.5}
     assert offence("A", before, before) == ""
+    assert offence("A", before | {"value": 0.5 * (1 + 1e-9)}, before) == ""  # rounding
+    assert offence("A", before | {"value": 1.1e-16}, before | {"value": 0.0}) == ""
     assert "A has no stored value: run `python" in offence("A", before, None)
     assert "A changed in value and its revision, 1, did not rise" in offence("A", before | {"value": 0.6}, before)
     assert "A changed in defaults and" in offence("A", before | {"defaults": {"k": "4"}}, before)
@@ -266,6 +272,8 @@ def test_writing_refuses_what_did_not_rise() -> None:
     assert written({"A": risen, "B": fallen}, before) == {"A": risen, "B": fallen}
     with pytest.raises(SystemExit, match="A changed in value"):
         written({"A": fallen}, before)
+    rounded = before["A"] | {"value": 1.0 + 1e-12}
+    assert written({"A": rounded}, before) == {"A": before["A"]}  # another machine changes no stored value
 
 
 # ---- the command ----------------------------------------------------------------------------------------------
@@ -275,7 +283,12 @@ def written(now: dict[str, dict[str, Any]], before: Mapping[str, Mapping[str, An
     refused = [problem for problem in problems if "did not rise" in problem]
     if refused:
         raise SystemExit("\n".join(refused))
-    return now
+    return {name: part | {"value": _kept_value(part, before.get(name))} for name, part in now.items()}
+
+
+def _kept_value(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> Any:
+    """The stored value where the new one is the same up to rounding, so that writing on another machine changes nothing."""
+    return before["value"] if before and is_same_number(before["value"], now["value"]) else now["value"]
 
 
 def write() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
+from sdcmap.kernels.masking.noise import with_fixed_signs
 
 
 def ranked_groups(order: Array, size: int) -> Array:
@@ -94,6 +95,5 @@ def _firsts(x: Array, group: Array) -> Array:
 
 def first_component(z: Array) -> Array:
     """The scores of the first principal component of standardised columns, its largest loading positive."""
-    loadings = np.linalg.eigh(z.T @ z)[1][:, -1]
-    scores: Array = z @ (loadings * np.sign(loadings[np.argmax(np.abs(loadings))]))
+    scores: Array = z @ with_fixed_signs(np.linalg.eigh(z.T @ z)[1])[:, -1]
     return scores

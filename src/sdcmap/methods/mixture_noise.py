@@ -95,6 +95,7 @@ class MixtureNoise(Method):
     "MixtureNoise(on=['income', 'tax'], variance=0.05)"
     """
 
+    revision: ClassVar[int] = 2  # 2: eigenvectors have the same sign on every machine
     at_zero: ClassVar[Mapping[str, Any] | None] = {"variance": 0.0, "lower": None, "upper": None, "integers": False}
 
     on: tuple[str, ...]

@@ -13,7 +13,7 @@ from sdcmap.core.likelihood import Field
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.strengths import Strengths
-from sdcmap.core.value import Range
+from sdcmap.core.value import Range, Spec
 from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.masking.noise_covariance import normals
@@ -95,6 +95,11 @@ class Noise(Method):
             yield ".above and .variance_above go together."
         if self.rescale and self.above is not None:
             yield ".rescale needs one noise variance, and .above states another."
+
+    def identity(self) -> Spec:
+        """Give correlated noise revision 2 (eigenvectors have the same sign on every machine); other noise is unchanged."""
+        changed = self.correlated and self.root != "cholesky"
+        return super().identity() | ({"revision": 2} if changed else {})
 
     @property
     def kept(self) -> str:  # type: ignore[override]

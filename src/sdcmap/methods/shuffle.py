@@ -76,6 +76,7 @@ class Shuffle(Method):
     "Shuffle(on='income', given=['age', 'sex'])"
     """
 
+    revision: ClassVar[int] = 2  # 2: eigenvectors have the same sign on every machine
     weights: ClassVar[str] = "not used; each record keeps its own weight"
     mixes: ClassVar[bool] = True
     kept: ClassVar[str] = "the unweighted distribution of each variable, value for value; rank correlations, nearly"

@@ -52,6 +52,7 @@ class TopCodeJointly(Method):
     "TopCodeJointly(on=['wage', 'rent'], alpha=0.01)"
     """
 
+    revision: ClassVar[int] = 2  # 2: equal distances alike on every machine
     random: ClassVar[bool] = False
     kept: ClassVar[str] = "every record within the ellipse"
     distorted: ClassVar[str] = "outliers of the numbers together, and so variances and the largest values"

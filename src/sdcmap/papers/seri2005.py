@@ -83,7 +83,7 @@ def _said(table: RecordTable) -> str:
 def like_the_paper(rng: np.random.Generator, n: int = 157) -> tuple[Array, Array]:
     """Log turnover and log employees of n firms that fit the printed delta and links in reach, and their masking."""
     covariance = np.outer(SD, SD) * np.array([[1, CORRELATION], [CORRELATION, 1]])
-    x: Array = rng.multivariate_normal(MEAN, covariance, n)
+    x: Array = rng.multivariate_normal(MEAN, covariance, n, method="cholesky")
     return x, x + MASKING * rng.standard_normal(x.shape)
 
 

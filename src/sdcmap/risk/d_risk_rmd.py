@@ -47,6 +47,7 @@ class DRiskRMD(Measure):
     'DRiskRMD(k=0.1)'
     """
 
+    revision: ClassVar[int] = 2  # 2: equal distances alike on every machine
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of records"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)

@@ -71,9 +71,7 @@ class IntruderKnowledge(Measure):
     "IntruderKnowledge(on='wage', targets='maximum')"
     """
 
-    revision: ClassVar[int] = (
-        7  # 7: steps on one variable; 6: what a chain rounds; 5: a draw of the records of large files
-    )
+    revision: ClassVar[int] = 8  # 6: what a chain rounds; 7: steps on one variable; 8: ties alike on every machine
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "prior uncertainty"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, 0.0)

@@ -10,19 +10,33 @@ from sdcmap.kernels.arrays import Array
 DRAWN = 4096  # records whose numbers are drawn at once, so that they are still in the cache when they are laid out
 ZERO_PIVOT = 1e-12  # share of a variable's variance below which the earlier variables determine it
 ZERO_EIGENVALUE = 1e-10  # of a correlation matrix
+ZERO_SHARE = 16 * float(np.finfo(float).eps)  # of the largest eigenvalue, for each variable: below it is rounding
+SAME_SIZE = 1e-9  # relative: entries of an eigenvector so near to each other are equal but for rounding
 
 
 def covariance_root(covariance: Array, kind: str = "eigen") -> Array:
-    """L with L L' = covariance; small negative eigenvalues of a singular matrix count as 0.
+    """L with L L' = covariance; eigenvalues of a singular matrix that are 0 but for rounding count as 0.
 
-    eigen: L = V sqrt(Lambda). symmetric: L = V sqrt(Lambda) V'. cholesky: lower triangular, in the order of the
-    variables; a variable that the earlier ones determine has a column of zeros.
+    eigen: L = V sqrt(Lambda), the largest entry of each column of V positive. symmetric: L = V sqrt(Lambda) V'.
+    cholesky: lower triangular, in the order of the variables; a variable that the earlier ones determine has a column of
+    zeros. Each is one matrix on every machine, up to rounding, while no two eigenvalues are equal.
     """
     if kind == "cholesky":
         return _triangular_root(covariance)
     values, vectors = np.linalg.eigh(covariance)
-    root: Array = vectors * np.sqrt(np.clip(values, 0, None))
+    vectors = with_fixed_signs(vectors)
+    rounding = ZERO_SHARE * len(values) * values.max(initial=0.0)
+    root: Array = vectors * np.sqrt(np.where(values > rounding, values, 0.0))
     return root @ vectors.T if kind == "symmetric" else root
+
+
+def with_fixed_signs(vectors: Array) -> Array:
+    """The eigenvectors, a column each, with the largest entry positive; of entries that are equal but for rounding, the
+    first. The sign that LAPACK returns depends on the processor."""
+    size = np.abs(vectors)
+    leading = np.argmax(size >= (1 - SAME_SIZE) * size.max(axis=0), axis=0)
+    fixed: Array = vectors * np.sign(vectors[leading, np.arange(vectors.shape[1])])
+    return fixed
 
 
 def _triangular_root(covariance: Array) -> Array:
@@ -66,7 +80,7 @@ def unmixing(root: Array) -> tuple[Array, Array]:
     Of a singular symmetric root no single w can be told from the noise: no column is live.
     """
     size = (root**2).sum(axis=0)
-    live = np.flatnonzero(size > 16 * len(root) * np.finfo(float).eps * size.max(initial=0.0))
+    live = np.flatnonzero(size > ZERO_SHARE * len(root) * size.max(initial=0.0))
     scale = np.sqrt((root**2).sum(axis=1))
     scaled = root[:, live] / np.where(scale > 0, scale, 1.0)[:, np.newaxis]
     if len(live) == 0 or np.linalg.matrix_rank(scaled) < len(live):

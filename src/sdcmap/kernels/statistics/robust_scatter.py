@@ -61,7 +61,7 @@ def _smallest(x: Array, rng: np.random.Generator) -> Scatter | None:
     n, p = x.shape
     h = _half(n, p)
     starts = [_steps(x, rng.choice(n, p + 1, replace=False), h, FIRST_STEPS) for _ in range(STARTS)]
-    starts.append(_steps(x, np.argsort(np.abs(x - np.median(x, axis=0)).sum(axis=1))[:h], h, FIRST_STEPS))
+    starts.append(_steps(x, _nearest(np.abs(x - np.median(x, axis=0)).sum(axis=1), h), h, FIRST_STEPS))
     found = sorted((s for s in starts if s is not None), key=lambda start: start[0])[:BEST]
     ended = [end for _, rows in found if (end := _steps(x, rows, h, MOST_STEPS)) is not None]
     return _scatter_of(x[min(ended, key=lambda end: end[0])[1]]) if ended else None
@@ -74,7 +74,7 @@ def _steps(x: Array, rows: Array, h: int, most: int) -> tuple[float, Array] | No
         scatter = _scatter_of(x[rows], ridge=len(rows) < h)
         if scatter is None:
             return None
-        rows = np.argpartition(scatter.distances(x), h - 1)[:h]
+        rows = _nearest(scatter.distances(x), h)
         own = _scatter_of(x[rows])
         if own is None:
             return None
@@ -83,6 +83,13 @@ def _steps(x: Array, rows: Array, h: int, most: int) -> tuple[float, Array] | No
             break
         size = now
     return size, rows
+
+
+def _nearest(distance: Array, h: int) -> Array:
+    """The rows of the h smallest distances; of equal ones the first, where numpy's choice depends on the processor."""
+    last = np.partition(distance, h - 1)[h - 1]
+    nearer = np.flatnonzero(distance < last)
+    return np.concatenate([nearer, np.flatnonzero(distance == last)[: h - len(nearer)]])
 
 
 def _scatter_of(x: Array, ridge: bool = False) -> Scatter | None:

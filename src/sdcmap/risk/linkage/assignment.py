@@ -31,7 +31,8 @@ def dense(score: Array) -> Assignment:
 
     n, m = score.shape
     if n == m > 4 * FIRST and np.isfinite(score).all():
-        index = np.argpartition(score, m - FIRST, axis=1)[:, m - FIRST :]
+        # Sorted by column: numpy returns equal scores in an order that depends on the processor.
+        index = np.sort(np.argpartition(score, m - FIRST, axis=1)[:, m - FIRST :], axis=1)
         near = np.take_along_axis(score, index, axis=1)  # who would pay more than its last candidate is worth waits
         start = heaviest(_Lists(Links(index, near)).graph(near.min(axis=1)), m)
         partner, price = finished(score, start.partner, start.price)

@@ -62,7 +62,7 @@ class Informed(Attack):
     'Informed(slip=0.001)'
     """
 
-    revision: ClassVar[int] = 5  # 3: rounding after noise; 4: what a chain rounds; 5: steps on one variable
+    revision: ClassVar[int] = 6  # 4: what a chain rounds; 5: steps on one variable; 6: ties alike on every machine
 
     method: Method | None = None
     slip: Annotated[float, Range(0, 1, "()")] = 1e-9

@@ -92,7 +92,7 @@ class Linkage(Attack):
     "Linkage(metric='l', tolerance=0.1)"
     """
 
-    revision: ClassVar[int] = 4  # 2: more columns by default; 3: open columns are exact; 4: labels are read
+    revision: ClassVar[int] = 5  # 3: open columns are exact; 4: labels are read; 5: ties alike on every machine
 
     metric: Literal["d", "l"] = "d"
     tolerance: Annotated[float, Range(0, 1, "(]")] = 0.2

@@ -1,0 +1,83 @@
+"""Results do not depend on what a processor decides: the order of equal values in numpy's partitions, and the signs of
+eigenvectors. Each test runs a kernel as two processors would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.grouping.univariate_groups import first_component
+from sdcmap.kernels.linking.assignment import dense
+from sdcmap.kernels.masking.noise import covariance_root
+from sdcmap.kernels.statistics.robust_scatter import robust_scatter
+
+
+def partition_in_another_order(a: Array, kth: int, axis: int = -1) -> Array:
+    """A correct `np.argpartition` that returns equal values, and each of its two parts, in reversed order."""
+    order = np.flip(np.argsort(np.flip(a, axis=axis), axis=axis, kind="stable"), axis=axis)
+    order = a.shape[axis] - 1 - np.flip(order, axis=axis)
+    first, second = np.split(order, [kth], axis=axis)
+    return np.concatenate([np.flip(first, axis=axis), np.flip(second, axis=axis)], axis=axis)
+
+
+def eigh_with_other_signs(matrix: Array, eigh: Callable[[Array], Any] = np.linalg.eigh) -> tuple[Array, Array]:
+    """A correct `np.linalg.eigh`: every second eigenvector has the other sign, and last bits are rounded otherwise."""
+    values, vectors = eigh(matrix)
+    places = np.arange(len(values))
+    return values, vectors * np.where(places % 2, 1.0, -1.0) * (1 + 1e-15 * places)[:, np.newaxis]
+
+
+def test_equal_scores_give_the_same_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores with many ties, as rank windows give them: 0 inside the window and -20 outside, for each of two fields."""
+    rng = np.random.default_rng(1)
+    near = [np.abs(np.subtract.outer(rng.permutation(300), rng.permutation(300))) < 20 for _ in range(2)]
+    score = -20.0 * (~near[0]) - 20.0 * (~near[1])
+    here = dense(score)
+    monkeypatch.setattr(np, "argpartition", partition_in_another_order)
+    there = dense(score)
+    assert np.array_equal(here.partner, there.partner) and here.total == there.total
+
+
+def test_the_smallest_scatter_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(2).integers(0, 4, (40, 2)).astype(float)
+    here = robust_scatter(x)
+    monkeypatch.setattr(np, "argpartition", partition_in_another_order)
+    there = robust_scatter(x)
+    assert here is not None and there is not None
+    assert there.covariance == pytest.approx(here.covariance, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["eigen", "symmetric", "cholesky"])
+def test_a_covariance_has_one_root(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(3).standard_normal((50, 3)) @ np.array(
+        [[3.0, 1.0, 0.0], [0.0, 2.0, 1.0], [0.0, 0.0, 1.0]]
+    )
+    covariance = np.cov(np.column_stack([x, x.sum(axis=1)]), rowvar=False)
+    here = covariance_root(covariance, kind)
+    monkeypatch.setattr(np.linalg, "eigh", eigh_with_other_signs)
+    assert covariance_root(covariance, kind) == pytest.approx(here, rel=1e-12, abs=1e-12)
+
+
+def test_noise_keeps_a_sum_to_the_last_digits() -> None:
+    """An eigenvalue that is 0 but for rounding adds nothing: total = a + b holds beyond the square root of a rounding."""
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        parts = rng.lognormal(10, 1, (100, 2))
+        root = covariance_root(np.cov(np.column_stack([parts, parts.sum(axis=1)]), rowvar=False))
+        noise = rng.standard_normal((100, 3)) @ root.T
+        assert noise[:, 2] == pytest.approx(noise[:, 0] + noise[:, 1], abs=1e-12 * np.abs(noise).max())
+
+
+def test_the_first_component_of_opposite_columns_has_one_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loadings of 0.707 and -0.707 are equal in size but for rounding: the first is positive."""
+    x = np.random.default_rng(5).standard_normal(40)
+    z = np.column_stack([x, -x + 0.1 * np.arange(40)])
+    z = (z - z.mean(axis=0)) / z.std(axis=0)
+    here = first_component(z)
+    monkeypatch.setattr(np.linalg, "eigh", eigh_with_other_signs)
+    assert first_component(z) == pytest.approx(here)
+    assert np.corrcoef(here, z[:, 0])[0, 1] > 0
