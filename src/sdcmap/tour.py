@@ -1,15 +1,18 @@
-"""The whole line on demo data: a plan, a study, a map, a choice, a release and a report."""
+"""The whole workflow on demo data: a plan, a study, a map, a choice, a release and a report."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from sdcmap.bundle import release
 from sdcmap.choose import Threshold
-from sdcmap.errors import SdcmapError
+from sdcmap.errors import Refused, SdcmapError
 from sdcmap.explore.demo import population
 from sdcmap.explore.starting import starting_plan
 from sdcmap.files.reading import Source
@@ -24,7 +27,10 @@ MARK = "made by sdcmap demo"
 
 
 def tour(folder: Path, rows: int = 1500) -> Iterator[str]:
-    """Go the whole line in `folder` and say what was made, line by line; an earlier tour there is made anew."""
+    """Run the whole workflow in `folder` and say what was made, line by line; an earlier demo there is replaced.
+
+    A candidate that does not pass the release checks is followed by the next one in the order of the rule.
+    """
     if (folder / MARK).exists():
         shutil.rmtree(folder)
     elif folder.exists() and any(folder.iterdir()):
@@ -45,14 +51,26 @@ def tour(folder: Path, rows: int = 1500) -> Iterator[str]:
     scores = sweep(people, plan, folder / "study")
     yield f"{folder / 'study'}: every candidate made and scored"
     ru = RUMap.of_plan(scores, plan)
-    choice = ru.choose(plan.rule or Threshold(risk=1.0))
+    study = Study.open(folder / "study")
+    rule = plan.rule or Threshold(risk=1.0)
+    first = choice = ru.choose(rule)
     before = ru.points.filter("anchor")["risk"][0]
-    yield f"unmasked, the risk is {before:.1f} times its limit; chosen: {choice.risk or 0.0:.2f} times"
-    yield choice.reason
+    yield f"unmasked, the risk is {before:.1f} times its limit; chosen: {first.risk or 0.0:.2f} times"
+    yield first.reason
+    while choice.candidate is not None:
+        try:
+            release(people, plan, choice, study=study, ledger=folder / "ledger").write(folder / "public")
+        except Refused as refused:
+            yield f"{choice.name} does not pass the release checks, so the next candidate is tried ({refused})"
+            scores = replace(scores, candidate=scores.candidate.filter(pl.col("method") != choice.method))
+            choice = replace(ru, scores=scores).choose(rule)
+        else:
+            yield f"{folder / 'public'}: {choice.name}, released with its note, codebook and checksums"
+            break
+    else:
+        yield "No candidate passes the release checks, so nothing is released. Map and report show the study."
+        choice = first
     ru.draw(mark=choice).save(folder / "map.html")
     yield f"{folder / 'map.html'}: the R-U map"
-    study = Study.open(folder / "study")
-    release(people, plan, choice, study=study, ledger=folder / "ledger").write(folder / "public")
-    yield f"{folder / 'public'}: the release, with its note, codebook and checksums"
     report(study, choice).save(folder / "report.html")
     yield f"{folder / 'report.html'}: the report for the board"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +14,7 @@ import pytest
 import sdcmap as sm
 from commands import sdcmap
 from samples import PAST_THE_GATE
+from sdcmap.bundle.releasing import Release
 from sdcmap.cli import app
 from sdcmap.tour import MARK
 from sizes import GUARD
@@ -223,7 +225,24 @@ def test_bad_input_is_one_sentence_and_exit_code_two(room: Path, arguments: tupl
     assert result.stderr.startswith("error: ")
 
 
-def test_the_demo_goes_the_whole_line(tmp_path: Path) -> None:
+def refuse(times: int) -> Callable[[Release, Path], Path]:
+    """`Release.write` whose first calls are refused."""
+    calls, write = iter(range(times)), Release.write
+
+    def write_or_refuse(self: Release, folder: Path) -> Path:
+        if next(calls, None) is None:
+            return write(self, folder)
+        raise sm.errors.Refused(())
+
+    return write_or_refuse
+
+
+def test_demo_releases_the_next_candidate_where_the_first_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a fixed seed, so that the study is the same each time; the first writing of a file is refused."""
+    monkeypatch.setattr("secrets.randbits", lambda bits: 2**255 + 4)
+    monkeypatch.setattr(Release, "write", refuse(1))
     (tmp_path / "demo").mkdir()
     for name in (MARK, "old.html"):  # an earlier demo, which is made anew
         (tmp_path / "demo" / name).touch()
@@ -232,9 +251,20 @@ def test_the_demo_goes_the_whole_line(tmp_path: Path) -> None:
     for name in ("plan.toml", "map.html", "report.html", "public"):
         assert str(tmp_path / "demo" / name) in out
         assert (tmp_path / "demo" / name).exists()
+    assert out.count("does not pass the release checks, so the next candidate is tried") == 1
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").touch()
     assert "not empty" in sdcmap("demo", "-o", tmp_path / "mine", code=2).stderr
+
+
+def test_demo_ends_well_where_no_candidate_can_be_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 100 persons; whatever the rule chooses is refused."""
+    monkeypatch.setattr("secrets.randbits", lambda bits: 2**255 + 4)
+    monkeypatch.setattr(Release, "write", refuse(1_000))
+    out = sdcmap("demo", "-o", tmp_path / "demo", "--rows", 100).stdout
+    assert "No candidate passes the release checks, so nothing is released." in out
+    assert (tmp_path / "demo" / "map.html").exists() and (tmp_path / "demo" / "report.html").exists()
+    assert not (tmp_path / "demo" / "public").exists()
 
 
 def test_a_fault_of_ours_tells_type_and_place_but_no_value(

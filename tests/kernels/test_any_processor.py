@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.grouping.univariate_groups import first_component
-from sdcmap.kernels.linking.assignment import dense
-from sdcmap.kernels.masking.noise import covariance_root
+from sdcmap.kernels.masking.noise_covariance import covariance_root
 from sdcmap.kernels.statistics.robust_scatter import robust_scatter
+from sdcmap.methods._univariate_groups import first_component
+from sdcmap.risk.linkage.assignment import dense
 
 
 def partition_in_another_order(a: Array, kth: int, axis: int = -1) -> Array:

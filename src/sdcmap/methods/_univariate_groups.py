@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.arrays import Array, with_fixed_signs
 from sdcmap.kernels.jit import jit
-from sdcmap.kernels.masking.noise import with_fixed_signs
 
 
 def ranked_groups(order: Array, size: int) -> Array:

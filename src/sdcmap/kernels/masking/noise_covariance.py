@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.arrays import Array, with_fixed_signs
 
 DRAWN = 4096  # records whose numbers are drawn at once, so that they are still in the cache when they are laid out
 ZERO_PIVOT = 1e-12  # share of a variable's variance below which the earlier variables determine it
 ZERO_EIGENVALUE = 1e-10  # of a correlation matrix
 ZERO_SHARE = 16 * float(np.finfo(float).eps)  # of the largest eigenvalue, for each variable: below it is rounding
-SAME_SIZE = 1e-9  # relative: entries of an eigenvector so near to each other are equal but for rounding
 
 
 def covariance_root(covariance: Array, kind: str = "eigen") -> Array:
@@ -28,15 +27,6 @@ def covariance_root(covariance: Array, kind: str = "eigen") -> Array:
     rounding = ZERO_SHARE * len(values) * values.max(initial=0.0)
     root: Array = vectors * np.sqrt(np.where(values > rounding, values, 0.0))
     return root @ vectors.T if kind == "symmetric" else root
-
-
-def with_fixed_signs(vectors: Array) -> Array:
-    """The eigenvectors, a column each, with the largest entry positive; of entries that are equal but for rounding, the
-    first. The sign that LAPACK returns depends on the processor."""
-    size = np.abs(vectors)
-    leading = np.argmax(size >= (1 - SAME_SIZE) * size.max(axis=0), axis=0)
-    fixed: Array = vectors * np.sign(vectors[leading, np.arange(vectors.shape[1])])
-    return fixed
 
 
 def _triangular_root(covariance: Array) -> Array:
