@@ -21,12 +21,12 @@ from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.kernels.tables.coding import in_small_cells, move_cells, recount
-from sdcmap.methods._rank_swapping import rank_swap
 from sdcmap.methods._swap_pairs import matching_pairs
+from sdcmap.methods.rank_swap import rank_swap
 from sdcmap.methods.swap import stacked_codes
 from sdcmap.study.jobs import Job
 from sdcmap.study.worker import run_here
-from sdcmap.utility._contingency import hellinger
+from sdcmap.utility._tables import hellinger
 
 KEYS = ("Age", "WrkTyp", "Educ", "MarStat", "Race", "Sex", "Hours", "Income")
 MEASURES = (sm.SmallCells(), sm.Hellinger())

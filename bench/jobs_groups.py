@@ -11,9 +11,9 @@ import sdcmap as sm
 from jobs import seconds
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
-from sdcmap.methods._household_pairs import moving_pairs
 from sdcmap.methods._mdav import mdav_groups, squared_distances
 from sdcmap.methods._univariate_groups import group_means, optimal_groups
+from sdcmap.methods.household_swap import moving_pairs
 
 
 def numbers(n: int, variables: int = 8) -> np.ndarray:

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.methods._rank_swapping import rank_swap
+from sdcmap.methods.rank_swap import rank_swap
 from sdcmap.risk.linkage import box_search
 from sdcmap.risk.linkage.assignment import assign
 from sdcmap.risk.linkage.links import Links, agreement_links, agreement_scores, block_links

@@ -13,7 +13,7 @@ from jobs_attacks import masked_mixture
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.utility._queries import range_sums
+from sdcmap.utility.query_error import range_sums
 
 STREAM = Stream.of_seed(2**130)
 AMOUNTS = ("wage", "interest")

@@ -17,7 +17,7 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.data.cells import distinct_cells
-from sdcmap.risk._population_uniques import pitman, pitman_fit
+from sdcmap.risk.population_uniqueness import pitman, pitman_fit
 
 RNG = np.random.default_rng(0)
 KEYS = ("sex", "age", "race", "marital_status", "education", "native_country", "workclass", "income")

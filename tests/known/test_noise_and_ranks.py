@@ -11,7 +11,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.masking.noise_covariance import covariance_root
 from sdcmap.kernels.statistics.precision import inverse_of_mean
-from sdcmap.methods._rank_swapping import rank_swap
+from sdcmap.methods.rank_swap import rank_swap
 
 RNG = np.random.default_rng(0)
 
@@ -115,10 +115,10 @@ def test_rank_windows_are_strict_and_free_ranks_equally_likely() -> None:
 
 def test_the_search_of_a_full_window_draws_uniformly_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one try the free ranks are listed instead; the distribution of the partner of rank 0 is the same."""
-    monkeypatch.setattr("sdcmap.methods._rank_swapping.TRIES", 1)
+    monkeypatch.setattr("sdcmap.methods.rank_swap.TRIES", 1)
     x = np.arange(8.0)
     third = [rank_swap(x, 0.5, np.random.default_rng(seed))[2] for seed in range(4000)]
-    monkeypatch.setattr("sdcmap.methods._rank_swapping.TRIES", 64)
+    monkeypatch.setattr("sdcmap.methods.rank_swap.TRIES", 64)
     again = [rank_swap(x, 0.5, np.random.default_rng(seed + 10_000))[2] for seed in range(4000)]
     for value in range(8):
         share = (third.count(value) + again.count(value)) / 8000

@@ -12,8 +12,7 @@ from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.methods._household_pairs import met_cells, moving_pairs
-from sdcmap.methods.household_swap import household_counts
+from sdcmap.methods.household_swap import household_counts, met_cells, moving_pairs
 from sdcmap.testing import check_method
 
 PLACE = ("region", "district", "ward")

@@ -14,7 +14,7 @@ import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.methods import _mdav_buckets
+from sdcmap.methods import _mdav
 from sdcmap.methods._gower_groups import gower_groups
 from sdcmap.methods._mdav import mdav_groups, squared_distances, vmdav_groups
 from sdcmap.methods._univariate_groups import (
@@ -132,7 +132,7 @@ def test_vmdav_makes_the_groups_of_the_plain_scan(case: tuple[int, int, int, int
 def test_many_buckets_make_the_groups_of_the_plain_scan() -> None:
     rng = np.random.default_rng(4)
     x = rng.standard_normal((2500, 3)) + rng.standard_normal((2500, 1))
-    assert len(x) > 30 * _mdav_buckets.BUCKET
+    assert len(x) > 30 * _mdav.BUCKET
     assert np.array_equal(mdav_groups(x, 4), plain_mdav(x, 4))
     assert np.array_equal(vmdav_groups(x[:1200], 3, 0.5), plain_vmdav(x[:1200], 3, 0.5))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import sdcmap as sm
 from sdcmap.core.likelihood import block
-from sdcmap.methods._transition_matrix import changed, corrected_table, invariant_matrix, response_matrix
+from sdcmap.methods._transition import changed, corrected_table, invariant_matrix, response_matrix
 from sdcmap.testing import check_method
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 import sdcmap as sm
 from sdcmap.kernels.arrays import Array
-from sdcmap.methods._rank_swapping import rank_swap
+from sdcmap.methods.rank_swap import rank_swap
 from sdcmap.risk.linkage.assignment import assign, dense, one_to_one
 from sdcmap.risk.linkage.links import (
     Links,

@@ -15,14 +15,12 @@ from sdcmap.core.measure import AT_MOST
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk.linkage import file_pair as pairing
-from sdcmap.risk.linkage.agreement import agreement_matrix
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.fellegi_sunter import Patterns, count_patterns, em
-from sdcmap.risk.linkage.file_pair import LinkTable
-from sdcmap.risk.linkage.link_calibration import calibrated, running_precision
+from sdcmap.risk.linkage.file_pair import LinkTable, calibrated, running_precision
 from sdcmap.risk.linkage.links import agreement_scores
 from sdcmap.risk.linkage.nearest_record import whitening
-from sdcmap.risk.linkage.record_linkage import coincidence, frequency_weights, signed_log
+from sdcmap.risk.linkage.record_linkage import agreement_matrix, coincidence, frequency_weights, signed_log
 from sdcmap.testing.laws import permuted
 
 RNG = np.random.default_rng(0)

@@ -12,8 +12,7 @@ import pytest
 import sdcmap as sm
 from sdcmap.errors import PlanError, Undefined
 from sdcmap.kernels.tables.attribution import shared_nearest
-from sdcmap.risk._predicates import ABOVE, AT_LEAST, AT_MOST, BELOW, EQUAL, MISSING, UNEQUAL, count_matches
-from sdcmap.risk.singling_out import _rare
+from sdcmap.risk.singling_out import ABOVE, AT_LEAST, AT_MOST, BELOW, EQUAL, MISSING, UNEQUAL, _rare, count_matches
 
 RNG = np.random.default_rng(0)
 

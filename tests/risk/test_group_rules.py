@@ -17,8 +17,8 @@ from scipy.optimize import linprog
 import sdcmap as sm
 from sdcmap.errors import PlanError, SchemaError, Undefined
 from sdcmap.kernels.tables.diversity import hierarchical_distances
-from sdcmap.risk._poisson_cells import records_needed
-from sdcmap.risk._population_uniques import pitman, pitman_fit, snb, zayatz
+from sdcmap.risk.k_map import records_needed
+from sdcmap.risk.population_uniqueness import pitman, pitman_fit, snb, zayatz
 
 RNG = np.random.default_rng(0)
 SMALL = st.integers(0, 10_000)

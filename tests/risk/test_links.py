@@ -9,7 +9,7 @@ import pytest
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk.linkage import box_search
-from sdcmap.risk.linkage.cost_boxes import LEAF, spatial_order
+from sdcmap.risk.linkage.box_search import LEAF, spatial_order
 from sdcmap.risk.linkage.links import (
     Links,
     agreement_links,

@@ -14,7 +14,7 @@ import sdcmap as sm
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.statistics.wilson import wilson
 from sdcmap.kernels.tables.attribution import crowds, two_nearest
-from sdcmap.risk._separation import best_threshold, cross_fitted, discriminant, ranks_of
+from sdcmap.risk.worst_membership import best_threshold, cross_fitted, discriminant, ranks_of
 from sizes import SOAK
 
 MEASURE = sm.risk.WorstMembership()

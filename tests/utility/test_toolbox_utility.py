@@ -22,7 +22,7 @@ from sdcmap.kernels.statistics.precision import NORMAL_95
 from sdcmap.kernels.statistics.regression import Design, least_squares, logit
 from sdcmap.utility._numeric import WeightedMeasure
 from sdcmap.utility._propensity_models import mean_squared
-from sdcmap.utility._queries import range_sums, ranges_around
+from sdcmap.utility.query_error import range_sums, ranges_around
 
 ONCE = Stream.of_seed(11)
 

@@ -9,7 +9,7 @@ import pytest
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.regression import logit
-from sdcmap.utility._ridge_logit import ridge_logit
+from sdcmap.utility._propensity_models import ridge_logit
 from sdcmap.utility._two_way import TwoWay, count_terms, squared_differences
 
 

@@ -11,7 +11,7 @@ import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.errors import PlanError, Undefined
 from sdcmap.utility._intervals import Interval
-from sdcmap.utility._pair_means import row_means
+from sdcmap.utility.sample_distances import row_means
 from sdcmap.utility.significance_agreement import conclusion
 
 RNG = np.random.default_rng(0)

@@ -17,8 +17,7 @@ from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.errors import SchemaError
 from sdcmap.kernels.arrays import Array
-from sdcmap.methods._transition import TransitionMethod
-from sdcmap.methods._transition_matrix import invariant_matrix
+from sdcmap.methods._transition import TransitionMethod, invariant_matrix
 
 SUM_ERROR = 1e-6  # a row of a given matrix may miss 1 by this; it is divided by its sum
 

@@ -11,8 +11,7 @@ from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Positive
 from sdcmap.core.words import number
 from sdcmap.kernels.arrays import Array
-from sdcmap.methods._transition import TransitionMethod
-from sdcmap.methods._transition_matrix import response_matrix
+from sdcmap.methods._transition import TransitionMethod, response_matrix
 
 
 @dataclass(frozen=True)

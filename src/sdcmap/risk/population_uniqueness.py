@@ -17,7 +17,134 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk._frequencies import positive_weights
-from sdcmap.risk._population_uniques import pitman, snb, zayatz
+
+# How many persons are alone in a population, from the sizes of the groups of equal records in a sample of it.
+#
+# sizes, counts : the sizes of groups that occur in the sample, rising, and how many groups have each. n records in a
+# population of N persons; f = n/N. Each function gives the expected number of persons of the population who are alone, or
+# NaN where its model cannot be fitted.
+
+
+LARGEST = 30.0  # of logarithms and log-odds of parameters
+GRID = np.linspace(
+    -LARGEST, LARGEST, 241
+)  # of the log-odds of a probability, to find where an equation changes its sign
+
+
+def zayatz(sizes: Array, counts: Array, population: float) -> float:
+    """(u_1/f) P(size 1 in the population | size 1 in the sample), where population groups have the sizes that the sample's
+    have, and a group of j persons leaves one in the sample with the hypergeometric probability.  Zayatz (1991)"""
+    n = float(sizes @ counts)
+    chance = _one_of(sizes.astype(np.float64), n, population)
+    alone = counts[sizes == 1].sum() * chance[sizes == 1].sum()
+    if alone == 0:
+        return 0.0
+    return float(counts[sizes == 1].sum() * (alone / (counts @ chance)) * population / n)
+
+
+def _one_of(size: Array, n: float, population: float) -> Array:
+    """P(1 | hypergeometric) = j C(N - j, n - 1)/C(N, n)."""
+    fits = population - size >= n - 1
+    left = np.where(fits, population - size, n)
+    chance: Array = np.where(fits, np.exp(np.log(size) + _log_choose(left, n - 1) - _log_choose(population, n)), 0.0)
+    return chance
+
+
+def _log_choose(n: Array | float, k: float) -> Array:
+    from scipy.special import betaln
+
+    log: Array = -betaln(n - k + 1, k + 1) - np.log(np.asarray(n) + 1)
+    return log
+
+
+def pitman(sizes: Array, counts: Array, population: float) -> float:
+    """N (theta + alpha)_(N-1) / (theta + 1)_(N-1), the expected number of groups of one in Pitman's partition of N.
+    Hoshino (2001), whose eq. 14 is its limit G(theta + 1)/G(theta + alpha) N^alpha"""
+    from scipy.special import gammaln
+
+    groups, n = counts.sum(), sizes @ counts
+    if groups in (1, n):  # all equal, or all alone: the maximum lies at the edge
+        return population if groups == n else 0.0
+    alpha, theta = pitman_fit(sizes, counts)
+    log = np.log(population) + gammaln(theta + alpha + population - 1) - gammaln(theta + population)
+    expected = float(np.exp(log + gammaln(theta + 1) - gammaln(theta + alpha)))
+    return min(expected, population) if np.isfinite(expected) else np.nan
+
+
+def pitman_fit(sizes: Array, counts: Array) -> tuple[float, float]:
+    """alpha and theta at the maximum of the likelihood, over 0 < alpha < 1 and theta > -alpha.  Hoshino (2001), eq. 11"""
+    from scipy.optimize import minimize
+    from scipy.special import digamma, expit, gammaln
+
+    n, u = float(sizes @ counts), float(counts.sum())
+
+    def loss(at: Array) -> tuple[float, Array]:
+        """Minus the log-likelihood over n, and its gradient in the log-odds of alpha and the logarithm of theta + alpha."""
+        alpha, rest = expit(at[0]), np.exp(at[1])
+        theta = rest - alpha
+        ratio = theta / alpha
+        value = (
+            (u - 1) * np.log(alpha) + gammaln(ratio + u) - gammaln(ratio + 1) - gammaln(theta + n) + gammaln(theta + 1)
+        )
+        value += counts @ (gammaln(sizes - alpha) - gammaln(1 - alpha))
+        turn = digamma(ratio + u) - digamma(ratio + 1)
+        by_theta = turn / alpha - digamma(theta + n) + digamma(theta + 1)
+        by_alpha = (u - 1) / alpha - turn * theta / alpha**2 - counts @ (digamma(sizes - alpha) - digamma(1 - alpha))
+        slope = np.array([(by_alpha - by_theta) * alpha * (1 - alpha), by_theta * rest])
+        return float(-value / n), -slope / n
+
+    options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500}
+    fit = minimize(
+        loss, [0.0, np.log(u)], jac=True, method="L-BFGS-B", bounds=[(-LARGEST, LARGEST)] * 2, options=options
+    )
+    alpha = float(expit(fit.x[0]))
+    return alpha, float(np.exp(fit.x[1])) - alpha
+
+
+def snb(sizes: Array, counts: Array, population: float) -> float:
+    """K beta^alpha, where K groups of the population have 1 + Y persons, Y negative binomial (alpha, beta): K is Shlosser's
+    estimate, and alpha and beta give the sample as many groups of one and of two as it has.  Chen, Keller-McNulty (1998)"""
+    from scipy.optimize import brentq
+    from scipy.special import expit
+
+    f = float(sizes @ counts) / population
+    ones, twos = (float(counts[sizes == size].sum()) for size in (1, 2))
+    if f >= 1 or ones == 0 or twos == 0:
+        return ones if f >= 1 else np.nan
+    k = _shlosser(sizes.astype(np.float64), counts, f)
+
+    def alpha_of(beta: Array) -> tuple[Array, Array]:
+        """alpha by the ratio of twos to ones, in which K falls out, and r = (1 - f)(1 - beta)/(1 - (1 - f)(1 - beta)):
+        (f s r/2) alpha^2 + (f s (2 + r)/2 - r twos/ones) alpha - twos/ones = 0, s = r/(1 - f)."""
+        r = (1 - f) * (1 - beta) / (1 - (1 - f) * (1 - beta))
+        a = f * r**2 / (1 - f) / 2
+        b = f * r * (2 + r) / (1 - f) / 2 - r * twos / ones
+        return (np.sqrt(b**2 + 4 * a * twos / ones) - b) / (2 * a), r
+
+    def gap(at: Array) -> Array:
+        """The logarithm of expected over observed groups of one; beta by its log-odds."""
+        beta = expit(at)
+        alpha, r = alpha_of(beta)
+        left: Array = np.log(k * f / ones) + alpha * (np.log(beta) + np.log1p(r)) + np.log1p(alpha * r)
+        return left
+
+    with np.errstate(all="ignore"):
+        signs = np.sign(gap(GRID))
+        turn = np.flatnonzero(signs[1:] * signs[:-1] < 0)
+        if len(turn) == 0:
+            return np.nan
+        beta = expit(brentq(gap, GRID[turn[0]], GRID[turn[0] + 1]))
+        return min(float(k * beta ** alpha_of(beta)[0]), population)
+
+
+def _shlosser(size: Array, counts: Array, f: float) -> float:
+    """The number of groups in the population.  Haas and Stokes (1998), the modified Shlosser estimator"""
+    ones = counts[size == 1].sum()
+    first = counts @ (size * f**2 * (1 - f**2) ** (size - 1))
+    second = counts @ ((1 - f) ** size * ((1 + f) ** size - 1))
+    third = counts @ (1 - f) ** size / (counts @ (size * f * (1 - f) ** (size - 1)))
+    return float(counts.sum() + ones * first / second * third**2)
+
 
 MODELS: dict[str, Callable[[Array, Array, float], float]] = {"zayatz": zayatz, "pitman": pitman, "snb": snb}
 SMALL = 0.1  # sampling fraction up to which Dankar's rule takes Pitman's model

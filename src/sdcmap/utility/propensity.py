@@ -24,9 +24,9 @@ from sdcmap.utility._propensity_models import (
     inverse_and_rank,
     mean_squared,
     paired_null,
+    ridge_logit,
     tree_pmse,
 )
-from sdcmap.utility._ridge_logit import ridge_logit
 from sdcmap.utility._two_way import TwoWay, count_terms
 
 MANY_TERMS = 1_000  # of the original, beyond which slopes have a ridge

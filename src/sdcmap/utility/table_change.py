@@ -12,8 +12,7 @@ from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.tables import tables, two_way_tables, up_to
 from sdcmap.kernels.arrays import Array
-from sdcmap.utility._contingency import contingency_coefficient, cramers_v, entropy
-from sdcmap.utility._tables import TableMeasure, loss_over, summary_of
+from sdcmap.utility._tables import TableMeasure, contingency_coefficient, cramers_v, entropy, loss_over, summary_of
 
 
 @dataclass(frozen=True)

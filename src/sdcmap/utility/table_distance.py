@@ -12,8 +12,7 @@ from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.tables import tables, up_to
 from sdcmap.kernels.arrays import Array
-from sdcmap.utility._contingency import hellinger, total_variation
-from sdcmap.utility._tables import TableMeasure, loss_over
+from sdcmap.utility._tables import TableMeasure, hellinger, loss_over, total_variation
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.risk.linkage.agreement import agreement_matrix
+from sdcmap.kernels.jit import jit
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.cost_models import Course, asking_first, course_of, links_one_to_one, open_fields
 from sdcmap.risk.linkage.fellegi_sunter import MOST_FIELDS, FellegiSunter, count_patterns, em
@@ -20,6 +20,29 @@ from sdcmap.risk.linkage.field_costs import LEAST_REACH, NEAR_ZERO, RELATIVE, SA
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, Scoring, link_one_to_one
 from sdcmap.risk.linkage.label_costs import as_read, labelled
 from sdcmap.risk.linkage.links import agreement_links
+
+# Agreement scores of all pairs of two small files, compiled: the plain formula is `links.agreement_scores`.
+
+
+def agreement_matrix(known: Array, released: Array, reach: Array, low: Array, gain: Array) -> Array:
+    """n x m: the sum over the fields present on both sides of low + gain max(0, 1 - |known - released| / reach)."""
+    score = np.zeros((len(known), len(released)))
+    _add_fields(score, known, np.ascontiguousarray(released.T), reach, low, gain)
+    return score
+
+
+@jit
+def _add_fields(score: Array, known: Array, fields: Array, reach: Array, low: Array, gain: Array) -> None:
+    for i in range(score.shape[0]):
+        row = score[i]
+        for f in range(fields.shape[0]):
+            a, width, base, more = known[i, f], reach[i, f], low[f], gain[f]
+            field = fields[f]
+            for j in range(len(field)):
+                far = abs(a - field[j]) / width
+                near = base + more * max(0.0, 1.0 - far)
+                row[j] += near if far == far else 0.0
+
 
 AGREES = 0.9  # m of weights "freq"
 Weights = tuple[Array, Array, Mapping[str, float]]  # wD, wA - wD, and what is to be said of them
