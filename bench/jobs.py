@@ -26,7 +26,7 @@ from sdcmap.methods.rank_swap import rank_swap
 from sdcmap.methods.swap import stacked_codes
 from sdcmap.study.jobs import Job
 from sdcmap.study.worker import run_here
-from sdcmap.utility._tables import hellinger
+from sdcmap.utility.table_losses import hellinger
 
 KEYS = ("Age", "WrkTyp", "Educ", "MarStat", "Race", "Sex", "Hours", "Income")
 MEASURES = (sm.SmallCells(), sm.Hellinger())

@@ -13,7 +13,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.cells import _moves_between, cells, moves
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.tables.coding import compress, mixed_radix
-from sdcmap.utility._tables import hellinger
+from sdcmap.utility.table_losses import hellinger
 
 NAMES = ("a", "b", "c", "d")
 

@@ -14,9 +14,8 @@ import pytest
 import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
-from sdcmap.utility._intervals import Interval
 from sdcmap.utility._propensity_models import drawn_null
-from sdcmap.utility.interval_overlap import overlap
+from sdcmap.utility.interval_overlap import Interval, overlap
 
 ONCE = Stream.of_seed(1)
 RNG = np.random.default_rng(1)

@@ -26,7 +26,7 @@ from sdcmap.risk.linkage.cost_models import links_of_cheapest, links_to
 from sdcmap.testing import check_measure
 from sdcmap.theory.decision import Discrete, KullbackLeibler, NoiseScenario, Normal, global_risk, global_utility
 from sdcmap.theory.decision import normal_posterior as in_theory
-from sdcmap.utility._estimand import Estimand
+from sdcmap.utility.society_knowledge import Estimand
 from stored_numbers import changed_lines
 
 NAMES = ("a", "b", "c")

@@ -10,9 +10,8 @@ from scipy.stats import energy_distance, ks_2samp
 import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.errors import PlanError, Undefined
-from sdcmap.utility._intervals import Interval
+from sdcmap.utility.interval_overlap import Interval, conclusion
 from sdcmap.utility.sample_distances import row_means
-from sdcmap.utility.significance_agreement import conclusion
 
 RNG = np.random.default_rng(0)
 

@@ -12,8 +12,8 @@ from .mixture_noise import MixtureNoise as MixtureNoise
 from .multiplicative_noise import MultiplicativeNoise as MultiplicativeNoise
 from .noise import Noise as Noise
 from .pram import PRAM as PRAM
+from .pram import RandomisedResponse as RandomisedResponse
 from .protect import Protect as Protect
-from .randomised_response import RandomisedResponse as RandomisedResponse
 from .rank_swap import RankSwap as RankSwap
 from .recode import Recode as Recode
 from .recode_locally import RecodeLocally as RecodeLocally
@@ -26,6 +26,6 @@ from .swap import Swap as Swap
 from .swap_reidentified import SwapReidentified as SwapReidentified
 from .synthesise import Synthesise as Synthesise
 from .top_code import TopCode as TopCode
-from .top_code_jointly import TopCodeJointly as TopCodeJointly
+from .top_code import TopCodeJointly as TopCodeJointly
 
 METHODS: tuple[type[sdcmap.core.method.Method], ...]

@@ -1,4 +1,4 @@
-"""The post-randomisation method."""
+"""Random changes of category: the post-randomization method and randomized response."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sdcmap.core.method import Trials
 from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
 from sdcmap.core.roles import Roles, strength
 from sdcmap.core.strengths import Strengths
-from sdcmap.core.value import Range
-from sdcmap.core.words import percent
+from sdcmap.core.value import Positive, Range
+from sdcmap.core.words import number, percent
 from sdcmap.errors import SchemaError
 from sdcmap.kernels.arrays import Array
-from sdcmap.methods._transition import TransitionMethod, invariant_matrix
+from sdcmap.methods._transition import TransitionMethod, invariant_matrix, response_matrix
 
 SUM_ERROR = 1e-6  # a row of a given matrix may miss 1 by this; it is divided by its sum
 
@@ -135,3 +135,47 @@ def _in_order(listed: list[str], matrix: Array, path: str, categories: list[str]
         raise SchemaError(f"{path} leads to categories that {name!r} does not have.")
     ordered: Array = matrix[np.ix_(places, places)]
     return ordered
+
+
+# Randomised response.
+
+
+@dataclass(frozen=True)
+class RandomisedResponse(TransitionMethod):
+    """Keep a category with probability e^epsilon/(e^epsilon + K - 1), else take any other one, all alike.
+
+    Parameters
+    ----------
+    epsilon : the privacy loss of each variable, above 0: no released category is more than e^epsilon times as likely from
+        one original category as from another. Over m variables the loss of a record is m epsilon.
+
+    Formula: P(b | a) = e^epsilon/(e^epsilon + K - 1) if a = b, else 1/(e^epsilon + K - 1), K the number of categories.
+    Which categories there are is taken as public. Missing is a category like any other, so that the bound holds for who has
+    answered at all. Weights and households are not used. `corrected(released, names)` estimates the tables of the original
+    without bias.
+    Reference: Warner (1965); Kairouz, Oh, Viswanath (2016), k-ary randomised response.
+
+    Examples
+    --------
+    >>> RandomisedResponse(on="religion", epsilon=2).text
+    "RandomisedResponse(on='religion', epsilon=2.0)"
+    """
+
+    missing: ClassVar[str] = "category"
+    kept: ClassVar[str] = "nothing exactly; tables can be corrected without bias, see the matrix"
+    distorted: ClassVar[str] = "every table of the masked variables, towards equal shares"
+    searched: ClassVar[Strengths | None] = Strengths("epsilon", 6.0, 0.5)
+
+    epsilon: Positive = 1.0
+
+    @property
+    def deed(self) -> str:
+        return f"randomised response, epsilon {number(self.epsilon)}"
+
+    @classmethod
+    def trials(cls, roles: Roles) -> Trials:
+        epsilons = (5.0, 3.0) if roles.keys else ()
+        return {f"{cls.__name__} {epsilon:g}": cls(roles.keys, epsilon) for epsilon in epsilons}
+
+    def transitions(self, name: str, categories: list[Any], counts: Array) -> Array:
+        return response_matrix(len(categories), self.epsilon)

@@ -1,4 +1,4 @@
-"""A snooper who knows his target's position in the sample."""
+"""An attacker who knows the target's position in the sample, or which record is the target's."""
 
 from __future__ import annotations
 
@@ -88,3 +88,115 @@ class Position(Measure):
         if len(values) == 0:
             raise Undefined(f"{self.on!r} has no value that is not missing.")
         return float(values[place_of(self.target, len(values))])
+
+
+# A snooper who knows which record his target's is, for one target.
+
+
+@dataclass(frozen=True)
+class Index(Position):
+    """How precisely a snooper who has found his target's record learns its value: R = 1/MSE for that target.
+
+    The snooper knows which record of the released file belongs to the person with the largest, the smallest or the p-th
+    percentile value, and takes the masked value there for the true one.
+
+    Parameters
+    ----------
+    target : "maximum", "minimum", or a share p in (0, 1): the record whose value has rank ceil(n p).
+
+    Formula: R = 1/E(Y_t - x_t)^2 over replicates (eq. 12, t the target's record). `parts`: "squared_error".
+    Ties at the target: the expected value over the tied records, that is the mean of their squared errors.
+    Missing: a target that masking made missing tells the snooper nothing, and the measure is undefined. Weights and
+    households are not used.
+    Releasing nothing leaves the snooper the mean of the file: R = 1/(xbar - x_t)^2.
+    Reference: Duncan, Keller-McNulty, Stokes (2001), section 4, index knowledge.
+
+    Examples
+    --------
+    >>> Index(on="income", target="minimum").text
+    "Index(on='income', target='minimum')"
+    """
+
+    paired: ClassVar[bool] = True
+    missing: ClassVar[str] = "left out in the original; undefined where masking made the target missing"
+
+    def squared_error(self, original: Microdata, masked: Microdata) -> float:
+        """(Y_t - x_t)^2 of one masked file, in the mean over the records tied at the target."""
+        value = self.value(original)
+        rows = original.remember(("at", self.on, value), lambda: np.flatnonzero(original.numbers(self.on) == value))
+        if masked.origin is not None:
+            rows = np.flatnonzero(np.isin(masked.origin, rows))
+        values = masked.numbers(self.on)
+        released = (
+            [float(values[rows[0]])] if len(rows) == 1 else values[rows].tolist()
+        )  # one record is the common case
+        squared_errors = [(y - value) ** 2 for y in released if y == y]  # NaN left out
+        if not squared_errors:
+            raise Undefined(f"the target's value of {self.on!r} is not in the masked file.")
+        return sum(squared_errors) / len(squared_errors)
+
+
+# A snooper who knows which record is his target's.
+
+
+@dataclass(frozen=True)
+class KnownIndex(Measure):
+    """How precisely a snooper who knows the record number learns his target's value: R = 1/MSE.
+
+    The snooper has linked his target to a record of the released file beyond doubt, and takes the masked value there
+    for the true one. He succeeds the better, the smaller his squared error is.
+
+    Parameters
+    ----------
+    on : the numeric variable he wants to know.
+
+    Formula: R = 1/E(Y - x)^2 (eq. 4; 1/lambda^2 for additive noise). From one file R = 1/mean over records of (y - x)^2;
+    the smallest single squared error stands beside it in `parts` as "worst". Replicates are pooled as 1/mean of the mean
+    squared errors. Infinite where no value changed.
+    Missing: records whose value is missing before or after are left out. Weights and households are not used.
+    Releasing nothing leaves the snooper the mean of the file: R = 1/variance.
+    Reference: Duncan, Keller-McNulty, Stokes (2001), eq. 4.
+
+    Examples
+    --------
+    >>> KnownIndex(on="income").text
+    "KnownIndex(on='income')"
+    """
+
+    axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    unit: ClassVar[str] = "1/(variable's unit)^2"
+    expectation: ClassVar[bool] = True
+    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
+    missing: ClassVar[str] = "records with a missing value before or after are left out"
+
+    on: str
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        errors = self._squared_errors(original, masked)
+        errors = errors[~np.isnan(errors)]
+        if len(errors) == 0:
+            raise Undefined(f"{self.on!r} has no record with a value before and after masking.")
+        value, se = inverse_of_mean(errors)
+        return Estimate(value, se, {"mse": float(errors.mean()), "worst": float(errors.min())})
+
+    def pool(self, estimates: Sequence[Estimate]) -> Estimate:
+        if len(estimates) == 1:
+            return estimates[0]
+        value, se = inverse_of_mean(np.array([e.parts["mse"] for e in estimates]))
+        return Estimate(value, se)
+
+    def records(self, original: Microdata, masked: Microdata) -> Array:
+        """1/(y - x)^2 of each record; infinite where the value did not change."""
+        with np.errstate(divide="ignore"):
+            return 1 / self._squared_errors(original, masked)
+
+    def nothing(self, original: Microdata) -> float | None:
+        x = original.numbers(self.on)
+        spread = float(np.nanvar(x, ddof=1)) if (~np.isnan(x)).sum() > 1 else 0.0
+        return 1 / spread if spread > 0 else None
+
+    def _squared_errors(self, original: Microdata, masked: Microdata) -> Array:
+        self.checked(original)
+        x = original.numbers(self.on)
+        squared: Array = (masked.numbers(self.on) - (x if masked.origin is None else x[masked.origin])) ** 2
+        return squared

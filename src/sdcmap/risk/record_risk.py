@@ -12,7 +12,7 @@ from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array, Floats
-from sdcmap.risk._look_up import looked_up
+from sdcmap.risk.exact_match import looked_up
 
 FEWEST = 20  # people from whom it is learnt how often a look-up that leaves so many records is right
 

@@ -1,4 +1,4 @@
-"""Records left in small cells: the n-rule."""
+"""Rare combinations of keys: the n-rule, replicated uniques, and rare combinations of a few keys."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.value import Range
-from sdcmap.data.cells import cells, moves
+from sdcmap.data.cells import DistinctCells, cells, common_codes, in_released_categories, moves
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.coding import in_small_cells
+from sdcmap.kernels.tables.coding import compress, in_small_cells
+from sdcmap.kernels.tables.combinations import unsafe_combinations
+from sdcmap.risk._frequencies import KeyMeasure, key_sets
 
 
 @dataclass(frozen=True)
@@ -73,3 +75,123 @@ class SmallCells(Measure):
         if self.counting == "unchanged":
             exposed[moves(original, masked, names).rows] = np.nan
         return exposed
+
+
+# People who are alone with their keys, in the original and in the release too: synthpop's repU.
+
+
+@dataclass(frozen=True)
+class ReplicatedUniques(Measure):
+    """The share of original records whose combination of keys nobody else has, in the original and in the release alike.
+
+    The snooper knows that nobody but his target has the target's keys. He looks for them in the release and succeeds when
+    exactly one record has them: it looks like the target's, whether it is or not, and of a synthetic file too.
+
+    Parameters
+    ----------
+    on : the variables he knows, of any kind; by default the keys of the file.
+
+    Formula: repU = #{original records j: f_j = 1 and s_j = 1} / n, f_j and s_j the original and the released records
+        with the keys of j. `parts`: "alone", the share with f_j = 1; "found", the share of these with s_j >= 1; "alone
+        in the release", the share of released records that no other equals.
+    A recoded variable is compared in the categories of the release, where each value became one of them. Missing is a
+    category of its own. Weights and households are not used.
+    Reference: Raab, Nowok, Dibben (2024), section 3, repU; synthpop's replicated.uniques.
+
+    Examples
+    --------
+    >>> ReplicatedUniques(on=["age", "sex"]).text
+    "ReplicatedUniques(on=['age', 'sex'])"
+    """
+
+    axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    unit: ClassVar[str] = "share of records"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    at_nothing: ClassVar[float | None] = 0.0
+    paired: ClassVar[bool] = False
+
+    on: tuple[str, ...] = ()
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        return self.on or data.keys
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        names = self.checked(original)
+        known = in_released_categories(original, masked, names)
+        ours, theirs = counts_of(known, masked, names)
+        alone = ours[0] == 1
+        parts = {
+            "alone": float(alone.mean()),
+            "found": float((ours[1][alone] > 0).mean()) if alone.any() else 0.0,
+            "alone in the release": float((theirs == 1).mean()),
+        }
+        return Estimate(float((alone & (ours[1] == 1)).mean()), None, parts)
+
+
+def counts_of(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> tuple[tuple[Array, Array], Array]:
+    """How many original and how many released records have the keys of each original record; and how many released ones
+    those of each released record."""
+    code, met = compress([common_codes(original, masked, name) for name in names])
+    before, after = np.split(code, [len(original)])
+    count = [np.bincount(side, minlength=len(met)) for side in (before, after)]
+    return (count[0][before], count[1][before]), count[1][after]
+
+
+# Rare combinations of a few keys.
+
+
+@dataclass(frozen=True)
+class UnsafeCombinations(KeyMeasure):
+    """The share of records that have a rare combination of values on a few of the keys.
+
+    The snooper does not search for anybody: he recognises a person he knows by chance, because a few of the person's
+    values are rarely found together. He succeeds with a record that has such a combination, whichever keys make it.
+
+    Parameters
+    ----------
+    k : a combination is unsafe when fewer than k records have it; at least 2.
+    dimension : the most variables in a combination, at least 1; mu-Argus's default is 3.
+    missing_is : "any value": a missing value matches every value, and a combination that holds one is none; "a
+        category": it matches missing alone.
+
+    Formula: #{i: some set S of 1..dimension variables has f_S(i) < k} / n, f_S(i) the records that agree with i on S.
+    `parts`: "cells", the unsafe combinations of all sets (mu-Argus counts these), "cells of 1", "cells of 2", ... by
+    the number of variables, and "records", those with at least one.
+    Missing values as `missing_is` says. Weights and households are not used: the file is counted.
+    Reference: Hundepool et al. (2014), mu-Argus manual 5.1; de Waal and Willenborg (1996).
+
+    Examples
+    --------
+    >>> UnsafeCombinations(dimension=2).text
+    'UnsafeCombinations(dimension=2)'
+    """
+
+    k: Annotated[int, Range(2)] = 3
+    dimension: Annotated[int, Range(1)] = 3
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        self.checked(original)
+        met, sets, cells, exposed = self._unsafe(masked)
+        records = int(met.count[exposed > 0].sum())
+        sizes = np.bitwise_count(sets)
+        parts = {"records": float(records), "cells": float(cells.sum())}
+        for size in range(1, int(sizes.max()) + 1):
+            parts[f"cells of {size}"] = float(cells[sizes == size].sum())
+        return Estimate(records / len(masked), None, parts)
+
+    def records(self, original: Microdata, masked: Microdata) -> Array:
+        """1 where the record has an unsafe combination, 0 elsewhere."""
+        self.checked(original)
+        met, _, _, exposed = self._unsafe(masked)
+        return (exposed > 0).astype(float)[met.code]
+
+    def unsafe(self, data: Microdata) -> Array:
+        """How many unsafe combinations each record of a file has."""
+        self.checked(data)
+        met, _, _, exposed = self._unsafe(data)
+        return exposed[met.code]
+
+    def _unsafe(self, data: Microdata) -> tuple[DistinctCells, Array, Array, Array]:
+        met, codes = self.cells(data)
+        sets = key_sets(codes.shape[1], self.dimension, "dimension")
+        return met, sets, *unsafe_combinations(codes, met.count, sets, self.k)

@@ -16,7 +16,7 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import Moments, moments
 from sdcmap.kernels.statistics.robust_scatter import robust_scatter
 from sdcmap.utility._numeric import NumericMeasure, matrix_of, over_variables, sound_weights
-from sdcmap.utility._tables import summary_of
+from sdcmap.utility.table_losses import summary_of
 
 SINGULAR = 1e-10  # an eigenvalue of a correlation matrix below this is 0
 

@@ -1,0 +1,395 @@
+"""Tables before and after masking: error of cells, distances, and changes of what a table tells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.value import Range
+from sdcmap.data.microdata import Microdata
+from sdcmap.data.tables import Table, tables, two_way_tables, up_to
+from sdcmap.errors import Undefined
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.jit import jit
+from sdcmap.utility._numeric import sound_weights
+
+
+@dataclass(frozen=True)
+class TableMeasure(Measure):
+    """A loss of utility that is read off tables before and after masking: 0 when they are the same.
+
+    Fields: `on`, the variables (by default the keys of the file), and `weighted`, for sums of survey weights in place of
+    counts. A loss over several tables is their mean, or the largest; both are in `parts`.
+
+    Parameters
+    ----------
+    on : the variables that make the tables; by default the keys of the file.
+    weighted : compare weighted counts; needs a weight. Swapping keeps unweighted margins only.
+    """
+
+    axis: ClassVar[Literal["risk", "utility"]] = "utility"
+    weights: ClassVar[str] = "used when `weighted`, else every record counts once"
+    paired: ClassVar[bool] = False
+    fewest: ClassVar[int] = 1  # variables it needs
+
+    on: tuple[str, ...] = ()
+    weighted: bool = False
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        return self.on or data.keys
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        if self.weighted and data.weight is None:
+            yield f"{type(self).__name__}.weighted needs a file with a weight."
+        if 0 < len(set(self.variables(data))) < self.fewest:
+            yield f"{type(self).__name__} needs at least {self.fewest} variables."
+
+
+def loss_over(compared: Iterable[Table], loss: Callable[[Table], float], summary: str) -> Estimate:
+    """The mean or the worst of the losses of several tables, with both in `parts`; of one table, its loss."""
+    return summary_of([0.0 if table.after is table.before else loss(table) for table in compared], summary)
+
+
+def summary_of(losses: Sequence[float], summary: str) -> Estimate:
+    """The same of losses already at hand."""
+    mean, worst = math.fsum(losses) / len(losses), max(losses)
+    parts = {"mean": mean, "worst": worst} if len(losses) > 1 else {}
+    return Estimate(worst if summary == "worst" else mean, None, parts)
+
+
+# Distances between two tables of counts, and what one table tells: entropy and association.
+
+
+@jit
+def hellinger(before: Array, after: Array) -> float:
+    """H = sqrt(1/2 sum (sqrt f - sqrt g)^2), f and g the relative frequencies.  GKS (2003), section 2.2"""
+    first, second = before.sum(), after.sum()
+    by_first, by_second = 1 / np.sqrt(first), 1 / np.sqrt(second)
+    total = 0.0
+    for i in range(len(before)):
+        if before[i] != after[i] or first != second:
+            total += (np.sqrt(before[i]) * by_first - np.sqrt(after[i]) * by_second) ** 2
+    return float(np.sqrt(min(0.5 * total, 1.0)))  # of tables that share no cell rounding makes more of it
+
+
+@jit
+def total_variation(before: Array, after: Array) -> float:
+    """TV = 1/2 sum |f - g|, f and g the relative frequencies."""
+    first, second = before.sum(), after.sum()
+    total = 0.0
+    for i in range(len(before)):
+        total += abs(before[i] / first - after[i] / second)
+    return 0.5 * total
+
+
+@jit
+def entropy(count: Array) -> float:
+    """Shannon entropy -sum p log p of the relative frequencies, in nats."""
+    total = count.sum()
+    nats = 0.0
+    for i in range(len(count)):
+        if count[i] > 0:
+            nats -= count[i] / total * np.log(count[i] / total)
+    return nats
+
+
+def mean_square_contingency(table: Array) -> float:
+    """phi^2 = chi^2 / n of a two-way table: sum f_ij^2 / (f_i. f_.j) - 1."""
+    share = table / table.sum()
+    expected = share.sum(axis=1, keepdims=True) * share.sum(axis=0, keepdims=True)
+    met = expected > 0
+    return max(0.0, float((share[met] ** 2 / expected[met]).sum() - 1))
+
+
+def contingency_coefficient(table: Array) -> float:
+    """Pearson's C = sqrt(chi^2 / (chi^2 + n)) of a two-way table: 0 independent, below 1 always."""
+    phi2 = mean_square_contingency(table)
+    return float(np.sqrt(phi2 / (1 + phi2)))
+
+
+def cramers_v(table: Array) -> float:
+    """V = sqrt(phi^2 / (min(rows, columns) - 1)), rows and columns that occur; 0 where one variable is constant."""
+    least = min(int((table.sum(axis=axis) > 0).sum()) for axis in (0, 1)) - 1
+    return float(np.sqrt(mean_square_contingency(table) / least)) if least > 0 else 0.0
+
+
+# Relative error of the cells of all small tables.
+
+
+def relative_errors(before: Array, after: Array, least: float) -> Array:
+    """|after - before|/before of the cells that have at least `least` records before."""
+    judged = before >= least
+    errors: Array = np.abs(after[judged] - before[judged]) / before[judged]
+    return errors
+
+
+@dataclass(frozen=True)
+class TableError(TableMeasure):
+    """The relative error of a cell that a user looks up in any table of up to three variables.
+
+    Parameters
+    ----------
+    weighted : weighted counts; needs a weight. Without it, counts are scaled to the original number of records, as a user
+        of a sample or of synthetic data would.
+    order : every table of 1 to so many variables, at least 1.
+    least : cells with fewer records (when `weighted`: a smaller weighted count) in the original are not judged; above 0.
+    summary : the value is the "mean" or the "worst" over the tables; both are in the parts.
+
+    Formula: of a table, the mean of |g - f|/f over its cells with f > 0 in the original; then over the tables.
+    `parts`: "emptied", the share of judged cells that have no record left, and "new", the share of released records in
+    cells that the original does not have; both are means over the tables.
+    Missing is a category of its own: a suppressed value leaves its cell. A recoded category empties the old cells
+    (error 1) and fills new ones. Weights: used when `weighted`. Households are not used. Works for synthetic files.
+    Reference: Hundepool et al. (2012), section 3.5.2; Shlomo, Tudor, Groom (2010).
+
+    Examples
+    --------
+    >>> TableError(on=["sex", "age"], order=2).text
+    "TableError(on=['sex', 'age'], order=2)"
+    """
+
+    unit: ClassVar[str] = "relative error of a cell"
+    at_nothing: ClassVar[float | None] = 1.0
+
+    order: Annotated[int, Range(1)] = 3
+    least: Annotated[float, Range(0, None, "(]")] = 1.0
+    summary: Literal["mean", "worst"] = "mean"
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        if self.weighted:
+            sound_weights(masked)
+        compared = tables(original, masked, up_to(self.checked(original), self.order), weighted=self.weighted)
+        scale = 1.0 if self.weighted else len(original) / len(masked)
+        judged = [each for table in compared if (each := _errors(table, scale, self.least)) is not None]
+        if not judged:
+            raise Undefined("no cell of the original has as many records as are asked for.")
+        errors, emptied, new = (np.array(part) for part in zip(*judged, strict=True))
+        parts = {"mean": errors.mean(), "worst": errors.max(), "emptied": emptied.mean(), "new": new.mean()}
+        return Estimate(float(parts[self.summary]), None, {name: float(part) for name, part in parts.items()})
+
+
+def _errors(table: Table, scale: float, least: float) -> tuple[float, float, float] | None:
+    judged = table.before >= least
+    if not judged.any():
+        return None
+    errors = relative_errors(table.before, table.after * scale, least)
+    new = table.after[table.before == 0].sum() / table.after.sum()
+    return float(errors.mean()), float((table.after[judged] == 0).mean()), float(new)
+
+
+# Distances between the tables before and after masking.
+
+
+@dataclass(frozen=True)
+class _TableDistance(TableMeasure):
+    """A distance between two tables: 0 the same, 1 no cell in common.
+
+    Parameters
+    ----------
+    order : None compares the table of all variables; k compares every table of 1 to k of them, at least 1.
+    summary : with an order: the value is the "mean" or the "worst" over the tables; both are in the parts.
+    """
+
+    unit: ClassVar[str] = "distance, 0 to 1"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    at_nothing: ClassVar[float | None] = 1.0
+
+    order: Annotated[int | None, Range(1)] = None
+    summary: Literal["mean", "worst"] = "mean"
+
+    def distance(self, before: Array, after: Array) -> float:
+        """Of the counts before and after."""
+        raise TypeError(f"{type(self).__name__} has no distance.")
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        compared = tables(original, masked, up_to(self.checked(original), self.order), weighted=self.weighted)
+        return loss_over(compared, lambda table: self.distance(table.before, table.after), self.summary)
+
+
+@dataclass(frozen=True)
+class Hellinger(_TableDistance):
+    """How far the table of the released file is from the original's: 0 the same, 1 no cell in common.
+
+    Formula: H = sqrt(1/2 sum (sqrt f - sqrt g)^2), f and g the relative frequencies of the cells before and after.
+    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not used.
+    Reference: Gomatam, Karr, Sanil (2003), section 2.2.
+
+    Examples
+    --------
+    >>> Hellinger(on=["sex", "age"]).text
+    "Hellinger(on=['sex', 'age'])"
+    """
+
+    def distance(self, before: Array, after: Array) -> float:
+        return hellinger(before, after)
+
+
+@dataclass(frozen=True)
+class TotalVariation(_TableDistance):
+    """The share of the file's records in other cells than before: 0 the same table, 1 no cell in common.
+
+    Formula: TV = 1/2 sum |f - g|, f and g the relative frequencies of the cells before and after; the largest difference
+    in the share of any set of cells.
+    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not used.
+    Reference: Gomatam, Karr, Sanil (2003), section 2.2, and their report TR131.
+
+    Examples
+    --------
+    >>> TotalVariation(on=["sex", "age"]).text
+    "TotalVariation(on=['sex', 'age'])"
+    """
+
+    def distance(self, before: Array, after: Array) -> float:
+        return total_variation(before, after)
+
+
+# Changes of what a table tells: entropy, conditional entropy, and the association of pairs of variables.
+
+
+@dataclass(frozen=True)
+class EntropyChange(TableMeasure):
+    """By how much masking changed the disorder of the table: swapping spreads records over more cells.
+
+    Parameters
+    ----------
+    order : None compares the table of all variables; k compares every table of 1 to k of them, at least 1.
+    summary : with an order: the value is the "mean" or the "worst" over the tables; both are in the parts.
+
+    Formula: |E(g) - E(f)| with E(f) = -sum f log f in nats, f and g the relative frequencies of the cells before and after.
+    A change of 0 does not say that the tables are the same.
+    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not used.
+    Reference: Gomatam, Karr, Sanil (2003), section 2.2, and their report TR131.
+
+    Examples
+    --------
+    >>> EntropyChange(on=["sex", "age"]).text
+    "EntropyChange(on=['sex', 'age'])"
+    """
+
+    unit: ClassVar[str] = "nats"
+
+    order: Annotated[int | None, Range(1)] = None
+    summary: Literal["mean", "worst"] = "mean"
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        compared = tables(original, masked, up_to(self.checked(original), self.order), weighted=self.weighted)
+        return loss_over(compared, lambda table: table.change(entropy), self.summary)
+
+
+@dataclass(frozen=True)
+class ConditionalEntropyChange(TableMeasure):
+    """By how much masking changed what the other variables tell about one: swapping makes it harder to predict.
+
+    Parameters
+    ----------
+    on : the variables, at least 2; by default the keys of the file.
+    order : None takes each variable given all others; k takes it given every 1 to k - 1 of the others; at least 2.
+    summary : the value is the "mean" or the "worst" over all of these; both are in the parts.
+
+    Formula: |E(X | Y) after - E(X | Y) before|, E(X | Y) = E(X, Y) - E(Y) in nats, E the Shannon entropy of a table; X one
+    variable, Y a set of others.
+    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not used.
+    Reference: Gomatam, Karr, Sanil (2003), section 2.2 (proposed there; not in their report TR131).
+
+    Examples
+    --------
+    >>> ConditionalEntropyChange(on=["sex", "age"]).text
+    "ConditionalEntropyChange(on=['sex', 'age'])"
+    """
+
+    unit: ClassVar[str] = "nats"
+    fewest: ClassVar[int] = 2
+
+    order: Annotated[int | None, Range(2)] = None
+    summary: Literal["mean", "worst"] = "mean"
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        names = self.checked(original)
+        wholes = up_to(names, self.order, least=2)
+        given = {whole: [(*whole[:j], *whole[j + 1 :]) for j in range(len(whole))] for whole in wholes}
+        needed = list(dict.fromkeys([*wholes, *(rest for rests in given.values() for rest in rests)]))
+        compared = tables(original, masked, needed, weighted=self.weighted)
+        change = {
+            names: 0.0 if table.after is table.before else entropy(table.after) - entropy(table.before)
+            for names, table in zip(needed, compared, strict=True)
+        }
+        return summary_of([abs(change[w] - change[rest]) for w, rests in given.items() for rest in rests], self.summary)
+
+
+@dataclass(frozen=True)
+class _AssociationChange(TableMeasure):
+    """The change of a coefficient of association, over all pairs of variables.
+
+    Parameters
+    ----------
+    summary : the value is the "mean" or the "worst" (largest) change over all pairs of variables; both are in the
+        parts.
+    """
+
+    unit: ClassVar[str] = "change of a coefficient, 0 to 1"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    fewest: ClassVar[int] = 2
+
+    summary: Literal["mean", "worst"] = "mean"
+
+    def coefficient(self, table: Array) -> float:
+        """Of a two-way table."""
+        raise TypeError(f"{type(self).__name__} has no coefficient.")
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        pairs = two_way_tables(original, masked, self.checked(original), weighted=self.weighted)
+        return loss_over(pairs, lambda pair: pair.matrix_change(self.coefficient), self.summary)
+
+
+@dataclass(frozen=True)
+class ContingencyChange(_AssociationChange):
+    """By how much masking changed the association of two variables, over all pairs, in Pearson's contingency coefficient.
+
+    Parameters
+    ----------
+    on : the variables, at least 2; by default the keys of the file.
+
+    Formula: mean or largest |C(g) - C(f)| over pairs of variables, C = sqrt(chi^2 / (chi^2 + n)) of their two-way table, f
+    before and g after masking. C is 0 where they are independent, and always below 1.
+    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not used.
+    Reference: Gomatam, Karr, Sanil (2003), section 2.2, and their report TR131.
+
+    Examples
+    --------
+    >>> ContingencyChange(on=["sex", "age"]).text
+    "ContingencyChange(on=['sex', 'age'])"
+    """
+
+    def coefficient(self, table: Array) -> float:
+        return contingency_coefficient(table)
+
+
+@dataclass(frozen=True)
+class CramersVChange(_AssociationChange):
+    """By how much masking changed the association of two variables, over all pairs, in Cramér's V.
+
+    Parameters
+    ----------
+    on : the variables, at least 2; by default the keys of the file.
+
+    Formula: mean or largest |V(g) - V(f)| over pairs of variables, V = sqrt(chi^2 / (n (k - 1))) of their two-way table, k
+    the smaller number of categories that occur; f before and g after masking. 0 independent, 1 one tells the other; where
+    a variable is constant V is 0.
+    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not used.
+    Reference: Gomatam, Karr, Sanil (2003), section 2.2, and their report TR131.
+
+    Examples
+    --------
+    >>> CramersVChange(on=["sex", "age"]).text
+    "CramersVChange(on=['sex', 'age'])"
+    """
+
+    def coefficient(self, table: Array) -> float:
+        return cramers_v(table)
