@@ -4,7 +4,6 @@ pages for read, Study, Scores and RUMap, and those of make_pages.py."""
 from __future__ import annotations
 
 import inspect
-import re
 import shutil
 import types
 import typing
@@ -35,18 +34,17 @@ WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false
 PLURALS = {str: "texts", int: "whole numbers", float: "numbers", bool: "true or false"}
 NOUNS: tuple[Callable[..., Any], ...] = (read, Study, Scores, RUMap)
 AS_STEPS = "as its steps say"
-NOTE = re.compile(r"(?=^(?:Formula|Reference|Missing|Weights|Households|Releasing nothing)\b)", re.MULTILINE)
 
 
 def notes_of(thing: Callable[..., Any]) -> tuple[str, str, str]:
     """The formula, the reference and all other notes of a docstring."""
     found = {"Formula": "", "Reference": ""}
     rules = []
-    for note in NOTE.split(docstring(thing).notes):
-        label, colon, words = note.strip().partition(":")
+    for note in docstring(thing).notes:
+        label, colon, words = note.partition(":")
         if colon and label in found:
             found[label] = words.strip()
-        elif note.strip():
+        else:
             rules.append(one_line(note))
     return found["Formula"], one_line(found["Reference"]), " ".join(rules)
 

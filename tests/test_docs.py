@@ -122,6 +122,9 @@ def test_docstring_of_a_subclass_has_the_parameters_of_its_bases() -> None:
         on : the variables,
             all of them.
         k : a number.
+
+        Weights are used.
+        Reference: Nobody (2001).
         """
 
     class Own(Base):
@@ -135,6 +138,7 @@ def test_docstring_of_a_subclass_has_the_parameters_of_its_bases() -> None:
         m : a third.
 
         Formula: k = m.
+        Weights are not used.
         """
 
     class Bare(Own):
@@ -145,8 +149,15 @@ def test_docstring_of_a_subclass_has_the_parameters_of_its_bases() -> None:
 
     assert parameter_sentences(Own) == {"k": "another number.", "m": "a third.", "on": "the variables, all of them."}
     assert parameter_sentences(Bare) == parameter_sentences(Own)
-    assert "m : a third.\non : the variables,\n    all of them.\n\nFormula: k = m." in (Own.__doc__ or "")
-    assert docstring(Bare).summary == "Another sentence." and docstring(Bare).notes == "Formula: k = 0."
+    assert (
+        "m : a third.\non : the variables,\n    all of them.\n\nFormula: k = m.\nWeights are not used.\nReference"
+        in (Own.__doc__ or "")
+    )
+    assert docstring(Bare).summary == "Another sentence." and docstring(Bare).notes == [
+        "Formula: k = 0.",
+        "Weights are not used.",
+        "Reference: Nobody (2001).",
+    ]
 
 
 def test_python_blocks_are_found() -> None:

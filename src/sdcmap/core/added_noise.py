@@ -103,7 +103,7 @@ def _strata(released: Microdata, noise: AddedNoise) -> list[Array]:
     return np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
 
 
-def noise_covariance(strata: list[Stratum], rows: Array, weights: Array) -> Array:
+def noise_covariance(strata: list[Stratum], rows: Array | slice, weights: Array) -> Array:
     """The mean noise covariance of some records: each has that of its stratum."""
     total = weights[rows].sum()
     here = np.zeros(len(weights), dtype=bool)

@@ -1,7 +1,7 @@
 """Docstrings taken apart: what help, forms, schemas, reference pages and reports say of a class or function.
 
-A parameter's sentence stands once, in the docstring of the class that declares the field. `Value` copies the sentences of
-inherited fields into the docstring of each subclass, so that `help()` shows them all.
+A parameter's sentence stands once, in the docstring of the class that declares the field; so does a note that holds for
+all subclasses. `Value` copies both into the docstrings of subclasses, so that `help()` shows them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 
 SECTION, EXAMPLES = "Parameters\n----------\n", "Examples\n--------\n"
 LISTED = re.compile(r"^(\w[\w, ]*) : (.*(?:\n[ ]+.*)*)", re.MULTILINE)  # `lower, upper : bounds`, and indented lines
-NOTES = re.compile(r"\n\n(?=(?:Formula|Missing|Weights|Examples)\b)")  # what follows the parameters
+NOTES = re.compile(r"^(?=(?:Formula|Missing|Weights|Reference|Households|Releasing nothing)\b)", re.MULTILINE)
+INHERITED = ("Missing", "Weights", "Reference")  # how a note begins that holds for subclasses without one of their own
 
 
 @dataclass(frozen=True)
@@ -24,17 +25,16 @@ class Docstring:
     summary: str
     story: str
     parameters: dict[str, str]
-    notes: str
+    notes: list[str]
     example: str
 
 
 def docstring(thing: Callable[..., Any]) -> Docstring:
     """Take the docstring of a class or function apart."""
-    text, _, example = inspect.cleandoc(thing.__doc__ or "").partition(EXAMPLES)
-    before, listed, notes = _split(text)
-    summary, _, story = before.partition("\n\n")
+    head, listed, notes, example = _split(inspect.cleandoc(thing.__doc__ or ""))
+    summary, _, story = head.partition("\n\n")
     sentences = {name: one_line(lines) for name, lines in _lines_by_name(listed).items()}
-    return Docstring(one_line(summary), story.strip(), sentences, notes.strip(), example.strip())
+    return Docstring(one_line(summary), story.strip(), sentences, _notes(notes), example)
 
 
 def parameter_sentences(thing: Callable[..., Any]) -> dict[str, str]:
@@ -42,18 +42,20 @@ def parameter_sentences(thing: Callable[..., Any]) -> dict[str, str]:
     return docstring(thing).parameters
 
 
-def with_inherited_parameters(cls: type) -> str:
-    """Return the docstring of a class, with the parameters that only its bases describe added to its own."""
+def with_inherited(cls: type) -> str:
+    """Return the docstring of a class, with the parameters and notes added that only its bases describe."""
     text = inspect.cleandoc(cls.__doc__ or "")
-    before, listed, after = _split(text)
-    added: dict[str, str] = {}
-    for base in reversed(cls.__bases__):
-        added |= _lines_by_name(_split(base.__doc__ or "")[1])
-    own = _lines_by_name(listed)
-    lines = [f"{name} : {words}" for name, words in added.items() if name not in own]
-    if not lines:
+    head, listed, notes, example = whole = _split(text)
+    for base in cls.__bases__:
+        _, base_listed, base_notes, _ = _split(base.__doc__ or "")
+        own, labels = _lines_by_name(listed), tuple(label for label in INHERITED if f"\n{label}" not in f"\n{notes}")
+        lines = [f"{name} : {words}" for name, words in _lines_by_name(base_listed).items() if name not in own]
+        listed = "\n".join(filter(None, [listed, *lines]))
+        notes = "\n".join(filter(None, [notes, *(note for note in _notes(base_notes) if note.startswith(labels))]))
+    if (head, listed, notes, example) == whole:
         return text
-    return f"{before}\n\n{SECTION}" + "\n".join(filter(None, [listed, *lines])) + after
+    parts = [head, SECTION + listed if listed else "", notes, EXAMPLES + example if example else ""]
+    return "\n\n".join(filter(None, parts))
 
 
 def one_line(text: str) -> str:
@@ -61,16 +63,20 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _split(text: str) -> tuple[str, str, str]:
-    """The text before the section of parameters, the lines of the section, and the text after it."""
-    before, section, after = text.partition(SECTION)
+def _split(text: str) -> tuple[str, str, str, str]:
+    """Summary and story, lines of the parameters, notes, example."""
+    text, _, example = text.partition(EXAMPLES)
+    head, section, rest = text.partition(SECTION)
+    listed, _, notes = rest.partition("\n\n") if section else ("", "", "")
     if not section:
-        place = NOTES.search(text)
-        cut = place.start() if place else len(text)
-        return text[:cut], "", text[cut:]
-    listed, gap, notes = after.partition("\n\n")
-    return before.rstrip(), listed.rstrip(), gap + notes
+        first = NOTES.search(text)
+        head, notes = (text[: first.start()], text[first.start() :]) if first else (text, "")
+    return head.strip(), listed.strip(), notes.strip(), example.strip()
 
 
 def _lines_by_name(listed: str) -> dict[str, str]:
     return {name: lines for names, lines in LISTED.findall(listed) for name in names.split(", ")}
+
+
+def _notes(notes: str) -> list[str]:
+    return [note.strip() for note in NOTES.split(notes) if note.strip()]

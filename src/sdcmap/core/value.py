@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union
 
 from sdcmap.core.catalogue import named_class, names_of
-from sdcmap.core.docstring import with_inherited_parameters
+from sdcmap.core.docstring import with_inherited
 from sdcmap.core.limits import BITS, LONGEST
 from sdcmap.core.named_files import NO_DIGEST
 from sdcmap.errors import MOST_PROBLEMS, PlanError, did_you_mean, shortened
@@ -59,7 +59,7 @@ class Value:
     revision: ClassVar[int] = 1  # raised when the numbers of the class change
 
     def __init_subclass__(cls) -> None:
-        cls.__doc__ = with_inherited_parameters(cls)
+        cls.__doc__ = with_inherited(cls)
 
     def __post_init__(self) -> None:
         problems = []

@@ -1,0 +1,241 @@
+"""What the information losses share: subpopulations, each measured as a file of its own; values and moments compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.random import Generator
+
+from sdcmap.core.added_noise import noise_covariance, noise_strata, unmasked_scale
+from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.method import Method
+from sdcmap.core.value import Range
+from sdcmap.data.cells import cells, common_codes
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import Undefined, did_you_mean
+from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.statistics import losses as formulas
+from sdcmap.kernels.statistics.moments import Moments, correlation_of, moments
+from sdcmap.kernels.tables.coding import compress
+from sdcmap.utility._numeric import WeightedMeasure
+
+Formula: TypeAlias = Callable[[Array, Array], Array]  # the loss of each value of one variable
+Rows: TypeAlias = Array | slice  # of one subpopulation
+
+VALUE_LOSSES: Mapping[str, Formula] = {"IL1": formulas.il1_losses, "IL1s": formulas.il1s_losses}
+MOMENT_LOSSES: Mapping[str, tuple[Callable[[Moments, Moments], Array], str]] = {
+    "IL2": (formulas.il2_losses, "mean"),
+    "IL3": (formulas.il3_losses, "covariance"),
+    "IL4": (formulas.il4_losses, "variance"),
+    "IL5": (formulas.il5_losses, "correlation"),
+}
+
+
+@dataclass(frozen=True)
+class SubpopulationLoss(WeightedMeasure):
+    """A loss of numeric information, of the whole file or as the mean over subpopulations.
+
+    Parameters
+    ----------
+    on : numeric variables; by default all numeric variables of the file.
+    by : variables that divide the records into subpopulations; the loss is then the mean over the subpopulations,
+        each measured as a file of its own, and the worst one is in the parts.
+    least : records a subpopulation needs in the original to be measured, at least 2.
+
+    Weights: used when `weighted`, else every record counts once. Households are not used.
+    Reference: Yancey, Winkler, Creecy (2002), section 3.5.
+    """
+
+    unit: ClassVar[str] = "relative change"
+    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
+    fewest: ClassVar[int] = 1  # variables it needs
+
+    by: tuple[str, ...] = ()
+    least: Annotated[int, Range(2)] = 30
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        return self.on or data.numeric
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().misfits(data)
+        if 0 < len(set(self.variables(data))) < self.fewest:
+            yield f"{type(self).__name__} needs at least {self.fewest} variables."
+        for name in self.by:
+            if name not in data.schema:
+                yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
+
+    def losses(self, original: Microdata, masked: Microdata) -> Mapping[str, list[float]]:
+        """Return the losses whose mean the value is, each for every subpopulation."""
+        raise TypeError(f"{type(self).__name__} has no losses.")
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        self.checked(original)
+        losses = self.losses(original, masked)
+        values = np.mean([*losses.values()], axis=0)
+        parts = {name: float(np.mean(loss)) for name, loss in losses.items()} if len(losses) > 1 else {}
+        if self.by:
+            parts |= {"worst": float(values.max()), "subpopulations": float(len(values))}
+        return Estimate(float(values.mean()), None, parts)
+
+    def subpopulations(self, original: Microdata, masked: Microdata) -> tuple[Sequence[Rows], Sequence[Rows]]:
+        """Return the rows of each subpopulation in the original, and as the masked file has them."""
+        if not self.by:
+            return [slice(None)], [slice(None)]
+        if masked.origin is None and masked.base is original and masked.changes.keys().isdisjoint(self.by):
+            before = original.remember(("groups", self.by), lambda: _rows_of(original.view(cells, self.by).code))
+            after = before
+        else:
+            code, _ = compress([common_codes(original, masked, name) for name in self.by])
+            before, after = (_rows_of(part, int(code.max()) + 1) for part in np.split(code, [len(original)]))
+        large = [k for k, rows in enumerate(before) if len(rows) >= self.least]
+        if not large:
+            raise Undefined(f"no subpopulation has {self.least} records.")
+        return [before[k] for k in large], [after[k] for k in large]
+
+    def value_losses(self, original: Microdata, masked: Microdata, loss: Formula) -> Iterator[tuple[Rows, Array]]:
+        """Yield for each subpopulation of the original its rows in the masked file, and the loss of each value there
+        (variables x records) against its record's own; NaN where the original is missing."""
+        names = self.checked(original)
+        if masked.origin is None and len(masked) != len(original):
+            raise Undefined("the masked records are not those of the original, so no value has a loss of its own.")
+        owner = slice(None) if masked.origin is None else masked.origin
+        numbers = [(original.numbers(name)[owner], masked.numbers(name)) for name in names]
+        populations, _ = self.subpopulations(original, masked)
+        if self.by and masked.origin is not None:
+            number = np.zeros(len(original), dtype=np.int64)
+            for k, rows in enumerate(populations, 1):
+                number[rows] = k
+            populations = _rows_of(number[owner], len(populations) + 1)[1:]
+        for rows in populations:
+            yield rows, np.stack([loss(x[rows], z[rows]) for x, z in numbers])
+
+    def mean_losses(self, original: Microdata, masked: Microdata, loss: Formula) -> list[float]:
+        """Return the mean loss of a value in each subpopulation; infinite where one is."""
+        means = []
+        for rows, losses in self.value_losses(original, masked, loss):
+            weights = masked.weights[rows] if self.weighted else 1.0
+            known = ~np.isnan(losses)
+            total = (losses if known.all() else np.where(known, losses, 0.0)).sum(axis=0)
+            weight = (known.sum(axis=0) * weights).sum()
+            if not weight:
+                raise Undefined("no measured value of a (sub)population is known in the original.")
+            means.append(float((total * weights).sum() / weight))
+        return means
+
+    def record_losses(self, original: Microdata, masked: Microdata, loss: Formula) -> Array:
+        """Return the mean loss of each record; NaN where all its values are missing in the original."""
+        means = np.full(len(masked), np.nan)
+        for rows, losses in self.value_losses(original, masked, loss):
+            known = ~np.isnan(losses)
+            count = known.sum(axis=0)
+            sums = np.where(known, losses, 0.0).sum(axis=0)
+            means[rows] = np.where(count > 0, sums / np.maximum(count, 1), np.nan)
+        return means
+
+
+def _rows_of(code: Array, size: int = 0) -> list[Array]:
+    """The rows of each code 0, 1, ...; codes that no record has are empty."""
+    count = np.bincount(code, minlength=size)
+    return np.split(np.argsort(code, kind="stable"), np.cumsum(count)[:-1])
+
+
+@dataclass(frozen=True)
+class ValueLoss(SubpopulationLoss):
+    """An information loss of single values, which each record has too.
+
+    Missing: a value missing in the original is left out; one that masking made missing counts as if the user put the
+    variable's mean, of the records, in its place.
+    """
+
+    missing: ClassVar[str] = "left out where the original is missing; a suppressed value counts as replaced by the mean"
+
+    def of_values(self, x: Array, z: Array) -> Array:
+        """Return the loss of each value of one variable."""
+        raise TypeError(f"{type(self).__name__} has no loss of a value.")
+
+    def losses(self, original: Microdata, masked: Microdata) -> Mapping[str, list[float]]:
+        return {"loss": self.mean_losses(original, masked, self.of_values)}
+
+    def records(self, original: Microdata, masked: Microdata) -> Array:
+        """Return the mean loss of each record; NaN where all its values are missing in the original."""
+        return self.record_losses(original, masked, self.of_values)
+
+
+@dataclass(frozen=True)
+class MomentLoss(SubpopulationLoss):
+    """An information loss read off means, covariances and correlations before and after masking.
+
+    Parameters
+    ----------
+    corrected : take the noise off first, as a data user can who has read the method note (Kim 1990): subpopulation
+        means are undone of any rescaling, and d Cov X, told by the whole released file, is taken off subpopulation
+        covariances. For additive noise alone; other methods have no corrected value.
+    made_by : the method, where neither a sweep nor a release tells it.
+
+    Missing: means over the values present, covariances and correlations over complete pairs, in each file on its own.
+    """
+
+    missing: ClassVar[str] = "means over the values present, covariances and correlations over complete pairs"
+    averages: ClassVar[tuple[str, ...]] = ()  # the losses whose mean it is
+
+    corrected: bool = False
+    made_by: Method | None = None
+
+    def problems(self) -> Iterator[str]:
+        if self.made_by is not None and not self.corrected:
+            yield ".made_by is for corrected=True."
+
+    def knowing(self, method: Method) -> Measure:
+        return replace(self, made_by=method) if self.corrected and self.made_by is None else self
+
+    def losses(self, original: Microdata, masked: Microdata) -> Mapping[str, list[float]]:
+        pairs = self._moments_of_both(original, masked)
+        return {
+            name: self.mean_losses(original, masked, VALUE_LOSSES[name])
+            if name in VALUE_LOSSES
+            else [_mean_moment_loss(name, *pair) for pair in pairs]
+            for name in self.averages
+        }
+
+    def _moments_of_both(self, original: Microdata, masked: Microdata) -> list[tuple[Moments, Moments]]:
+        """The moments of each subpopulation before and after masking."""
+        names, (before, after) = self.checked(original), self.subpopulations(original, masked)
+        key = ("moments", names, self.weighted, self.by, self.least)
+        known = original.remember(key, lambda: self._moments(original, original.matrix(names), before))
+        seen = masked.remember((*key, self.made_by), lambda: self._released(masked, names, after))
+        return list(zip(known, seen, strict=True))
+
+    def _moments(self, data: Microdata, x: Array, populations: Sequence[Rows]) -> list[Moments]:
+        if any(len(x[rows]) < 2 for rows in populations):
+            raise Undefined("a (sub)population has fewer than 2 records, so it has no variance.")
+        return [moments(x[rows], data.weights[rows] if self.weighted else None) for rows in populations]
+
+    def _released(self, masked: Microdata, names: tuple[str, ...], populations: Sequence[Rows]) -> list[Moments]:
+        """The moments of the masked file, with the noise taken off where `corrected`."""
+        if not self.corrected:
+            return self._moments(masked, masked.matrix(names), populations)
+        if self.made_by is None:
+            raise Undefined("correcting needs the method: a sweep tells it, else give `made_by`.")
+        noise = self.made_by.added_noise()
+        seen = self._moments(masked, unmasked_scale(masked, names, noise), populations)
+        strata, weights = noise_strata(masked, names, noise), self.weights_of(masked)
+        taken = [
+            m.covariance - noise_covariance(strata, rows, weights) for m, rows in zip(seen, populations, strict=True)
+        ]
+        return [replace(m, covariance=c, correlation=correlation_of(c)) for m, c in zip(seen, taken, strict=True)]
+
+
+def _mean_moment_loss(name: str, before: Moments, after: Moments) -> float:
+    """The mean loss over the moments known in the original, or Undefined with the reason."""
+    formula, moment = MOMENT_LOSSES[name]
+    losses = formula(before, after)
+    if np.isinf(losses).any():
+        raise Undefined(
+            f"a {moment} is 0 in the original and masking changed it, or the masked file no longer tells it."
+        )
+    if np.isnan(losses).all():
+        raise Undefined(f"no {moment} is known in the original.")
+    return float(np.nanmean(losses))
