@@ -23,10 +23,9 @@ from sdcmap.kernels.tables.identifying_columns import alone_on_pairs
 from sdcmap.web import shelf
 from sdcmap.web.child import Telling, _run
 from sdcmap.web.entrance import KEPT_SECONDS, Entrance, Kept
-from sdcmap.web.models import Sweep as SweepAnswer
 from sdcmap.web.room import KEPT, Room
 from sdcmap.web.server import _door
-from sdcmap.web.sweeps import PACE_SECONDS, Pace, Sweeps
+from sdcmap.web.sweeps import PACE_SECONDS, Pace, Phase, Sweeps, Wanted
 from waiting import until
 from webroom import KEYS, ROLES, ok, people, plan_of, served
 
@@ -66,9 +65,9 @@ def test_a_sweep_says_what_it_is_at_from_the_first_second(tmp_path: Path, monkey
     told: list[str] = []
     really = Telling.at
 
-    def at(self: Telling, phase: str, **facts: Any) -> None:
-        really(self, phase, **facts)
-        told.append(Sweeps(room)._phase("short")["phase"].partition(":")[0])  # as a server reads it
+    def at(self: Telling, phase: str) -> None:
+        really(self, phase)
+        told.append(Sweeps(room)._phase("short").phase.partition(":")[0])  # as a server reads it
 
     monkeypatch.setattr(Telling, "at", at)
     _run(room, tmp_path / "short.toml", room.folder / "short", 1, "sweep")
@@ -437,18 +436,19 @@ def test_the_same_order_is_written_once(client: httpx.Client, folder: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("wished", "whole", "state"),
+    ("wanted", "whole", "state"),
     [
-        ("cancelled search", True, "cancelled"), ("cancelled", True, "done"), ("paused search", True, "paused"),
-        ("searching", True, "stopped"), ("running", False, "stopped"), ("", True, "done"), ("", False, "not begun"),
+        (Wanted("cancelled", "search"), True, "cancelled"), (Wanted("cancelled", "sweep"), True, "done"),
+        (Wanted("paused", "search"), True, "paused"), (Wanted("running", "search"), True, "stopped"),
+        (Wanted("running", "sweep"), False, "stopped"), (None, True, "done"), (None, False, "not begun"),
     ],
 )  # fmt: skip
 def test_a_search_that_was_stopped_is_not_done_when_its_plan_is(
-    tmp_path: Path, wished: str, whole: bool, state: str
+    tmp_path: Path, wanted: Wanted | None, whole: bool, state: str
 ) -> None:
     room = Room(tmp_path)
-    if wished:
-        room.kept("found.wish").write_text(wished)
+    if wanted:
+        room.kept("found.wish").write_text(json.dumps(asdict(wanted)))
     assert Sweeps(room)._state("found", alive=False, whole=whole) == state
 
 
@@ -458,5 +458,4 @@ def test_the_generations_of_a_search_are_told_as_they_come(tmp_path: Path) -> No
     for evaluations, area in ((24, 0.25), (32, 0.5)):
         tell.searched(evaluations, 200, area)
     told = Sweeps(room)._phase("found")
-    assert (told["phase"], told["evaluations"], told["area"], told["areas"]) == ("searching", 32, 0.5, [0.25, 0.5])
-    assert set(told) <= set(SweepAnswer.model_fields)
+    assert told == Phase(phase="searching", evaluations=32, budget=200, area=0.5, areas=[0.25, 0.5])

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.codebook import Entry
@@ -15,7 +14,8 @@ LINES, CHARACTERS = 14, 2_000  # of the head of a file
 TEXTS = {".md", ".json", ".xml", ".cff", ".csv", ".tsv", ".sas", ""}
 
 
-class Previewed(NamedTuple):
+@dataclass(frozen=True)
+class Previewed:
     """A file of a bundle: its size in bytes, its first lines where it is text, and whether they are all of it."""
 
     name: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypedDict
 
 import polars as pl
@@ -50,7 +51,8 @@ class ChoiceFacts(TypedDict):
     single: str
 
 
-class MeasureRow(TypedDict):
+@dataclass(frozen=True)
+class MeasureRow:
     """One measure: its limit, the chosen release, its method, the original, and releasing nothing."""
 
     name: str
@@ -156,21 +158,20 @@ def score_table(
         pooled = {row["method"]: row for row in scores.pooled(name).to_dicts()}
         mean = pooled.get(choice.method) if choice is not None and choice.candidate is not None else None
         whole = next((row for method, row in pooled.items() if scores.kinds[method] == "identity"), None)
+        spread = "" if mean is None or to.external or mean["low"] is None else _range(mean["low"], mean["high"], to)
         rows.append(
-            {
-                "name": scores.words_of(name),
-                "limit": f"{limits[name]:g}" if name in limits else "",
-                "unit": unit,
-                "better": direction,
-                "own": _own(scores, name, choice, to),
-                "mean": "–" if mean is None else to.score(mean["value"], unit),
-                "error": "" if mean is None or mean["se"] is None or to.external else significant(mean["se"], 2),
-                "spread": ""
-                if mean is None or to.external or mean["low"] is None
-                else _range(mean["low"], mean["high"], to),
-                "original": "–" if whole is None else to.score(whole["value"], unit),
-                "nothing": to.score(nothing, unit),
-            }
+            MeasureRow(
+                name=scores.words_of(name),
+                limit=f"{limits[name]:g}" if name in limits else "",
+                unit=unit,
+                better=direction,
+                own=_own(scores, name, choice, to),
+                mean="–" if mean is None else to.score(mean["value"], unit),
+                error="" if mean is None or mean["se"] is None or to.external else significant(mean["se"], 2),
+                spread=spread,
+                original="–" if whole is None else to.score(whole["value"], unit),
+                nothing=to.score(nothing, unit),
+            )
         )
     return rows
 

@@ -25,7 +25,8 @@ COLUMNS = frozenset(  # fields of text that name columns of the file
      "risk_on", "same", "secret", "similar", "within")
 )  # fmt: skip
 GROUPS: dict[type[Value], str] = {Method: "methods", Measure: "measures", Rule: "rules"}
-KINDS = {bool: "flag", int: "whole number", float: "number", str: "text"}
+Kind = Literal["flag", "whole number", "number", "text", "choice", "part"]
+KINDS: dict[object, Kind] = {bool: "flag", int: "whole number", float: "number", str: "text"}
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Entry:
     """
 
     name: str
-    kind: str
+    kind: Kind
     several: bool  # a list
     required: bool
     default: object
@@ -138,7 +139,7 @@ def _entry(name: str, kind: Any, default: object, words: str) -> Entry:
             break
         kind = next(argument for argument in arguments if argument is not type(None))
     choices = tuple(map(str, typing.get_args(kind))) if typing.get_origin(kind) is Literal else ()
-    word = "choice" if choices else KINDS.get(kind, "part")
+    word: Kind = "choice" if choices else KINDS.get(kind, "part")
     required = default is MISSING
     return Entry(
         name, word, depth > 0, required, None if required else plain(default), limits[0] if limits else "", choices,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from sdcmap.core.rule import named_limits
 from sdcmap.core.words import listed
@@ -17,7 +17,8 @@ ROLES = {  # fields of a source -> the word for the role
 MOST_NAMED = 8  # methods or measures that only one plan has
 
 
-class Difference(NamedTuple):
+@dataclass(frozen=True)
+class Difference:
     """One thing that is stated differently: what, and what each plan says."""
 
     what: str
@@ -32,7 +33,7 @@ def plan_differences(first: Plan, second: Plan) -> list[Difference]:
     >>> measures = [sm.SmallCells(), sm.Hellinger()]
     >>> plans = [sm.Plan([sm.Swap(on="Age", rate=rate)], measures, replicates=3) for rate in (0.1, 0.2)]
     >>> for difference in plan_differences(*plans):
-    ...     print(*difference, sep=" | ")
+    ...     print(difference.what, difference.first, difference.second, sep=" | ")
     methods | Age swapped 10 % | Age swapped 20 %
     """
     own = [

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 import traceback
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import AfterValidator
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
@@ -51,22 +50,12 @@ def _modest(table: dict[str, Any]) -> dict[str, Any]:
 Table = Annotated[dict[str, Any], AfterValidator(_modest)]  # one that comes in, neither too deep nor endless
 
 
-class Answer(Response):
-    """JSON in which NaN and infinity are null."""
+@dataclass(frozen=True)
+class Problem:
+    """What went wrong: one sentence, and every problem on its own."""
 
-    media_type = "application/json"
-
-    def render(self, content: Any) -> bytes:
-        return json.dumps(plain(content), allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON holds it."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): plain(part) for key, part in value.items()}
-    return [plain(part) for part in value] if isinstance(value, list | tuple) else value
+    error: str
+    problems: list[str]
 
 
 def of_error(request: Request, error: Exception) -> Response:
@@ -100,7 +89,7 @@ def said(request: Request, status: int, sentence: str, problems: list[str] | Non
     """One sentence, as JSON for programs and as a page for people."""
     wants_page = "text/html" in request.headers.get("accept", "") and not asked_path(request.scope).startswith("/api")
     if not wants_page:
-        return Answer({"error": sentence, "problems": problems or [sentence]}, status)
+        return JSONResponse(asdict(Problem(sentence, problems or [sentence])), status)
     from sdcmap.web.pages import render
 
     return HTMLResponse(

@@ -1,23 +1,36 @@
-"""The service, part two and a half: what the editor of a plan asks for: what a recode makes of a column, and prices."""
+"""The service, part three: what the editor of a plan asks for: recodes, hierarchies and prices."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter
-from fastapi.responses import Response
-from pydantic import BaseModel, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
-from sdcmap.core.named_files import files_below
+from sdcmap.core.catalogue import named_class
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.core.named_files import content_of, digest_of, files_below
+from sdcmap.data.hierarchy import Hierarchy
 from sdcmap.errors import PlanError, SdcmapError
-from sdcmap.web import models
+from sdcmap.explore.hierarchies import DraftHierarchy, by_first_characters, categories_of, drafted, written
+from sdcmap.explore.pricing import example_of, price_of, stated_price
+from sdcmap.explore.recoding import Recoded, levels_of, recoded
+from sdcmap.risk import RISKS
+from sdcmap.utility import UTILITIES
 from sdcmap.web.answers import Table
+from sdcmap.web.api_files import Name
 from sdcmap.web.api_plans import Title, Toml
-from sdcmap.web.models import told
+from sdcmap.web.room import Busy
+from sdcmap.web.shelf import version_of
 from sdcmap.web.workbench import Bench
 
 router = APIRouter(prefix="/api", tags=["plans"])
+Label = Annotated[str, StringConstraints(max_length=500)]
+Rows = Annotated[list[Annotated[list[Label], Field(min_length=1, max_length=20)]], Field(max_length=1000)]
+File = Annotated[str, StringConstraints(max_length=300)]
 
 
 class RecodeDraft(BaseModel):
@@ -35,33 +48,108 @@ class Choice(BaseModel):
     study: Title | Literal[""] = ""
 
 
-@router.post("/studies/{name}/recodes", response_model=models.Recodes)
-def recodes(bench: Bench, name: str, draft: RecodeDraft) -> Response:
-    """What a recode makes of each column that it names: categories with their records, before and after."""
-    from sdcmap.explore.recoding import levels_of, recoded
+class HierarchyDraft(BaseModel):
+    """Columns, and what is drawn up for their categories so far: the rows as given (none: to begin with), first characters,
+    or what a file of the folder holds."""
 
-    room, views = bench.room, bench.views
-    data = views.data_of(views.plan(room.plan(name).read_text(encoding="utf-8")), name)
+    on: list[Name] = Field(max_length=5000)
+    begin: Literal["rows", "prefixes", "file"] = "rows"
+    rows: Rows = Field(default_factory=list)
+    file: File = ""
+
+
+class HierarchyToKeep(BaseModel):
+    """A hierarchy to keep under a file's name; `version`: of the file that it replaces, empty where it is a new one."""
+
+    file: File
+    rows: Rows
+    version: Annotated[str, StringConstraints(max_length=64)] = ""
+
+
+@dataclass(frozen=True)
+class Recodes:
+    """What a recode makes of each column; `levels`: the coarsest of its hierarchy file, where it names one."""
+
+    columns: list[Recoded]
+    levels: int | None
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Seconds of one core, guessed: of the plan as it is, and what a choice would add to it.
+
+    draw : what one more draw of each method adds. stated : what each dear measure would add, by its formula. example : the
+    method or measure that was priced; empty: its fields must be filled in first.
+    """
+
+    candidates: int
+    seconds: float
+    draw: float
+    stated: dict[str, float]
+    type: str
+    example: str
+    price: float | None
+
+
+@dataclass(frozen=True)
+class OpenedHierarchy(DraftHierarchy):
+    """A hierarchy that is drawn up; `version`: of the file that was opened, to replace it."""
+
+    version: str
+
+
+@dataclass(frozen=True)
+class KeptHierarchy:
+    """A hierarchy that was saved; `levels`: its coarsest."""
+
+    name: str
+    version: str
+    levels: int
+
+
+@router.post("/studies/{name}/recodes")
+def recodes(bench: Bench, name: str, draft: RecodeDraft) -> Recodes:
+    """What a recode makes of each column that it names: categories with their records, before and after."""
+    data = bench.views.data_of(bench.views.plan_of(name), name)
     path = draft.method.get("hierarchy")
-    with files_below(room.folder):
-        columns = [models.RecodedColumn.model_validate(asdict(one)) for one in recoded(data, draft.method)]
+    with files_below(bench.room.folder):
+        columns = recoded(data, draft.method)
         try:
             levels = levels_of(path) if isinstance(path, str) and path else None
         except SdcmapError:
             levels = None  # the problem of each column says why
-    return told(models.Recodes(columns=columns, levels=levels))
+    return Recodes(columns, levels)
 
 
-@router.post("/prices", response_model=models.Prices)
-def prices(bench: Bench, choice: Choice) -> Response:
+@router.post("/studies/{name}/hierarchies/drafts")
+def draft_hierarchy(bench: Bench, name: str, draft: HierarchyDraft) -> OpenedHierarchy:
+    """Categories with their records, what each level makes of them, and why it cannot be saved yet."""
+    records = categories_of(bench.views.data_of(bench.views.plan_of(name), name), draft.on)
+    rows: Sequence[Sequence[str]] = draft.rows
+    version = ""
+    if draft.begin == "prefixes":
+        rows = by_first_characters(list(records))
+    elif draft.begin == "file":
+        with files_below(bench.room.folder):
+            version = digest_of(draft.file, "hierarchy")
+            rows = Hierarchy.parse(content_of(draft.file, version), draft.file).rows
+    return OpenedHierarchy(**vars(drafted(records, rows)), version=version)
+
+
+@router.put("/studies/{name}/hierarchies")
+def keep_hierarchy(bench: Bench, name: str, given: HierarchyToKeep) -> KeptHierarchy:
+    """Keep a hierarchy as a private CSV file of the served folder; no file is replaced that was not opened as it is now."""
+    plan, folder = bench.views.plan_of(name), bench.room.folder
+    if plan.data is not None and folder / plan.data.path == folder / given.file:
+        raise Busy("that is the data file of this study: take another name.")
+    text = written(given.rows)
+    bench.room.keep(given.file, text, given.version)
+    return KeptHierarchy(given.file, version_of(text), len(given.rows[0]) - 1)
+
+
+@router.post("/prices")
+def prices(bench: Bench, choice: Choice) -> Prices:
     """What a plan costs, and what a method or measure would add to it, before it is chosen: guessed seconds of one core."""
-    from sdcmap.core.catalogue import named_class
-    from sdcmap.core.measure import Measure
-    from sdcmap.core.method import Method
-    from sdcmap.explore.pricing import example_of, price_of, stated_price
-    from sdcmap.risk import RISKS
-    from sdcmap.utility import UTILITIES
-
     plan, data, now = bench.views.cost(choice.toml, choice.study)
     base: type[Method | Measure] = Method if choice.group == "methods" else Measure
     cls = named_class(choice.type) if choice.type else None
@@ -70,9 +158,8 @@ def prices(bench: Bench, choice: Choice) -> Response:
     example = example_of(cls, data) if cls is not None and issubclass(cls, base) else None
     measures = (*RISKS, *UTILITIES) if choice.group == "measures" else ()
     stated = {measure.__name__: stated_price(measure, data, plan) for measure in measures}
-    return told(models.Prices(
-        candidates=now.candidates, seconds=now.seconds, draw=now.of_a_draw,
-        stated={name: seconds for name, seconds in stated.items() if seconds is not None},
-        type=choice.type, example="" if example is None else example.text,
-        price=None if example is None else price_of(example, data, plan, now),
-    ))  # fmt: skip
+    return Prices(
+        now.candidates, now.seconds, now.of_a_draw,
+        {name: seconds for name, seconds in stated.items() if seconds is not None}, choice.type,
+        "" if example is None else example.text, None if example is None else price_of(example, data, plan, now),
+    )  # fmt: skip

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from fastapi import APIRouter, UploadFile
-from fastapi.responses import Response
 from pydantic import BaseModel, Field, StringConstraints
 
-from sdcmap.web import models
-from sdcmap.web.models import told
+from sdcmap.data.microdata import Microdata
+from sdcmap.explore.bars import Bars
+from sdcmap.explore.looking import Glance, source_of
+from sdcmap.files.reading import Source
+from sdcmap.web.room import DataFile
 from sdcmap.web.workbench import Bench
-
-if TYPE_CHECKING:
-    from sdcmap.data.microdata import Microdata
-    from sdcmap.files.reading import Source
 
 router = APIRouter(prefix="/api", tags=["files"])
 PREVIEW = 12
@@ -36,58 +34,107 @@ class Stated(BaseModel):
 
     @property
     def source(self) -> Source:
-        from sdcmap.explore.looking import source_of
-
         return source_of(self.file, self.roles, self.kinds, self.missing)
 
 
-@router.get("/files", response_model=models.Files)
-def files(bench: Bench) -> Response:
+@dataclass(frozen=True)
+class Files:
+    """The data files, and how many bytes a file that is sent may have."""
+
+    files: list[DataFile]
+    upload_limit: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenColumn(Glance):
+    """What is seen of one column, how its values are spread, and the codes that count as missing, with their words."""
+
+    spread: Bars
+    missing_codes: list[str]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The first records, as text."""
+
+    columns: list[str]
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True)
+class SeenFile:
+    """A first look at a file.
+
+    cells : combinations of the keys that occur. sizes : records in combinations of fewer than 2, 3, 5, 10 records. alone :
+    by what is known, the columns and the records alone on them. codes : values that look like codes for missing ones.
+    """
+
+    file: str
+    rows: int
+    variables: list[SeenColumn]
+    cells: int
+    sizes: dict[str, int]
+    alone: dict[str, tuple[int, int]]
+    class_sizes: tuple[tuple[str, int], ...]
+    codes: tuple[str, ...]
+    mixed: dict[str, int]
+    census: bool
+    preview: Preview
+
+
+@dataclass(frozen=True)
+class TellingSet:
+    """A set of columns, and how many records are alone on it."""
+
+    keys: tuple[str, ...]
+    alone: int
+
+
+@dataclass(frozen=True)
+class TellingColumns:
+    """Which columns tell the most: sets of up to three, and pairs of `names` (on the diagonal, one column)."""
+
+    sets: list[TellingSet]
+    words: str
+    names: tuple[str, ...]
+    pairs: list[list[int]]
+    pairs_words: str
+
+
+@router.get("/files")
+def files(bench: Bench) -> Files:
     """Data files below the served folder, and how large one that is sent may be."""
-    room = bench.room
-    return told(models.Files.model_validate({"files": room.files(), "upload_limit": room.upload_limit}))
+    return Files(bench.room.files(), bench.room.upload_limit)
 
 
-@router.post("/files", status_code=201, response_model=models.File)
-def upload(bench: Bench, file: UploadFile) -> Response:
+@router.post("/files", status_code=201)
+def upload(bench: Bench, file: UploadFile) -> DataFile:
     """Send a data file, in any format that is read."""
     path = bench.room.take(file.filename or "", file.file)
-    return told(models.File(name=path.name, bytes=path.stat().st_size), 201)
+    return DataFile(path.name, path.stat().st_size)
 
 
-@router.post("/looks", response_model=models.Look)
-def look(bench: Bench, stated: Stated) -> Response:
+@router.post("/looks")
+def look(bench: Bench, stated: Stated) -> SeenFile:
     """Kinds, roles (stated, else proposed), uniques, missing values and codes for them, how the values of each column are
     spread, class sizes, a preview."""
-    return told(glance(bench, stated))
-
-
-@router.post("/looks/telling", response_model=models.Telling)
-def telling(bench: Bench, stated: Stated) -> Response:
-    """Which columns tell the most: the sets of up to three, and the pairs, that leave the most records alone."""
-    sets, pairs = bench.views.telling(stated.source)
-    return told(models.Telling(
-        sets=[models.TellingSet(keys=list(names), alone=count) for names, count in sets.sets], words=sets.words,
-        names=list(pairs.names), pairs=pairs.alone.tolist(), pairs_words=pairs.words,
-    ))  # fmt: skip
-
-
-def glance(bench: Bench, stated: Stated) -> models.Look:
     views, source = bench.views, stated.source
     data, seen, bars = views.data(source), views.look(source), views.bars(source)
     frame = data.take(np.arange(min(PREVIEW, len(data)))).frame()
-    preview = {
-        "columns": frame.columns,
-        "rows": [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()],
-    }
-    facts = {name: fact for name, fact in seen.facts.items() if name not in ("source", "telling", "variables")}
-    return models.Look.model_validate(facts | {
-        "file": stated.file,
-        "variables": [
-            asdict(v) | {"spread": asdict(bars[v.name]), "missing_codes": _codes(data, v.name)} for v in seen.variables
-        ],
-        "preview": preview,
-    })  # fmt: skip
+    rows = [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()]
+    columns = [SeenColumn(**vars(v), spread=bars[v.name], missing_codes=_codes(data, v.name)) for v in seen.variables]
+    return SeenFile(
+        stated.file, seen.rows, columns, seen.cells, seen.sizes, seen.alone, seen.class_sizes, seen.codes, seen.mixed,
+        seen.census, Preview(frame.columns, rows),
+    )  # fmt: skip
+
+
+@router.post("/looks/telling")
+def telling(bench: Bench, stated: Stated) -> TellingColumns:
+    """Which columns tell the most: the sets of up to three, and the pairs, that leave the most records alone."""
+    sets, pairs = bench.views.telling(stated.source)
+    named = [TellingSet(names, count) for names, count in sets.sets]
+    return TellingColumns(named, sets.words, pairs.names, pairs.alone.tolist(), pairs.words)
 
 
 def _codes(data: Microdata, name: str) -> list[str]:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
+import tomli_w
 from fastapi import APIRouter
-from fastapi.responses import Response
 from pydantic import BaseModel, Field, StringConstraints
 
 from sdcmap.core.limits import read_table
 from sdcmap.errors import PlanError, SdcmapError
+from sdcmap.explore.forms import Form, formed
+from sdcmap.explore.forms import forms as all_forms
+from sdcmap.explore.looking import source_of
+from sdcmap.explore.plan_differences import plan_differences
 from sdcmap.files.dialect import stated_fields
-from sdcmap.web import models
+from sdcmap.study.remarks import remarks
 from sdcmap.web.answers import Table
 from sdcmap.web.api_files import Codes, Roles, Stated
-from sdcmap.web.models import told
 from sdcmap.web.room import Busy
 from sdcmap.web.shelf import version_of
-from sdcmap.web.workbench import Bench
+from sdcmap.web.sweeps import SweepStatus
+from sdcmap.web.workbench import Bench, Workbench
 
 router = APIRouter(prefix="/api", tags=["plans"])
 Toml = Annotated[str, StringConstraints(max_length=500_000)]
@@ -58,84 +62,163 @@ class Text(BaseModel):
     version: Annotated[str, StringConstraints(max_length=64)] = ""
 
 
-@router.get("/forms", response_model=models.Forms)
-def forms() -> Response:
+@dataclass(frozen=True)
+class Forms:
+    """The forms of every class; `parts`: of values that a field takes as a part, by the group it names."""
+
+    methods: list[Form]
+    measures: list[Form]
+    rules: list[Form]
+    parts: dict[str, list[Form]]
+
+
+@dataclass(frozen=True)
+class NewPlan:
+    """A plan, as it was written."""
+
+    name: str
+    toml: str
+
+
+@dataclass(frozen=True)
+class KeptPlan(NewPlan):
+    """A plan that was saved."""
+
+    version: str
+    candidates: int
+
+
+@dataclass(frozen=True)
+class KeptRoles(NewPlan):
+    """A plan whose roles were saved, and what does not fit them."""
+
+    version: str
+    problems: list[str]
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """What a study is about: its plan as text and as a table, and how far it is. `version`: of the text; sent back with a
+    change, it guards against overwriting another's."""
+
+    name: str
+    toml: str
+    version: str
+    table: dict[str, Any] | None
+    begun: bool
+    releases: int
+    sweep: SweepStatus
+
+
+@dataclass(frozen=True)
+class ReplacedPlan:
+    """A plan that another one took the place of: when it had been saved, and what the later one states differently."""
+
+    saved: str
+    toml: str
+    changed: list[str]
+
+
+@dataclass(frozen=True)
+class EarlierPlans:
+    plans: list[ReplacedPlan]
+
+
+@dataclass(frozen=True)
+class Axes:
+    risk: tuple[str, ...]
+    utility: str
+
+
+@dataclass(frozen=True)
+class PlanColumn:
+    name: str
+    kind: str
+    role: str | None
+
+
+@dataclass
+class CheckedPlan:
+    """A plan as text and table, and every problem of it at once. `seconds` that one core would need, and `draw`, what one
+    more draw of each method adds, are guessed where that was asked for."""
+
+    toml: str
+    table: dict[str, Any] | None
+    problems: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    candidates: int | None = None
+    seconds: float | None = None
+    draw: float | None = None
+    measures: list[str] = field(default_factory=list)
+    axes: Axes | None = None
+    columns: list[PlanColumn] = field(default_factory=list)
+
+
+@router.get("/forms")
+def forms() -> Forms:
     """The fields of every method, measure and rule, and of their parts: type, range, default and words."""
-    from sdcmap.explore.forms import forms as all_forms
-
-    groups = {group: [asdict(form) for form in members] for group, members in all_forms().items()}
-    own = {group: groups.pop(group) for group in ("methods", "measures", "rules")}
-    return told(models.Forms.model_validate(own | {"parts": groups}))
+    groups = all_forms()
+    methods, measures, rules = (groups.pop(group) for group in ("methods", "measures", "rules"))
+    return Forms(methods, measures, rules, groups)
 
 
-@router.post("/studies", status_code=201, response_model=models.NewPlan)
-def begin(bench: Bench, new: NewStudy) -> Response:
+@router.post("/studies", status_code=201)
+def begin(bench: Bench, new: NewStudy) -> NewPlan:
     """Write a starting plan for a file; nothing is swept yet."""
-    room, views = bench.room, bench.views
-    path = room.free_name(new.name)
+    path = bench.room.free_name(new.name)
     source = new.source
-    seen = views.look(source)
-    plan = replace(seen, source=source.sensed(room.folder)).plan(source.path, new.profile)
+    seen = bench.views.look(source)
+    plan = replace(seen, source=source.sensed(bench.room.folder)).plan(source.path, new.profile)
     plan.write(path)
-    return told(models.NewPlan(name=new.name, toml=plan.toml()), 201)
+    return NewPlan(new.name, plan.toml())
 
 
-@router.get("/studies/{name}", response_model=models.Study)
-def study(bench: Bench, name: str) -> Response:
+@router.get("/studies/{name}")
+def study(bench: Bench, name: str) -> StudyPlan:
     """What a study is about: its plan, and how far it is."""
-    room = bench.room
-    text = room.plan(name).read_text(encoding="utf-8")
-    return told(models.Study(
-        name=name, toml=text, version=version_of(text), table=_table(text), begun=room.is_begun(name),
-        releases=room.releases(name),
-        sweep=models.Sweep.model_validate(bench.sweeps.status(name)),
-    ))  # fmt: skip
+    text = bench.room.plan(name).read_text(encoding="utf-8")
+    return StudyPlan(
+        name, text, version_of(text), _table(text), bench.room.is_begun(name), bench.room.releases(name),
+        bench.sweeps.status(name),
+    )  # fmt: skip
 
 
-@router.put("/studies/{name}/plan", response_model=models.KeptPlan)
-def write_plan(bench: Bench, name: str, text: Text) -> Response:
+@router.put("/studies/{name}/plan")
+def write_plan(bench: Bench, name: str, text: Text) -> KeptPlan:
     """Keep a plan that has no problem; a study that was begun may grow by it."""
-    views, sweeps, shelf = bench.views, bench.sweeps, bench.shelf
-    plan = views.plan(text.toml)
-    if sweeps.status(name)["state"].startswith("running"):
+    plan = bench.views.plan(text.toml)
+    if bench.sweeps.status(name).is_running:
         raise Busy("a sweep of this study is running: pause it, then change the plan.")
-    text_kept = plan.toml()
-    shelf.save_plan(name, text_kept, text.version)
-    return told(models.KeptPlan(name=name, toml=text_kept, version=version_of(text_kept), candidates=plan.count))
+    toml = plan.toml()
+    bench.shelf.save_plan(name, toml, text.version)
+    return KeptPlan(name, toml, version_of(toml), plan.count)
 
 
-@router.get("/studies/{name}/plans", response_model=models.EarlierPlans)
-def earlier_plans(bench: Bench, name: str) -> Response:
+@router.get("/studies/{name}/plans")
+def earlier_plans(bench: Bench, name: str) -> EarlierPlans:
     """What was saved before the plan that counts, the newest first, and what was changed in it then."""
-    texts = [bench.room.plan(name).read_text(encoding="utf-8")]
+    later = bench.room.plan(name).read_text(encoding="utf-8")
     plans = []
     for plan in bench.shelf.earlier_plans(name):
-        plans.append(
-            models.EarlierPlan(saved=plan.saved, toml=plan.toml, changed=_changed(bench, plan.toml, texts[-1]))
-        )
-        texts.append(plan.toml)
-    return told(models.EarlierPlans(plans=plans))
+        plans.append(ReplacedPlan(plan.saved, plan.toml, _changed(bench, plan.toml, later)))
+        later = plan.toml
+    return EarlierPlans(plans)
 
 
-def _changed(bench: Bench, before: str, after: str) -> list[str]:
+def _changed(bench: Workbench, before: str, after: str) -> list[str]:
     """What the later of two plans states differently; nothing where one of them can no longer be read."""
-    from sdcmap.explore.plan_differences import plan_differences
-
     try:
-        plans = [bench.views.plan(text) for text in (before, after)]
+        differences = plan_differences(bench.views.plan(before), bench.views.plan(after))
     except SdcmapError:
         return []
-    return [difference.what for difference in plan_differences(*plans)]
+    return [difference.what for difference in differences]
 
 
-@router.put("/studies/{name}/roles", response_model=models.KeptRoles)
-def state_roles(bench: Bench, name: str, stated: StatedRoles) -> Response:
+@router.put("/studies/{name}/roles")
+def state_roles(bench: Bench, name: str, stated: StatedRoles) -> KeptRoles:
     """Keep other roles in the plan of a study that was not begun; scores belong to the roles that they were made with."""
-    from sdcmap.explore.looking import source_of
-
-    room, views = bench.room, bench.views
-    plan = views.plan(room.plan(name).read_text(encoding="utf-8"))
-    if room.is_begun(name):
+    plan = bench.views.plan_of(name)
+    if bench.room.is_begun(name):
         raise Busy("the study was begun with the roles that its plan states: begin another one with these.")
     if plan.data is None:
         raise PlanError("the plan names no data: add a [data] part with path and roles.")
@@ -143,56 +226,42 @@ def state_roles(bench: Bench, name: str, stated: StatedRoles) -> Response:
     now = source_of(plan.data.path, stated.roles, stated.kinds, codes)
     kept = {name: getattr(plan.data, name) for name in ("census", "known_by", *stated_fields(plan.data.dialect))}
     plan = replace(plan, data=replace(now, **kept))
-    problems = plan.problems_with(views.data_of(plan))
+    problems = plan.problems_with(bench.views.data_of(plan))
     text = plan.toml()
     bench.shelf.save_plan(name, text)
-    return told(models.KeptRoles(name=name, toml=text, version=version_of(text), problems=problems))
+    return KeptRoles(name, text, version_of(text), problems)
 
 
-@router.post("/plans", response_model=models.CheckedPlan)
-def check(bench: Bench, draft: Draft) -> Response:
+@router.post("/plans")
+def check(bench: Bench, draft: Draft) -> CheckedPlan:
     """Every problem of a plan at once, its number of candidates, and the plan both as text and as a table."""
-    return told(models.CheckedPlan.model_validate(checked(bench, draft)))
-
-
-def checked(bench: Bench, draft: Draft) -> dict[str, Any]:
-    import tomli_w
-
-    from sdcmap.study.remarks import remarks
-
-    answer: dict[str, Any] = {"problems": [], "candidates": None, "seconds": None, "draw": None, "measures": []}
-    answer |= {"axes": None, "remarks": [], "columns": []}
     try:
         text = draft.toml if draft.toml is not None else tomli_w.dumps(draft.table or {})
     except (TypeError, ValueError, AttributeError):
         raise PlanError("the table holds something that TOML cannot hold, such as null.") from None
-    answer |= {"toml": text, "table": _table(text)}
+    checked = CheckedPlan(text, _table(text))
     try:
         written = bench.views.plan(text)
-        answer |= {"candidates": written.count, "measures": [m.text for m in written.measures]}
-        answer["axes"] = {"risk": list(written.risk), "utility": written.utility}
+        checked.candidates, checked.measures = written.count, [m.text for m in written.measures]
+        checked.axes = Axes(written.risk, written.utility)
         data = bench.views.data_of(written, draft.study)
-        answer["columns"] = [
-            {"name": v.name, "kind": v.kind, "role": v.role}
-            for v in data.schema.variables
-            if v.name not in data.unreleased
-        ]
+        released = [v for v in data.schema.variables if v.name not in data.unreleased]
+        checked.columns = [PlanColumn(v.name, v.kind, v.role) for v in released]
         plan = written.with_risk(data)
-        answer["problems"] = plan.problems_with(data)
-        answer["remarks"] = list(remarks(data, plan, written))
-        if draft.cost and not answer["problems"]:
+        checked.problems, checked.remarks = plan.problems_with(data), list(remarks(data, plan, written))
+        if draft.cost and not checked.problems:
             cost = bench.views.cost(text, draft.study)[2]
-            answer |= {"seconds": cost.seconds, "draw": cost.of_a_draw}
+            checked.seconds, checked.draw = cost.seconds, cost.of_a_draw
+    except PlanError as error:
+        checked.problems = list(error.problems)
     except SdcmapError as error:
-        answer["problems"] = list(getattr(error, "problems", None) or [str(error)])
-    return answer
+        checked.problems = [str(error)]
+    return checked
 
 
 def _table(text: str) -> dict[str, Any] | None:
     """The table that a TOML text stands for, dates and endless numbers as words, parts that are texts as tables; None where
     it is no TOML."""
-    from sdcmap.explore.forms import formed
-
     try:
         table: dict[str, Any] = _worded(read_table(text))
     except PlanError:

@@ -1,4 +1,4 @@
-"""The service, part five: checks, releases, reports, and the one-call swap."""
+"""The service, part seven: checks, releases, reports, and the one-call swap."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ import base64
 import io
 import secrets
 import zipfile
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Form, Query, UploadFile
 from fastapi.responses import Response
 from pydantic import Field, StringConstraints
 
-from sdcmap.web import models
+import sdcmap as sm
+from sdcmap.bundle import Check, Release
+from sdcmap.bundle.preview import Previewed
+from sdcmap.data.private_folder import private_folder
+from sdcmap.files.weighing import check_decoded
+from sdcmap.study.folder import Study
+from sdcmap.study.jobs import score_row
+from sdcmap.study.plan import Candidate
 from sdcmap.web.api_maps import Asked, chosen
 from sdcmap.web.drawing import make_report
-from sdcmap.web.models import told
-from sdcmap.web.orders import Orders
 from sdcmap.web.room import RELEASES, Absent, Room
-from sdcmap.web.workbench import Bench
-
-if TYPE_CHECKING:
-    from sdcmap.bundle import Release
-    from sdcmap.study.folder import Study
+from sdcmap.web.shelf import Orders
+from sdcmap.web.workbench import Bench, Workbench
+from sdcmap.workflow import prepare_release
 
 router = APIRouter(prefix="/api", tags=["releases"])
 FRAMED = {
@@ -47,81 +50,143 @@ class Order(Asked):
     reason: Annotated[str, StringConstraints(max_length=2000)] = Field("", description="Why this candidate.")
 
 
-def _prepared(bench: Bench, opened: Study, order: Order) -> Release:
-    """The release that is asked for."""
-    from sdcmap.workflow import prepare_release
+@dataclass(frozen=True)
+class ToldCheck:
+    """One check; `todo` says what to do about one that failed."""
 
+    name: str
+    passed: bool
+    sentence: str
+    hard: bool
+    todo: str
+
+    @staticmethod
+    def of(check: Check) -> ToldCheck:
+        return ToldCheck(check.name, check.passed, check.sentence, check.hard, check.todo)
+
+
+@dataclass(frozen=True)
+class BundleColumn:
+    """A column that a release would hold, as its codebook tells it."""
+
+    name: str
+    label: str
+    kind: str
+    masked: bool
+    done: str
+
+
+@dataclass(frozen=True)
+class Checks:
+    """Every check, and what would be written: nothing is kept."""
+
+    candidate: str
+    name: str
+    replicate: int
+    passed: bool
+    checks: list[ToldCheck]
+    files: tuple[Previewed, ...]
+    columns: list[BundleColumn]
+
+
+@dataclass(frozen=True)
+class Written:
+    """A release; `already`: it was written by an earlier order like this one."""
+
+    release: str
+    files: list[str]
+    already: bool
+
+
+@dataclass(frozen=True)
+class WrittenRelease:
+    """A release in the list of all; `reason`: why this candidate, where a person picked it."""
+
+    release: str
+    files: list[str]
+    name: str
+    when: str
+    signed_by: str
+    profile: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Releases:
+    releases: list[WrittenRelease]
+
+
+def _prepared(bench: Workbench, opened: Study, order: Order) -> Release:
+    """The release that is asked for."""
     reason = order.reason.strip()
     return prepare_release(
         opened, chosen(opened, order, order.candidate, reason), profile=order.profile or None, max_risk=order.max_risk,
-        again=order.again, override=order.override, ledger=bench.room.ledger,
-        confirm_roles=order.confirm_roles, signed_by=order.signed_by, reason=reason,
+        again=order.again, override=order.override, ledger=bench.room.ledger, confirm_roles=order.confirm_roles,
+        signed_by=order.signed_by, reason=reason,
     )  # fmt: skip
 
 
-@router.post("/studies/{name}/checks", response_model=models.Checks)
-def checks(bench: Bench, name: str, order: Order) -> Response:
+@router.post("/studies/{name}/checks")
+def checks(bench: Bench, name: str, order: Order) -> Checks:
     """Every check of a release, on the files as written and read back, and those files as they would leave: names, sizes,
     first lines, columns. Nothing is kept but that this draw was checked."""
     with bench.views.study(name) as opened:
         made = _prepared(bench, opened, order)
         seen = made.preview()
-    facts = ("name", "label", "kind", "masked", "done")
-    return told(models.Checks.model_validate({
-        "candidate": made.candidate.id, "name": made.plan.name_of(made.candidate), "replicate": made.candidate.replicate,
-        "passed": all(check.passed for check in seen.checks),
-        "checks": [asdict(check) | {"todo": check.todo} for check in seen.checks],
-        "files": [file._asdict() for file in seen.files],
-        "columns": [{fact: entry[fact] for fact in facts} for entry in seen.codebook],  # type: ignore[literal-required]
-    }))  # fmt: skip
+    columns = [BundleColumn(e["name"], e["label"], e["kind"], e["masked"], e["done"]) for e in seen.codebook]
+    return Checks(
+        made.candidate.id, made.plan.name_of(made.candidate), made.candidate.replicate,
+        all(check.passed for check in seen.checks), [ToldCheck.of(check) for check in seen.checks], seen.files, columns,
+    )  # fmt: skip
 
 
-@router.post("/studies/{name}/releases", status_code=201, response_model=models.Release,
-             responses={200: {"model": models.Release, "description": "It was written before."}})  # fmt: skip
-def release(bench: Bench, name: str, order: Order) -> Response:
+@router.post(
+    "/studies/{name}/releases",
+    status_code=201,
+    responses={200: {"model": Written, "description": "It was written before."}},
+)
+def release(bench: Bench, name: str, order: Order, answer: Response) -> Written:
     """Make the candidate again, check it, and write it with codebook, note and checksums; 409 with every failed check.
 
     The same order is written once: asked for again, the answer (200) names the release that is there.
     """
-    room = bench.room
-    home = _home(room, name)
+    home = _home(bench.room, name)
     # one at a time, so that of two equal orders the second finds the first
     with bench.releasing, bench.views.study(name) as opened:
         made = _prepared(bench, opened, order)
-        orders = Orders(room.kept(f"{name}.orders"))
+        orders = Orders(bench.room.kept(f"{name}.orders"))
         key = orders.key(
             made.candidate.id, opened.manifest["data"], order.model_dump_json(exclude={"signed_by", "reason"})
         )
         written = orders.get(key)
         if written and (home / written).is_dir():
-            return told(models.Release(release=written, files=_files(home / written), already=True))
+            answer.status_code = 200
+            return Written(written, _files(home / written), already=True)
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = 1 + max((int(path.name.rpartition("-")[2]) for path in home.glob("*-[0-9]*")), default=0)
         with opened.writing():
             folder = made.write(home / f"{made.candidate.id}-{number}")
         orders.put(key, folder.name)
-    return told(models.Release(release=folder.name, files=_files(folder), already=False), 201)
+    return Written(folder.name, _files(folder), already=False)
 
 
-@router.get("/studies/{name}/releases", response_model=models.Releases)
-def releases(bench: Bench, name: str) -> Response:
+@router.get("/studies/{name}/releases")
+def releases(bench: Bench, name: str) -> Releases:
     """What was released of a study, by whom and when."""
-    return told(models.Releases(releases=released(bench, name)))
+    return Releases(written_releases(bench, name))
 
 
-def released(bench: Bench, name: str) -> list[models.ReleaseEntry]:
+def written_releases(bench: Workbench, name: str) -> list[WrittenRelease]:
     """The releases of a study that lie in the folder, in the order of their names."""
     home = _home(bench.room, name)
     folders = sorted(path for path in home.glob("*-[0-9]*") if path.is_dir()) if home.is_dir() else []
-    with bench.views.study(name) as opened:
-        noted = {Path(str(entry["folder"])).name: entry for entry in opened.manifest.get("releases", [])}
+    noted = {
+        Path(str(entry["folder"])).name: entry
+        for entry in Study.manifest_of(bench.room.study(name)).get("releases", [])
+    }
     facts = ("name", "when", "signed_by", "profile", "reason")
     return [
-        models.ReleaseEntry(
-            release=path.name,
-            files=_files(path),
-            **{fact: str(noted.get(path.name, {}).get(fact, "")) for fact in facts},
-        )
+        WrittenRelease(path.name, _files(path), *(str(noted.get(path.name, {}).get(fact, "")) for fact in facts))
         for path in folders
     ]
 
@@ -159,7 +224,38 @@ def report_preview(
     return Response(page, media_type="text/html; charset=utf-8", headers=FRAMED)
 
 
-@router.post("/swaps", tags=["swaps"], response_model=models.Swap)
+@dataclass(frozen=True)
+class SwapRisk:
+    measure: str
+    before: float | None
+    after: float | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class SwapDistortion:
+    measure: str
+    value: float | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class SwapFile:
+    name: str
+    base64: str
+
+
+@dataclass(frozen=True)
+class Swapped:
+    """A swapped file with its risk and distortion."""
+
+    method: str
+    risk: SwapRisk
+    distortion: SwapDistortion
+    file: SwapFile
+
+
+@router.post("/swaps", tags=["swaps"])
 def swap(
     bench: Bench, file: UploadFile,
     on: Annotated[str, Form(description="Variables to swap, comma-separated.", max_length=5000)],
@@ -168,17 +264,11 @@ def swap(
     differ: Annotated[str, Form(description="Variables in which they must differ.", max_length=5000)] = "",
     keys: Annotated[str, Form(description="What a snooper may know; default: all columns.", max_length=5000)] = "all",
     n: Annotated[int, Form(description="A cell with fewer records is small.")] = 3,
-) -> Response:  # fmt: skip
+) -> Swapped:  # fmt: skip
     """Swap one file: the file, the variables, the rate and the constraints in; the swapped file, risk and distortion out.
 
     The file in the answer is for study (`*.study.*`, base64); nothing is kept on the server.
     """
-    import sdcmap as sm
-    from sdcmap.data.private_folder import private_folder
-    from sdcmap.files.weighing import check_decoded
-    from sdcmap.study.jobs import score_row
-    from sdcmap.study.plan import Candidate
-
     room = bench.room
     last = room.file_name(file.filename or "")
     with private_folder() as folder:
@@ -198,12 +288,11 @@ def swap(
             score_row(measure, data, made, stream)
             for measure, made in ((small, data), (small, masked), (distortion, masked))
         )
-        return told(models.Swap.model_validate({
-            "method": method.text,
-            "risk": {"measure": small.text, "before": before.value, "after": after.value, "reason": after.reason},
-            "distortion": {"measure": distortion.text, "value": loss.value, "reason": loss.reason},
-            "file": {"name": out.name, "base64": base64.b64encode(out.read_bytes()).decode()},
-        }))  # fmt: skip
+        return Swapped(
+            method.text, SwapRisk(small.text, before.value, after.value, after.reason),
+            SwapDistortion(distortion.text, loss.value, loss.reason),
+            SwapFile(out.name, base64.b64encode(out.read_bytes()).decode()),
+        )  # fmt: skip
 
 
 def _names(text: str) -> tuple[str, ...]:

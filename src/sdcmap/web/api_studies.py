@@ -1,29 +1,29 @@
-"""The service, part six: studies as things that are listed, copied, renamed, archived, deleted, noted and compared."""
+"""The service, part four: studies as things that are listed, swept, copied, renamed, archived, deleted, noted, compared."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from fastapi.responses import Response
 from pydantic import BaseModel, StringConstraints
 
+from sdcmap.charts import draw_fronts
 from sdcmap.core.limits import read_table
+from sdcmap.core.rule import Choice
 from sdcmap.errors import PlanError, SdcmapError
-from sdcmap.web import models
-from sdcmap.web.answers import plain
-from sdcmap.web.api_releases import released
-from sdcmap.web.models import told
+from sdcmap.explore.plan_differences import Difference, plan_differences
+from sdcmap.map import RUMap
+from sdcmap.study.folder import Study
+from sdcmap.study.plan import Plan
+from sdcmap.web.api_releases import WrittenRelease, written_releases
+from sdcmap.web.room import Room
 from sdcmap.web.shelf import version_of
-from sdcmap.web.workbench import Bench
-
-if TYPE_CHECKING:
-    from sdcmap.core.rule import Choice
-    from sdcmap.map import RUMap
-    from sdcmap.study.plan import Plan
-    from sdcmap.web.room import Room
+from sdcmap.web.sweeps import SweepState, SweepStatus, Wish
+from sdcmap.web.workbench import Bench, Workbench
+from sdcmap.workflow import own_choice
 
 router = APIRouter(prefix="/api", tags=["studies"])
 Title = Annotated[str, StringConstraints(min_length=1, max_length=100)]
@@ -55,78 +55,176 @@ class NewNotes(BaseModel):
     version: Annotated[str, StringConstraints(max_length=64)] = ""
 
 
+class Wanted(BaseModel):
+    """`running` starts a sweep or goes on with it, `searching` a search that begins with the plan's own candidates;
+    `paused` and `cancelled` stop it and keep what is scored. What was paused or cancelled is not taken up by the next
+    server; what was running is."""
+
+    state: Wish
+
+
+@dataclass(frozen=True)
+class StudyEntry:
+    """A study in the list of all.
+
+    changed : when, in UTC (ISO 8601). candidates : of its plan; null where the plan cannot be read. released : the name of
+    what was released last. choice : what the study chooses, where that was asked for; empty: it has no rule. note : the
+    first line of its notes.
+    """
+
+    name: str
+    begun: bool
+    changed: str
+    releases: int
+    archived: bool
+    note: str
+    choice: str | None
+    file: str
+    candidates: int | None
+    done: int
+    state: SweepState
+    released: str
+
+
+@dataclass(frozen=True)
+class Studies:
+    studies: list[StudyEntry]
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What a person wrote about a study; `version`, sent back with a change, guards against overwriting another's."""
+
+    text: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """A study that is gone; `releases` of it stay in the folder."""
+
+    name: str
+    releases: int
+
+
+@dataclass(frozen=True)
+class ComparedStudy:
+    """One of the studies that are compared: its choice (empty: it has no rule), and where that lies on the common axes."""
+
+    name: str
+    candidates: int
+    frontier: int
+    choice: str
+    risk: float | None
+    utility: float | None
+    reason: str
+    releases: list[WrittenRelease]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two studies: their frontiers on one map (Vega-Lite), their choices and releases, and what differs in their plans.
+
+    A chart of null has a reason, such as that they have no measure in common. `same_data`: whether both were made from the
+    same file with the same roles. `risks`, `utilities`: measures that both have.
+    """
+
+    studies: list[ComparedStudy]
+    same_data: bool
+    risks: list[str]
+    utilities: list[str]
+    risk: str
+    utility: str
+    chart: dict[str, Any] | None
+    reason: str
+    differences: list[Difference]
+
+
 # ---- the list ---------------------------------------------------------------------------------------------------
 
 
-@router.get("/studies", response_model=models.Studies)
+@router.get("/studies")
 def studies(
     bench: Bench,
     choices: Annotated[bool, Query(description="Say what each rule chooses too, which takes longer.")] = False,
-) -> Response:
+) -> Studies:
     """Every study below the served folder: its file, how far it is, and what was released of it."""
-    names = [str(study["name"]) for study in bench.room.studies()]
-    return told(models.Studies(studies=[entry_of(bench, name, choices=choices) for name in names]))
+    return Studies([entry_of(bench, name, choices=choices) for name in bench.room.studies()])
 
 
-def entry_of(bench: Bench, name: str, *, choices: bool = False) -> models.StudyEntry:
+def entry_of(bench: Workbench, name: str, *, choices: bool = False) -> StudyEntry:
     """A study in the list of all; one whose plan or scores cannot be read is listed too."""
     room, shelf = bench.room, bench.shelf
     path = room.plan(name)
     scores = room.place_of(name) / "scores.sqlite"
     changed = max(file.stat().st_mtime for file in (path, scores) if file.is_file())
-    facts: dict[str, Any] = {"file": "", "candidates": None, "done": 0, "state": "stopped", "released": ""}
+    file, released, status = "", "", None
     with suppress(SdcmapError):
         data = read_table(path.read_text(encoding="utf-8")).get("data")
-        facts["file"] = str(data.get("path", "")) if isinstance(data, dict) else ""
+        file = str(data.get("path", "")) if isinstance(data, dict) else ""
         status = bench.sweeps.status(name)
-        facts |= {"candidates": status["total"], "done": status["done"], "state": status["state"]}
-        facts["released"] = _released_last(room, name)
-    note = shelf.notes(name).strip().partition("\n")[0]
-    return models.StudyEntry(
-        name=name, begun=room.is_begun(name), changed=datetime.fromtimestamp(changed, UTC).isoformat(timespec="seconds"),
-        releases=room.releases(name), archived=shelf.is_archived(name), note=note[:LINE],
-        choice=bench.views.choice_words(name) if choices else None, **facts,
+        released = _released_last(room, name)
+    return StudyEntry(
+        name, room.is_begun(name), datetime.fromtimestamp(changed, UTC).isoformat(timespec="seconds"),
+        room.releases(name), shelf.is_archived(name), shelf.notes(name).strip().partition("\n")[0][:LINE],
+        bench.views.choice_words(name) if choices else None, file, None if status is None else status.total,
+        0 if status is None else status.done, "stopped" if status is None else status.state, released,
     )  # fmt: skip
 
 
 def _released_last(room: Room, name: str) -> str:
     """The name of what was released last of a study, as its manifest tells."""
-    from sdcmap.study.folder import Study
-
     made = Study.manifest_of(room.study(name)).get("releases", []) if room.is_begun(name) else []
     return str(made[-1].get("name", "")) if made else ""
+
+
+# ---- its sweep --------------------------------------------------------------------------------------------------
+
+
+@router.get("/studies/{name}/sweep", tags=["sweeps"])
+def status(bench: Bench, name: str) -> SweepStatus:
+    """State, candidates done and in all, candidates a second, seconds left, and why some could not be made."""
+    return bench.sweeps.status(name)
+
+
+@router.put("/studies/{name}/sweep", tags=["sweeps"])
+def want(bench: Bench, name: str, wanted: Wanted) -> SweepStatus:
+    """Start, pause, go on with or cancel the sweep of a study; a second writer gets a clear answer (409)."""
+    bench.views.plan_of(name)
+    bench.sweeps.want(name, wanted.state)
+    return bench.sweeps.status(name)
 
 
 # ---- what is done with one --------------------------------------------------------------------------------------
 
 
-@router.post("/studies/{name}/copies", status_code=201, response_model=models.StudyEntry)
-def copy_study(bench: Bench, name: str, copy: Copy) -> Response:
+@router.post("/studies/{name}/copies", status_code=201)
+def copy_study(bench: Bench, name: str, copy: Copy) -> StudyEntry:
     """Another study with the same plan; with `scores`, with all that was made and scored, and the same seed."""
     bench.shelf.copy(name, copy.name, scores=copy.scores)
-    return told(entry_of(bench, copy.name), 201)
+    return entry_of(bench, copy.name)
 
 
-@router.put("/studies/{name}/name", response_model=models.StudyEntry)
-def rename_study(bench: Bench, name: str, new: NewName) -> Response:
+@router.put("/studies/{name}/name")
+def rename_study(bench: Bench, name: str, new: NewName) -> StudyEntry:
     """Rename a study with all that belongs to it; 409 while a sweep of it runs."""
     with bench.releasing:
         bench.shelf.rename(name, new.name)
     bench.views.forget(name)
-    return told(entry_of(bench, new.name))
+    return entry_of(bench, new.name)
 
 
-@router.put("/studies/{name}/archived", response_model=models.StudyEntry)
-def archive_study(bench: Bench, name: str, wanted: Archived) -> Response:
+@router.put("/studies/{name}/archived")
+def archive_study(bench: Bench, name: str, wanted: Archived) -> StudyEntry:
     """Put a study out of the list, or back; nothing of it changes."""
     bench.shelf.archive(name, wanted.archived)
-    return told(entry_of(bench, name))
+    return entry_of(bench, name)
 
 
-@router.delete("/studies/{name}", response_model=models.Deleted)
+@router.delete("/studies/{name}")
 def delete_study(
     bench: Bench, name: str, typed: Annotated[str, Query(description="The study's name, typed.", max_length=100)]
-) -> Response:
+) -> Deleted:
     """Remove a study for good, with its plan, scores, seed and notes; 409 while a sweep of it runs.
 
     Releases stay in the folder. Without their study they cannot be made again: a ledger counts them as if they had told
@@ -135,56 +233,49 @@ def delete_study(
     with bench.releasing:
         bench.shelf.delete(name, typed)
     bench.views.forget(name)
-    return told(models.Deleted(name=name, releases=bench.room.releases(name)))
+    return Deleted(name, bench.room.releases(name))
 
 
-@router.get("/studies/{name}/notes", response_model=models.Notes)
-def notes(bench: Bench, name: str) -> Response:
+@router.get("/studies/{name}/notes")
+def notes(bench: Bench, name: str) -> Notes:
     """What a person wrote about a study."""
     text = bench.shelf.notes(name)
-    return told(models.Notes(text=text, version=version_of(text)))
+    return Notes(text, version_of(text))
 
 
-@router.put("/studies/{name}/notes", response_model=models.Notes)
-def write_notes(bench: Bench, name: str, new: NewNotes) -> Response:
+@router.put("/studies/{name}/notes")
+def write_notes(bench: Bench, name: str, new: NewNotes) -> Notes:
     """Keep notes about a study, beside it; they are in no release and in no report."""
     bench.shelf.write_notes(name, new.text, new.version)
-    return told(models.Notes(text=new.text, version=version_of(new.text)))
+    return Notes(new.text, version_of(new.text))
 
 
 # ---- two of them ------------------------------------------------------------------------------------------------
 
 
-@router.get("/comparisons", response_model=models.Comparison)
+@router.get("/comparisons")
 def compare_studies(
     bench: Bench, first: str, second: str,
     risk: Annotated[str, Query(description="A risk measure of both; by default one that is on an axis.")] = "",
     utility: Annotated[str, Query(description="A utility measure of both.")] = "",
-) -> Response:  # fmt: skip
+) -> Comparison:  # fmt: skip
     """Two studies side by side: frontiers on common axes, choices, releases, and what their plans state differently."""
-    from sdcmap.explore.plan_differences import plan_differences
-    from sdcmap.workflow import own_choice
-
-    views, names = bench.views, (first, second)
-    own = [views.map(name) for name in names]
+    names = (first, second)
+    own = [bench.views.map(name) for name in names]
     plans = [plan for _, plan in own]
     risks, utilities = (_common(own, axis) for axis in ("risk", "utility"))
     axes = (
         _picked(risk, risks, [m for plan in plans for m in plan.risk]),
         _picked(utility, utilities, [plan.utility for plan in plans]),
     )
-    maps = [views.map(name, (axes[0],), axes[1])[0] for name in names] if all(axes) else [ru for ru, _ in own]
+    maps = [bench.views.map(name, (axes[0],), axes[1])[0] for name in names] if all(axes) else [ru for ru, _ in own]
     choices = [own_choice(bench.room.study(name), ru) for name, (ru, _) in zip(names, own, strict=True)]
-    return told(models.Comparison.model_validate({
-        "studies": [
-            _compared(bench, *facts) for facts in zip(names, maps, choices, strict=True)
-        ],
-        "same_data": len({_digest(bench, name) for name in names}) == 1,
-        "risks": risks, "utilities": utilities, "risk": axes[0], "utility": axes[1],
-        "chart": plain(_fronts(names, maps, choices)) if all(axes) else None,
-        "reason": "" if all(axes) else "the studies have no risk measure and utility measure in common: no map shows both.",
-        "differences": [difference._asdict() for difference in plan_differences(*plans)],
-    }))  # fmt: skip
+    reason = "" if all(axes) else "the studies have no risk measure and utility measure in common: no map shows both."
+    return Comparison(
+        [_compared(bench, *facts) for facts in zip(names, maps, choices, strict=True)],
+        len({str(Study.manifest_of(bench.room.study(name))["data"]) for name in names}) == 1,
+        risks, utilities, *axes, _fronts(names, maps, choices) if all(axes) else None, reason, plan_differences(*plans),
+    )  # fmt: skip
 
 
 def _common(own: list[tuple[RUMap, Plan]], axis: str) -> list[str]:
@@ -201,20 +292,13 @@ def _picked(asked: str, common: list[str], shown: list[str]) -> str:
     return asked or next((name for name in shown if name in common), common[0] if common else "")
 
 
-def _digest(bench: Bench, name: str) -> str:
-    from sdcmap.study.folder import Study
-
-    return str(Study.manifest_of(bench.room.study(name))["data"])
-
-
-def _compared(bench: Bench, name: str, ru: RUMap, choice: Choice | None) -> dict[str, Any]:
+def _compared(bench: Workbench, name: str, ru: RUMap, choice: Choice | None) -> ComparedStudy:
     row = _at(ru, choice)
     words = "" if choice is None else choice.name if choice.candidate else "release nothing"
-    return {
-        "name": name, "candidates": int((~ru.points["anchor"]).sum()), "frontier": len(ru.frontier),
-        "choice": words, "risk": row.get("risk"), "utility": row.get("utility"),
-        "reason": "" if choice is None else choice.reason, "releases": released(bench, name),
-    }  # fmt: skip
+    return ComparedStudy(
+        name, int((~ru.points["anchor"]).sum()), len(ru.frontier), words, row.get("risk"), row.get("utility"),
+        "" if choice is None else choice.reason, written_releases(bench, name),
+    )  # fmt: skip
 
 
 def _at(ru: RUMap, choice: Choice | None) -> dict[str, Any]:
@@ -225,10 +309,6 @@ def _at(ru: RUMap, choice: Choice | None) -> dict[str, Any]:
 
 def _fronts(names: tuple[str, str], maps: list[RUMap], choices: list[Choice | None]) -> dict[str, Any]:
     """The chart, with each choice where it lies on the common axes."""
-    from dataclasses import replace
-
-    from sdcmap.charts import draw_fronts
-
     marks = {
         name: replace(choice, risk=row["risk"], utility=row["utility"])
         for name, ru, choice in zip(names, maps, choices, strict=True)

@@ -16,10 +16,9 @@ from starlette.exceptions import HTTPException
 import sdcmap
 from sdcmap.errors import SdcmapError
 from sdcmap.web import pages
-from sdcmap.web.answers import of_error
+from sdcmap.web.answers import Problem, of_error
 from sdcmap.web.drawing import Drawing
 from sdcmap.web.entrance import Entrance
-from sdcmap.web.models import Problem
 from sdcmap.web.room import Room
 from sdcmap.web.safety import Safety
 from sdcmap.web.shelf import Shelf
@@ -54,20 +53,9 @@ class App(BenchApp):
         with self._loading:
             if self.has_service:
                 return
-            from sdcmap.web import (
-                api_candidates,
-                api_editor,
-                api_files,
-                api_hierarchies,
-                api_maps,
-                api_plans,
-                api_releases,
-                api_studies,
-                api_sweeps,
-            )
+            from sdcmap.web import api_candidates, api_editor, api_files, api_maps, api_plans, api_releases, api_studies
 
-            parts = (api_files, api_studies, api_plans, api_editor, api_hierarchies, api_sweeps, api_maps)
-            for part in (*parts, api_candidates, api_releases):
+            for part in (api_files, api_studies, api_plans, api_editor, api_maps, api_candidates, api_releases):
                 self.include_router(part.router)
             self.has_service = True
 

@@ -10,8 +10,11 @@ import sys
 import threading
 import traceback
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sdcmap.web.sweeps import Phase
 
 if TYPE_CHECKING:
     from sdcmap.web.room import Room
@@ -36,8 +39,11 @@ class Telling:
         self.said = ""
         self.areas: list[float] = []
 
-    def at(self, phase: str, **facts: float | list[float]) -> None:
-        said = json.dumps({"phase": phase, **facts})
+    def at(self, phase: str) -> None:
+        self.say(Phase(phase=phase))
+
+    def say(self, phase: Phase) -> None:
+        said = json.dumps(asdict(phase))
         if said != self.said:
             self.said = said
             aside = self.path.with_name(f"{self.path.name}.part")
@@ -51,7 +57,7 @@ class Telling:
     def searched(self, evaluations: int, budget: int, area: float) -> None:
         """Told after each generation, those of an earlier process too."""
         self.areas.append(area)
-        self.at("searching", evaluations=evaluations, budget=budget, area=area, areas=self.areas)
+        self.say(Phase(phase="searching", evaluations=evaluations, budget=budget, area=area, areas=self.areas))
 
 
 def work(plan: Path, study: Path, workers: int, task: str) -> int:

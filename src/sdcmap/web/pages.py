@@ -94,7 +94,9 @@ def _root(request: Request) -> str:
 @router.get("/", response_class=HTMLResponse)
 def home(request: Request, bench: Bench) -> str:
     room, shelf = bench.room, bench.shelf
-    studies = [study | {"archived": shelf.is_archived(str(study["name"]))} for study in room.studies()]
+    studies = [
+        {"name": name, "begun": room.is_begun(name), "archived": shelf.is_archived(name)} for name in room.studies()
+    ]
     return render(START.template, START, root=_root(request), studies=studies, files=room.files(),
                   limit=room.upload_limit, endings=endings(), formats=words())  # fmt: skip
 

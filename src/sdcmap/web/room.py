@@ -45,6 +45,14 @@ class TooLarge(SdcmapError):  # noqa: N818
 
 
 @dataclass(frozen=True)
+class DataFile:
+    """A data file, named as below the served folder."""
+
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Room:
     """The folder, and how many bytes a file that comes in may have, as it is and decoded."""
 
@@ -145,10 +153,10 @@ class Room:
         return last
 
     # ---- what is there ----------------------------------------------------------------------------------------
-    def files(self) -> list[dict[str, object]]:
+    def files(self) -> list[DataFile]:
         """Every data file below the folder, by name."""
         names = sorted(self._walk())[:MOST_FILES]
-        return [{"name": name, "bytes": (self.folder / name).stat().st_size} for name in names]
+        return [DataFile(name, (self.folder / name).stat().st_size) for name in names]
 
     def _walk(self) -> Iterator[str]:
         for home, folders, files in os.walk(self.folder):
@@ -160,11 +168,11 @@ class Room:
             named = (file for file in files if NAME.fullmatch(file) and is_data_file(file))
             yield from ((here / file).as_posix() for file in named if ".study." not in file)
 
-    def studies(self) -> list[dict[str, object]]:
-        """Every study by name: those with a plan, and those begun."""
+    def studies(self) -> list[str]:
+        """The name of every study: those with a plan, and those begun."""
         begun = {path.parent.name for path in self.folder.glob("*/manifest.json")}
         planned = {path.stem for path in self.folder.glob("*.toml")}
-        return [{"name": name, "begun": name in begun} for name in sorted(begun | planned) if self.is_name(name)]
+        return [name for name in sorted(begun | planned) if self.is_name(name)]
 
     def releases(self, name: str) -> int:
         """How many releases of a study lie here."""

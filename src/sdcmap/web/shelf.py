@@ -141,6 +141,33 @@ class Shelf:
         yield from (path for path in parts if path.exists())
 
 
+@dataclass(frozen=True)
+class Orders:
+    """The orders of one study, kept by their digest in a note of the server."""
+
+    path: Path
+
+    @staticmethod
+    def key(*facts: str) -> str:
+        """What tells two orders apart: the candidate, the data, and everything that was asked."""
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+    def get(self, key: str) -> str:
+        """The folder that was written for this order; empty: none."""
+        return self._all().get(key, "")
+
+    def put(self, key: str, folder: str) -> None:
+        from sdcmap.data.whole import write_whole
+
+        write_whole(self.path, json.dumps(self._all() | {key: folder}))
+
+    def _all(self) -> dict[str, str]:
+        try:
+            return dict(json.loads(self.path.read_text()))
+        except (OSError, ValueError):
+            return {}
+
+
 def version_of(text: str) -> str:
     """What tells two texts apart."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]

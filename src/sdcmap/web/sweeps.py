@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from filelock import FileLock, Timeout
 
@@ -24,14 +24,57 @@ from sdcmap.files.apart import environment, python
 from sdcmap.web.room import Absent, Busy, Room
 
 Wish = Literal["running", "searching", "paused", "cancelled"]
-SEARCH = "search"
-TASKS = {"running": "sweep", "searching": SEARCH}  # wishes that a process serves
+Task = Literal["sweep", "search"]
+SweepState = Literal["not begun", "running", "running elsewhere", "paused", "cancelled", "stopped", "done"]
 CHECK_SECONDS = 1.0
 END_SECONDS = 20.0
 PROBE_SECONDS = 0.05  # another server that looks at the lock holds it for less
 PACE_SECONDS = 60.0  # over which the pace is taken, so that the time left neither jumps nor lags
 SURE_SECONDS = 3.0  # of work, before a time left is told
-NO_PHASE: dict[str, Any] = {"phase": "", "evaluations": None, "budget": None, "area": None, "areas": []}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a person wanted of a study last, kept for the next server: of a sweep or of a search."""
+
+    state: Literal["running", "paused", "cancelled"]
+    task: Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """What the process of a sweep is at, while it runs; of a search: the new methods that it has tried, its budget, and the
+    share of the area below the reference that it has won, after each generation too (the starts first)."""
+
+    phase: str = ""
+    evaluations: int | None = None
+    budget: int | None = None
+    area: float | None = None
+    areas: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepStatus(Phase):
+    """How far a sweep or a search is.
+
+    counts : candidates by status. refused : method, candidates and reason of those that cannot be made. rate : candidates a
+    second over the last minute. seconds : since it was started.
+    """
+
+    state: SweepState
+    task: Literal["", "sweep", "search"]
+    total: int
+    done: int
+    counts: dict[str, int]
+    refused: list[tuple[str, int, str]]
+    rate: float | None
+    seconds_left: float | None
+    seconds: float | None
+    error: str
+
+    @property
+    def is_running(self) -> bool:
+        return self.state in ("running", "running elsewhere")
 
 
 @dataclass
@@ -57,7 +100,7 @@ class Running:
     """One process, what it does, since when, and how fast."""
 
     process: subprocess.Popen[bytes]
-    task: str
+    task: Task
     begun: float
     pace: Pace = field(default_factory=Pace)
 
@@ -80,18 +123,23 @@ class Sweeps:
 
         self.room.plan(name)
         with self._lock:
-            if wish in TASKS and self._is_alive(name):
-                raise Busy("this sweep is running already.")
-            if wish in TASKS and self._is_written(name):
-                raise Busy("another process is writing this study: wait for it, or stop it there.")
-            text = f"{wish} {SEARCH}" if wish not in TASKS and self._searches(name) else wish
-            write_whole(self.room.kept(f"{name}.wish"), text)  # first: a process that ends by itself takes it away
-            if wish in TASKS:
-                self._start(name, TASKS[wish])
+            before = self._wanted(name)
+            if wish == "running" or wish == "searching":
+                if self._is_alive(name):
+                    raise Busy("this sweep is running already.")
+                if self._is_written(name):
+                    raise Busy("another process is writing this study: wait for it, or stop it there.")
+                wanted = Wanted("running", "sweep" if wish == "running" else "search")
+            else:
+                wanted = Wanted(wish, "sweep" if before is None else before.task)
+            path = self.room.kept(f"{name}.wish")
+            write_whole(path, json.dumps(asdict(wanted)))  # first: a process that ends by itself takes it away
+            if wanted.state == "running":
+                self._start(name, wanted.task)
             else:
                 self._stop(name)
 
-    def _start(self, name: str, task: str) -> None:
+    def _start(self, name: str, task: Task) -> None:
         plan, study = self.room.plan(name), self.room.place_of(name)
         self.room.kept(f"{name}.phase").unlink(missing_ok=True)
         command = python("sdcmap.web.child:main", plan, study, self.workers, task)
@@ -143,7 +191,7 @@ class Sweeps:
         except OSError:
             return False
 
-    def status(self, name: str) -> dict[str, Any]:
+    def status(self, name: str) -> SweepStatus:
         """State, candidates done and in all, rate, seconds left, and why some could not be made."""
         from sdcmap.study.plan import Plan
         from sdcmap.study.sweeping import Standing, standing
@@ -156,44 +204,41 @@ class Sweeps:
             progress = Standing(Plan.read(path).count, 0, {}, ())
         running = self._running.get(name) if alive else None
         rate = running.pace.rate(time.monotonic(), progress.done) if running else None
-        left = (progress.total - progress.done) / rate if rate else None
         state = self._state(name, alive, progress.done >= progress.total)
-        return asdict(progress) | {
-            "state": state, "rate": rate, "seconds_left": left, "task": running.task if running else "",
-            "seconds": time.monotonic() - running.begun if running else None,
-            "error": self._error(name) if state == "stopped" else "",
-        } | (self._phase(name) if running else NO_PHASE)  # fmt: skip
+        return SweepStatus(
+            state=state, task=running.task if running else "", total=progress.total, done=progress.done,
+            counts=progress.counts, refused=list(progress.refused), rate=rate,
+            seconds_left=(progress.total - progress.done) / rate if rate else None,
+            seconds=time.monotonic() - running.begun if running else None,
+            error=self._error(name) if state == "stopped" else "",
+            **vars(self._phase(name) if running else Phase()),
+        )  # fmt: skip
 
-    def _phase(self, name: str) -> dict[str, Any]:
+    def _phase(self, name: str) -> Phase:
         """What the process says it is at; how far, where it searches."""
         try:
-            return NO_PHASE | dict(json.loads(self.room.kept(f"{name}.phase").read_text()))
-        except (OSError, ValueError):
-            return NO_PHASE | {"phase": "starting"}
+            return Phase(**json.loads(self.room.kept(f"{name}.phase").read_text()))
+        except (OSError, ValueError, TypeError):
+            return Phase(phase="starting")
 
-    def _state(self, name: str, alive: bool, whole: bool) -> str:
+    def _state(self, name: str, alive: bool, whole: bool) -> SweepState:
         if alive:
             return "running"
         if self._is_written(name):
             return "running elsewhere"
-        wish = self._wish(name)
-        if whole and not self._searches(name):
+        wanted = self._wanted(name)
+        if whole and (wanted is None or wanted.task == "sweep"):  # a search goes on beyond the plan's own candidates
             return "done"
-        return "stopped" if wish in TASKS else wish or "not begun"
+        if wanted is None:
+            return "not begun"
+        return "stopped" if wanted.state == "running" else wanted.state
 
-    def _wish(self, name: str) -> str:
-        """What was wanted last; empty: nothing, or it is done."""
-        return self._wished(name).partition(" ")[0]
-
-    def _searches(self, name: str) -> bool:
-        """Whether that is a search, be it paused or cancelled: the plan's own candidates may be whole without it."""
-        return self._wished(name) == "searching" or self._wished(name).endswith(f" {SEARCH}")
-
-    def _wished(self, name: str) -> str:
+    def _wanted(self, name: str) -> Wanted | None:
+        """What was wanted last; None: nothing, or it is done."""
         try:
-            return self.room.kept(f"{name}.wish").read_text()
-        except OSError:
-            return ""
+            return Wanted(**json.loads(self.room.kept(f"{name}.wish").read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
 
     def _error(self, name: str) -> str:
         try:
@@ -208,8 +253,8 @@ class Sweeps:
             self._open()
 
     def _open(self) -> None:
-        wanted = [study for study in self.room.studies() if self._wish(str(study["name"])) in TASKS]
-        names = [str(study["name"]) for study in wanted]
+        wanted = {name: self._wanted(name) for name in self.room.studies()}
+        names = [name for name, wish in wanted.items() if wish is not None and wish.state == "running"]
         if names:
             resume = in_this_room(self._resume)
             threading.Thread(target=resume, args=(names,), daemon=True).start()
@@ -219,16 +264,18 @@ class Sweeps:
             while not self._over.is_set():
                 with self._lock:
                     if not self._is_written(name):
-                        wish = self._wish(name)
-                        wanted = wish == "searching" or (wish == "running" and not self._is_done(name))
-                        if wanted and not self._is_alive(name):
-                            self._start(name, TASKS[wish])
+                        self._go_on(name)
                         break
                 self._over.wait(CHECK_SECONDS)  # the last server's process is still ending
 
-    def _is_done(self, name: str) -> bool:
+    def _go_on(self, name: str) -> None:
+        """Start what was running when the last server ended, unless it is done or runs again."""
+        wanted = self._wanted(name)
+        if wanted is None or wanted.state != "running" or self._is_alive(name):
+            return
         status = self.status(name)
-        return bool(status["done"] >= status["total"])
+        if wanted.task == "search" or status.done < status.total:
+            self._start(name, wanted.task)
 
     def close(self) -> None:
         """End every sweep; the wish stays, so the next server goes on."""

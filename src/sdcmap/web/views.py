@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import TypeAdapter
+
 from sdcmap.core.limits import read_table
 from sdcmap.core.named_files import files_below
 from sdcmap.errors import PlanError, SdcmapError
-from sdcmap.web import models
-from sdcmap.web.models import told
+from sdcmap.web.models import Floor, Map, MapMeasure, Means, Points
 from sdcmap.web.room import Room
 
 if TYPE_CHECKING:
@@ -116,6 +117,10 @@ class Views:
         if plan.data is not None and (plan.data.ddi or plan.data.within):  # paths that nothing here holds to the room
             raise PlanError("the workbench reads no codebook and no other study: sweep such a plan by `sdcmap sweep`.")
         return plan
+
+    def plan_of(self, study: str) -> Plan:
+        """The plan of a study, as it is saved."""
+        return self.plan(self.room.plan(study).read_text(encoding="utf-8"))
 
     def data(self, source: Source) -> Microdata:
         """The file that a plan names, below the room, with its roles; it is read once, whatever is stated of it."""
@@ -298,18 +303,16 @@ class Views:
             again = self._maps.get(key)
             if kept is None and again is not None:
                 return again.body
-            body = told(self._map_told(name, risk, utility, limits)).body
+            body = TypeAdapter(Map).dump_json(self._map_told(name, risk, utility, limits))
             with self._lock:
                 while len(self._maps) > 10 * KEPT:
                     self._maps.pop(next(iter(self._maps)))
-                self._maps[key] = Fresh(bytes(body), time.monotonic(), state)
-            return bytes(body)
+                self._maps[key] = Fresh(body, time.monotonic(), state)
+            return body
         finally:
             busy.release()
 
-    def _map_told(
-        self, name: str, risk: tuple[str, ...], utility: str, limits: Mapping[str, float] | None
-    ) -> models.Map:
+    def _map_told(self, name: str, risk: tuple[str, ...], utility: str, limits: Mapping[str, float] | None) -> Map:
         from sdcmap.workflow import open_map
 
         with self.study(name) as opened:
@@ -328,7 +331,7 @@ def _state(study: Path) -> Hashable:
     return tuple(marks)
 
 
-def map_told(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> models.Map:
+def map_told(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> Map:
     """The map in columns: points, means with their bands, anchors, and what the axes are."""
     from sdcmap.charts.guides import floor_of
     from sdcmap.charts.method_names import groups_of, labelled, short_names
@@ -339,29 +342,31 @@ def map_told(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> model
     rows = labelled(methods, ru.scores)
     families, short, floor = groups_of(rows, "method"), short_names(rows), floor_of(ru)
     eras, era = _eras(plan, proposals, methods)
-    return models.Map.model_validate({
-        "risk": list(ru.risk),
-        "utility": ru.utility,
-        "limits": list(ru.scales),
-        "held": dict(named_limits(ru.limits)),
-        "labels": list(ru.labels),
-        "signs": list(ru.signs),
-        "expectation": ru.is_expectation,
-        "nothing": ru.nothing,
-        "floor": None if floor is None else {"risk": floor[0], "words": floor[1]},
-        "methods": methods,
-        "names": [ru.scores.name_of(method) for method in methods],
-        "short": [short[method] for method in methods],
-        "families": [families[method] for method in methods],
-        "eras": eras,
-        "era": era,
-        "points": _columns(ru, ru.points) | {"method": [place[method] for method in ru.points["method"]]},
-        "means": _columns(ru, ru.means),
-        "measures": ru.scores.measure.select("name", "axis", "unit", "direction").to_dicts(),
-        "rule": None if plan.rule is None else plan.rule.spec(),
-        "total": plan.count,
-        "silent": _silent(ru),
-    })  # fmt: skip
+    return Map(
+        risk=ru.risk,
+        utility=ru.utility,
+        limits=ru.scales,
+        held=dict(named_limits(ru.limits)),
+        labels=ru.labels,
+        signs=ru.signs,
+        expectation=ru.is_expectation,
+        nothing=ru.nothing,
+        floor=None if floor is None else Floor(*floor),
+        methods=methods,
+        names=[ru.scores.name_of(method) for method in methods],
+        short=[short[method] for method in methods],
+        families=[families[method] for method in methods],
+        eras=eras,
+        era=era,
+        points=Points(**_columns(ru, ru.points), method=[place[method] for method in ru.points["method"]]),
+        means=Means(**_columns(ru, ru.means)),
+        measures=[
+            MapMeasure(*row) for row in ru.scores.measure.select("name", "axis", "unit", "direction").iter_rows()
+        ],
+        rule=None if plan.rule is None else plan.rule.spec(),
+        total=plan.count,
+        silent=_silent(ru),
+    )
 
 
 def _columns(ru: RUMap, rows: pl.DataFrame) -> dict[str, Any]:

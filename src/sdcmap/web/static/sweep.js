@@ -90,7 +90,7 @@ async function refresh() {
       .reverse(),
     "None so far.",
   );
-  const busy = status.state.startsWith("running");
+  const busy = ["running", "running elsewhere"].includes(status.state);
   byId("start").disabled = busy || status.state === "done";
   byId("start").textContent = status.done ? "Resume" : "Start";
   byId("search").disabled = busy;
