@@ -39,7 +39,7 @@ from sdcmap.frontier.growing import SIZE
 from sdcmap.frontier.making import Workshop, workshop
 from sdcmap.frontier.plane import Plane
 from sdcmap.frontier.space import Point, Space
-from sdcmap.kernels.decision.hypervolume import hypervolume
+from sdcmap.kernels.decision.pareto import hypervolume
 from sdcmap.study.jobs import Job, run_job
 from sdcmap.study.plan import Candidate
 from sdcmap.study.search_settings import Search

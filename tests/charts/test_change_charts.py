@@ -8,8 +8,7 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.charts import draw_density_change, draw_table_change
-from sdcmap.charts.density_change import bandwidth, density, has_density
-from sdcmap.charts.table_change import MOST, cell_shares
+from sdcmap.charts.change_charts import MOST_LEVELS, bandwidth, cell_shares, density, has_density
 
 
 def test_a_density_is_the_sum_of_kernels() -> None:
@@ -62,4 +61,4 @@ def test_of_many_categories_those_with_the_most_records_are_drawn() -> None:
     data = sm.read(frame, keys=["a", "b"])
     spec = draw_table_change(data, data, "a", "b").spec
     drawn = {row["down"] for row in spec["concat"][0]["data"]["values"]}
-    assert drawn == {f"c{n:02d}" for n in range(21 - MOST, 21)}
+    assert drawn == {f"c{n:02d}" for n in range(21 - MOST_LEVELS, 21)}

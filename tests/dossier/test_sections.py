@@ -10,7 +10,7 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.charts.before_after import Fall, draw_before_after
-from sdcmap.charts.correlations import correlations, draw_correlations
+from sdcmap.charts.change_charts import correlations, draw_correlations
 from sdcmap.core.audience import Audience
 from sdcmap.core.rule import Choice
 from sdcmap.dossier.columns import Given, column_rows

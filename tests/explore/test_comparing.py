@@ -16,8 +16,7 @@ import sdcmap as sm
 from sdcmap.cli import app
 from sdcmap.core.method import Method
 from sdcmap.core.roles import Roles
-from sdcmap.explore.comparing import set_aside
-from sdcmap.explore.trial_plan import TrialPlan, trial_plan
+from sdcmap.explore.comparing import TrialPlan, set_aside, trial_plan
 from sdcmap.methods import METHODS
 from sdcmap.methods.round import handy
 from sdcmap.study.plan import Plan

@@ -13,9 +13,8 @@ import pytest
 import sdcmap as sm
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import SchemaError
-from sdcmap.explore.looking import Look
-from sdcmap.explore.proposals import proposals
-from sdcmap.explore.telling import telling_sets
+from sdcmap.explore.looking import Look, telling_sets
+from sdcmap.explore.role_proposals import proposals
 
 N = 400
 
@@ -87,7 +86,7 @@ def test_who_is_alone_is_counted_plainly(seen: Look) -> None:
 
 
 def test_where_sets_are_too_many_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sdcmap.explore.telling.MOST_WORK", 40 * (20_000 + N))
+    monkeypatch.setattr("sdcmap.explore.looking.MOST_WORK", 40 * (20_000 + N))
     data = sm.read(survey())
     told = telling_sets(data, data.names)
     assert (told.columns, told.of) == (5, len(data.names)) and "were not looked at" in told.words

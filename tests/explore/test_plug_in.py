@@ -13,7 +13,7 @@ import pytest
 import sdcmap as sm
 from sdcmap.core.catalogue import offered, plug_ins
 from sdcmap.core.method import Method
-from sdcmap.explore.forms import forms
+from sdcmap.explore.parameter_forms import forms
 from sdcmap.study.plan import Plan
 from sdcmap.testing import check_method
 

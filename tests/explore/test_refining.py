@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.explore.comparing import Comparison
-from sdcmap.explore.refining import nearby, worth_refining
+from sdcmap.explore.comparing import Comparison, nearby, worth_refining
 from sdcmap.methods import Chain, Microaggregate, Shuffle
 
 

@@ -26,7 +26,7 @@ from sdcmap.frontier import growing
 from sdcmap.frontier.ends import fresh_area, fresh_plan, redraws
 from sdcmap.frontier.found import Found
 from sdcmap.frontier.plane import Plane, limit_of
-from sdcmap.kernels.decision.hypervolume import hypervolume
+from sdcmap.kernels.decision.pareto import hypervolume
 from sdcmap.risk import ExactMatch
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import Job, run_job

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from sdcmap.kernels.decision.hypervolume import gains, hypervolume, picked
+from sdcmap.kernels.decision.pareto import gains, hypervolume, picked
 from sdcmap.kernels.statistics.latin_hypercube import latin_hypercube
 
 STEPS = 16

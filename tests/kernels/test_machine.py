@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sdcmap.kernels.machine import cores
-from sdcmap.kernels.room import empty, room_limited, under_this_limit
+from sdcmap.kernels.scratch_memory import empty, room_limited, under_this_limit
 
 
 def in_a_file() -> bool:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import sdcmap as sm
-from sdcmap.charts.confidentiality import plot_info
-from sdcmap.charts.linked import draw_linked
+from sdcmap.charts.confidentiality import draw_linked, plot_info
 from sdcmap.charts.record_bins import bins, merged
 from sdcmap.cli import app
 from sdcmap.data.microdata import Microdata

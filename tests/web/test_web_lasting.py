@@ -15,7 +15,7 @@ import pytest
 import sdcmap as sm
 from samples import PAST_THE_GATE
 from sdcmap.bundle.checks import HARD, REMEDIES, SOFT
-from sdcmap.explore import bars, looking, telling
+from sdcmap.explore import bars, looking
 from sdcmap.explore.bars import bars_of
 from sdcmap.explore.looking import look, source_of
 from sdcmap.files import reading
@@ -216,7 +216,7 @@ def test_a_merge_is_lists_of_categories_and_says_where_it_does_nothing(client: h
 def counts(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """What is counted from now on: columns by name, and whether sets of them are."""
     counted: set[str] = set()
-    glance, spread, sets, pairs = looking._glance, bars.bars_of, telling.telling_sets, telling.telling_pairs
+    glance, spread, sets, pairs = looking._glance, bars.bars_of, looking.telling_sets, looking.telling_pairs
 
     def glanced(data: Any, name: str, proposal: Any, known: Any = None) -> Any:
         counted.update([name] if known is None else [])
@@ -229,8 +229,8 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
     monkeypatch.setattr(looking, "_glance", glanced)
     monkeypatch.setattr(bars, "bars_of", lambda data, name: counted.add(name) or spread(data, name))
-    monkeypatch.setattr(telling, "telling_sets", lambda *given: counted.add("sets of columns") or sets(*given))
-    monkeypatch.setattr(telling, "telling_pairs", paired)
+    monkeypatch.setattr(looking, "telling_sets", lambda *given: counted.add("sets of columns") or sets(*given))
+    monkeypatch.setattr(looking, "telling_pairs", paired)
     return counted
 
 

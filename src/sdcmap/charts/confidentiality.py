@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import polars as pl
@@ -12,10 +12,13 @@ import polars as pl
 from sdcmap.charts.legend import Entry, legend_view
 from sdcmap.charts.record_axes import RecordAxis, heat
 from sdcmap.charts.record_bins import draw_bins
+from sdcmap.charts.ru_map import draw_map
 from sdcmap.charts.style import CONFIG, GREY, INK, SCHEMA
 from sdcmap.core.audience import Audience
 from sdcmap.core.chart import Chart, Spec
+from sdcmap.core.map_options import MapLook
 from sdcmap.kernels.arrays import Array
+from sdcmap.map import RUMap
 
 if TYPE_CHECKING:
     from sdcmap.recordwise.table import RecordTable
@@ -294,3 +297,20 @@ def _points(info: PlotInfo) -> Iterator[Spec]:
                 "mark": {"type": "point", **style, "size": size, "color": colour},
                 "encoding": {"tooltip": tips},
             }
+
+
+# The R-U map linked to the confidentiality plots of its points.
+
+
+def draw_linked(ru: RUMap, tables: Mapping[str, RecordTable], **options: Unpack[MapLook]) -> dict[str, Chart]:
+    """Charts by file name: `map.html`, in which a click on a point opens its confidentiality plot `records-<id>.html`.
+
+    tables : candidate id -> its record table. options : of `draw_map`.
+    """
+    methods = dict(ru.points.select("id", "method").iter_rows())
+    links = {name: f"records-{name}.html" for name in tables}
+    plots = {
+        links[name]: draw_confidentiality(table, title=f"Confidentiality plot: {methods.get(name, name)}")
+        for name, table in tables.items()
+    }
+    return {"map.html": draw_map(ru, by="release", links=links, **options), **plots}

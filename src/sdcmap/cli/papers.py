@@ -1,4 +1,4 @@
-"""`sdcmap paper NAME`: a seed paper's experiment, beside its printed numbers. Each paper adds its command here."""
+"""`sdcmap paper NAME`: a seed paper's experiment, beside its printed numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdcmap.cli.app import app, note, print_json
+from sdcmap.cli.app import Json, app, note, print_json
 
 if TYPE_CHECKING:
     from sdcmap.papers.reference import Result
@@ -37,3 +37,100 @@ def show(result: Result, out: Path | None, as_json: bool) -> None:
         print_json(result.document)
     else:
         print("\n".join(result.lines))
+
+
+@paper.command()
+def trottini2001(
+    agency_limit: Annotated[float, typer.Option(help="t_A, limit of the intruder's estimated knowledge.")] = -40.0,
+    intruder_limit: Annotated[float, typer.Option(help="t_INT, limit of the risk of discredit harm.")] = -0.8,
+    seed: Annotated[int, typer.Option(min=0, help="Of the candidates of the worked choice.")] = 1,
+    data: DataFolder = None,
+    out: Figures = None,
+    as_json: Json = False,
+) -> None:
+    """Trottini (2001): global risk and global utility of example 1, figures 1 and 2, and the choice on a real file.
+
+    Example: sdcmap paper trottini2001 -o figures
+    """
+    from sdcmap.papers.trottini2001 import run
+
+    show(run(agency_limit=agency_limit, intruder_limit=intruder_limit, data=data, seed=seed), out, as_json)
+
+
+@paper.command()
+def duncan2001(
+    n: Annotated[int, typer.Option(help="Records, figures 2 to 4.")] = 200,
+    sigma2: Annotated[float, typer.Option(help="Variance of the data, figures 2 to 4.")] = 1.0,
+    p: Annotated[float, typer.Option(help="Percentile as a share, figures 3 and 4.")] = 0.99,
+    max_risk: Annotated[float, typer.Option(help="Largest tolerable risk, figures 2 to 4.")] = 5.0,
+    replicates: Annotated[int, typer.Option(min=2, help="Draws of each masking, figures 5 to 7 (paper: 200).")] = 1000,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the simulation; by default a fresh one.")] = None,
+    data: DataFolder = None,
+    out: Figures = None,
+    as_json: Json = False,
+) -> None:
+    """Duncan, Keller-McNulty, Stokes (2001): the R-U map, figures 2 to 7, beside the printed values.
+
+    Example: sdcmap paper duncan2001 --replicates 200 -o figures
+    """
+    from sdcmap.papers.duncan2001 import run
+
+    show(run(n=n, sigma2=sigma2, p=p, max_risk=max_risk, replicates=replicates, data=data, seed=seed), out, as_json)
+
+
+@paper.command()
+def yancey2002(
+    seeds: Annotated[int, typer.Option(min=1, help="Random draws of each row of Tables 1 to 3.")] = 20,
+    large: Annotated[bool, typer.Option("--large", help="All 59,315 records of the large file, not a sixth.")] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the whole run; by default a fresh one.")] = None,
+    workers: Annotated[int, typer.Option(min=0, help="Number of workers; 0: one per core.")] = 0,
+    data: DataFolder = None,
+    out: Figures = None,
+    as_json: Json = False,
+) -> None:
+    """Yancey, Winkler, Creecy (2002): noise, rank swaps and linkage, Tables 1 to 9 beside the printed cells.
+
+    Takes a few minutes on two cores, with --large a minute or two more.
+
+    Example: sdcmap paper yancey2002 --seeds 20 -o figures
+    """
+    from sdcmap.papers.yancey2002 import run
+
+    show(run(seeds=seeds, large=large, data=data, seed=seed, workers=workers or None), out, as_json)
+
+
+@paper.command()
+def gomatam2003(
+    seeds: Annotated[int, typer.Option(min=1, help="Random draws of each condition.")] = 100,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the whole run; by default a fresh one.")] = None,
+    workers: Annotated[int, typer.Option(min=0, help="Number of workers; 0: one per core.")] = 0,
+    data: DataFolder = None,
+    out: Figures = None,
+    as_json: Json = False,
+) -> None:
+    """Gomatam, Karr, Sanil (2003): 108 swaps and two constrained collections, figures 2 to 4, the linear optimum.
+
+    Example: sdcmap paper gomatam2003 --seeds 100 -o figures
+    """
+    from sdcmap.papers.gomatam2003 import run
+
+    show(run(seeds=seeds, data=data, seed=seed, workers=workers or None), out, as_json)
+
+
+@paper.command()
+def seri2005(
+    alpha: Annotated[float, typer.Option(help="Share of wrong pairs in a neighbourhood.")] = 0.05,
+    k: Annotated[int, typer.Option(min=1, help="So many neighbours are safe.")] = 15,
+    r: Annotated[float, typer.Option(help="So much perturbation is safe.")] = 0.15,
+    seed: Annotated[int, typer.Option(min=0, help="Of the noise on the two real files.")] = 1,
+    data: DataFolder = None,
+    out: Figures = None,
+    as_json: Json = False,
+) -> None:
+    """Seri (2005): the confidentiality plot, figures 1 and 3, on 157 firms and two real files.
+
+    Example: sdcmap paper seri2005 -o figures
+    """
+    from sdcmap.papers.seri2005 import run
+
+    show(run(data=data, seed=seed, alpha=alpha, k=k, r=r), out, as_json)

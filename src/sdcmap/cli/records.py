@@ -72,7 +72,7 @@ def records(
 
 def _write_linked(study: Study, rule: Unsafe, folder: Path) -> None:
     import sdcmap as sm
-    from sdcmap.charts.linked import draw_linked
+    from sdcmap.charts.confidentiality import draw_linked
     from sdcmap.workflow import open_map, own_choice
 
     data, plan, ru = study.data, study.plan, open_map(study)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from sdcmap.charts import draw_map
 from sdcmap.charts.before_after import draw_before_after
-from sdcmap.charts.change import draw_change
-from sdcmap.charts.correlations import draw_correlations
+from sdcmap.charts.change_charts import draw_change, draw_correlations
 from sdcmap.core.audience import Audience, significant
 from sdcmap.core.rule import Choice, named_limits
 from sdcmap.data.microdata import Microdata

@@ -7,14 +7,18 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.random import Generator
 
+from sdcmap.core.catalogue import offered
 from sdcmap.core.chart import Chart
-from sdcmap.core.method import Method
-from sdcmap.core.rule import Choice
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method, strength_of
+from sdcmap.core.roles import Roles
+from sdcmap.core.rule import Choice, Rule, named_limits
 from sdcmap.core.streams import Stream
 from sdcmap.core.words import listed
 from sdcmap.data.cells import cells
@@ -22,16 +26,145 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.explore.looking import look, opened
-from sdcmap.explore.refining import refined, worth_refining
-from sdcmap.explore.trial_plan import trial_plan
 from sdcmap.files.reading import Source, read
 from sdcmap.files.writing import write
 from sdcmap.kernels.arrays import Array
 from sdcmap.map import RUMap
+from sdcmap.methods import METHODS, Chain
+from sdcmap.risk import AttributeInference, ClosestRecord, CorrectAttribution, KAnonymity, WorstLinkage
 from sdcmap.study.plan import Plan
 from sdcmap.study.progress import Progress
 from sdcmap.study.scores import Scores
 from sdcmap.study.sweeping import sweep
+from sdcmap.utility import QueryError, TableError
+
+# What to try next after a comparison: the methods worth a closer look, at strengths around those that were tried.
+
+
+SEVERAL = 3  # methods to go on with
+FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0)  # of a strength
+
+
+def worth_refining(ru: RUMap, rule: Rule | None = None, count: int = SEVERAL) -> list[str]:
+    """The texts of the methods to go on with: those within every limit of the map and of a rule on risk first, or else
+    those nearest to them; of these the most often undominated, then the most useful. Without limits, the most useful
+    would be the most risky: then those nearest to the least risk and the least loss on the map, each axis by its range."""
+    rows = ru.means.filter(~pl.col("anchor"), pl.col("method").is_in(list(ru.scores.methods)))
+    risk, loss = ru.losses(rows)
+    over = np.maximum(np.nan_to_num(ru.limit_shares(rows), nan=np.inf), 1.0)
+    line = getattr(rule, "risk", None)
+    if line is not None:
+        over = np.where(risk <= ru.signs[0] * line, over, over + np.abs(risk - ru.signs[0] * line))
+    seldom = -rows["membership"].fill_null(0.0).to_numpy()
+    cost = loss if line is not None or named_limits(ru.limits) or ru.scales else np.hypot(_ranged(risk), _ranged(loss))
+    order = np.lexsort((rows["method"].to_numpy(), cost, seldom, over))
+    return [str(rows["method"][int(place)]) for place in order[:count]]
+
+
+def _ranged(x: Array) -> Array:
+    """Numbers between the least (0) and the largest (1) of those that are finite; others stay what they are."""
+    known = x[np.isfinite(x)]
+    low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
+    scaled: Array = (x - low) / (high - low if high > low else 1.0)
+    return scaled
+
+
+def nearby(method: Method) -> list[Method]:
+    """A method at strengths around its own; itself alone where it has none.
+
+    >>> from sdcmap import Swap
+    >>> [m.rate for m in nearby(Swap("age", rate=0.2))]
+    [0.1, 0.15, 0.2, 0.3, 0.4]
+    """
+    scaled = [made for factor in FACTORS if (made := _scaled(method, factor)) is not None]
+    return list(dict.fromkeys(scaled)) or [method]
+
+
+def _scaled(method: Method, factor: float) -> Method | None:
+    """A method with its strength so many times; of a chain, each step; None where that is no strength it can have."""
+    if isinstance(method, Chain):
+        steps = [_scaled(step, factor) for step in method.methods]
+        return Chain(tuple(step or own for step, own in zip(steps, method.methods, strict=True)))
+    name = strength_of(method)
+    if not name:
+        return method
+    before = getattr(method, name)
+    after: Any = round(before * factor) if isinstance(before, int) else float(f"{before * factor:.3g}")
+    try:
+        return replace(method, **{name: after})
+    except PlanError:
+        return None
+
+
+def refined(plan: Plan, methods: list[str]) -> Plan:
+    """The same plan with some of its methods alone, each at strengths around its own."""
+    by_text = {method.text: method for method in plan.expanded}
+    return replace(plan, methods=tuple(near for text in methods for near in nearby(by_text[text])))
+
+
+# A plan built from the roles of a file alone: every method that fits it, each at the strengths it states itself.
+
+
+NO_TRIAL = "it states no trial for the roles of this file."
+
+
+@dataclass(frozen=True)
+class TrialPlan:
+    """A plan with every method that fits a file; `left_out`: why others are not in it, by the words of the trial or by
+    class; `unfit`: those that were made and do not fit, by the same words."""
+
+    plan: Plan
+    left_out: dict[str, str]
+    unfit: dict[str, Method]
+
+
+def trial_plan(
+    data: Microdata, control_file: str = "", *, replicates: int = 3, source: Source | None = None
+) -> TrialPlan:
+    """Every method that fits the roles of `data`, at two or three strengths each, and measures that fit them all.
+
+    Parameters
+    ----------
+    data : the file; its roles alone say what is masked: keys (categories), numbers, and for synthesis everything.
+    control_file : a file of people who are not in `data`, with the same columns; without it synthetic files are made again
+        without some of the people, for the measures that need others to compare with.
+    replicates : random draws of each method, at least 1.
+    source : where the data lie, for a plan kept in a file.
+    """
+    roles = Roles(data)
+    if not roles.keys and not roles.numbers:
+        raise PlanError("the data have no keys and no numeric variables: state roles when reading them.")
+    unfit: dict[str, Method] = {}
+    methods: list[Method] = []
+    left_out: dict[str, str] = {}
+    for cls in (*METHODS, *offered(Method)):
+        trials = cls.trials(roles)
+        if not trials and not cls.in_every_plan:
+            left_out[cls.__name__] = NO_TRIAL
+        for name, method in trials.items():
+            problem = method if isinstance(method, str) else next(method.misfits(data), None)
+            if problem is not None:
+                left_out[name] = problem
+                unfit |= {name: method} if isinstance(method, Method) else {}
+            elif isinstance(method, Method):
+                methods.append(method)
+    return TrialPlan(Plan(methods, _measures(roles, control_file), replicates, data=source), left_out, unfit)
+
+
+def _measures(roles: Roles, control_file: str) -> list[Measure]:
+    """Of each axis, the first measure is the one of the map."""
+    measures: list[Measure] = [QueryError(queries=2000)]
+    if not roles.data.schema.census:
+        measures.insert(0, ClosestRecord(control_file=control_file))
+    if roles.secret and roles.known:
+        measures.append(AttributeInference(roles.secret, roles.known, targets=500, control_file=control_file))
+    if roles.keys:
+        known = tuple(name for name in roles.keys if name != roles.secret)
+        if roles.secret and known and roles.data.schema[roles.secret].kind != "numeric":
+            measures.append(CorrectAttribution(roles.secret, known))
+        measures += [KAnonymity(on=roles.keys), TableError(roles.keys, order=2)]
+    return measures if any(measure.axis == "risk" for measure in measures) else [WorstLinkage(), *measures]
+
 
 OUTSIDE = 0.2  # share of the records set aside as people who are not in the file
 INSIDE_FILE, OUTSIDE_FILE = "inside.study.parquet", "outside.study.parquet"

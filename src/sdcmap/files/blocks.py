@@ -2,7 +2,7 @@
 
 The result is the same as that of `read`, value for value and digest for digest; identifiers are left out, as in every
 working copy. Counting measures and swaps then touch only the columns they need; arrays with a number for each record lie
-in files too (kernels/room.py).
+in files too (kernels/scratch_memory.py).
 """
 
 from __future__ import annotations

@@ -24,8 +24,7 @@ from sdcmap.core.rule import named_limits
 from sdcmap.frontier.making import Workshop
 from sdcmap.frontier.plane import Plane, Table
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.decision.hypervolume import hypervolume, picked
-from sdcmap.kernels.decision.pareto import undominated
+from sdcmap.kernels.decision.pareto import hypervolume, picked, undominated
 from sdcmap.map import RUMap
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.scores import Scores

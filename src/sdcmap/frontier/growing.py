@@ -20,7 +20,7 @@ from sdcmap.frontier.plane import Plane, Table
 from sdcmap.frontier.proposals import Lessons, Parent, Proposed, children, starts
 from sdcmap.frontier.space import Point, Space
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.decision.hypervolume import hypervolume, picked
+from sdcmap.kernels.decision.pareto import hypervolume, picked
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.progress import Watch
 from sdcmap.study.proposal import Proposal

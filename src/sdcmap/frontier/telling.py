@@ -18,7 +18,7 @@ from sdcmap.frontier.forest import Predictors, importance, neighbours_drawn
 from sdcmap.frontier.plane import Plane, Table
 from sdcmap.frontier.space import Dimension, Point, Space
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.decision.hypervolume import hypervolume
+from sdcmap.kernels.decision.pareto import hypervolume
 
 REPLAYS = 20
 FEWEST = 12  # candidates, below which a forest says nothing

@@ -13,7 +13,7 @@ from numpy.random import Generator
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import inner_jit, jit
-from sdcmap.kernels.room import empty
+from sdcmap.kernels.scratch_memory import empty
 from sdcmap.kernels.tables.coding import compress
 
 SPARE = 8  # draws beyond two a pair, for the few that are drawn again

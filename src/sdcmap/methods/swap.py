@@ -20,7 +20,7 @@ from sdcmap.data.cells import cells, common_codes
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.room import empty
+from sdcmap.kernels.scratch_memory import empty
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.methods._swap_pairs import greedy_pairs, matching_pairs, pairs_in_turn
 

@@ -25,7 +25,7 @@ from sdcmap.core.named_files import in_this_room, present_room
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError, did_you_mean
 from sdcmap.files.apart import safe_path
-from sdcmap.kernels.room import under_this_limit
+from sdcmap.kernels.scratch_memory import under_this_limit
 from sdcmap.study.cluster import Cluster, client_behind, client_of
 from sdcmap.study.jobs import CandidateRow, Job, candidate_row
 from sdcmap.study.worker import run_at, run_here

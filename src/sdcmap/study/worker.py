@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from sdcmap.core.named_files import files_below
 from sdcmap.data.microdata import Microdata
 from sdcmap.files.working_copy import open_copy
-from sdcmap.kernels.room import room_limited
+from sdcmap.kernels.scratch_memory import room_limited
 from sdcmap.study.jobs import CandidateRow, Job, run_job
 
 

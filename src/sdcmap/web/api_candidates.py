@@ -12,9 +12,7 @@ from fastapi import APIRouter, Query
 import sdcmap as sm
 from sdcmap.bundle.prepare import masked_names
 from sdcmap.charts import draw_table_change
-from sdcmap.charts.change import draw_change
-from sdcmap.charts.correlations import draw_correlations
-from sdcmap.charts.density_change import draw_density_change, has_density
+from sdcmap.charts.change_charts import draw_change, draw_correlations, draw_density_change, has_density
 from sdcmap.core.audience import Audience
 from sdcmap.core.rule import Choice, Rule, named_limits
 from sdcmap.core.words import listed

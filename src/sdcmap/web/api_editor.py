@@ -15,9 +15,9 @@ from sdcmap.core.method import Method
 from sdcmap.core.named_files import content_of, digest_of, files_below
 from sdcmap.data.hierarchy import Hierarchy
 from sdcmap.errors import PlanError, SdcmapError
+from sdcmap.explore.bars import Recoded, levels_of, recoded
 from sdcmap.explore.hierarchies import DraftHierarchy, by_first_characters, categories_of, drafted, written
-from sdcmap.explore.pricing import example_of, price_of, stated_price
-from sdcmap.explore.recoding import Recoded, levels_of, recoded
+from sdcmap.explore.parameter_forms import example_of, price_of, stated_price
 from sdcmap.risk import RISKS
 from sdcmap.utility import UTILITIES
 from sdcmap.web.answers import Table

@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from sdcmap.core.limits import read_table
 from sdcmap.errors import PlanError, SdcmapError
-from sdcmap.explore.forms import Form, formed
-from sdcmap.explore.forms import forms as all_forms
 from sdcmap.explore.looking import source_of
+from sdcmap.explore.parameter_forms import Form, formed
+from sdcmap.explore.parameter_forms import forms as all_forms
 from sdcmap.explore.plan_differences import plan_differences
 from sdcmap.files.dialect import stated_fields
 from sdcmap.study.remarks import remarks

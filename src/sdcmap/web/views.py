@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from sdcmap.data.microdata import Column, Microdata
     from sdcmap.explore.bars import Bars
-    from sdcmap.explore.looking import Look
-    from sdcmap.explore.telling import Telling, TellingPairs
+    from sdcmap.explore.looking import Look, Telling, TellingPairs
     from sdcmap.files.reading import Source
     from sdcmap.map import RUMap
     from sdcmap.study.cost import Cost
@@ -170,7 +169,7 @@ class Views:
 
     def telling(self, source: Source) -> tuple[Telling, TellingPairs]:
         """Which columns of a file tell the most, in sets and in pairs."""
-        from sdcmap.explore.telling import telling_pairs, telling_sets
+        from sdcmap.explore.looking import telling_pairs, telling_sets
 
         key, seen, data = self._file(source), self.look(source), self.data(source)
         columns = {name: data.column(name) for name in seen.released}

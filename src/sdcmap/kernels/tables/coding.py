@@ -9,7 +9,7 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
-from sdcmap.kernels.room import empty
+from sdcmap.kernels.scratch_memory import empty
 
 LARGEST_KEY = 1 << 62  # tables with more possible cells have no cell numbers, only numbers of the cells that occur
 

@@ -1,13 +1,16 @@
-"""The choices of a search: which matter, which candidates made which, and which methods stand along the frontier."""
+"""A search in charts: progress, the map by generation, which choices matter, methods along the frontier."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from sdcmap.charts.map_contents import map_info
+from sdcmap.charts.ru_map import map_spec
 from sdcmap.charts.style import COLOURS, CONFIG, GREY, INK, SCHEMA
 from sdcmap.core.chart import Chart, Row, Spec
+from sdcmap.map import RUMap
 
 MOST_STAGES = 12
 FRONT, OTHER = "on the frontier", "others"
@@ -136,3 +139,59 @@ def _chart(picture: Spec, title: str) -> Chart:
     return Chart(
         {"$schema": SCHEMA, "config": CONFIG, "background": "white", "padding": 12, "title": head, **picture}, title
     )
+
+
+# How a search came along: the share of the area against evaluations, beside random search.
+
+
+PROGRESS_TITLE = "What the search gained"
+OURS, RANDOM = "this search", "random search, replayed from stored scores"
+
+
+def draw_progress(own: pl.DataFrame, replayed: pl.DataFrame, *, title: str = PROGRESS_TITLE) -> Chart:
+    """own : evaluations, area. replayed : evaluations, area, low, high; none where there is too little to replay."""
+    layers: list[Spec] = []
+    if len(replayed):
+        rows = replayed.with_columns(series=pl.lit(RANDOM)).to_dicts()
+        band = {"y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}}
+        layers.append(
+            {"data": {"values": rows}, "mark": {"type": "area", "color": GREY, "opacity": 0.18}, "encoding": band}
+        )
+        layers.append(_line(rows, {"strokeDash": [5, 3]}))
+    layers.append(_line(own.with_columns(series=pl.lit(OURS)).to_dicts(), {}))
+    x = {"field": "evaluations", "type": "quantitative", "title": "Full evaluations of new methods"}
+    head = {"text": title, "anchor": "start", "fontSize": 13, "color": INK}
+    spec = {"$schema": SCHEMA, "config": CONFIG, "background": "white", "padding": 12, "title": head,
+            "width": 520, "height": 300, "layer": layers, "encoding": {"x": x}}  # fmt: skip
+    return Chart(spec, title)
+
+
+def _line(rows: list[dict[str, object]], look: Spec) -> Spec:
+    series = {"domain": [OURS, RANDOM], "range": [COLOURS[0], GREY]}
+    title = "Share of the area (log risk, loss)"
+    encoding = {
+        "y": {"field": "area", "type": "quantitative", "title": title, "scale": {"zero": False}},
+        "color": {"field": "series", "type": "nominal", "scale": series,
+                  "legend": {"title": None, "orient": "bottom", "labelLimit": 400}},
+        "tooltip": [{"field": "evaluations"}, {"field": "area", "type": "quantitative", "format": ".4f"}],
+    }  # fmt: skip
+    mark = {"type": "line", "strokeWidth": 1.8, "point": {"size": 22, "filled": True}, **look}
+    return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
+
+
+# The R-U map of a search: colours by generation, and a ring around what the plan itself had.
+
+
+MAP_TITLE = "R-U map by generation"
+WIDTH, HEIGHT = 620, 430
+
+
+def draw_search_map(ru: RUMap, eras: Mapping[str, str], own: Sequence[str], *, title: str = MAP_TITLE) -> Chart:
+    """eras : method text -> when it was proposed, in words. own : texts of the plan's own methods, which have a ring."""
+    info = map_info(ru, by="release", colour=eras, label=False, width=WIDTH, height=HEIGHT)
+    spec = map_spec(info, WIDTH, HEIGHT, title)
+    rings = info.points.filter(pl.col("method").is_in(list(own))).select("x", "y", "name").to_dicts()
+    picture: Spec = spec["hconcat"][0]
+    mark = {"type": "point", "shape": "circle", "size": 130, "stroke": INK, "strokeWidth": 1.8, "filled": False}
+    picture["layer"].append({"data": {"values": rings}, "mark": {**mark, "opacity": 1}})
+    return Chart(spec, title)

@@ -13,11 +13,15 @@ from sdcmap.core.catalogue import named_class, offered
 from sdcmap.core.docstring import docstring, parameter_sentences
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
+from sdcmap.core.roles import Roles
 from sdcmap.core.rule import Rule
-from sdcmap.core.value import Range, Value, hints, parse, plain, type_name
-from sdcmap.errors import PlanError
+from sdcmap.core.value import Range, Value, decode, hints, parse, plain, type_name
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
+from sdcmap.study.cost import Cost, price_of_measure, price_of_method
+from sdcmap.study.plan import Plan
 from sdcmap.utility import UTILITIES
 
 COLUMNS = frozenset(  # fields of text that name columns of the file
@@ -146,3 +150,48 @@ def _entry(name: str, kind: Any, default: object, words: str) -> Entry:
         is_open, words, depth > 1, word == "text" and name in COLUMNS,
         GROUPS.get(kind, type_name(kind)) if word == "part" and isinstance(kind, type) else "",
     )  # fmt: skip
+
+
+# What a method or a measure would add to a plan, before anybody has filled in its fields: an example of it is priced.
+
+
+def example_of(cls: type[Value], data: Microdata) -> Value | None:
+    """A value of this class for this file: a method's own first trial, else needed fields that name columns filled with
+    those that fit, and all others at their defaults; None where that makes none."""
+    if issubclass(cls, Method):
+        trials = [trial for trial in cls.trials(Roles(data)).values() if isinstance(trial, cls)]
+        if trials:
+            return trials[0]
+    form = form_of(cls)
+    given = {entry.name: _columns(entry, form.kinds, data) for entry in form.entries if entry.required}
+    try:
+        made = decode({"type": form.type} | {name: value for name, value in given.items() if value}, cls)
+    except SdcmapError:
+        return None
+    return made
+
+
+def _columns(entry: Entry, kinds: tuple[str, ...], data: Microdata) -> tuple[str, ...] | str:
+    """Columns that a field could name."""
+    apart = {*data.unreleased, data.weight, data.household}
+    fit = tuple(
+        v.name for v in data.schema.variables if v.name not in apart and (not kinds or v.kind in kinds)
+    )  # fmt: skip
+    if not entry.columns or not fit:
+        return ()
+    return fit if entry.several else fit[0]
+
+
+def price_of(value: Value, data: Microdata, plan: Plan, now: Cost) -> float | None:
+    """Seconds of one core that a method or measure would add to a plan that costs `now`; None where it cannot be told."""
+    if isinstance(value, Method):
+        return price_of_method(data, plan, value, now)
+    return price_of_measure(data, plan, value) if isinstance(value, Measure) else None
+
+
+def stated_price(cls: type[Measure], data: Microdata, plan: Plan) -> float | None:
+    """The same of a measure that states its seconds by a formula; None of those that must be timed, or do not fit."""
+    example = example_of(cls, data)
+    fits = isinstance(example, Measure) and next(example.misfits(data), None) is None
+    seconds = example.seconds(data) if isinstance(example, Measure) and fits else None
+    return None if seconds is None else plan.count * seconds
