@@ -22,7 +22,7 @@ from sdcmap.data import html
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, Undefined
 from sdcmap.kernels.decision.pareto import linear_optima, undominated
-from sdcmap.kernels.statistics.precision import wilson
+from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import BAND_REPLICATES, Scores
 from sdcmap.study.subsamples import curve_of, subsamples, thrown_away
@@ -315,7 +315,10 @@ class RUMap:
             table = pl.concat([varying.filter(pl.col("replicate") == replicate), constant])
             for method in table["method"].filter(pl.Series(undominated(*self.losses(table)))):
                 hits[method] += 1
-        rows = [(method, *wilson(hit, len(replicates))) for method, hit in hits.items()]
+        rows = [
+            (method, hit / len(replicates), *wilson_interval(hit / len(replicates), len(replicates)))
+            for method, hit in hits.items()
+        ]
         names = ("membership", "membership_low", "membership_high")
         return pl.DataFrame(rows, schema={"method": pl.String, **dict.fromkeys(names, pl.Float64)}, orient="row")
 

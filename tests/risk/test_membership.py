@@ -12,7 +12,7 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.errors import SchemaError, Undefined
-from sdcmap.kernels.statistics.wilson import wilson
+from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.kernels.tables.attribution import crowds, two_nearest
 from sdcmap.risk.worst_membership import best_threshold, cross_fitted, discriminant, ranks_of
 from sizes import SOAK
@@ -76,7 +76,7 @@ def test_the_interval_of_a_share_is_anonymeters() -> None:
         (23, 0.23998824451588613, 0.08155558571285167),
         (0, 0.01849674910349284, 0.01849674910349284),
     ):
-        low, high = wilson(hits, 100)
+        low, high = wilson_interval(hits / 100, 100)
         assert ((low + high) / 2, (high - low) / 2) == pytest.approx((middle, half))
 
 

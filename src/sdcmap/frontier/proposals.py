@@ -18,7 +18,7 @@ from sdcmap.core.method import Method, strength_of
 from sdcmap.core.strengths import DIGITS
 from sdcmap.errors import PlanError
 from sdcmap.frontier.space import Dimension, Point, Space
-from sdcmap.kernels.statistics.latin_hypercube import latin_hypercube
+from sdcmap.kernels.arrays import Array
 from sdcmap.methods import Chain
 
 RANDOM, CROSSED = 0.1, 0.5  # share of children that are new points, and that have two parents
@@ -68,6 +68,16 @@ class Lessons:
         counts = [self.counts.get((dimension.name, option), (0, 0)) for option in dimension.options]
         weights = [(made + 1) / (tried + 1) for made, tried in counts]
         return [weight / sum(weights) for weight in weights]
+
+
+def latin_hypercube(count: int, dimensions: int, rng: Generator) -> Array:
+    """Return points of the unit cube, a row each: in every dimension each of `count` equal intervals holds one of them.
+
+    McKay, Beckman, Conover (1979), section 2. scipy.stats.qmc has it too, and takes a second to import.
+    """
+    strata = np.argsort(rng.random((count, dimensions)), axis=0)
+    points: Array = (strata + rng.random((count, dimensions))) / count
+    return points
 
 
 def starts(space: Space, count: int, rng: Generator, taken: frozenset[str]) -> list[Proposed]:

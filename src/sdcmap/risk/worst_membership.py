@@ -16,7 +16,7 @@ from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.statistics.wilson import wilson
+from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.kernels.tables.attribution import crowds, two_nearest
 from sdcmap.risk._control import Controlled, Places, Split, importance_problems, positions, ranges_of
 
@@ -288,5 +288,5 @@ def _at_few_false(pairs: Sequence[tuple[Array, Array]]) -> dict[str, float]:
         return {}
     found = [inside > np.quantile(outside, 1 - FALSE, method="higher") for inside, outside in pairs]
     hits, trials = float(sum(one.sum() for one in found)), sum(map(len, found))
-    low, high = wilson(hits, trials)
+    low, high = wilson_interval(hits / trials, trials)
     return {"found at 1 % false": hits / trials, "lower": low, "upper": high}

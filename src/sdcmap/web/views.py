@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from cachetools import LRUCache, cached
 
 from pydantic import TypeAdapter
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from sdcmap.study.proposal import Proposal
 
 T = TypeVar("T")
+Results: TypeAlias = Callable[[Hashable, Callable[[], Any]], Any]
 FRESH_SECONDS = 2.0  # a map that is this young is not made again
 KEPT = 6  # files and maps that are kept
 MOST_CHOICES = 200  # of studies in the list
@@ -41,31 +43,13 @@ MOST_METHODS = 20_000  # reading a plan makes each of them once
 MOST_CANDIDATES = 1_000_000
 
 
-@dataclass
-class Kept:
-    """A few results, the least used forgotten first; one thread at a time makes each."""
+def few_results(size: int = KEPT) -> Results:
+    """Return a function of a key and a maker: it keeps a few results, and the least used are forgotten first.
 
-    size: int = KEPT
-    _found: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _making: dict[Hashable, threading.Lock] = field(default_factory=dict)
-
-    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        with self._lock:
-            if key in self._found:
-                self._found.move_to_end(key)
-                return self._found[key]
-            making = self._making.setdefault(key, threading.Lock())
-        with making:
-            if key not in self._found:
-                made = make()
-                with self._lock:
-                    self._found[key] = made
-                    while len(self._found) > self.size:
-                        self._found.popitem(last=False)
-                    self._making.pop(key, None)
-                return made
-            return self._found[key]
+    Threads that ask for one key wait for the first of them.
+    """
+    keep = cached(LRUCache(size), key=lambda key, make: key, condition=threading.Condition())
+    return keep(lambda key, make: make())
 
 
 @dataclass
@@ -82,10 +66,10 @@ class Views:
     """The views of a room."""
 
     room: Room
-    _data: Kept = field(default_factory=Kept)
-    _choices: Kept = field(default_factory=lambda: Kept(MOST_CHOICES))
-    _costs: Kept = field(default_factory=Kept)
-    _columns: Kept = field(default_factory=lambda: Kept(COLUMNS))
+    _data: Results = field(default_factory=few_results)
+    _choices: Results = field(default_factory=lambda: few_results(MOST_CHOICES))
+    _costs: Results = field(default_factory=few_results)
+    _columns: Results = field(default_factory=lambda: few_results(COLUMNS))
     _looks: dict[Hashable, Look] = field(default_factory=dict)
     _told: dict[Hashable, tuple[dict[str, Column], Telling, TellingPairs]] = field(default_factory=dict)
     _bars: dict[Hashable, dict[str, tuple[Column, Bars]]] = field(default_factory=dict)
@@ -127,13 +111,13 @@ class Views:
 
         path, state = self._file(source)
         there = replace(source, path=str(path))
-        base: Microdata = self._data.get((there.unstated, state), there.unstated.read)
+        base: Microdata = self._data((there.unstated, state), there.unstated.read)
         coded = (
-            self._data.get((there.unstated, there.missing, state), lambda: self._coded(there, base, state))
+            self._data((there.unstated, there.missing, state), lambda: self._coded(there, base, state))
             if source.missing
             else base
         )
-        data: Microdata = self._data.get((source, state), lambda: source.applied(coded))
+        data: Microdata = self._data((source, state), lambda: source.applied(coded))
         return data
 
     def _coded(self, source: Source, base: Microdata, state: Hashable) -> Microdata:
@@ -147,7 +131,7 @@ class Views:
         codes = codes_of(source.missing)
         check_columns(codes, base.names)
         coded = {
-            name: self._columns.get((source.unstated, state, name, own), partial(source.coded, base, name))
+            name: self._columns((source.unstated, state, name, own), partial(source.coded, base, name))
             for name in base.names
             if (own := of_column(codes, name))
         }
@@ -228,7 +212,7 @@ class Views:
         problems = plan.problems_with(data)
         if problems:
             raise PlanError(problems)
-        cost: Cost = self._costs.get((text, data.digest), lambda: cost_of(data, plan))
+        cost: Cost = self._costs((text, data.digest), lambda: cost_of(data, plan))
         return plan, data, cost
 
     # ---- studies ----------------------------------------------------------------------------------------------
@@ -242,13 +226,13 @@ class Views:
         """The plan of a study with its seed, and its data, kept."""
         with self.study(name) as opened:
             digest = opened.manifest["data"]
-            return opened.plan, self._data.get(("study", name, digest), lambda: opened.data)
+            return opened.plan, self._data(("study", name, digest), lambda: opened.data)
 
     def masked(self, name: str, candidate: str) -> tuple[Microdata, Microdata]:
         """The data and one candidate made again."""
         plan, data = self.study_data(name)
         key = ("masked", name, data.digest, plan.seed, plan.find(candidate).id)
-        return data, self._data.get(key, lambda: plan.make(data, candidate))
+        return data, self._data(key, lambda: plan.make(data, candidate))
 
     def map(
         self, name: str, risk: tuple[str, ...] = (), utility: str = "", limits: Mapping[str, float] | None = None
@@ -264,7 +248,7 @@ class Views:
         if not self.room.is_begun(name):
             return ""
         state = _state(self.room.study(name))
-        words: str = self._choices.get((name, state), lambda: self._choice_words(name))
+        words: str = self._choices((name, state), lambda: self._choice_words(name))
         return words
 
     def _choice_words(self, name: str) -> str:

@@ -11,16 +11,18 @@ from sdcmap.kernels.arrays import Array
 NORMAL_95 = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations of its mean
 
 
-def wilson(hits: int, count: int) -> tuple[float, float, float]:
-    """The share hits/count and its 95 % interval.  Wilson (1927)
+def wilson_interval(share: float, trials: float, z: float = NORMAL_95) -> tuple[float, float]:
+    """Return the ends of the interval of a share that was observed in so many trials.  Wilson (1927)
 
-    >>> [round(end, 4) for end in wilson(3, 10)]
-    [0.3, 0.1078, 0.6032]
+    z : the normal quantile of the level, by default for 95 %.
+
+    >>> [round(end, 4) for end in wilson_interval(3 / 10, 10)]
+    [0.1078, 0.6032]
     """
-    z, share = NORMAL_95, hits / count
-    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
-    return share, max(0.0, centre - half), min(1.0, centre + half)
+    spread = z * z / trials
+    center = (share + spread / 2) / (1 + spread)
+    half = z * math.sqrt((share * (1 - share) + spread / 4) / trials) / (1 + spread)
+    return max(0.0, center - half), min(1.0, center + half)
 
 
 def inverse_of_mean(squared_errors: Array) -> tuple[float, float | None]:

@@ -17,10 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.arrays import Array, cached_by_array
 from sdcmap.kernels.device import held_on_device
 from sdcmap.kernels.jit import inner_jit, jit, own_threads
-from sdcmap.kernels.kept import KeptByArray
 from sdcmap.risk.linkage.field_costs import (
     BELOW,
     CATEGORY,
@@ -56,7 +55,7 @@ def _coded(values: Array) -> tuple[Array, Array]:
     return distinct, code.astype(np.int32)
 
 
-_CODED = KeptByArray(_coded)  # of the known columns that many files are compared with
+_CODED = cached_by_array(_coded)  # of the known columns that many files are compared with
 
 
 class _Laid(NamedTuple):
