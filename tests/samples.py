@@ -72,4 +72,4 @@ def past_the_gate(data: sm.Microdata, plan: sm.Plan, choice: Any, **given: Any) 
 
 def failed(found: Release) -> dict[str, str]:
     """What is wrong with a release: the sentence of each check that failed."""
-    return {check.name: check.sentence for check in found.check() if not check.passed}
+    return {check.name: check.reason for check in found.check() if not check.passed}

@@ -9,6 +9,7 @@
     |- StudyDamaged     the folder cannot be read as a study
     |- Refused          a release that would be unsafe: identifier present, risk over the line, weak seed
     |- MissingExtra     "a pandas frame needs pyarrow: pip install pyarrow"
+    |- ContractBroken   a method or measure class has a fault: "MyRisk returned float, not an Estimate"
 
 Every message says what is wrong, where, what is allowed, what came and what to do. It never holds a data value.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import Protocol
 
 MOST_PROBLEMS = 100  # that are told at once
 MOST_NAMES, LONGEST_NAME = 1_000, 100  # among which the one that was meant is looked for
@@ -73,19 +75,36 @@ class StudyDamaged(SdcmapError):  # noqa: N818
     """The study folder cannot be read as a study."""
 
 
+class FailedCheck(Protocol):
+    """What a refusal tells of a check that failed; `sdcmap.bundle.Check` is ours."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def remedy(self) -> str: ...
+    @property
+    def is_measured(self) -> bool: ...
+
+
 class Refused(SdcmapError):  # noqa: N818
-    """A release that would be unsafe; `checks` names each failed check."""
+    """A release that would be unsafe; `checks` holds each failed check."""
 
-    def __init__(self, checks: Sequence[str]) -> None:
+    def __init__(self, checks: Sequence[FailedCheck]) -> None:
         self.checks = tuple(checks)
-        super().__init__("not released: " + "; ".join(self.checks))
+        super().__init__("not released: " + "; ".join(map(str, self.checks)))
 
-    def __reduce__(self) -> tuple[type[Refused], tuple[tuple[str, ...]]]:
+    def __reduce__(self) -> tuple[type[Refused], tuple[tuple[FailedCheck, ...]]]:
         return Refused, (self.checks,)
 
 
 class MissingExtra(SdcmapError):  # noqa: N818
     """An optional package is needed; the message says which."""
+
+
+class ContractBroken(SdcmapError):  # noqa: N818
+    """A method or measure does not do what its base class promises: an error in its code, not in the data."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -14,9 +14,11 @@ import polars as pl
 
 from sdcmap.core.catalogue import drawn
 from sdcmap.core.chart import Chart
+from sdcmap.core.limit import Limit, Verdict, axis_scales
 from sdcmap.core.map_options import MapOptions
 from sdcmap.core.measure import Measure
-from sdcmap.core.rule import Choice, Limits, Rule, named_limits, scales_of
+from sdcmap.core.release_policy import DEFAULT_POLICY
+from sdcmap.core.rule import Choice, LimitColumn, Rule
 from sdcmap.core.words import MOST_NAMED, axis, brief
 from sdcmap.data import html
 from sdcmap.data.microdata import Microdata
@@ -27,7 +29,6 @@ from sdcmap.study.plan import Plan
 from sdcmap.study.scores import BAND_REPLICATES, Scores
 from sdcmap.study.subsamples import curve_of, subsamples, thrown_away
 
-ERRORS = 3.0  # standard errors within which a limit must hold: a release is measured anew, on a fresh sample
 SCORE_NAMES = {"S0": "A-score", "S1": "D-score", "S2": "S-score"}  # Yancey, Winkler, Creecy (2002), section 3.5
 Number = TypeVar("Number", float, pl.Expr)
 
@@ -41,10 +42,11 @@ class RUMap:
     scores : of a sweep, or a table made elsewhere.
     risk : one risk measure, or several taken at their worst ("protect against the worst"); by value or by name.
     utility : one utility measure; a loss (better when lower) or a gain.
-    limits : a limit for each risk measure on the axis: the worst of value/limit is drawn. Or {measure: limit} for any
-        measures: the axis keeps its unit, and rules choose only what is within every limit, each in its own unit (several
-        risk measures with a limit each are drawn as the worst of value/limit). Without, several must share one unit.
-        A measure that compares records says nothing of a file whose rows are nobody's: there the others are held.
+    limits : {measure: limit} for any measures, risk or utility, or a list with one for each risk measure on the axis.
+        Rules choose only what meets every limit that was tested, each in its own unit; several risk measures with a limit
+        each are drawn as the worst of value/limit. Without limits, several risk measures must share one unit. The limit
+        of a measure that compares records is not tested on a fully synthetic file: there the other limits decide.
+    level : the one-sided confidence level at which a candidate must meet a limit; by default that of `ReleasePolicy`.
 
     Axes are absolute: adding a candidate never moves another. The anchors, releasing everything (`Identity`) and
     releasing nothing, are drawn but take no part in the frontier.
@@ -53,31 +55,26 @@ class RUMap:
     scores: Scores
     risk: tuple[str, ...]
     utility: str
-    limits: Limits
+    limits: tuple[Limit, ...]
+    level: float
 
     def __init__(
         self,
         scores: Scores,
         risk: str | Measure | Iterable[str | Measure],
         utility: str | Measure,
-        limits: Iterable[float] | Mapping[str, float] = (),
+        limits: Iterable[float | Limit] | Mapping[Any, float] = (),
+        level: float = DEFAULT_POLICY.choosing_level,
     ) -> None:
-        several = [risk] if isinstance(risk, str | Measure) else risk
-        facts = {"scores": scores, "risk": tuple(map(str, several)), "utility": str(utility)}
-        by_name = {str(name): float(limit) for name, limit in limits.items()} if isinstance(limits, Mapping) else None
-        stated = tuple(map(float, limits)) if by_name is None else by_name
-        for name, value in {**facts, "limits": stated}.items():
+        names = tuple(map(str, [risk] if isinstance(risk, str | Measure) else risk))
+        facts = {"scores": scores, "risk": names, "utility": str(utility), "level": level}
+        for name, value in facts.items():
             object.__setattr__(self, name, value)
         units = {self._fact(name, "unit") for name in self.risk}
         self._fact(self.utility, "unit")
         if not self.risk:
             raise PlanError("a map needs at least one risk measure.")
-        if self.scales and (len(self.scales) != len(self.risk) or min(self.scales) <= 0):
-            raise PlanError(f"limits must hold one positive limit for each of {len(self.risk)} risk measures.")
-        for name, limit in named_limits(self.limits).items():
-            self._fact(name, "unit")
-            if limit <= 0:
-                raise PlanError(f"the limit of {name} must be positive.")
+        object.__setattr__(self, "limits", _limits_on(scores, names, limits))
         if len(units) > 1 and not self.scales:
             raise PlanError("risk measures of different units have a worst one only with a limit for each.")
 
@@ -94,7 +91,7 @@ class RUMap:
         axes = tuple(risk) or plan.risk, utility or plan.utility
         if not all(axes):
             raise PlanError("a map needs a risk measure and a utility measure in the plan.")
-        return cls(scores, *axes, plan.limits_on(risk) if limits is None else limits)
+        return cls(scores, *axes, plan.limits if limits is None else limits, plan.policy.choosing_level)
 
     def __repr__(self) -> str:
         made, best = len(self.points), len(self.frontier)
@@ -113,7 +110,12 @@ class RUMap:
     @cached_property
     def scales(self) -> tuple[float, ...]:
         """What each risk measure on the axis is divided by; none where the axis is in its own unit."""
-        return scales_of(self.risk, self.limits)
+        return axis_scales(self.risk, self.limits_by_name)
+
+    @property
+    def limits_by_name(self) -> dict[str, float]:
+        """The limit of each limited measure, by the measure's name."""
+        return {limit.measure.text: limit.value for limit in self.limits}
 
     def _fact(self, measure: str, column: str) -> Any:
         self.scores.column(measure)
@@ -144,7 +146,7 @@ class RUMap:
     @cached_property
     def is_expectation(self) -> bool:
         """Whether an axis is a function of an expectation, so that methods, not single releases, are compared."""
-        names = (*self.risk, self.utility, *named_limits(self.limits))
+        names = (*self.risk, self.utility, *self.limits_by_name)
         values = [self.scores.values.get(name) for name in names]
         return any(value is not None and value.expectation for value in values)
 
@@ -239,59 +241,63 @@ class RUMap:
         """Both axes turned so that less is better."""
         return self.signs[0] * table["risk"].to_numpy(), self.signs[1] * table["utility"].to_numpy()
 
-    def limit_shares(self, rows: pl.DataFrame, quantile: float | None = None) -> np.ndarray[Any, Any]:
-        """How much of its limit each row uses up, at its worst over the limits that are stated by measure: at most 1 is
-        within all of them, NaN lacks a value. Rows are candidates, or methods by pooled values or an upper quantile. A
-        measure that compares records says nothing of files whose rows are nobody's, where another limited one sees them."""
-        uses = list(self.limit_uses(rows, quantile).values())
-        if not uses:
-            return np.zeros(len(rows))
-        silent = np.isneginf(np.stack(uses)).all(axis=0)
-        return np.where(silent, np.nan, np.maximum(0, np.max(uses, axis=0)))
+    def compare_limits(self, rows: pl.DataFrame, quantile: float | None = None) -> tuple[LimitColumn, ...]:
+        """Compare these rows with every limit: candidates, or methods by pooled values or an upper quantile of theirs."""
+        return tuple(self.compare_limit(limit, rows, quantile) for limit in self.limits)
 
-    def limit_uses(self, rows: pl.DataFrame, quantile: float | None = None) -> dict[str, np.ndarray[Any, Any]]:
-        """Of each limit that is stated by measure, how much each row uses up; NaN: it lacks a value; -inf: its rows are
-        nobody's, and the measure compares records."""
+    def compare_limit(self, limit: Limit, rows: pl.DataFrame, quantile: float | None = None) -> LimitColumn:
+        """Compare these rows with one limit."""
+        name = limit.measure.text
         key = "id" if "id" in rows.columns else "method"
-        uses: dict[str, np.ndarray[Any, Any]] = {}
-        for name, limit in named_limits(self.limits).items():
-            value = self._values(name, rows, quantile)
-            with np.errstate(divide="ignore"):
-                share = value / limit if self._fact(name, "direction") == "lower" else limit / value
-            nobodys = rows[key].is_in(self.scores.unpaired(name)[key].implode()).to_numpy()
-            uses[name] = np.where(nobodys, -np.inf, share)
-        return uses
-
-    def limited(self, measure: str, rows: pl.DataFrame) -> np.ndarray[Any, Any]:
-        """What a limit on a measure is held against, of each row: its value, some standard errors up where it was measured
-        on a sample. NaN: it has none. Of rows that are nobody's, the best value: no limit is used up."""
-        key = "id" if "id" in rows.columns else "method"
-        nobodys = rows[key].is_in(self.scores.unpaired(measure)[key].implode()).to_numpy()
-        best = 0.0 if self._fact(measure, "direction") == "lower" else np.finfo(float).max
-        return np.where(nobodys, best, self._values(measure, rows, None))
-
-    def _values(self, measure: str, rows: pl.DataFrame, quantile: float | None) -> np.ndarray[Any, Any]:
-        """One measure of these rows, so many standard errors up where it was measured on a sample; NaN: it has no value."""
-        key = "id" if "id" in rows.columns else "method"
-        if key == "id":
-            part = self.scores.column(measure)
-        elif quantile is None:
-            part = self.scores.pooled(measure)
+        if key == "method" and quantile is not None:
+            at = quantile if limit.is_upper else 1 - quantile
+            how: Any = "higher" if limit.is_upper else "lower"
+            table = self.scores.column(name).group_by("method").agg(pl.col("value").quantile(at, how))
+            ends = dict(table.iter_rows())
         else:
-            place = quantile if self._fact(measure, "direction") == "lower" else 1 - quantile
-            how: Any = "higher" if place == quantile else "lower"
-            part = self.scores.column(measure).group_by("method").agg(pl.col("value").quantile(place, how))
-        told = self.scores.values.get(measure)
-        sampled = quantile is None and key == "id" and not (told is not None and told.expectation)
-        upper = pl.col("value") + (ERRORS * pl.col("se").fill_null(0.0) if sampled else 0.0)
-        end = upper if self._fact(measure, "direction") == "lower" else pl.col("value")
-        part = part.select(key, end.alias("limited"))
-        joined = rows.select(key).join(part, on=key, how="left", maintain_order="left")
-        return joined["limited"].fill_null(np.nan).to_numpy()
+            estimates = self.scores.estimates(name) if key == "id" else self.scores.pooled_estimates(name)
+            ends = {row: limit.confidence_limit(estimate, self.level) for row, estimate in estimates.items()}
+        end = np.array([ends.get(row, np.nan) for row in rows[key]], dtype=float)
+        applies = ~rows[key].is_in(self.scores.unpaired(name)[key].implode()).to_numpy() | ~np.isnan(end)
+        return LimitColumn(limit, end, applies)
+
+    def eligible(self, rows: pl.DataFrame, quantile: float | None = None) -> np.ndarray[Any, Any]:
+        """Whether each row meets every limit that was tested, and at least one was."""
+        columns = self.compare_limits(rows, quantile)
+        if not columns:
+            return np.ones(len(rows), dtype=bool)
+        met = np.logical_and.reduce([column.is_met | ~column.applies for column in columns])
+        tested = np.logical_or.reduce([column.applies for column in columns])
+        eligible: np.ndarray[Any, Any] = met & tested
+        return eligible
+
+    def worst_shares(self, rows: pl.DataFrame, quantile: float | None = None) -> np.ndarray[Any, Any]:
+        """How much of its limits each row uses up at its worst; NaN where it lacks a value or no limit was tested."""
+        columns = self.compare_limits(rows, quantile)
+        if not columns:
+            return np.zeros(len(rows))
+        used = np.stack([np.where(column.applies, np.maximum(column.share, 0), -np.inf) for column in columns])
+        worst = np.max(used, axis=0)
+        return np.where(np.isneginf(worst), np.nan, worst)
+
+    def verdicts(self, candidate: str) -> tuple[Verdict, ...]:
+        """How one candidate stands to every limit; where methods are compared, by the pooled values of its method."""
+        if not self.is_expectation:
+            outcomes = ((limit, self.scores.outcome(candidate, limit.measure.text)) for limit in self.limits)
+            return tuple(limit.judge(outcome, self.level) for limit, outcome in outcomes)
+        (method,) = self.scores.candidate.filter(pl.col("id") == candidate)["method"]
+        return self.method_verdicts(method)
+
+    def method_verdicts(self, method: str) -> tuple[Verdict, ...]:
+        """How a method stands to every limit, by its pooled values."""
+        first = self.scores.candidate.filter(pl.col("method") == method)["id"][0]
+        names = [limit.measure.text for limit in self.limits]
+        pooled = [self.scores.pooled_estimates(name).get(method) or self.scores.outcome(first, name) for name in names]
+        return tuple(limit.judge(outcome, self.level) for limit, outcome in zip(self.limits, pooled, strict=True))
 
     def among(self, *, points: pl.DataFrame | None = None, means: pl.DataFrame | None = None) -> RUMap:
         """The same map with these rows of `points`, or of `means`, alone: for a rule to choose again among what is left."""
-        left = RUMap(self.scores, self.risk, self.utility, self.limits)
+        left = RUMap(self.scores, self.risk, self.utility, self.limits, self.level)
         rows = {"points": self.points if points is None else points, "means": self.means if means is None else means}
         left.__dict__.update(rows)  # where a cached property keeps its value
         return left
@@ -347,7 +353,7 @@ class RUMap:
         withheld = curve_of(scores, measures[-1], len(data)).withheld
         if withheld:
             raise Undefined(f"{self.utility} is not read in records: {withheld}")
-        means = RUMap(scores, self.risk, self.utility, self.limits).means.filter(~pl.col("anchor"))
+        means = RUMap(scores, self.risk, self.utility, self.limits, self.level).means.filter(~pl.col("anchor"))
         thrown = means["method"].replace_strict(thrown_away(scores), return_dtype=pl.Float64)
         return means.select(thrown.alias("thrown"), "risk", "utility").sort("thrown")
 
@@ -373,6 +379,26 @@ class RUMap:
     def draw(self, **options: Unpack[MapOptions]) -> Chart:
         """The map as a chart with `.save("map.html" | ".svg" | ".png")`; options as in `sdcmap.charts.draw_map`."""
         return drawn("draw_map", self, **options)
+
+
+def _limits_on(
+    scores: Scores, risk: Sequence[str], stated: Iterable[float | Limit] | Mapping[Any, float]
+) -> tuple[Limit, ...]:
+    """The limits of a map, each of a measure in its scores; a list of numbers has one for each measure on the axis."""
+    if isinstance(stated, Mapping):
+        pairs = [(str(name), value) for name, value in stated.items()]
+    else:
+        given = tuple(stated)
+        limits = tuple(limit for limit in given if isinstance(limit, Limit))
+        if len(limits) == len(given):
+            return limits
+        if len(given) != len(risk):
+            raise PlanError(f"limits must hold one limit for each of {len(risk)} risk measures. Got {len(given)}.")
+        pairs = [(name, value) for name, value in zip(risk, given, strict=True) if not isinstance(value, Limit)]
+    for name, value in pairs:
+        if not value > 0:
+            raise PlanError(f"the limit of {name} must be positive.")
+    return tuple(Limit(scores.measure_named(name), float(value)) for name, value in pairs)
 
 
 def overall_score(loss: Number, reidentified: Number) -> Number:

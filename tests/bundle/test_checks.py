@@ -88,7 +88,7 @@ def test_the_line_of_the_choices_own_rule_holds(persons: sm.Microdata) -> None:
     scores = sm.sweep(persons, plan, workers=1)
     best = sm.RUMap(scores, risk=plan.risk, utility="Hellinger").choose(sm.Threshold(risk=0.9))
     found = release(persons, plan, best)
-    assert [line.limit for line in found.lines] == [0.9] and failed(found) == {}
+    assert [limit.value for limit in found.limits] == [0.9] and failed(found) == {}
 
 
 def test_a_file_without_a_risk_measure_is_refused(persons: sm.Microdata) -> None:
@@ -120,7 +120,7 @@ def test_risk_measures_off_the_axis_are_reported(persons: sm.Microdata) -> None:
     measures = [sm.SmallCells(on=KEYS), sm.risk.KnownIndex(on="income"), sm.SmallCells(on=["age"], n=2)]
     plan = plan_of(SWAP_AND_NOISE, measures=measures)
     checks = release(persons, plan, chosen(plan)).check()
-    said = [check.sentence for check in checks if check.name == "other risk"]
+    said = [check.reason for check in checks if check.name == "other risk"]
     assert len(said) == 2 and said[1].startswith("known index on income over draws is ")
     assert all(check.passed for check in checks)
 
@@ -147,7 +147,7 @@ class ReaderOfNotes(sm.Measure):
         return ReaderOfNotes(self.on, getattr(method, "variance", 0.0))
 
     def score(self, original: sm.Microdata, masked: sm.Microdata, rng: Generator) -> sm.Estimate:
-        return sm.Estimate(self.variance)
+        return sm.Estimate(value=self.variance)
 
 
 def test_a_measure_that_reads_the_note_is_scored_under_the_very_note(persons: sm.Microdata) -> None:
@@ -164,14 +164,14 @@ class Dice(sm.Measure):
     on: str = "income"
 
     def score(self, original: sm.Microdata, masked: sm.Microdata, rng: Generator) -> sm.Estimate:
-        return sm.Estimate(rng.random())
+        return sm.Estimate(value=rng.random())
 
 
 def test_a_sampled_measure_is_drawn_anew_for_the_release(persons: sm.Microdata) -> None:
     """A candidate chosen for its lucky draw is not released on the strength of that draw."""
     plan = plan_of(SWAP_AND_NOISE, measures=[Dice(), sm.Hellinger()], rule=sm.Threshold(risk=2.0))
     swept = sm.sweep(persons, plan, workers=1).column("test_checks:Dice").filter(pl.col("replicate") == 0)
-    said = {check.sentence for check in release(persons, plan, chosen(plan)).check() if check.name == "risk"}
+    said = {check.reason for check in release(persons, plan, chosen(plan)).check() if check.name == "risk"}
     lucky = [f"is {value:.4g}," for value in swept["value"]]
     assert len(said) == 1 and not any(value in sentence for sentence in said for value in lucky)
 
@@ -258,14 +258,14 @@ def test_a_weight_that_is_nearly_a_name_is_refused_for_the_public() -> None:
     assert failed(release(data, plan, chosen(plan), override={"weight": "drawn at random"})) == {}
     checks = release(data, plan, chosen(plan), profile="scientific-use").check()
     weight = next(check for check in checks if check.name == "weight")
-    assert weight.passed and not weight.hard and "100% of the records" in weight.sentence
+    assert weight.passed and not weight.is_hard and "100% of the records" in weight.reason
 
 
 def test_few_weights_make_no_key_alone_but_are_counted_with_the_keys(persons: sm.Microdata) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     checks = {check.name: check for check in release(persons, plan, chosen(plan)).check()}
-    assert checks["weight"].sentence.startswith("0% of the records are alone with their weight and stratum (")
-    assert "(0% with" not in checks["weight"].sentence
+    assert checks["weight"].reason.startswith("0% of the records are alone with their weight and stratum (")
+    assert "(0% with" not in checks["weight"].reason
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ STRONG = sm.Microaggregate(on=["age", "sex", "region", "income", "rent"], size=1
 
 
 def sentences(found: Any, name: str) -> list[str]:
-    return [check.sentence for check in found.check() if check.name == name]
+    return [check.reason for check in found.check() if check.name == name]
 
 
 def found_exactly(original: pl.DataFrame, released: pl.DataFrame, names: list[str]) -> int:
@@ -169,7 +169,7 @@ def test_people_and_areas_are_counted(persons: sm.Microdata) -> None:
     }
     method = sm.Chain([sm.Swap(on=["region"], rate=0.2), sm.Noise(on=["income", "rent"], variance=0.3)])
     few = plan_of(method, profile={**loose, "people": 1, "area": "region", "smallest_area": 10**9})
-    wrong = [c.sentence for c in release(persons, few, chosen(few)).check() if not c.passed]
+    wrong = [c.reason for c in release(persons, few, chosen(few)).check() if not c.passed]
     assert len(wrong) == 2 and "people are expected to be found, more than 1." in wrong[0]
     assert wrong[1].startswith("the smallest region has ") and wrong[1].endswith("fewer than 1,000,000,000.")
 
@@ -180,7 +180,7 @@ def test_the_largest_units_of_businesses(tmp_path: Path) -> None:
     data = sm.read(frame, keys="trade", sensitive="turnover")
     noisy = sm.Noise(on="turnover", variance=0.01)
     plan = sm.Plan(noisy, [sm.SmallCells(), sm.Hellinger()], rule=sm.Threshold(risk=1.0), seed=SEED, profile="business")
-    wrong = [c.sentence for c in release(data, plan, Candidate(noisy)).check() if not c.passed]
+    wrong = [c.reason for c in release(data, plan, Candidate(noisy)).check() if not c.passed]
     assert any(s.startswith("largest units found by turnover (LargestUnits) is ") for s in wrong)
 
 
@@ -189,7 +189,7 @@ def test_prosecutor_and_journalist_are_both_told_and_doubtful_counts_warned_of(p
 
     def told(**stated: Any) -> list[str]:
         plan = plan_of(method, profile={"name": "public-use", **stated})
-        return [c.sentence for c in release(persons, plan, chosen(plan)).check() if c.name in ("told", "gate")]
+        return [c.reason for c in release(persons, plan, chosen(plan)).check() if c.name in ("told", "gate")]
 
     def found(sentences: list[str], words: str) -> float:
         return float(next(s for s in sentences if words in s).split(words)[1].split()[0].rstrip(";.,"))

@@ -46,7 +46,7 @@ def test_the_same_release_may_be_written_again(persons: sm.Microdata, tmp_path: 
     plan = plan_of(SWAP_AND_NOISE)
     folders = [release(persons, plan, chosen(plan)).write(tmp_path / name) for name in ("a", "b")]
     assert len({(folder / "SHA256SUMS").read_text() for folder in folders}) == 1
-    checks = {check.name: check.sentence for check in release(persons, plan, chosen(plan)).check()}
+    checks = {check.name: check.reason for check in release(persons, plan, chosen(plan)).check()}
     assert "this very release was written before" in checks["earlier releases"]
 
 
@@ -83,7 +83,7 @@ def test_another_seed_adds_up_as_the_same_one_does(persons: sm.Microdata, tmp_pa
         checks = {
             check.name: check for check in release(persons, other, chosen(other), again=True, ledger=ledger).check()
         }
-        assert "1 came from another file, seed or version" in checks["earlier releases"].sentence
+        assert "1 came from another file, seed or version" in checks["earlier releases"].reason
         assert checks["joint risk"].passed == passes
 
 
@@ -97,7 +97,7 @@ def test_a_release_that_cannot_be_made_again_counts_as_telling_everything(
     other = plan_of(sm.Noise(on="wages", variance=0.3), measures=measures, rule=sm.Threshold(risk=1.0))
     second = release(renamed, other, chosen(other), again=True)
     assert set(failed(second)) == {"joint risk"}
-    sentences = {check.name: check.sentence for check in second.check()}
+    sentences = {check.name: check.reason for check in second.check()}
     assert "1 cannot be made again and count as if they had told every value" in sentences["earlier releases"]
 
 

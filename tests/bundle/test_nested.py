@@ -86,7 +86,7 @@ def test_the_second_file_is_made_from_the_first_and_tells_the_ledger_of_both(her
     going = second(here, tmp_path)
     said: dict[str, list[str]] = {}
     for check in going.check():
-        said.setdefault(check.name, []).append(check.sentence)
+        said.setdefault(check.name, []).append(check.reason)
     assert "the file that this one is made from" in said["earlier releases"][0]
     assert "by who holds the truth" in said["nested"][0]
     assert "of both files in one hand" in said["joint risk"][0] and "side by side:" in said["joint risk"][0]
@@ -101,7 +101,7 @@ def test_the_second_file_is_made_from_the_first_and_tells_the_ledger_of_both(her
     third = plan_of(sm.Noise(on=["wage"], variance=0.2), measures=MEASURES, seed=SEED + 2)
     data = sm.Source(str(here / "people.csv"), **ROLES).read()
     (known,) = [c for c in past_the_gate(data, third, chosen(third)).check() if c.name == "earlier releases"]
-    assert "2 earlier releases" in known.sentence, "the ledger knows the people of both"
+    assert "2 earlier releases" in known.reason, "the ledger knows the people of both"
 
 
 def test_rows_of_truth_and_of_both_files_are_the_same_people(here: Path, tmp_path: Path) -> None:
@@ -127,10 +127,10 @@ def test_rows_of_truth_and_of_both_files_are_the_same_people(here: Path, tmp_pat
 def test_the_second_file_adds_nothing_to_the_first(here: Path, tmp_path: Path) -> None:
     """Of what the first file tells beside the truth, noise on top of it takes nothing off and adds nothing."""
     (joint,) = [c for c in second(here, tmp_path).check() if c.name == "joint risk"]
-    alone, beside = (float(text) for text in re.findall(r"(?:alone|by side): ([\d.]+);", joint.sentence))
+    alone, beside = (float(text) for text in re.findall(r"(?:alone|by side): ([\d.]+);", joint.reason))
     assert alone > 0.3, "noise of 5 % finds many"
     assert beside <= alone + 3 * np.sqrt(alone * (1 - alone) / 300)
-    assert joint.passed and "adds nothing" in joint.sentence
+    assert joint.passed and "adds nothing" in joint.reason
 
 
 def test_another_file_or_another_study_is_refused(here: Path, tmp_path: Path) -> None:
@@ -164,11 +164,11 @@ def test_other_releases_of_the_people_lie_beside_both(here: Path, tmp_path: Path
     past_the_gate(data, other, chosen(other), again=True).write(tmp_path / "other")
     going = second(here, tmp_path)
     (known,) = [c for c in going.check() if c.name == "earlier releases"]
-    assert not known.passed and "1 release of the same people beside" in known.sentence and "again" in known.sentence
+    assert not known.passed and "1 release of the same people beside" in known.reason and "again" in known.reason
     said = {check.name: check for check in replace(going, again=True).check()}
-    assert said["earlier releases"].passed and "the joint risk of all was computed" in said["earlier releases"].sentence
-    assert "of all 3 files of these people in one hand" in said["joint risk"].sentence
-    alone, beside = (float(text) for text in re.findall(r"(?:alone|by side): ([\d.]+);", said["joint risk"].sentence))
+    assert said["earlier releases"].passed and "the joint risk of all was computed" in said["earlier releases"].reason
+    assert "of all 3 files of these people in one hand" in said["joint risk"].reason
+    alone, beside = (float(text) for text in re.findall(r"(?:alone|by side): ([\d.]+);", said["joint risk"].reason))
     assert beside > alone and not said["joint risk"].passed, "a second noise of 5 % tells more than the first alone"
 
 
@@ -181,7 +181,7 @@ def test_columns_that_only_the_first_file_has_are_known_to_who_holds_both(here: 
     )
     (joint,) = [c for c in past_the_gate(source.read(), plan, chosen(plan)).check() if c.name == "joint risk"]
     (whole,) = [c for c in second(here, tmp_path).check() if c.name == "joint risk"]
-    first = [re.findall(r"alone: ([\d.]+);", check.sentence) for check in (joint, whole)]
+    first = [re.findall(r"alone: ([\d.]+);", check.reason) for check in (joint, whole)]
     assert first[0] == first[1], "the first file is the same, whatever the second leaves out"
 
 
@@ -189,8 +189,8 @@ def test_a_released_file_whose_study_is_not_named_is_noticed(here: Path) -> None
     source = replace(second_source(here), within="")
     plan = plan_of(SECOND, measures=MEASURES, data=source, seed=SEED + 4)
     (ledger, lineage) = [c for c in past_the_gate(source.read(), plan, chosen(plan)).check() if c.name == "ledger"]
-    assert ledger.passed and not lineage.passed and "name the study that released it" in lineage.sentence
-    assert not lineage.hard, "a public file of others may be masked further, with a reason"
+    assert ledger.passed and not lineage.passed and "name the study that released it" in lineage.reason
+    assert not lineage.is_hard, "a public file of others may be masked further, with a reason"
 
 
 def test_a_second_file_of_some_of_the_rows_lies_beside_those_of_the_first(here: Path) -> None:
@@ -198,5 +198,5 @@ def test_a_second_file_of_some_of_the_rows_lies_beside_those_of_the_first(here: 
     plan = plan_of(half, measures=MEASURES, data=second_source(here), seed=SEED + 5)
     checks = past_the_gate(second_source(here).read(), plan, chosen(plan)).check()
     (joint,) = [check for check in checks if check.name == "joint risk"]
-    alone, beside = (float(text) for text in re.findall(r"(?:alone|by side): ([\d.]+);", joint.sentence))
+    alone, beside = (float(text) for text in re.findall(r"(?:alone|by side): ([\d.]+);", joint.reason))
     assert alone > 0.3 and 0.2 < beside <= 1, "as many of those that are left"

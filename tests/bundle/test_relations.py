@@ -119,7 +119,7 @@ def test_a_weaker_relation_is_said_with_its_figure_and_passes() -> None:
     data = sm.read(pl.DataFrame(columns), keys="sex", numeric=[name for name in columns if name != "sex"])
     masked = sm.mask(data, sm.Noise(on="made"), seed=1)
     check = check_determines(data, masked, ["made"])
-    assert check.passed and "'wage' tells 8" in check.sentence and "of the changed values of 'made'" in check.sentence
+    assert check.passed and "'wage' tells 8" in check.reason and "of the changed values of 'made'" in check.reason
 
 
 def test_what_the_masked_column_tells_itself_is_not_laid_to_others() -> None:
@@ -162,7 +162,7 @@ def test_a_household_number_does_not_fix_a_region_that_households_swapped() -> N
     masked = moved.apply(data, Stream.of_seed(3, "test"))
     assert (masked["region"] != data["region"]).mean() > 0.1
     check = check_determines(data, masked, ["region"])
-    assert check.passed and "told" not in check.sentence
+    assert check.passed and "told" not in check.reason
 
 
 @pytest.mark.parametrize(("size", "given_back"), [(5, True), (2, False)])

@@ -273,7 +273,7 @@ def test_a_study_of_other_data_is_refused(persons: sm.Microdata, tmp_path: Path)
 def test_check_tells_all_without_writing(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     checks = release(persons, plan, chosen(plan)).check()
-    assert all(isinstance(check, Check) and check.passed and check.sentence for check in checks)
+    assert all(isinstance(check, Check) and check.passed and check.reason for check in checks)
     names = {check.name for check in checks}
     assert names == {
         "seed",

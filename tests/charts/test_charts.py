@@ -64,7 +64,7 @@ def table(points: list[tuple[str, int, float, float]]) -> RUMap:
             for one, name, v in rows
         ],
         schema={
-            "candidate": pl.String, "measure": pl.String, "value": pl.Float64, "se": pl.Float64, "parts": pl.String,
+            "candidate": pl.String, "measure": pl.String, "value": pl.Float64, "se": pl.Float64, "details": pl.String,
             "status": pl.String, "reason": pl.String,
         },
         orient="row",

@@ -87,7 +87,7 @@ def test_any_table_goes_out() -> None:
     table = table.with_columns(kind=pl.Series(["u", "v"], dtype=pl.Enum(["v", "u"])), took=pl.duration(seconds="n"))
     kinds = {c["name"]: c["kind"] for c in to_r(table)}
     assert kinds == {"n": "number", "name": "text", "big": "number", "none": "text", "kind": "factor", "took": "number"}
-    assert estimates({"A()": Estimate(0.5), "B()": Estimate(1.0, 0.1)}).rows() == [
+    assert estimates({"A()": Estimate(value=0.5), "B()": Estimate(value=1.0, se=0.1)}).rows() == [
         ("A()", 0.5, None),
         ("B()", 1.0, 0.1),
     ]

@@ -168,7 +168,7 @@ def test_a_release_tells_and_refuses_what_is_left(tmp_path: Path, monkeypatch: p
     data = family(600)
     plan = plan_of(edits=RULES)
     checks = {c.name: c for c in past_the_gate(data, plan, Candidate(plan.expanded[1])).check()}
-    assert checks["edits"].passed and checks["edits"].sentence.startswith("0 of 600 records break one of 2 edit rules")
+    assert checks["edits"].passed and checks["edits"].reason.startswith("0 of 600 records break one of 2 edit rules")
     folder = past_the_gate(data, plan, Candidate(plan.expanded[1])).write(tmp_path / "out")
     done = {entry["name"]: entry["done"] for entry in json.loads((folder / "codebook.json").read_text("utf-8"))}
     assert done["marital"].endswith("2 edit rules repaired") and not done["age"], "the codebook says so where it may be"
@@ -178,4 +178,4 @@ def test_a_release_tells_and_refuses_what_is_left(tmp_path: Path, monkeypatch: p
     odd = sm.Plan(late, plan.measures, rule=plan.rule, seed=SEED, edits=['marital_age < 18 -> marital = "never"'],
                   derive={"marital_age": "age * 1"})  # fmt: skip
     checks = {c.name: c for c in past_the_gate(wide, odd, Candidate(odd.expanded[1])).check()}
-    assert not checks["edits"].passed and "more than 0.1%: they are known to be masked" in checks["edits"].sentence
+    assert not checks["edits"].passed and "more than 0.1%: they are known to be masked" in checks["edits"].reason

@@ -49,7 +49,7 @@ STATED = r"(.*) \({}\) is (-?[\d.e-]+)(?: \(at most (-?[\d.e-]+) by)?"
 def named(outcome: Outcome, measure: str) -> Iterator[tuple[str, float]]:
     """What the gate says that measures of a class count, and the upper end of each."""
     for check in outcome.stated:
-        found = re.match(STATED.format(measure), check.sentence) if check.name == "gate" else None
+        found = re.match(STATED.format(measure), check.reason) if check.name == "gate" else None
         if found:
             yield found[1], float(found[3] or found[2])
 
@@ -87,7 +87,7 @@ def counted(outcome: Outcome) -> Iterator[tuple[str, float, float]]:
     bundle, inside = Bundle(outcome.folder), outcome.everybody[: outcome.inside]
     rows, known = len(bundle.data), columns(bundle, inside)
     shown = [part.name for part in known if part.name in bundle.note["not_masked"]]
-    for sentence in (check.sentence for check in outcome.stated if " records are alone on " in check.sentence):
+    for sentence in (check.reason for check in outcome.stated if " records are alone on " in check.reason):
         yield "alone", alone(bundle, shown), int(sentence.split(" of ")[0].replace(",", ""))
     if outcome.origin is None:
         return

@@ -121,8 +121,8 @@ def test_a_number_that_identifies_is_no_amount() -> None:
     """Random numbers, shuffled 1 .. n, telephone numbers and time stamps went out as amounts."""
     frame = people().with_columns(pl.Series(kind, values) for kind, values in KINDS.items())
     checked = check_identifiers(sm.read(frame, **ROLES, other=list(KINDS)))
-    assert [kind for kind in KINDS if repr(kind) not in checked.sentence] == []
-    assert not {"'income'", "'rent'", "'age'"} & set(re.findall(r"'[^']*'", checked.sentence))
+    assert [kind for kind in KINDS if repr(kind) not in checked.reason] == []
+    assert not {"'income'", "'rent'", "'age'"} & set(re.findall(r"'[^']*'", checked.reason))
 
 
 def test_coordinates_are_no_amounts() -> None:
@@ -130,7 +130,7 @@ def test_coordinates_are_no_amounts() -> None:
     home = np.repeat(np.arange(300), 2)
     east, north = RNG.normal(16.3, 0.07, 300).round(5)[home], RNG.normal(48.2, 0.05, 300).round(5)[home]
     data = sm.read(people().with_columns(pl.Series("x", east), pl.Series("y", north)), **ROLES, other=["x", "y"])
-    assert "'x', 'y' look like coordinates" in check_identifiers(data).sentence
+    assert "'x', 'y' look like coordinates" in check_identifiers(data).reason
     assert check_identifiers(sm.read(people(), **ROLES)).passed
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,8 +15,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
 
 import sdcmap as sm
-from sdcmap.bundle.risk_line import Line, scored, verdict
-from sdcmap.core.measure import Estimate
+from sdcmap.bundle.limit_checks import limit_check, score_file
+from sdcmap.core.estimate import Estimate
+from sdcmap.core.limit import Limit
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
@@ -291,8 +291,8 @@ def test_a_draw_of_targets_has_its_interval_and_the_same_people() -> None:
         assert np.mean(drawn) == pytest.approx(rate, abs=4 * 0.5 / np.sqrt(20 * 150))
     assert all(draw.parts["targets"] == 150 and 0 < (draw.se or 0) < 0.041 for draw in draws)
     best = max(nearest.values())
-    assert sum(draw.parts["upper (95 %)"] >= best for draw in draws) >= 18
-    assert all(any(name.startswith("not run: ") and "one-to-one" in name for name in draw.parts) for draw in draws)
+    assert sum(draw.upper(0.95) >= best for draw in draws) >= 18
+    assert all(any("one-to-one" in skipped.attack for skipped in draw.skipped) for draw in draws)
     assert draws[0] == replace(whole, targets=150).score(data, masked, default_rng(9))
     assert replace(whole, targets=10_000).score(data, masked, default_rng(1)) == every
 
@@ -311,14 +311,16 @@ def test_a_release_is_held_to_the_upper_end_of_a_fresh_sample() -> None:
     data, method = people(400, 3), sm.Chain((sm.Recode("region", merge=(("e", "f"),)), sm.Noise(NUMBERS, 0.5)))
     masked = method.apply(data, ONCE)
     measure = sm.WorstLinkage(targets=100)
-    (row,) = scored([measure], data, masked, ONCE, {"method": method.spec()})  # type: ignore[typeddict-item]
+    (row,) = score_file([measure], data, masked, ONCE, {"method": method.spec()})  # type: ignore[typeddict-item]
     assert (row.measure_id, row.measure) == (measure.id, measure.text)
     again = score_row(replace(measure, draw=1), data, masked, ONCE, method)
-    assert row.value == again.value and row.parts == again.parts
-    upper = json.loads(row.parts)["upper (95 %)"]
-    assert row.value is not None and row.value < upper
-    assert not Line(measure, (row.value + upper) / 2).holds(row) and Line(measure, upper).holds(row)
-    said = verdict("risk", Line(measure, 1.0), row, "of the written file").sentence
+    assert row.value == again.value and row.details == again.details
+    assert isinstance(row.outcome, Estimate) and row.value is not None
+    upper = row.outcome.upper(0.95)
+    assert row.value < upper
+    assert Limit(measure, (row.value + upper) / 2).judge(row.outcome, 0.95).status == "exceeded"
+    assert Limit(measure, upper).judge(row.outcome, 0.95).status == "met"
+    said = limit_check("risk", Limit(measure, 1.0).judge(row.outcome, 0.95), "of the written file", 0.95).reason
     assert f"at most {upper:.4g} by a sample of 100 records" in said and "not tried: " in said
 
 
@@ -373,9 +375,9 @@ def test_a_chain_states_what_it_can_and_says_what_was_learnt() -> None:
     masked = method.apply(data, ONCE)
     attack = sm.WorstLinkage().knowing(method)
     found = attack.score(data, masked, default_rng(1))
-    learnt = sorted(name for name in found.parts if name.startswith("not run: informed on "))
-    assert [name.split(": ")[1] for name in learnt] == ["informed on age", "informed on rent"]
-    assert all("learnt from a shadow" in name for name in learnt)
+    learnt = {skipped.attack: skipped.reason for skipped in found.skipped if skipped.attack.startswith("informed on ")}
+    assert sorted(learnt) == ["informed on age", "informed on rent"]
+    assert all("learnt from a shadow" in reason for reason in learnt.values())
     rates = attack.rates(data, masked)
     assert found.parts["informed"] == rates["informed"]
     assert rates["informed"] > max(rates[name] for name in ("d", "l", "nearest", "mahalanobis", "gower"))
@@ -404,7 +406,7 @@ def test_a_plug_in_in_a_chain() -> None:
     method = sm.Chain((Blur(), sm.Noise(("rent", "age"), 0.05)))
     found = worst(data, method.apply(data, ONCE), method)
     assert found.value > 0.8
-    assert any("informed on wage: Blur states no likelihood" in name for name in found.parts)
+    assert any("informed on wage: Blur states no likelihood" in str(skipped) for skipped in found.skipped)
 
 
 def test_columns_that_say_nothing() -> None:
@@ -542,27 +544,30 @@ def test_the_file_before_a_step_that_nobody_can_state_bounds_what_it_leaves() ->
     data, method = people(300, 9), overlapped()
     masked = method.apply(data, ONCE)
     found = sm.WorstLinkage(inclusion=0.5).knowing(method).score(data, masked, default_rng(1))
-    (name,) = [name for name in found.parts if name.startswith("at most: ")]
-    assert name == "at most: the file before RankSwap"
+    (bound,) = [bound for bound in found.bounds if bound.attack == "the file before RankSwap"]
     before = sm.Chain(
         (sm.Noise(NUMBERS, 0.2), sm.methods.Round(("age",), 5.0))
     )  # who rounds the ages does not look at wages
     draws = [before.apply(data, Stream.of_seed(seed)) for seed in range(6)]
     attack = sm.WorstLinkage(inclusion=0.5).knowing(before)
     values = [attack.score(data, draw, default_rng(1)).value for draw in draws]
-    assert found.parts[name] == pytest.approx(np.mean(values), abs=4 * 0.5 * 0.5 / math.sqrt(300))
-    assert found.value < found.parts[name] and found.value == 0.5 * found.parts["prosecutor"]
+    assert bound.estimate.value == pytest.approx(np.mean(values), abs=4 * 0.5 * 0.5 / math.sqrt(300))
+    assert found.value < bound.estimate.value == found.upper(0.95) and found.value == 0.5 * found.parts["prosecutor"]
 
 
 def test_a_release_is_held_to_the_bound_and_told_it() -> None:
     data, method = people(300, 9), overlapped()
     masked = method.apply(data, ONCE)
     measure = sm.WorstLinkage()
-    (row,) = scored([measure], data, masked, ONCE, {"method": method.spec()})  # type: ignore[typeddict-item]
-    bound = json.loads(row.parts)["at most: the file before RankSwap"]
-    assert row.value is not None and row.value < bound
-    assert not Line(measure, (row.value + bound) / 2).holds(row) and Line(measure, bound).holds(row)
-    assert f"at most {bound:.4g}: the file before RankSwap" in verdict("risk", Line(measure, 1.0), row, "").sentence
+    (row,) = score_file([measure], data, masked, ONCE, {"method": method.spec()})  # type: ignore[typeddict-item]
+    assert isinstance(row.outcome, Estimate) and row.value is not None
+    (bound,) = [b.estimate.value for b in row.outcome.bounds if b.attack == "the file before RankSwap"]
+    assert row.value < bound
+    assert Limit(measure, (row.value + bound) / 2).judge(row.outcome, 0.95).status == "exceeded"
+    within = Limit(measure, bound).judge(row.outcome, 0.95)
+    assert within.status == "met" and f"at most {bound:.4g}: the file before RankSwap" in str(
+        limit_check("risk", within, "", 0.95)
+    )
 
 
 def test_a_step_that_looks_back_at_the_original_is_not_bounded() -> None:
@@ -570,5 +575,5 @@ def test_a_step_that_looks_back_at_the_original_is_not_bounded() -> None:
     more = sm.methods.Protect(sm.recordwise.Unsafe(on=("wage", "age"), k=5), sm.Noise(("wage", "age"), 0.5))
     method = sm.Chain((sm.Noise(("wage", "age"), 0.3), more))
     found = sm.WorstLinkage().knowing(method).score(data, method.apply(data, ONCE), default_rng(1))
-    assert not any(name.startswith("at most: ") for name in found.parts)
-    assert any(name.startswith("not run: the file before Protect: it bounds nothing") for name in found.parts)
+    assert not any(bound.attack.startswith("the file before") for bound in found.bounds)
+    assert any(str(skipped).startswith("the file before Protect: it bounds nothing") for skipped in found.skipped)

@@ -29,7 +29,7 @@ class Counted(Measure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         SEEN.append(len(masked))
-        return Estimate(0.0)
+        return Estimate(value=0.0)
 
 
 def amounts(n: int) -> Microdata:

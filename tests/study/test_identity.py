@@ -33,7 +33,7 @@ class Count(sm.Measure):
     more: float = 0.0
 
     def score(self, original: sm.Microdata, masked: sm.Microdata, rng: Generator) -> sm.Estimate:
-        return sm.Estimate(self.revision + self.more)
+        return sm.Estimate(value=self.revision + self.more)
 
 
 @pytest.fixture

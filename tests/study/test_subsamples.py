@@ -24,12 +24,12 @@ def exact_curve(records: int) -> SubsampleCurve:
     """What the mean of m of n records is off by: s^2 (1/m - 1/n), Cochran (1977), theorem 2.2."""
     kept = [share for share in KEPT if share * records >= FEWEST]
     losses = [((1 / share - 1) / records) ** 0.5 for share in kept]
-    draws = tuple((Estimate(loss), Estimate(loss)) for loss in losses)
+    draws = tuple((Estimate(value=loss), Estimate(value=loss)) for loss in losses)
     return SubsampleCurve(MEAN, records, 0.0, tuple(1 - share for share in kept), draws)
 
 
 def read(records: int, loss: float) -> Reading:
-    return exact_curve(records).read([Estimate(loss)], np.random.default_rng(0))
+    return exact_curve(records).read([Estimate(value=loss)], np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(("records", "thrown", "said"), [(200, 2 / 3, "67 %"), (100_000, 1 - 1 / 1001, "99.9 %")])
@@ -52,7 +52,7 @@ def test_drawn_subsamples_read_a_bias_as_the_formula_does() -> None:
     for seed in range(4):
         data = normal(200, seed)
         scores = sm.sweep(data, sm.Plan([sm.Noise(on="x")], [MEAN], seed=1), workers=1)
-        scores = scores.with_file("shifted", {MEAN.text: Estimate(0.1)})
+        scores = scores.with_file("shifted", {MEAN.text: Estimate(value=0.1)})
         (reading,) = sm.as_subsample(data, scores, "shifted", draws=40, seed=seed)
         assert reading.bias is None and reading.low <= (reading.thrown or 0) <= reading.high
         shares.append(reading.thrown or 0.0)

@@ -63,7 +63,7 @@ def test_rows_are_the_same_whatever_the_engine(people: Microdata, tmp_path: Path
         assert same_rows(serial, sm.sweep(people, plan, executor=pool))
     status = dict(serial.candidate.group_by("status").len().iter_rows())
     assert status == {"ok": 61 - status["infeasible"], "infeasible": status["infeasible"]}
-    assert serial.score.columns == ["candidate", "measure", "value", "se", "parts", "status", "reason"]
+    assert serial.score.columns == ["candidate", "measure", "value", "se", "details", "status", "reason"]
     columns = ["id", "kind", "method", "replicate", "status", "reason", "seconds", "seal"]
     assert serial.candidate.columns == columns
     assert serial.measure.columns[:5] == ["name", "direction", "low", "high", "unit"]
@@ -134,7 +134,7 @@ def test_adding_a_measure_or_a_method_computes_only_what_is_missing(people: Micr
 
         def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
             calls.append("scored")
-            return Estimate(0.0)
+            return Estimate(value=0.0)
 
     ok = int((first.candidate["status"] == "ok").sum())
     grown = plan_of(measures=[*MEASURES[:2], Counting()])

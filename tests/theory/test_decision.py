@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 import sdcmap as sm
-from sdcmap.bundle.risk_line import lines_of
+from sdcmap.bundle.limit_checks import limits_of
 from sdcmap.charts.planes import draw_planes
 from sdcmap.study.scores import Scores
 from sdcmap.theory.decision import (
@@ -502,7 +502,13 @@ def scores_of(
                     score.append(
                         (name, measure, None if endless else value, None, "{}", "infinite" if endless else "ok", "")
                     )
-    columns = {"candidate": pl.String, "measure": pl.String, "value": pl.Float64, "se": pl.Float64, "parts": pl.String}
+    columns = {
+        "candidate": pl.String,
+        "measure": pl.String,
+        "value": pl.Float64,
+        "se": pl.Float64,
+        "details": pl.String,
+    }
     measure = pl.DataFrame({
         "name": FOUR, "direction": ["lower", "lower", "higher", "higher"], "low": [None] * 4, "high": [0.0] * 4,
         "unit": ["unit²"] * 4, "axis": ["risk", "risk", "utility", "utility"], "at_nothing": at_nothing,
@@ -542,7 +548,7 @@ def test_the_rule_takes_the_safe_candidate_nearest_to_0(ru: sm.RUMap) -> None:
         "Release D1: its global risk (IEK -51.96, RDH -1) is in region D, above neither -40 nor -0.8, and "
         "its global utility (SEK -3.3, DUS -2) is 3.859 from (0, 0), the nearest of the 2 safe among 4 candidates."
     )
-    assert choice.runners_up == ("D3: IEK -60, RDH -1, SEK -5, DUS -2",)
+    assert [str(r) for r in choice.runners_up] == ["D3: IEK -60, RDH -1, SEK -5, DUS -2"]
     assert ru.choose(rule(agency_limit=-55)).method == "D3"
     assert (
         ru.choose(rule(agency_limit=0, intruder_limit=0)).method != "Identity"
@@ -616,8 +622,8 @@ def test_the_rule_is_read_and_written_with_its_plan() -> None:
     assert chosen_by.rdh == "KnownIndex(on='x')"
     plan = sm.Plan(sm.Noise(on="x"), measures, rule=chosen_by)
     assert sm.Plan.from_toml(plan.toml()) == plan
-    lines = lines_of(plan, [plan.rule, None], max_risk=-1)  # the limit on the risk axis, SmallCells, is the stricter
-    assert {line.measure.text: line.limit for line in lines} == {"SmallCells": -40, "KnownIndex(on='x')": -0.8}
+    limits = limits_of(plan, [plan.rule, None], max_risk=-1)  # the limit on the risk axis, SmallCells, is the stricter
+    assert {limit.measure.text: limit.value for limit in limits} == {"SmallCells": -40, "KnownIndex(on='x')": -0.8}
     with pytest.raises(sm.errors.PlanError, match="the rule reads 'IL1s', which is none of the plan's measures"):
         sm.Plan(sm.Noise(on="x"), measures[:3], rule=chosen_by)
     with pytest.raises(sm.errors.PlanError) as error:

@@ -390,7 +390,7 @@ def scores(direction: str = "lower", high: float | None = 1.0) -> Scores:
         for r in range(2):
             for name, value in zip(("S0", "S1", "S2", "R"), (*losses, rates[r]), strict=True):
                 rows.append((f"{row}-{r}", name, value, None, json.dumps({}), "ok", ""))
-    names = ["candidate", "measure", "value", "se", "parts", "status", "reason"]
+    names = ["candidate", "measure", "value", "se", "details", "status", "reason"]
     facts = [(name, direction, 0.0, high if name == "R" else None, "", "", None) for name in ("S0", "S1", "S2", "R")]
     columns = ["name", "direction", "low", "high", "unit", "axis", "at_nothing"]
     return Scores(

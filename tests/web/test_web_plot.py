@@ -186,7 +186,7 @@ def test_several_limits_hold_at_once_each_in_its_own_unit(inside: Inside, server
         lever.press("ArrowRight")
         limit = page.evaluate("name => workbench.state.limits[name]", ALIKE.text)
         ru = sm.RUMap(scores, "SmallCells", "Hellinger", {ALIKE.text: limit})
-        outside = {id for id, share in zip(ru.points["id"], ru.limit_shares(ru.points), strict=True) if share > 1}
+        outside = {id for id, met in zip(ru.points["id"], ru.eligible(ru.points), strict=True) if not met}
         assert 0 < len(outside) < len(ru.points)
         shown = "new Set(workbench.plot.rows.filter((row) => row.outside).map((row) => row.id))"
         assert set(page.evaluate(f"[...{shown}]")) == outside

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sdcmap.core.edit_rule import parse_edit
-from sdcmap.data.identifiers import MOSTLY_DISTINCT, coordinates, numbers_records
+from sdcmap.core.limit import Verdict
+from sdcmap.core.release_policy import ReleasePolicy
+from sdcmap.data.identifiers import coordinates, numbers_records
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED, UNSERVED
 from sdcmap.errors import did_you_mean
@@ -24,10 +26,13 @@ HARD = (
     "line",
     "redraws",
     "risk",
+    "loss",
     "read back",
     "earlier releases",
     "joint risk",
     "nested",
+    "choice",
+    "pair",
 )
 SOFT = (
     "identifier",
@@ -43,6 +48,7 @@ REMEDIES = {  # what a person does about a check that failed
     "determines": "drop one of the columns named, or mask them together, so that one does not give the other back.",
     "line": "state a rule with a limit, limits by measure or a profile in the plan, or the largest risk for this release.",
     "redraws": "choose another method, or a draw of this one that was checked before.",
+    "loss": "choose a candidate that keeps more, plan weaker methods, or search for one.",
     "risk": "choose a candidate with less risk, plan stronger methods, or search for one.",
     "read back": "write the file in another format: this one does not hold what was released.",
     "earlier releases": "release the earlier file again; or, where this one is needed too, allow another release of the "
@@ -54,33 +60,47 @@ REMEDIES = {  # what a person does about a check that failed
     "edits": "add Repair as the last step of the plan.",
     "ledger": "name the ledger that knows the earlier releases of this study, or say why it is gone.",
     "unmasked": "mask what is named; an amount that nobody but the respondent knows is stated as such (known_by).",
+    "choice": "see what the reason says; plan other methods, or search for one.",
+    "pair": "choose the pair before either file is released, from studies of the original.",
     "gate": "mask more of the columns named, or more strongly; search; or choose a profile with a contract.",
 }
 TOLD_IN_THE_NOTE = ("unmasked", "gate")  # overrides of these are a data user's business too
 REPORTED = ("other risk", "told")  # never fail
-SEED_BITS = 128
-MOST_REDRAWS = 3  # draws of one method that may be checked as written: who draws until one passes has measured nothing
+MEASURED = ("risk", "loss", "gate")  # compare measured risks with limits
 MOST_NAMED = 12  # columns that a sentence names
-MARKED = 0.001  # largest share of records that may break an edit rule of the plan which nobody broke
-UNIQUE_WEIGHTS = 0.05  # largest share of records that may be alone with their weight in a public-use file
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check: its name, whether it passed, one sentence why, and whether it is hard (cannot be overridden)."""
+    """One check of a release: its name, whether it passed, and one sentence why.
+
+    tested : False where the check could not be made on this file, so that it says nothing of it.
+    verdict : how the file stands to the limit that was checked, where it was one.
+    """
 
     name: str
     passed: bool
-    sentence: str
-    hard: bool = True
+    reason: str
+    tested: bool = True
+    verdict: Verdict | None = None
 
     @property
-    def todo(self) -> str:
+    def is_hard(self) -> bool:
+        """Whether nobody can override it."""
+        return self.name not in SOFT
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it compares a measured risk with a limit, so that another candidate may pass."""
+        return self.name in MEASURED
+
+    @property
+    def remedy(self) -> str:
         """What to do about it; empty where it passed."""
         return "" if self.passed else REMEDIES[self.name]
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.sentence}"
+        return f"{self.name}: {self.reason}"
 
 
 def overridden(checks: Sequence[Check], override: Mapping[str, str]) -> tuple[list[Check], list[dict[str, str]]]:
@@ -90,7 +110,7 @@ def overridden(checks: Sequence[Check], override: Mapping[str, str]) -> tuple[li
     said = [
         c
         if c.passed or c.name not in names
-        else replace(c, passed=True, sentence=f"{c.sentence} Overridden: {override[c.name]}")
+        else replace(c, passed=True, reason=f"{c.reason} Overridden: {override[c.name]}")
         for c in checks
     ]
     return said, used
@@ -112,16 +132,17 @@ def problems_of_override(override: Mapping[str, str]) -> list[str]:
 # ---- checks that need no score --------------------------------------------------------------------------------
 def check_seed(plan: Plan) -> Check:
     """With the method published and a small seed, trying seeds gives the data back."""
-    strong = plan.seed.bit_length() >= SEED_BITS
-    short = f"the plan's seed has fewer than {SEED_BITS} bits and could be guessed: leave it out, and one is drawn."
-    return Check("seed", strong, f"the seed has at least {SEED_BITS} bits." if strong else short)
+    bits = plan.policy.seed_bits
+    strong = plan.seed.bit_length() >= bits
+    short = f"the plan's seed has fewer than {bits} bits and could be guessed: leave it out, and one is drawn."
+    return Check("seed", strong, f"the seed has at least {bits} bits." if strong else short)
 
 
-def check_redraws(draws: int) -> Check:
+def check_redraws(draws: int, most: int) -> Check:
     """Of many draws of a method that is too risky one passes by luck, so few may be tried."""
-    told = f"{draws} {'draws' if draws > 1 else 'draw'} of this method came to the gate, of at most {MOST_REDRAWS}."
-    over = f"{MOST_REDRAWS} other draws of this method came to the gate before, and no more may."
-    return Check("redraws", draws <= MOST_REDRAWS, told if draws <= MOST_REDRAWS else over)
+    told = f"{draws} {'draws' if draws > 1 else 'draw'} of this method came to the gate, of at most {most}."
+    over = f"{most} other draws of this method came to the gate before, and no more may."
+    return Check("redraws", draws <= most, told if draws <= most else over)
 
 
 def check_roles(data: Microdata, proposed: Sequence[str] = (), confirmed: bool = False) -> Check:
@@ -148,15 +169,15 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:MOST_NAMED])) + more
 
 
-def check_identifiers(released: Microdata) -> Check:
+def check_identifiers(released: Microdata, policy: ReleasePolicy) -> Check:
     """No column looks like an identifier that was stated as something else; `released` is still in file order."""
-    alike = [repr(v.name) for v in released.schema.variables if _looks_like_identifier(released, v.name)]
+    alike = [repr(v.name) for v in released.schema.variables if _looks_like_identifier(released, v.name, policy)]
     places = [repr(name) for name in coordinates(_numbers_before(released))]
     told = [f"nearly every record has a value of its own in {', '.join(alike)}"] if alike else []
     told += [f"{', '.join(places)} look like coordinates"] if places else []
     if not told:
-        return Check("identifier", True, "no released column looks like an identifier.", hard=False)
-    return Check("identifier", False, f"{'; '.join(told)}: state identifiers as such.", hard=False)
+        return Check("identifier", True, "no released column looks like an identifier.")
+    return Check("identifier", False, f"{'; '.join(told)}: state identifiers as such.")
 
 
 def _numbers_before(released: Microdata) -> dict[str, Array]:
@@ -165,7 +186,7 @@ def _numbers_before(released: Microdata) -> dict[str, Array]:
     return {name: before.numbers(name)[~before.missing(name)] for name in released.numeric if name in before.numeric}
 
 
-def _looks_like_identifier(data: Microdata, name: str) -> bool:
+def _looks_like_identifier(data: Microdata, name: str, policy: ReleasePolicy) -> bool:
     """Text with a value for nearly each record, any category for each; a number where it numbers the records."""
     variable = data.schema[name]
     if variable.role in ("household", "stratum", "weight", *NEVER_RELEASED):
@@ -175,12 +196,12 @@ def _looks_like_identifier(data: Microdata, name: str) -> bool:
     distinct = len(np.unique(data.codes(name)[known]))
     if data.column(name).levels is not None:
         text = variable.storage in ("String", "Categorical", "Enum")
-        return count > 1 and distinct >= (MOSTLY_DISTINCT if text else 1.0) * count
+        return count > 1 and distinct >= (policy.distinct_values if text else 1.0) * count
     before = data if data.base is None else data.base  # an identifier stays one under noise
     return numbers_records(before.numbers(name)[~before.missing(name)])
 
 
-def check_edits(edits: Sequence[str], data: Microdata, released: Microdata) -> Check:
+def check_edits(edits: Sequence[str], data: Microdata, released: Microdata, most: float) -> Check:
     """Records that break an edit rule of the plan are nonsense to users and tell a snooper who was masked."""
     rules = [parse_edit(text) for text in edits]
     readable = tuple(rule for rule in rules if not any(rule.unreadable(released, data)))
@@ -188,35 +209,31 @@ def check_edits(edits: Sequence[str], data: Microdata, released: Microdata) -> C
         f"; {len(rules) - len(readable)} can no longer be read in the released columns" if readable != (*rules,) else ""
     )
     marked = int(marked_rows(readable, data, released).sum())
-    passed = marked <= MARKED * len(released)
+    passed = marked <= most * len(released)
     told = (
         f"{marked:,} of {len(released):,} records break one of {len(rules)} edit rules that held in the original{gone}"
     )
     advice = (
-        ""
-        if passed
-        else f", more than {MARKED:.1%}: they are known to be masked; mask the columns of the rule together"
+        "" if passed else f", more than {most:.1%}: they are known to be masked; mask the columns of the rule together"
     )
-    return Check("edits", passed, f"{told}{advice}.", hard=False)
+    return Check("edits", passed, f"{told}{advice}.")
 
 
-def check_weight(released: Microdata, unmasked_keys: Sequence[str], profile: str) -> Check:
+def check_weight(released: Microdata, unmasked_keys: Sequence[str], profile: str, most: float) -> Check:
     """A weight that is nearly a record's own is a key; scientific users get the count only."""
     weight = released.weight
     if weight is None:
-        return Check("weight", True, "the file has no weight.", hard=False)
+        return Check("weight", True, "the file has no weight.")
     strata = released.schema.of_role("stratum")
     alone = _unique_share(released, (weight, *strata))
     with_keys = _unique_share(released, (weight, *strata, *unmasked_keys))
-    passed = profile == "scientific-use" or alone <= UNIQUE_WEIGHTS
+    passed = profile == "scientific-use" or alone <= most
     sentence = (
         f"{alone:.0%} of the records are alone with their weight{' and stratum' if strata else ''} "
         f"({with_keys:.0%} with the unmasked keys)"
     )
-    advice = (
-        "" if passed else f", more than {UNIQUE_WEIGHTS:.0%}: round the weights or calibrate them in coarser groups"
-    )
-    return Check("weight", passed, f"{sentence}{advice}.", hard=False)
+    advice = "" if passed else f", more than {most:.0%}: round the weights or calibrate them in coarser groups"
+    return Check("weight", passed, f"{sentence}{advice}.")
 
 
 def _unique_share(data: Microdata, names: Sequence[str]) -> float:

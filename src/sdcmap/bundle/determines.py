@@ -13,7 +13,8 @@ import numpy as np
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.prepare import RENUMBERED_ROLES
-from sdcmap.bundle.relations import GIVES_BACK, numbers_of, relations
+from sdcmap.bundle.relations import numbers_of, relations
+from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 
@@ -22,7 +23,7 @@ USED = 1e-6  # smallest standardised coefficient of a column that is named as pa
 SURPRISING_PAIRS = 20.0  # pairs of records that would differ if the columns were independent
 
 
-def check_determines(data: Microdata, released: Microdata, masked: Sequence[str]) -> Check:
+def check_determines(data: Microdata, released: Microdata, masked: Sequence[str], policy: ReleasePolicy) -> Check:
     """No released columns give a masked one back; what they tell of it short of that is said with its figure.
 
     data : the original. released : the masked file in the order of its rows. masked : names of the masked columns.
@@ -31,13 +32,15 @@ def check_determines(data: Microdata, released: Microdata, masked: Sequence[str]
     open_names = [name for name in data.names if name not in (*masked, *data.unreleased, *ids)]
     exact = dict([*_fixing_columns(data, masked, open_names), *_linear_relations(data, masked, open_names)])
     learnt = [relation for relation in relations(data, released, masked, ids) if relation.name not in exact]
-    told = "; ".join(str(relation) for relation in learnt if not relation.gives_back)
+    told = "; ".join(str(relation) for relation in learnt if not relation.gives_back(policy))
     given = [f"{name!r} is masked, but unmasked {by} it" for name, by in exact.items()]
-    given += [str(relation) for relation in learnt if relation.gives_back]
+    given += [str(relation) for relation in learnt if relation.gives_back(policy)]
     if not given:
         least = f" (told are: {told})" if told else ""
         return Check(
-            "determines", True, f"no released columns give a masked one back for {GIVES_BACK:.0%} of it{least}."
+            "determines",
+            True,
+            f"no released columns give a masked one back for {policy.recovered_share:.0%} of it{least}.",
         )
     advice = "mask these too, state how they are derived (`derive`), or drop them from the data"
     return Check("determines", False, f"{'; '.join(given)}: {advice}.{f' Also: {told}.' if told else ''}")

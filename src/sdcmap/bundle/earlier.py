@@ -19,12 +19,13 @@ import numpy as np
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.ledger import Earlier, Ledger
+from sdcmap.bundle.limit_checks import check_each_limit, score_file
 from sdcmap.bundle.note import Note
 from sdcmap.bundle.prepare import as_written
-from sdcmap.bundle.risk_line import Line, scored, verdict
 from sdcmap.bundle.sketch import People, recognised
-from sdcmap.core.measure import Measure
+from sdcmap.core.limit import Limit
 from sdcmap.core.method import Method
+from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import decode
 from sdcmap.data.microdata import Microdata
@@ -55,7 +56,7 @@ def history(ledgers: Sequence[Ledger], data: Microdata, plan: Plan, candidate: C
     alike: list[Method] = []
     for ledger in ledgers:
         ours = ledger.fingerprint(data.digest), ledger.fingerprint(hex(plan.seed))
-        for entry in _of_these_people(ledger, data):
+        for entry in _of_these_people(ledger, data, plan.policy):
             exact = (entry.data, entry.seed) == ours
             if exact and (entry.digest, entry.replicate) == (candidate.method.digest, candidate.replicate):
                 same += 1
@@ -70,13 +71,13 @@ def history(ledgers: Sequence[Ledger], data: Microdata, plan: Plan, candidate: C
     return History(same, tuple(dict.fromkeys(remade)), tuple(alike), lost)
 
 
-def _of_these_people(ledger: Ledger, data: Microdata) -> list[Earlier]:
+def _of_these_people(ledger: Ledger, data: Microdata, policy: ReleasePolicy) -> list[Earlier]:
     """The ledger's releases of these people, each once however often it was written."""
     entries = {(entry.data, entry.seed, entry.digest, entry.replicate): entry for entry in ledger.earlier()}.values()
     ours = ledger.fingerprint(data.digest)
     unsure = [entry for entry in entries if entry.data != ours]
     people = People(data, ledger.key) if unsure else None
-    met = [] if people is None else recognised([entry.sketches for entry in unsure], people)
+    met = [] if people is None else recognised([entry.sketches for entry in unsure], people, policy)
     strangers = {id(entry) for entry, known in zip(unsure, met, strict=True) if not known}
     return [entry for entry in entries if id(entry) not in strangers]
 
@@ -127,17 +128,23 @@ def check_ledgers(ledger: Ledger, more: Sequence[Ledger], closed: int, noted: Se
     name = f"the ledger {ledger.id}" if ledger.exists else "a new ledger"
     looked = f"{name} is used; {len(more)} other{'' if len(more) == 1 else 's'} of this user were looked into as well"
     if not elsewhere and not closed:
-        return Check("ledger", True, f"{looked}.", hard=False)
+        return Check("ledger", True, f"{looked}.")
     problems = [f"earlier releases of this study are in another ledger ({', '.join(elsewhere)})"] if elsewhere else []
     problems += [f"{closed} of this user's ledgers cannot be read"] if closed else []
     sentence = f"{looked}, but {' and '.join(problems)}: name that ledger, or state why its releases do not matter."
-    return Check("ledger", False, sentence, hard=False)
+    return Check("ledger", False, sentence)
 
 
 def check_joint(
-    known: History, data: Microdata, released: Microdata, plan: Plan, lines: Sequence[Line], stream: Stream, note: Note
+    known: History,
+    data: Microdata,
+    released: Microdata,
+    plan: Plan,
+    limits: Sequence[Limit],
+    stream: Stream,
+    note: Note,
 ) -> list[Check]:
-    """All releases of these people together are under the line."""
+    """All releases of these people together are within every risk limit."""
     if not known.others:
         return []
     made = files_of(known, data, plan, stream)
@@ -146,9 +153,9 @@ def check_joint(
     if any(file.origin is not None or not file.paired for file in files):
         return [Check("joint risk", False, "the joint risk of files with other rows, or synthetic ones, is unknown.")]
     view = joint_view(data, files)
-    measures: list[Measure] = [line.measure for line in lines]
-    scores = scored(measures, data, view, stream.child("joint"), note, alone=False)
-    return [verdict("joint risk", ln, s, "of all releases together") for ln, s in zip(lines, scores, strict=True)]
+    risks = [limit for limit in limits if limit.measure.axis == "risk"]
+    scores = score_file([limit.measure for limit in risks], data, view, stream.child("joint"), note, alone=False)
+    return check_each_limit("joint risk", risks, scores, "of all releases together", plan.policy.release_level)
 
 
 def files_of(known: History, data: Microdata, plan: Plan, stream: Stream) -> list[Microdata | None]:

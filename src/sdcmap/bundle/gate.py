@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from sdcmap.bundle.checks import Check
+from sdcmap.bundle.limit_checks import check_limits
 from sdcmap.bundle.prepare import Prepared
-from sdcmap.bundle.risk_line import Line, check_risks
+from sdcmap.core.limit import Limit
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
+from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.tables.coding import compress
@@ -26,10 +28,8 @@ from sdcmap.risk import ExactMatch, WorstLinkage
 from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.profiles import Profile
 
-MOSTLY = 0.5  # an amount counts as unmasked where more of it, beyond chance, is released as it was
 OFF = 0.1  # of a stated number, by which another may miss it
 RELIABLE, FEW_COUNTED = 5, 0.1  # records from whose weights people can be counted; share of records that may have fewer
-SUBGROUP = 50  # fewest records of a category whose share is looked at
 MOST_TOLD = 30  # columns whose sets of up to three are looked at
 FEW, SAMPLE = 5000, 1000  # beyond so many records so many are targets, on levels on which nothing is decided
 Score = Callable[[Sequence[Measure]], list[ScoreRow]]
@@ -45,11 +45,12 @@ class Gate:
     prepared: Prepared
     method: Method
     profile: Profile
+    policy: ReleasePolicy
     score: Score
 
     def checks(self) -> Iterator[Check]:
         """Everything, the decisive level first."""
-        yield check_unmasked(self.data, self.released, self.method)
+        yield check_unmasked(self.data, self.released, self.method, self.policy.unmasked_agreement)
         yield self._alone()
         yield from self._held()
         yield from self._both_snoopers()
@@ -65,11 +66,11 @@ class Gate:
         share, rows = alone / max(1, len(self.released)), len(self.released)
         passed = share <= self.profile.found
         if not names:
-            return Check("gate", True, "every column that others could know is masked.", hard=False)
+            return Check("gate", True, "every column that others could know is masked.")
         columns = f"the {len(names)} unmasked columns that others could know"
         told = f"{alone:,} of {rows:,} records are alone on {columns}, together"
         advice = "" if passed else f", more than {self.profile.found:.2g}: {self._telling(names)}"
-        return Check("gate", passed, f"{told}{advice}.", hard=False)
+        return Check("gate", passed, f"{told}{advice}.")
 
     def _telling(self, names: Sequence[str]) -> str:
         """The few unmasked columns that leave most records alone."""
@@ -85,17 +86,19 @@ class Gate:
     def _held(self) -> Iterator[Check]:
         """The measures of the profile, each against its limit."""
         held = self.profile.measures(self.data)
-        lines = [Line(measure, limit) for measure, limit in held.limits.items()]
+        source = f"the profile {self.profile.name}"
+        limits = [Limit(measure, limit, source) for measure, limit in held.limits.items()]
         scores = self.score(list(held.limits))
-        yield from check_risks(lines, list(held.limits), scores, "", "gate")
+        measured = list(zip(held.limits, scores, strict=True))
+        yield from check_limits(limits, measured, self.policy.release_level, what="", name="gate")
         for name, reason in held.off.items():
             yield Check("told", True, f"{name} is off: {reason}")
-        linkage = next((row for m, row in zip(held.limits, scores, strict=True) if isinstance(m, WorstLinkage)), None)
+        linkage = next((row for m, row in measured if isinstance(m, WorstLinkage)), None)
         if linkage is not None and linkage.value is not None and self.profile.people is not None:
             people = linkage.value * len(self.released)
             passed = people <= self.profile.people
             sentence = f"{people:,.0f} people are expected to be found, {'at most' if passed else 'more than'} "
-            yield Check("gate", passed, f"{sentence}{self.profile.people:,}.", hard=False)
+            yield Check("gate", passed, f"{sentence}{self.profile.people:,}.")
 
     def _both_snoopers(self) -> Iterator[Check]:
         """Prosecutor and journalist side by side, and what is wrong with the numbers that a journalist is told by."""
@@ -120,12 +123,12 @@ class Gate:
             code = self.released.codes(name)
             count = np.bincount(code)
             share = np.bincount(code, found) / np.maximum(count, 1)
-            most = float(np.max(share, where=count >= SUBGROUP, initial=0.0))
+            most = float(np.max(share, where=count >= self.policy.subgroup_records, initial=0.0))
             worst, where = (most, name) if most > worst else (worst, where)
         passed = worst <= self.profile.subgroup
         told = f"found by looking up in the worst subgroup{f', a category of {where}' if where else ''}: {worst:.4g}"
         word = "at most" if passed else "over"
-        yield Check("gate", passed, f"{told}, {word} the line {self.profile.subgroup:g}.", hard=False)
+        yield Check("gate", passed, f"{told}, {word} the line {self.profile.subgroup:g}.")
 
     def _area(self) -> Iterator[Check]:
         """The smallest area that is told."""
@@ -133,14 +136,14 @@ class Gate:
         if not name:
             return
         if name not in self.released.names:
-            yield Check("gate", False, f"the profile's area {name!r} is no released column.", hard=False)
+            yield Check("gate", False, f"the profile's area {name!r} is no released column.")
             return
         people = np.bincount(self.released.codes(name), self.released.weights)
         least = float(people[people > 0].min())
         passed = least >= self.profile.smallest_area
         word = "at least" if passed else "fewer than"
-        yield Check("gate", passed, f"the smallest {name} has {least:,.0f} people, {word} {self.profile.smallest_area:,}.",
-                    hard=False)  # fmt: skip
+        reason = f"the smallest {name} has {least:,.0f} people, {word} {self.profile.smallest_area:,}."
+        yield Check("gate", passed, reason)
 
     # ---- what is told -----------------------------------------------------------------------------------------
     def _levels(self) -> Iterator[Check]:
@@ -177,20 +180,20 @@ class Gate:
         return alone_on([self.prepared.data.codes(name) for name in names]) if names else 0
 
 
-def check_unmasked(data: Microdata, released: Microdata, method: Method) -> Check:
+def check_unmasked(data: Microdata, released: Microdata, method: Method, most: float) -> Check:
     """Nothing is released as it was that tells amounts: the whole file, or an amount that somebody could know."""
     if isinstance(method, Identity):
-        return Check("unmasked", False, "the file would be released as it is, unmasked.", hard=False)
-    amounts = [name for name in data.numeric if data.schema[name].knowable and _as_it_was(data, released, name)]
+        return Check("unmasked", False, "the file would be released as it is, unmasked.")
+    amounts = [name for name in data.numeric if data.schema[name].knowable and _as_it_was(data, released, name, most)]
     if not amounts:
-        return Check("unmasked", True, "no amount is released as it was.", hard=False)
+        return Check("unmasked", True, "no amount is released as it was.")
     told = ", ".join(map(repr, amounts))
     return Check("unmasked", False, f"{told} would be released as {'it was' if len(amounts) == 1 else 'they were'}: "
-                 "mask it in a chain, or drop it.", hard=False)  # fmt: skip
+                 "mask it in a chain, or drop it.")  # fmt: skip
 
 
-def _as_it_was(data: Microdata, released: Microdata, name: str) -> bool:
-    """Whether most values of a number stand where they stood, beyond chance (Cohen's kappa above one half)."""
+def _as_it_was(data: Microdata, released: Microdata, name: str, most: float) -> bool:
+    """Whether more values of a number stand where they stood, beyond chance (Cohen's kappa), than may."""
     if not released.paired or name not in released.names or released.column(name).levels is not None:
         return False
     code = common_codes(data, released, name)
@@ -202,7 +205,7 @@ def _as_it_was(data: Microdata, released: Microdata, name: str) -> bool:
     same = float((own == after)[known].mean())
     shares = [np.bincount(codes[known], minlength=int(code.max()) + 1) / known.sum() for codes in (own, after)]
     chance = float(shares[0] @ shares[1])
-    return same > chance + MOSTLY * (1 - chance) or (chance == 1 and same == 1)
+    return same > chance + most * (1 - chance) or (chance == 1 and same == 1)
 
 
 def unreliable(data: Microdata, profile: Profile) -> Iterator[str]:

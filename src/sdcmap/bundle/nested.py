@@ -25,9 +25,10 @@ import polars as pl
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.earlier import History, files_of, history
 from sdcmap.bundle.ledger import Ledger
+from sdcmap.bundle.limit_checks import check_each_limit, score_file
 from sdcmap.bundle.prepare import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
-from sdcmap.bundle.risk_line import Line, scored, verdict
+from sdcmap.core.limit import Limit
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Column, Microdata
@@ -79,7 +80,7 @@ def parent_of(within: Path, file: Path) -> Parent:
         entries = study.manifest.get("releases", [])[::-1]
         here = [entry for entry in entries if Path(entry["folder"]) == file.parent.resolve()][:1]
         if not here and not is_for_choosing(file):
-            raise Refused([f"the study {within} has released no file in {file.parent}: name the study that did."])
+            raise _not_nested(f"the study {within} has released no file in {file.parent}: name the study that did.")
         plan, data = study.plan, in_format(study.data, file.suffix.removeprefix("."))
     methods = {method.text: method for method in plan.expanded}
     for entry in here or entries:
@@ -90,14 +91,18 @@ def parent_of(within: Path, file: Path) -> Parent:
         if check_read_back(made.prepared, back).passed:
             return replace(made, file=back, profile=plan.profile or profile_named(str(entry["profile"])))
     if here and here[0]["method"] not in methods:
-        raise Refused([f"the plan of {within} has no longer the method that made {file}."])
+        raise _not_nested(f"the plan of {within} has no longer the method that made {file}.")
     told = "a nested release is made from that file as it is." if here else "release the scientific-use file first."
-    raise Refused([f"{file} is not the file that {within} released: {told}"])
+    raise _not_nested(f"{file} is not the file that {within} released: {told}")
 
 
 def is_for_choosing(file: Path) -> bool:
     """Whether a file was made by `choose_pair`, to choose by, and is no release."""
     return file.name.startswith(f"{FOR_CHOOSING}.")
+
+
+def _not_nested(reason: str) -> Refused:
+    return Refused([Check("nested", False, reason)])
 
 
 def unread_parent(data: Microdata, plan: Plan, candidate: Candidate, joint: float | None = None) -> Parent:
@@ -112,9 +117,7 @@ def check_lineage(plan: Plan) -> list[Check]:
     if plan.data is None or plan.data.within or not (Path(plan.data.path).parent / "note.json").is_file():
         return []
     told = "the data lie beside a method note, as a released file does: name the study that released it (`within`), so that"
-    return [
-        Check("ledger", False, f"{told} both are measured together, or state why that does not matter.", hard=False)
-    ]
+    return [Check("ledger", False, f"{told} both are measured together, or state why that does not matter.")]
 
 
 def check_only_parent(known: History, again: bool) -> Check:
@@ -139,7 +142,7 @@ def check_nested(
     parent: Parent,
     prepared: Prepared,
     back: Microdata,
-    lines: Sequence[Line],
+    limits: Sequence[Limit],
     stream: Stream,
     method: Method,
     known: History | None = None,
@@ -149,7 +152,7 @@ def check_nested(
         told = "a row of one of the two files is nobody's: who holds both knows what the first told, which was measured"
         return [Check("nested", True, f"{told} when it was released.")]
     first, second = in_one_order(parent, prepared, back)
-    checks = seen_by_the_truth(parent, first, second, lines, stream, method)
+    checks = seen_by_the_truth(parent, first, second, limits, stream, method)
     others = _beside(parent, known, stream) if known is not None else []
     if any(file is None or file.origin is not None or not file.paired for file in others):
         told = "another release of these people has other rows, or synthetic ones: what all tell together is not known"
@@ -158,12 +161,13 @@ def check_nested(
 
 
 def seen_by_the_truth(
-    parent: Parent, first: First, second: Microdata, lines: Sequence[Line], stream: Stream, method: Method
+    parent: Parent, first: First, second: Microdata, limits: Sequence[Limit], stream: Stream, method: Method
 ) -> list[Check]:
-    """Every line of the second plan, by a snooper who holds the original records and has read both notes."""
+    """Every risk limit of the second plan, by a snooper who holds the original records and has read both notes."""
     both = parent.both_made_by(Candidate(method)).method
-    own = scored([line.measure for line in lines], first.truth, second, stream, both, alone=False)
-    return [verdict("nested", line, row, "by who holds the truth") for line, row in zip(lines, own, strict=True)]
+    risks = [limit for limit in limits if limit.measure.axis == "risk"]
+    own = score_file([limit.measure for limit in risks], first.truth, second, stream, both, alone=False)
+    return check_each_limit("nested", risks, own, "by who holds the truth", parent.plan.policy.release_level)
 
 
 def _beside(parent: Parent, known: History, stream: Stream) -> list[Microdata | None]:
@@ -273,10 +277,10 @@ def in_one_hand(
     rows = second.origin
     shown = first.released if rows is None else first.released.take(rows)  # like is held against like
     told = parent.candidate.method
-    (alone,) = scored([linkage], first.whole, shown, stream.child("first"), told, alone=False)
+    (alone,) = score_file([linkage], first.whole, shown, stream.child("first"), told, alone=False)
     known = side_by_side(first.whole, first.truth, *(first.whole for _ in others))
     every = [file if rows is None else file.take(rows) for file in (first.released, *others)]
-    (both,) = scored([linkage], known, side_by_side(every[0], second, *every[1:]), stream)
+    (both,) = score_file([linkage], known, side_by_side(every[0], second, *every[1:]), stream)
     return InOneHand(alone.value, both.value, limit, parent.joint, rows is not None, 2 + len(others))
 
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypedDict
 
 import sdcmap
-from sdcmap.bundle.checks import MOST_REDRAWS
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
@@ -228,7 +227,7 @@ def note_text(note: Note) -> str:
         f"- Numbered anew at random: {_list(note['renumbered_at_random'])}. Rows are in random order.",
         f"- {draws} before this one was taken.",
         f"- Methods that were tried: {note['methods_searched']}. Draws of this one that were checked as written: "
-        f"{note['draws_at_gate']}, of at most {MOST_REDRAWS}.", "",
+        f"{note['draws_at_gate']}.", "",
         "## What is kept, and what is distorted", "",
         f"Exactly kept: {note['kept_exactly'] or 'nothing is promised'}.", "",
         f"Distorted: {note['distorted'] or 'see the measures below'}.", "",

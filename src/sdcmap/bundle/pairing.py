@@ -17,10 +17,11 @@ from typing import Any
 
 import polars as pl
 
+from sdcmap.bundle.checks import Check
+from sdcmap.bundle.limit_checks import limits_of
 from sdcmap.bundle.measured_pairs import Measured, measured_pairs
 from sdcmap.bundle.nested import InOneHand
 from sdcmap.bundle.public_candidates import PublicCandidates, PublicStudies
-from sdcmap.bundle.risk_line import lines_of
 from sdcmap.choose.by_release import ByRelease
 from sdcmap.core.rule import Choice, Rule
 from sdcmap.errors import Infeasible, PlanError, Refused, SchemaError
@@ -195,14 +196,18 @@ def _still_to_choose(study: Study) -> Plan:
     plan = study.plan
     if study.manifest.get("releases"):
         told = "make the public file from what was released (`look --within`, docs/nested.md)"
-        raise Refused([f"the scientific study has released a file already, so there is nothing to choose: {told}."])
+        raise _not_paired(f"the scientific study has released a file already, so there is nothing to choose: {told}.")
     if plan.data is not None and plan.data.within:
-        raise Refused(
-            ["the scientific study's data are a released file themselves: three nested files are not served."]
+        raise _not_paired(
+            "the scientific study's data are a released file themselves: three nested files are not served."
         )
     if plan.rule is None or not plan.risk or not plan.utility:
         raise PlanError("the scientific plan needs a rule, a risk and a utility measure to choose by.")
     return plan
+
+
+def _not_paired(reason: str) -> Refused:
+    return Refused([Check("pair", False, reason)])
 
 
 def _rule(plan: Plan) -> Rule:
@@ -224,9 +229,9 @@ def _words(plan: Plan) -> str:
 # ---- one pair -------------------------------------------------------------------------------------------------
 def _key(first: Choice, second: Choice, plan: Plan) -> str:
     """What names a measured pair: both candidates with the seals of their draws, and what was measured."""
-    lines = [(line.measure.id, line.limit) for line in lines_of(plan, [plan.rule], None)]
+    limits = [(limit.measure.id, limit.value) for limit in limits_of(plan, [plan.rule], None)]
     utility = [measure.id for measure in plan.measures if measure.text == plan.utility]
-    parts = [first.candidate, first.seal, second.candidate, second.seal, lines, utility, WorstLinkage().id]
+    parts = [first.candidate, first.seal, second.candidate, second.seal, limits, utility, WorstLinkage().id]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 
@@ -234,7 +239,7 @@ def _tried(first: Choice, second: Choice, found: Measured, made: PublicCandidate
     hand = InOneHand(found["alone"], found["side_by_side"], made.parent.profile.found, joint)
     problems = list(found["failed"])
     if not problems or hand.value is not None:
-        problems += [] if hand.passed else [hand.check.sentence]
+        problems += [] if hand.passed else [hand.check.reason]
         problems += ["the loss against the original could not be computed."] if found["loss"] is None else []
     ids = str(first.candidate), str(second.candidate)
     utilities = first.utility, found["loss"]

@@ -12,13 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sdcmap.bundle.about import About
+from sdcmap.bundle.checks import Check
 from sdcmap.bundle.codebook import codebook
 from sdcmap.bundle.ddi_codebook import codebook_xml
+from sdcmap.bundle.limit_checks import limits_of, score_file
 from sdcmap.bundle.measured_pairs import Measured
 from sdcmap.bundle.nested import FOR_CHOOSING, Parent, in_one_hand, in_one_order, seen_by_the_truth, unread_parent
 from sdcmap.bundle.note import Tried, method_note, public_note
 from sdcmap.bundle.prepare import as_written, prepare
-from sdcmap.bundle.risk_line import lines_of, scored
 from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.whole import write_whole
@@ -52,11 +53,13 @@ class PublicCandidates:
             return {"loss": None, "alone": None, "side_by_side": None, "failed": [NOBODYS]}
         first, file = in_one_order(self.parent, made, made.data)
         fresh = stream.child("pair scores")
-        checks = seen_by_the_truth(self.parent, first, file, lines_of(self.plan, [self.plan.rule], None), fresh, method)
+        checks = seen_by_the_truth(
+            self.parent, first, file, limits_of(self.plan, [self.plan.rule], None), fresh, method
+        )
         utility = [measure for measure in self.plan.measures if measure.text == self.plan.utility]
-        (loss,) = scored(utility, first.truth, file, fresh)
+        (loss,) = score_file(utility, first.truth, file, fresh)
         hand = in_one_hand(self.parent, first, file, fresh)
-        failed = [check.sentence for check in checks if not check.passed]
+        failed = [check.reason for check in checks if not check.passed]
         return {"loss": loss.value, "alone": hand.alone, "side_by_side": hand.side_by_side, "failed": failed}
 
 
@@ -83,7 +86,7 @@ class PublicStudies:
         """The public candidates of one scientific file, swept; an error with the reason where it cannot be their source."""
         parent = unread_parent(self.data, self.plan, first, self.joint)
         if not parent.prepared.data.paired:
-            raise Refused([NOBODYS])
+            raise Refused([Check("pair", False, NOBODYS)])
         source = self._written(parent)
         plan = replace(self.public, data=source)
         object.__setattr__(plan, "seed_stated", self.public.seed_stated)

@@ -17,6 +17,7 @@ import numpy as np
 
 from sdcmap.bundle.recovery import Target, told_along, told_in_groups
 from sdcmap.bundle.tried_relations import FEW, SCREENED, Known, Trials
+from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Column, Microdata
@@ -26,8 +27,6 @@ from sdcmap.kernels.statistics.trees import binned
 from sdcmap.kernels.tables.coding import compress
 
 NEAR = 0.05  # of the spread of a number: a prediction this near tells it, as one that is exact after rounding does
-GIVES_BACK = 0.95  # share of the changed values that must not be told
-BEYOND = 0.8  # ... where so much is told of what the masked column and the best single guess leave open
 WORTH_TELLING = 0.1  # of what these leave open
 LUCK = 4.0  # standard errors that the best of some hundred trials stays under by chance
 LEARNT = JUDGED = 5000  # most records
@@ -58,9 +57,9 @@ class Relation:
         error = np.sqrt(max(self.otherwise * (1 - self.otherwise), 1 / self.judged) / self.judged)
         return self.beyond >= WORTH_TELLING and self.share - self.otherwise >= LUCK * error
 
-    @property
-    def gives_back(self) -> bool:
-        return self.share >= GIVES_BACK and self.beyond >= BEYOND
+    def gives_back(self, policy: ReleasePolicy = DEFAULT_POLICY) -> bool:
+        """Whether they tell so much that the column may not be called masked."""
+        return self.share >= policy.recovered_share and self.beyond >= policy.recovered_gain
 
     def __str__(self) -> str:
         verb = "tell" if len(self.by) > 1 else "tells"
@@ -166,7 +165,7 @@ def _simplest(found: Sequence[Relation]) -> Relation:
     best = max(found, key=lambda relation: relation.share)
     error = np.sqrt(best.share * (1 - best.share) / best.judged)
     near = [relation for relation in found if relation.share >= best.share - 2 * error]
-    return max(near, key=lambda relation: (relation.gives_back, -len(relation.by), relation.share))
+    return max(near, key=lambda relation: (relation.gives_back(), -len(relation.by), relation.share))
 
 
 def _told_by_group(pair: _Pair, name: str, ids: Sequence[str]) -> Iterator[Relation]:

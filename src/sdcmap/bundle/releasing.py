@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,7 +15,6 @@ import polars as pl
 
 from sdcmap.bundle.about import About, citation
 from sdcmap.bundle.checks import (
-    MOST_REDRAWS,
     TOLD_IN_THE_NOTE,
     Check,
     check_edits,
@@ -34,13 +33,22 @@ from sdcmap.bundle.earlier import check_earlier, check_joint, check_ledgers, his
 from sdcmap.bundle.for_users import readme
 from sdcmap.bundle.gate import Gate
 from sdcmap.bundle.ledger import Ledger, others
+from sdcmap.bundle.limit_checks import (
+    check_limits,
+    check_limits_stated,
+    decisive_bounds,
+    limits_of,
+    score_expectations,
+    score_file,
+)
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_only_parent, parent_of
 from sdcmap.bundle.note import Note, Tried, method_note, note_text, public_note
 from sdcmap.bundle.prepare import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.preview import Preview, previewed
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
-from sdcmap.bundle.risk_line import Line, bounded, check_line, check_risks, expected, lines_of, scored, untried
 from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place
+from sdcmap.core.estimate import Estimate
+from sdcmap.core.limit import Limit
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.rule import Choice
@@ -70,7 +78,7 @@ class Release:
     data: Microdata
     plan: Plan
     candidate: Candidate
-    lines: tuple[Line, ...]
+    limits: tuple[Limit, ...]
     searched: int
     profile: Profile = PROFILES["public-use"]
     again: bool = False
@@ -114,7 +122,7 @@ class Release:
             made = self._make(part, ledger)
             if tell is not None:
                 tell(made.checks)
-            failed = [str(check) for check in made.checks if not check.passed]
+            failed = [check for check in made.checks if not check.passed]
             if failed:
                 raise Refused(failed)
             people, whole = self.data, self.candidate
@@ -127,7 +135,7 @@ class Release:
 
     def _make(self, part: Path, ledger: Ledger) -> _Made:
         """Write the bundle into `part`, read the data back, and check everything."""
-        data, method = self.data, self.candidate.method
+        data, method, policy = self.data, self.candidate.method, self.plan.policy
         stream = self.candidate.stream(self.plan.seed)
         masked = as_written(data, method, method.apply(data, stream))
         prepared = prepare(data, method, masked, stream)
@@ -141,12 +149,13 @@ class Release:
         checks = [
             check_seed(self.plan),
             check_roles(data, self._proposed, self.confirm_roles),
-            check_identifiers(masked),
+            check_identifiers(masked, policy),
             good,
         ]
-        checks += [check_determines(data, masked, prepared.masked)]
+        checks += [check_determines(data, masked, prepared.masked, policy)]
         open_keys = [name for name in prepared.data.keys if name not in prepared.masked]
-        checks += [check_weight(prepared.data, open_keys, self.profile.name), check_line(self.plan, self.lines)]
+        checks += [check_weight(prepared.data, open_keys, self.profile.name, policy.unique_weights)]
+        checks += [check_limits_stated(self.plan, self.limits)]
         more, closed = others(ledger)
         checks += [check_ledgers(ledger, more, len(closed), self._noted_ledgers), *check_lineage(self.plan)]
         if self.parent is None:
@@ -156,17 +165,17 @@ class Release:
             known = self.parent.known([ledger, *more], self.candidate)
             checks += [check_only_parent(known, self.again)]
         at_gate = self._at_gate()
-        checks += [check_redraws(at_gate)]
+        checks += [check_redraws(at_gate, policy.draws)]
         if not (good.passed and checks[-1].passed):
             return _Made(*overridden(checks, self.override))
         released = aligned(data, back, prepared)
         if self.plan.edits:
-            checks += [check_edits(self.plan.edits, data, released)]
+            checks += [check_edits(self.plan.edits, data, released, policy.edit_violations)]
         fresh = stream.child("release scores")  # not the stream that the candidate was chosen by
         utilities = [m for m in self.plan.measures if m.axis == "utility"]
         risks = [m for m in self.plan.measures if m.axis == "risk" and not m.expectation]
         expectations = [m for m in self.plan.measures if m.axis == "risk" and m.expectation]
-        losses = list(zip(utilities, scored(utilities, data, released, fresh), strict=True))
+        losses = list(zip(utilities, score_file(utilities, data, released, fresh), strict=True))
         note = method_note(
             self.plan.method_names[method.text], method, prepared, self.profile.name,
             Tried(self.searched, self._methods, at_gate), losses,
@@ -176,22 +185,25 @@ class Release:
         def score(measures: Sequence[Measure]) -> list[ScoreRow]:
             """Each measure of the written file, once."""
             new = [measure for measure in measures if measure not in known_scores]
-            known_scores.update(zip(new, scored(new, data, released, fresh, note), strict=True))
+            known_scores.update(zip(new, score_file(new, data, released, fresh, note), strict=True))
             return [known_scores[measure] for measure in measures]
 
-        checks += check_risks(self.lines, risks, score(risks))
-        checks += Gate(data, released, prepared, method, self.profile, score).checks()
-        checks += check_risks(self.lines, expectations, expected(expectations, data, self._draws()), "over draws")
+        level = policy.release_level
+        limited = [(measure, row) for measure, row in losses if measure in {limit.measure for limit in self.limits}]
+        checks += check_limits(self.limits, limited, level, name="loss")
+        checks += check_limits(self.limits, list(zip(risks, score(risks), strict=True)), level)
+        checks += Gate(data, released, prepared, method, self.profile, policy, score).checks()
+        pooled = score_expectations(expectations, data, self._draws())
+        checks += check_limits(self.limits, list(zip(expectations, pooled, strict=True)), level, what="over draws")
         if self.parent is not None:
             told, beside = decode(note["method"], Method), known if self.again else None
-            checks += check_nested(self.parent, prepared, back, self.lines, fresh.child("nested"), told, beside)
+            checks += check_nested(self.parent, prepared, back, self.limits, fresh.child("nested"), told, beside)
         elif self.again:
-            checks += check_joint(known, data, released, self.plan, self.lines, fresh, note)
+            checks += check_joint(known, data, released, self.plan, self.limits, fresh, note)
         checks, overrides = overridden(checks, self.override)
         note["overrides"] = [entry for entry in overrides if entry["check"] in TOLD_IN_THE_NOTE]
         self._explain(part, prepared, public_note(note, self.plan, data))
-        not_tried = [sorted({line for row in known_scores.values() for line in of(row)}) for of in (untried, bounded)]
-        return _Made(checks, overrides, [*not_tried[0], *not_tried[1]])
+        return _Made(checks, overrides, _not_tried(known_scores.values(), level))
 
     @property
     def _proposed(self) -> tuple[str, ...]:
@@ -210,7 +222,7 @@ class Release:
             return 1
         before, digest = self.study.manifest.get("gate", {}), self.candidate.method.digest
         draws = sorted({*before.get(digest, []), self.candidate.replicate})
-        if len(draws) <= MOST_REDRAWS and draws != before.get(digest):
+        if len(draws) <= self.plan.policy.draws and draws != before.get(digest):
             with suppress(OSError):  # a study that may only be read
                 self.study.note(gate={**before, digest: draws})
         return len(draws)
@@ -263,7 +275,7 @@ class Release:
             ]
         said: dict[str, object] = {"not_tried": list(release.not_tried)} if release.not_tried else {}
         if self.parent is not None:
-            told = [check.sentence for check in release.checks if check.name in ("nested", "joint risk")]
+            told = [check.reason for check in release.checks if check.name in ("nested", "joint risk")]
             said["nested"] = {"within": str(self.plan.data.within) if self.plan.data else "", "told": told}
         said |= {name: text for name, text in (("signed_by", self.signed_by), ("reason", self.reason)) if text}
         before = self.study.manifest
@@ -326,18 +338,19 @@ def release(
         if study.seed != plan.seed or study.manifest["data"] != data.digest:
             raise StudyMismatch("the study belongs to other data or another seed than this release.")
     if choice is None or (isinstance(choice, Choice) and choice.candidate is None):
-        raise Refused(["the choice is to release nothing" if choice is None else choice.reason])
+        reason = "the choice is to release nothing." if choice is None else choice.reason
+        raise Refused([Check("choice", False, reason)])
     held = _profile_of(plan, profile)
     candidate = plan.chosen(choice)
     draws = plan.replicates if candidate.method.random else 1  # a person who names a candidate may have seen all draws
     searched = choice.searched if isinstance(choice, Choice) and choice.searched else draws
-    lines = lines_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
+    limits = limits_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
     nested = None if plan.data is None or not plan.data.within else plan.data
     parent = None if nested is None else parent_of(Path(nested.within), Path(nested.path))
     if parent is not None and study is not None:
         parent = replace(parent, joint=study.manifest.get("pair", {}).get("joint"))
     return Release(
-        in_format(data, form), plan, candidate, tuple(lines), searched, held, again, reasons,
+        in_format(data, form), plan, candidate, limits, searched, held, again, reasons,
         None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent, signed_by,
         reason,
     )  # fmt: skip
@@ -353,6 +366,15 @@ def _profile_of(plan: Plan, stated: Profile | str | None) -> Profile:
             "make another plan for another profile."
         )
     return plan.profile
+
+
+def _not_tried(rows: Iterable[ScoreRow], level: float) -> list[str]:
+    """The attacks that could not be tried on the written file, and the bounds of those that could only be bounded."""
+    estimates = [row.outcome for row in rows]
+    known = [estimate for estimate in estimates if isinstance(estimate, Estimate)]
+    skipped = sorted({str(one) for estimate in known for one in estimate.skipped})
+    bounds = [bound for estimate in known for bound in decisive_bounds(estimate)]
+    return [*skipped, *sorted({f"at most {b.estimate.upper(level):.4g}: {b.attack}" for b in bounds})]
 
 
 def _entered(profile: Profile, overrides: Sequence[Mapping[str, str]]) -> str:

@@ -34,6 +34,7 @@ import numpy as np
 
 from sdcmap.bundle.forms import Form, tally, text_word
 from sdcmap.bundle.keyed_hash import keyed_hash, stirred
+from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED
 from sdcmap.kernels.arrays import Array
@@ -42,8 +43,6 @@ SKETCH_SIZE = 1024
 STORED, LOOKED_AT = 7, 9  # most telling columns whose pairs and triples are stored, and compared with what is stored
 WIDE = 10  # most telling columns that are taken together, but for up to two
 COARSE, TABLED = 32, 12  # categories of a column whose tables are kept, and such columns
-SHARE = 0.01  # overlapping share of either file that makes two releases one matter
-A_FEW = 5
 LAST = np.uint64(2**64 - 1)
 SURELY_NEW = 10.0  # new combinations that chance must promise before having none is taken as a sign
 TABLE_BITS = 10.0  # beyond the number of tables, what chance must not reach
@@ -186,9 +185,9 @@ class People:
         return int.from_bytes(hashlib.blake2b(content, digest_size=8, key=self.key).digest(), "little")
 
 
-def recognised(earlier: Sequence[Sequence[Sketch]], people: People) -> list[bool]:
+def recognised(earlier: Sequence[Sequence[Sketch]], people: People, policy: ReleasePolicy) -> list[bool]:
     """Of each earlier release, whether these records include at least 1 % (and a few) of its own, or are 1 % its own, more
-    than chance can explain."""
+    than chance can explain; how many that is, the policy says."""
     found = np.array([any(_same_table(s, people) or _is_part(s, people) for s in own) for own in earlier], dtype=bool)
     shelves: dict[tuple[SketchForm, int, Names], list[tuple[int, Sketch]]] = {}
     for number, own in enumerate(earlier):
@@ -196,7 +195,7 @@ def recognised(earlier: Sequence[Sequence[Sketch]], people: People) -> list[bool
             if sketch.form in SKETCH_FORMS and not found[number]:
                 shelves.setdefault((sketch.form, sketch.width, sketch.names), []).append((number, sketch))
     for (form, width, names), stored in shelves.items():
-        shelf = _Shelf(form, stored)
+        shelf = _Shelf(form, stored, policy)
         for columns in _comparable(people, form, width, names):
             if not found[shelf.number].all():
                 found[shelf.met(people, columns, found)] = True
@@ -230,7 +229,8 @@ def _comparable(people: People, form: SketchForm, width: int, names: Names) -> l
 class _Shelf:
     """The earlier sketches of sets of one width in one form, with all their fingerprints in one sorted row."""
 
-    def __init__(self, form: SketchForm, own: Sequence[tuple[int, Sketch]]) -> None:
+    def __init__(self, form: SketchForm, own: Sequence[tuple[int, Sketch]], policy: ReleasePolicy) -> None:
+        self.policy = policy
         self.form = form
         self.number = np.array([number for number, _ in own], dtype=np.int64)
         self.sketches = [sketch for _, sketch in own]
@@ -249,13 +249,13 @@ class _Shelf:
         hits = self._hits(prints)
         likely = [
             at
-            for at in np.flatnonzero((hits >= A_FEW) & ~found[self.number]).tolist()
+            for at in np.flatnonzero((hits >= self.policy.overlap_people) & ~found[self.number]).tolist()
             if self._enough(at, hits[at], prints)
         ]
-        likely = [at for at in likely if _stands_out(hits[at], _good_turing(self.sketches[at], people.rows))]
+        likely = [at for at in likely if self._stands_out(hits[at], _good_turing(self.sketches[at], people.rows))]
         for strangers in people.strangers(columns, self.form) if likely else ():
             by_chance = self._hits(np.unique(strangers))
-            likely = [at for at in likely if _stands_out(hits[at], by_chance[at])]
+            likely = [at for at in likely if self._stands_out(hits[at], by_chance[at])]
         return [int(self.number[at]) for at in likely]
 
     def _hits(self, prints: Array) -> Array:
@@ -269,14 +269,13 @@ class _Shelf:
         """Whether the hits are at least 1 % of the smaller file."""
         sketch = self.sketches[at]
         here = int(np.searchsorted(prints, sketch.last, side="right"))
-        return hits >= SHARE * min(len(sketch.prints), here)
+        return hits >= self.policy.overlap_share * min(len(sketch.prints), here)
+
+    def _stands_out(self, hits: int, by_chance: float) -> bool:
+        return bool(hits >= self.policy.overlap_people + 1.25 * by_chance + 6 * math.sqrt(by_chance))
 
 
 def _good_turing(sketch: Sketch, rows: int) -> float:
     """Fingerprints of the sketch that as many records of other people are expected to meet, rounded up by an error."""
     pairs = sketch.pairs + math.sqrt(sketch.pairs) + 1
     return rows * (2 * pairs / sketch.rows) * (len(sketch.prints) / sketch.singles)
-
-
-def _stands_out(hits: int, by_chance: float) -> bool:
-    return bool(hits >= A_FEW + 1.25 * by_chance + 6 * math.sqrt(by_chance))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
-from sdcmap.core.rule import Choice, RiskUtilityMap, Rule, named_limits
+from sdcmap.core.limit import Limit, Verdict, count_verdicts
+from sdcmap.core.rule import Choice, RiskUtilityMap, Rule, RunnerUp
 from sdcmap.core.value import Range, Share
 from sdcmap.core.words import brief
 from sdcmap.errors import PlanError
@@ -73,9 +74,10 @@ class ByRelease(Rule):
         upper = ru.points.group_by("method").agg(pl.col("risk").quantile(self.quantile, "higher").alias("risk"))
         return means.drop("risk").join(upper, on="method", how="left"), f"{self.quantile:g} quantile of risk"
 
-    def _shares(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
-        """How much of its limits each row uses up, at its worst; NaN where it lacks a value."""
-        return ru.limit_shares(rows, self.quantile if self.by == "quantile" else None)
+    @property
+    def _limit_quantile(self) -> float | None:
+        """The quantile at which methods are compared with limits; None: their pooled values."""
+        return self.quantile if self.by == "quantile" else None
 
     def _order(self, ru: RiskUtilityMap, rows: pl.DataFrame, cost: Array) -> Array:
         """The rows by their cost, the least first; of equals the one with less risk, then by the method's name."""
@@ -83,7 +85,7 @@ class ByRelease(Rule):
 
     def _pick(
         self, ru: RiskUtilityMap, rows: pl.DataFrame, cost: Array, passing: Array,
-        why: Callable[[dict[str, Any], int], str], miss: Callable[[], str], fits: Callable[[pl.DataFrame], Array],
+        why: Callable[[dict[str, Any], int, int], str], miss: Callable[[], str], fits: Callable[[pl.DataFrame], Array],
         own_cost: Callable[[pl.DataFrame], Array],
     ) -> Choice:  # fmt: skip
         """The passing row of least cost that is within every limit, brought down to one concrete candidate; never the
@@ -91,7 +93,7 @@ class ByRelease(Rule):
         is_expectation = self._is_expectation(ru)
         order = self._order(ru, rows, cost)
         masked = ~rows["anchor"].to_numpy()
-        within = passing & (self._shares(ru, rows) <= 1)
+        within = passing & ru.eligible(rows, self._limit_quantile)
         order = order[(within & masked)[order]]
         if len(order) == 0:
             if within.any():
@@ -107,30 +109,33 @@ class ByRelease(Rule):
         elif is_expectation:
             chosen = draws.filter(pl.col("replicate") == draws["replicate"].min()).row(0, named=True)
         else:
-            own = np.where(fits(draws) & (ru.limit_shares(draws) <= 1), own_cost(draws), np.inf)
+            own = np.where(fits(draws) & ru.eligible(draws), own_cost(draws), np.inf)
             chosen = draws.row(int(np.argmin(own)), named=True)
         named = rows[order[1 : RUNNERS_UP + 1]].iter_rows(named=True)
-        runners = tuple(f"{name_of(ru, r)}: {self._describe(ru, r)}" for r in named)
+        runners = tuple(
+            RunnerUp(r.get("id"), r["method"], r.get("replicate"), name_of(ru, r), self._describe(ru, r)) for r in named
+        )
         searched = 1 if is_expectation else len(draws)
         name = name_of(ru, chosen)
-        reason = f"Release {name}: {why(row, len(order))}"
-        if named_limits(ru.limits):
-            reason += self._within_limits(ru, rows[[int(order[0])]])
+        by_method = is_expectation or "id" not in row
+        verdicts = ru.method_verdicts(row["method"]) if by_method else ru.verdicts(chosen["id"])
+        reason = (
+            f"Release {name}: {why(row, int((passing & masked).sum()), len(order))}{_stand_to_limits(ru, verdicts)}"
+        )
         if searched > 1:
             reason += f" {searched} draws of this method were searched."
         elif is_expectation and len(draws) > 1:
             reason += f" The draw was fixed beforehand as number {chosen['replicate'] + 1}."
         return Choice(
             chosen["id"], chosen["method"], chosen["replicate"], chosen["risk"], chosen["utility"], self, reason,
-            runners, searched, name=name,
+            runners, verdicts, searched, name=name,
         )  # fmt: skip
 
     def _over_a_limit(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> str:
         """Why nothing is left of the rows that pass the rule."""
-        shares = self._shares(ru, rows)
-        limits = named_limits(ru.limits)
-        named = ", ".join(_limit_in_words(ru, name) for name in limits)
-        said = f": {named}" if len(limits) <= FEW_LIMITS else " with its error"
+        shares = ru.worst_shares(rows, self._limit_quantile)
+        named = ", ".join(limit_in_words(ru, limit) for limit in ru.limits)
+        said = f": {named}" if len(ru.limits) <= FEW_LIMITS else " with its error"
         reason = f"Release nothing: of {len(rows):,} that pass the rule none is within every limit{said}"
         if np.isnan(shares).all():
             return f"{reason}. Each lacks a value that is limited. {NEXT}"
@@ -138,34 +143,37 @@ class ByRelease(Rule):
         miss = f"The nearest miss is {name_of(ru, rows.row(place, named=True))} with {shares[place]:.4g} times a limit"
         return f"{reason}. {miss}{self._over(ru, rows[[place]])}. {NEXT}"
 
-    def _within_limits(self, ru: RiskUtilityMap, row: pl.DataFrame) -> str:
-        """That every limit holds, few of them by name; of many the one that is nearest."""
-        limits = named_limits(ru.limits)
-        if len(limits) <= FEW_LIMITS:
-            return f" All of these are within every limit: {', '.join(_limit_in_words(ru, name) for name in limits)}."
-        return f" Nearest to its limit is {self._worst(ru, row)}."
-
     def _over(self, ru: RiskUtilityMap, row: pl.DataFrame) -> str:
-        """Which limit the nearest miss is over, where there are many."""
-        worst = self._worst(ru, row)
-        return f" ({worst})" if worst else ""
-
-    def _worst(self, ru: RiskUtilityMap, row: pl.DataFrame) -> str:
-        """Which limit one row uses up most, where there are many."""
-        uses = {name: float(use[0]) for name, use in self._uses(ru, row).items()}
-        if len(uses) <= FEW_LIMITS:
+        """Which limit the nearest miss exceeds most, where there are many."""
+        columns = [c for c in ru.compare_limits(row, self._limit_quantile) if c.applies[0]]
+        if len(ru.limits) <= FEW_LIMITS or not columns:
             return ""
-        worst = max(uses, key=lambda name: np.nan_to_num(uses[name], nan=np.inf))
-        limit = named_limits(ru.limits)[worst]
-        return f"{measure_words(ru, worst)}, {uses[worst] * limit:.3g} with its error, at most {limit:g}"
-
-    def _uses(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Mapping[str, Array]:
-        return ru.limit_uses(rows, self.quantile if self.by == "quantile" else None)
+        worst = max(columns, key=lambda column: float(np.nan_to_num(column.share[0], nan=np.inf)))
+        return f" ({against_limit(ru, worst.limit, float(worst.end[0]))})"
 
 
-def _limit_in_words(ru: RiskUtilityMap, name: str) -> str:
-    higher = name in ru.scores.values and ru.scores.values[name].direction == "higher"
-    return f"{measure_words(ru, name)} at {'least' if higher else 'most'} {named_limits(ru.limits)[name]:g}"
+def _stand_to_limits(ru: RiskUtilityMap, verdicts: Sequence[Verdict]) -> str:
+    """How the chosen row stands to its limits: how many were tested and met, and which of many is nearest."""
+    if not verdicts:
+        return ""
+    tested = [verdict for verdict in verdicts if verdict.end is not None]
+    if len(verdicts) <= FEW_LIMITS:
+        nearest = f": {', '.join(limit_in_words(ru, verdict.limit) for verdict in tested)}"
+    else:
+        worst = max(tested, key=lambda verdict: verdict.share)
+        nearest = f"; nearest to its limit is {against_limit(ru, worst.limit, worst.end)}"
+    return f" It {count_verdicts(verdicts)}{nearest}."
+
+
+def limit_in_words(ru: RiskUtilityMap, limit: Limit) -> str:
+    """A limit as a sentence states it."""
+    return f"{measure_words(ru, limit.measure.text)} at {'most' if limit.is_upper else 'least'} {limit.value:g}"
+
+
+def against_limit(ru: RiskUtilityMap, limit: Limit, end: float | None) -> str:
+    """A confidence limit beside the limit it is compared with."""
+    side = "most" if limit.is_upper else "least"
+    return f"{measure_words(ru, limit.measure.text)}, {end:.3g} with its error, at {side} {limit.value:g}"
 
 
 def measure_words(ru: RiskUtilityMap, name: str) -> str:

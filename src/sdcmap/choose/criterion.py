@@ -100,12 +100,12 @@ class GlobalCriterion(ByRelease):
         rows, speech = self.table(ru), self._rows(ru)[1].replace("risk", "global risk", 1)
         safe: Array = (rows["region"] == "D").to_numpy()
 
-        def why(row: dict[str, Any], count: int) -> str:
+        def why(row: dict[str, Any], passed: int, eligible: int) -> str:
             return (
                 f"its {speech} (IEK {row['iek']:.4g}, RDH {row['rdh']:.4g}) is in region D, above neither "
                 f"{self.agency_limit:g} nor {self.intruder_limit:g}, and its global utility (SEK {row['sek']:.4g}, "
                 f"DUS {row['dus']:.4g}) is {row['distance']:.4g} from (0, 0), the nearest of the "
-                f"{count:,} safe among {len(rows):,} {'candidates' if 'id' in row else 'methods'}."
+                f"{eligible:,} safe among {len(rows):,} {'candidates' if 'id' in row else 'methods'}."
             )
 
         def miss() -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.choose.by_release import NEXT, ByRelease, measure_words, name_of
-from sdcmap.core.rule import Choice, RiskUtilityMap, scales_of
+from sdcmap.core.rule import Choice, RiskUtilityMap
 from sdcmap.core.value import Range, Share
 from sdcmap.errors import PlanError
 from sdcmap.kernels.arrays import Array
@@ -41,18 +41,18 @@ class Threshold(ByRelease):
         limit = ru.signs[0] * self.risk
         passing = turned <= limit
         word = "at most" if ru.signs[0] > 0 else "at least"
-        by_limits = self.risk == 1 and bool(scales_of(ru.risk, ru.limits))
-        passes = (
-            f"that hold all {len(ru.risk)} limits"
-            if by_limits
-            else f"whose {speech} ({ru.labels[0]}) is {word} {self.risk:g}"
-        )
+        by_limits = self.risk == 1 and bool(ru.scales)
 
-        def why(row: dict[str, Any], count: int) -> str:
+        def why(row: dict[str, Any], passed: int, eligible: int) -> str:
             what = "the least loss" if ru.signs[1] > 0 else "the most utility"
-            best = f"it has {what}, {measure_words(ru, ru.utility)} {row['utility']:.4g},"
-            among = f"of the {count:,} among {len(rows):,} {'candidates' if 'id' in row else 'methods'}"
-            return f"{best} {among} {passes}."
+            kind = "candidates" if "id" in row else "methods"
+            best = f"it has {what}, {measure_words(ru, ru.utility)} {row['utility']:.4g}, of the {eligible:,}"
+            if by_limits:
+                return f"{best} among {len(rows):,} {kind} that meet every tested limit."
+            risky = f"whose {speech} ({ru.labels[0]}) is {word} {self.risk:g}"
+            if not ru.limits:
+                return f"{best} among {len(rows):,} {kind} {risky}."
+            return f"{best} that also meet every tested limit, among the {passed:,} of {len(rows):,} {kind} {risky}."
 
         def miss() -> str:
             if len(rows) == 0:
@@ -95,8 +95,8 @@ class Linear(ByRelease):
             risk, loss = ru.losses(table)
             return risk + self.slope * loss
 
-        def why(row: dict[str, Any], count: int) -> str:
-            return f"its {speech} + {self.slope:g} * loss is the least of {count:,}."
+        def why(row: dict[str, Any], passed: int, eligible: int) -> str:
+            return f"its {speech} + {self.slope:g} * loss is the least of {eligible:,}."
 
         values = cost(rows)
         everything = lambda draws: np.ones(len(draws), dtype=bool)
@@ -134,8 +134,8 @@ class IdealPoint(ByRelease):
             total: Array = np.sqrt(parts[0] + parts[1])
             return total
 
-        def why(row: dict[str, Any], count: int) -> str:
-            return f"with its {speech} it is the nearest of {count:,} to the ideal point, by {self.scale}."
+        def why(row: dict[str, Any], passed: int, eligible: int) -> str:
+            return f"with its {speech} it is the nearest of {eligible:,} to the ideal point, by {self.scale}."
 
         values = distance(rows)
         everything = lambda draws: np.ones(len(draws), dtype=bool)

@@ -147,9 +147,8 @@ def release(
         try:
             folder = bundle.write(out, tell=None if as_json else _tell)
         except sm.errors.Refused as refused:
-            measured = all(check.startswith(("risk: ", "gate: ")) for check in refused.checks)
-            if measured and choice.runners_up:
-                other = choice.runners_up[0].rpartition(": ")[0]
+            if all(check.is_measured for check in refused.checks) and choice.runners_up:
+                other = choice.runners_up[0].name
                 note(f'Next: measured anew it is over a line; a runner-up: sdcmap release {study} "{other}" -o {out}')
             raise
     files = sorted(path.name for path in folder.iterdir())

@@ -255,7 +255,8 @@ def check(
     seconds = cost_guess(data, parsed)
     if as_json:
         told = list(remarks(data, parsed, written))
-        print_json({"problems": [], "candidates": parsed.count, "seconds": seconds, "remarks": told})
+        policy = {"reason": parsed.policy.reason, **parsed.policy.numbers}
+        print_json({"problems": [], "candidates": parsed.count, "seconds": seconds, "remarks": told, "policy": policy})
     else:
         print(
             f"{plan} is sound: {parsed.count:,} candidates, {len(parsed.measures)} measures; "
@@ -263,6 +264,7 @@ def check(
         )
         for remark in remarks(data, parsed, written):
             print(remark)
+        print(f"Release policy: {parsed.policy.words}")
 
 
 def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Plan]:

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 from numpy.random import Generator
 
+from sdcmap.core.estimate import Estimate, merge_bounds, merge_skipped
 from sdcmap.core.making import Folds, Making
 from sdcmap.core.method import Method
 from sdcmap.core.value import Value
 from sdcmap.core.words import MOST_NAMED, number, spoken
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
-from sdcmap.errors import SchemaError, Undefined, did_you_mean
+from sdcmap.errors import ContractBroken, SchemaError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
-
-UPPER = "upper (95 %)"  # the part that is the upper end of a value that was measured on a sample
-AT_MOST = "left early, at most: "  # begins a part that bounds an attack which was left when it could not lead
-BEFORE = (
-    "at most: the file before "  # begins a part that bounds what is left of a file after steps that nobody can state
-)
-NOT_RUN = "not run: "  # begins a part that says what a measure of several attacks could not try, and why
-
-
-class Estimate(NamedTuple):
-    """A number with its standard error (None: exact for this file) and the additive parts it was made of."""
-
-    value: float
-    se: float | None = None
-    parts: Mapping[str, float] = {}
 
 
 class Enough(Exception):  # noqa: N818
@@ -135,8 +121,19 @@ class Measure(Value):
         if lacking:
             raise Undefined(f"the released file has no column {', '.join(map(repr, lacking))}.")
         if makings:
-            return self.score_makings(original, makings, rng)
-        return self.score(original, masked, rng) if enough is None else self.score_until(original, masked, rng, enough)
+            result = self.score_makings(original, makings, rng)
+        elif enough is None:
+            result = self.score(original, masked, rng)
+        else:
+            result = self.score_until(original, masked, rng, enough)
+        return self._check_estimate(result)
+
+    def _check_estimate(self, result: object) -> Estimate:
+        """Return the result of a score, or raise where its class returns something else than an Estimate."""
+        if not isinstance(result, Estimate):
+            kind = type(result).__name__
+            raise ContractBroken(f"{type(self).__name__} returned {kind}, not an Estimate: return Estimate(value=...).")
+        return result
 
     def knowing(self, method: Method) -> Measure:
         """The measure of a snooper (or data user) who has read in the method note that the file was made by `method`;
@@ -158,11 +155,12 @@ class Measure(Value):
         count = len(estimates)
         mean = math.fsum(e.value for e in estimates) / count
         if count < 2:
-            return Estimate(mean, estimates[0].se, estimates[0].parts)
+            return estimates[0]
         if not math.isfinite(mean):
-            return Estimate(mean)
+            return Estimate(value=mean)
         spread = math.fsum((e.value - mean) ** 2 for e in estimates) / (count - 1)
-        return Estimate(mean, math.sqrt(spread / count))
+        bounds, skipped = merge_bounds(estimates), merge_skipped(estimates)
+        return Estimate(value=mean, se=math.sqrt(spread / count), bounds=bounds, skipped=skipped)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The measure of each record, where the measure has a record-level form."""

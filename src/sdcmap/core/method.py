@@ -23,7 +23,7 @@ from sdcmap.core.words import listed, number, spoken
 from sdcmap.data.cells import cells, common_codes, stacked
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import UNSERVED, Schema
-from sdcmap.errors import Infeasible, SchemaError, Undefined, did_you_mean
+from sdcmap.errors import ContractBroken, Infeasible, SchemaError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
 
@@ -209,7 +209,7 @@ class Method(Value):
         if problems:
             raise SchemaError(" ".join(problems))
         if not self.within:
-            return self.mask(data, stream.rng())
+            return self._check_masked(self.mask(data, stream.rng()))
         stratum = data.view(cells, self.within).code
         order = np.argsort(stratum, kind="stable")
         parts = np.split(order, np.flatnonzero(np.diff(stratum[order])) + 1)
@@ -219,9 +219,15 @@ class Method(Value):
         part = alone(data, rows)
         label = "|".join(str(part[name][0]) for name in self.within)  # a hash takes it in; it is never shown
         try:
-            return self.mask(part, stream.child(f"stratum {label}").rng())
+            return self._check_masked(self.mask(part, stream.child(f"stratum {label}").rng()))
         except Infeasible as reason:
             raise Infeasible(f"in one of {count} strata: {reason}") from None
+
+    def _check_masked(self, masked: object) -> Microdata:
+        """Return what `mask` returned, or raise where it is no Microdata."""
+        if not isinstance(masked, Microdata):
+            raise ContractBroken(f"{type(self).__name__} returned {type(masked).__name__}, not Microdata.")
+        return masked
 
 
 Trials = Mapping[str, Method | str]  # a few words for each trial, and the method, or why it is left out

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy.typing as npt
 import polars as pl
 
+from sdcmap.core.limit import Limit, Verdict
 from sdcmap.core.measure import Measure
 from sdcmap.core.value import Value
 from sdcmap.data import html
 
-Limits: TypeAlias = tuple[float, ...] | Mapping[str, float]  # one for each measure on the axis, or measure -> its own
 
+class LimitColumn(NamedTuple):
+    """Rows of a map compared with one limit."""
 
-def named_limits(limits: Limits) -> Mapping[str, float]:
-    """The limits that are stated by measure, each in the measure's own unit."""
-    return limits if isinstance(limits, Mapping) else {}
+    limit: Limit
+    end: npt.NDArray[Any]  # the confidence limit that is compared; NaN: it has no value
+    applies: npt.NDArray[Any]  # False: the measure does not apply to such a file, so the limit is not tested
 
+    @property
+    def is_met(self) -> npt.NDArray[Any]:
+        """Whether each row was tested and is within the limit."""
+        met: npt.NDArray[Any] = self.limit.admits(self.end) & self.applies
+        return met
 
-def scales_of(risk: Sequence[str], limits: Limits) -> tuple[float, ...]:
-    """What each measure on the risk axis is divided by; none where the axis is one measure in its own unit."""
-    if not isinstance(limits, Mapping):
-        return limits
-    several = len(risk) > 1 and all(name in limits for name in risk)
-    return tuple(limits[name] for name in risk) if several else ()
+    @property
+    def share(self) -> npt.NDArray[Any]:
+        """How much of the limit each row uses up; NaN where it has no value."""
+        return self.limit.share(self.end)
 
 
 class ScoreTable(Protocol):
@@ -61,9 +66,14 @@ class RiskUtilityMap(Protocol):
     @property
     def means(self) -> pl.DataFrame: ...
     @property
-    def limits(self) -> Limits: ...
-    def limit_shares(self, rows: pl.DataFrame, quantile: float | None = None) -> npt.NDArray[Any]: ...
-    def limit_uses(self, rows: pl.DataFrame, quantile: float | None = None) -> Mapping[str, npt.NDArray[Any]]: ...
+    def limits(self) -> tuple[Limit, ...]: ...
+    @property
+    def scales(self) -> tuple[float, ...]: ...
+    def compare_limits(self, rows: pl.DataFrame, quantile: float | None = None) -> Sequence[LimitColumn]: ...
+    def eligible(self, rows: pl.DataFrame, quantile: float | None = None) -> npt.NDArray[Any]: ...
+    def worst_shares(self, rows: pl.DataFrame, quantile: float | None = None) -> npt.NDArray[Any]: ...
+    def verdicts(self, candidate: str) -> tuple[Verdict, ...]: ...
+    def method_verdicts(self, method: str) -> tuple[Verdict, ...]: ...
     def losses(self, table: pl.DataFrame) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]: ...
     def end(self, measure: str, name: str) -> float | None: ...
 
@@ -96,6 +106,20 @@ class Rule(Value):
 
 
 @dataclass(frozen=True)
+class RunnerUp:
+    """A row that a rule would have chosen next: a candidate, or a method where methods are compared."""
+
+    candidate: str | None
+    method: str
+    replicate: int | None
+    name: str
+    reason: str  # its numbers, in words
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}"
+
+
+@dataclass(frozen=True)
 class Choice:
     """The chosen row, the rule and the reason in words. `candidate` None means: release nothing."""
 
@@ -106,7 +130,8 @@ class Choice:
     utility: float | None
     rule: Rule
     reason: str
-    runners_up: tuple[str, ...] = ()
+    runners_up: tuple[RunnerUp, ...] = ()
+    verdicts: tuple[Verdict, ...] = field(default=(), repr=False)  # how it stands to every limit
     searched: int = 0  # random draws of the chosen method that were looked at before one was taken
     seal: str = field(default="", repr=False, compare=False)  # of the candidate's stream: tells another seed's
     name: str = ""  # for people: the method in words, and the draw
@@ -125,5 +150,5 @@ class Choice:
 
     def _repr_html_(self) -> str:
         """For a notebook: the reason, and the runners-up."""
-        others = html.table(["runners-up"], [(words,) for words in self.runners_up]) if self.runners_up else ""
+        others = html.table(["runners-up"], [(str(runner),) for runner in self.runners_up]) if self.runners_up else ""
         return html.paragraph(self.reason) + others

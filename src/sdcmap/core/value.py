@@ -21,8 +21,8 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union
 
 from sdcmap.core.catalogue import named_class, names_of
 from sdcmap.core.docstring import with_inherited
-from sdcmap.core.limits import BITS, LONGEST
 from sdcmap.core.named_files import NO_DIGEST
+from sdcmap.core.plan_text import BITS, LONGEST
 from sdcmap.errors import MOST_PROBLEMS, PlanError, did_you_mean, shortened
 
 V = TypeVar("V", bound="Value")

@@ -8,7 +8,8 @@ import polars as pl
 
 from sdcmap.charts.before_after import Fall
 from sdcmap.core.audience import RECORD_SHARES, significant
-from sdcmap.core.rule import Choice, named_limits, scales_of
+from sdcmap.core.limit import count_verdicts
+from sdcmap.core.rule import Choice
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 
@@ -25,7 +26,7 @@ def three_sentences(plan: Plan, scores: Scores, choice: Choice, rows: int) -> li
         ]
     return [
         f"A masked file of these {rows:,} records is to be released: {choice.name or choice.method}.",
-        _risk(plan, scores, choice),
+        _risk(plan, scores, choice) + (f" It {count_verdicts(choice.verdicts)}." if choice.verdicts else ""),
         _cost(plan, scores, choice),
     ]
 
@@ -86,7 +87,7 @@ def values_of(scores: Scores, name: str, choice: Choice) -> tuple[float | None, 
 def _limits(plan: Plan) -> Mapping[str, float]:
     """The limit of each risk measure in its own unit; that of a single threshold where the plan names none."""
     if plan.limits:
-        return named_limits(plan.limits) or dict(zip(plan.risk, scales_of(plan.risk, plan.limits), strict=False))
+        return plan.limits
     line = getattr(plan.rule, "risk", None)
     return {plan.risk[0]: float(line)} if isinstance(line, int | float) and len(plan.risk) == 1 else {}
 

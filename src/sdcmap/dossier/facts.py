@@ -15,7 +15,7 @@ from sdcmap.core.docstring import docstring, one_line
 from sdcmap.core.grid import Grid
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.rule import Choice, named_limits, scales_of
+from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
 from sdcmap.dossier.view import View
 from sdcmap.errors import StudyDamaged
@@ -118,8 +118,7 @@ def plan_facts(plan: Plan, data: Microdata) -> PlanFacts:
     ]
     words = {m.text: m.words for m in plan.measures}
     axes = f"{'; '.join(words.get(name, name) for name in plan.risk)} against {words.get(plan.utility, plan.utility)}"
-    by_name = named_limits(plan.limits) or dict(zip(plan.risk, scales_of(plan.risk, plan.limits), strict=False))
-    limits = [f"{words.get(name, name)}: {limit:g}" for name, limit in by_name.items()]
+    limits = [f"{words.get(name, name)}: {limit:g}" for name, limit in plan.limits.items()]
     return {
         "methods": [_method_facts(entry, plan) for entry in plan.methods],
         "candidates": f"{plan.count:,}",

@@ -10,7 +10,7 @@ from sdcmap.charts import draw_map
 from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change_charts import draw_change, draw_correlations
 from sdcmap.core.audience import Audience, significant
-from sdcmap.core.rule import Choice, named_limits
+from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.whole import write_whole
 from sdcmap.dossier import facts, results
@@ -113,10 +113,10 @@ def _common(study: Study, view: View) -> Page:
         "frontier": results.frontier_table(ru, view.shown, to),
         "releases": results.release_frontier(ru, to),
         "choice": None if choice is None else results.choice_facts(choice, choice.rule.text, to),
-        "risks": results.score_table(ru.scores, choice, "risk", to, named_limits(ru.limits)),
+        "risks": results.score_table(ru.scores, choice, "risk", to, ru.limits_by_name),
         "nobodys": results.is_nobodys(ru.scores, choice),
         "untried": results.untried(ru.scores, choice, to),
-        "utilities": results.score_table(ru.scores, choice, "utility", to, named_limits(ru.limits)),
+        "utilities": results.score_table(ru.scores, choice, "utility", to, ru.limits_by_name),
         "missing": facts.missing_candidates(ru.scores, to),
         "history": facts.history(study, view),
         "maps": _maps(view.shown, choice, to),
@@ -163,7 +163,7 @@ def _compared(study: Study, choice: Choice | None, to: Audience, rule: Unsafe | 
     return page | {
         "columns": column_rows(data, masked, method),
         "holds": what_holds(plan, data, masked),
-        "given": given_back(data, masked, names),
+        "given": given_back(plan, data, masked, names),
         "answers": answers(data, masked),
         "subgroups": worst_subgroups(data, masked),
         "subgroup_means": subgroup_means(data, masked, plan.measures),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypedDict
@@ -10,7 +9,6 @@ from typing import TypedDict
 import polars as pl
 
 from sdcmap.core.audience import Audience, significant
-from sdcmap.core.measure import BEFORE, NOT_RUN
 from sdcmap.core.rule import Choice
 from sdcmap.map import RUMap
 from sdcmap.study.scores import Scores
@@ -129,7 +127,7 @@ def choice_facts(choice: Choice, rule: str, to: Audience) -> ChoiceFacts:
         "why": why,
         "rule": "" if choice.is_picked else rule,
         "picked": choice.is_picked,
-        "runners_up": choice.runners_up,
+        "runners_up": tuple(r.name if to.external else str(r) for r in choice.runners_up),
         "single": f"Its id is {single}." if single else "",
     }
 
@@ -140,10 +138,11 @@ def untried(scores: Scores, choice: Choice | None, to: Audience) -> list[str]:
         return []
     lines = []
     for name in scores.measure.filter(pl.col("axis") == "risk")["name"]:
-        own = scores.column(name).filter(pl.col("id") == choice.candidate)
-        for parts in map(json.loads, own["parts"]):
-            lines += [f"{name}: {part.removeprefix(NOT_RUN)}" for part in parts if part.startswith(NOT_RUN)]
-            lines += [f"{name}: {part}: {bound:.2g}" for part, bound in parts.items() if part.startswith(BEFORE)]
+        own = scores.estimates(name).get(choice.candidate)
+        if own is not None:
+            lines += [f"{name}: {skipped}" for skipped in own.skipped]
+            above = [bound for bound in own.bounds if bound.estimate.value > own.value]
+            lines += [f"{name}: at most {bound.estimate.value:.2g}, by {bound.attack}" for bound in above]
     return lines
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from sdcmap.core.audience import Audience
-from sdcmap.core.rule import Choice
+from sdcmap.core.rule import Choice, RunnerUp
 from sdcmap.map import RUMap
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
@@ -43,11 +43,11 @@ def external_view(study: Study, ru: RUMap, choice: Choice | None) -> View:
     plan, scores = public.plan, public.scores(ru.scores)
     axes = plan.risk, plan.utility, plan.limits
     exact, shown = RUMap(scores, *axes), RUMap(round_scores(scores, len(data)), *axes)
-    chosen = None if choice is None else _public_choice(choice, public, ru, shown)
+    chosen = None if choice is None else _public_choice(choice, public, shown)
     return View(Audience("external", len(data)), plan, exact, shown, chosen, public.name_of)
 
 
-def _public_choice(choice: Choice, public: PublicView, ru: RUMap, shown: RUMap) -> Choice:
+def _public_choice(choice: Choice, public: PublicView, shown: RUMap) -> Choice:
     """Return the choice with nothing of its single draw: the method with its pooled, rounded scores."""
     rule = public.rule(choice.rule)
     if choice.candidate is None:
@@ -56,11 +56,6 @@ def _public_choice(choice: Choice, public: PublicView, ru: RUMap, shown: RUMap) 
     row = shown.means.filter(pl.col("method") == method).to_dicts()
     risk, utility = (row[0]["risk"], row[0]["utility"]) if row else (None, None)
     name = shown.scores.name_of(method)
-    runners = tuple(dict.fromkeys(runner for runner in _runners_up(choice, public, ru) if runner != name))
-    return Choice("chosen", method, None, risk, utility, rule, "", runners, choice.searched, name=name)
-
-
-def _runners_up(choice: Choice, public: PublicView, ru: RUMap) -> list[str]:
-    names = {ru.scores.name_of(method): public.name_of(method) for method in ru.means["method"]}
-    found = [[name for name in names if text.startswith((f"{name},", f"{name}:"))] for text in choice.runners_up]
-    return [names[max(several, key=len)] for several in found if several]
+    others = {runner.method: public.name_of(runner.method) for runner in choice.runners_up}
+    runners = tuple(RunnerUp(None, "", None, other, "") for other in dict.fromkeys(others.values()) if other != name)
+    return Choice("chosen", method, None, risk, utility, rule, "", runners, searched=choice.searched, name=name)

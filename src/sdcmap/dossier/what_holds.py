@@ -29,11 +29,11 @@ def what_holds(plan: Plan, original: Microdata, masked: Microdata) -> list[Held]
     return [*_edits(plan.edits, original, masked), *_formulas(plan, original, masked)]
 
 
-def given_back(original: Microdata, masked: Microdata, names: Sequence[str]) -> str:
+def given_back(plan: Plan, original: Microdata, masked: Microdata, names: Sequence[str]) -> str:
     """Whether released columns give a masked one back, in a sentence; empty where rows are not those of the original."""
     if masked.origin is not None or not masked.paired:
         return ""
-    sentence = check_determines(original, masked, names).sentence
+    sentence = check_determines(original, masked, names, plan.policy).reason
     return sentence[:1].upper() + sentence[1:]
 
 

@@ -18,7 +18,7 @@ from sdcmap.core.chart import Chart
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method, strength_of
 from sdcmap.core.roles import Roles
-from sdcmap.core.rule import Choice, Rule, named_limits
+from sdcmap.core.rule import Choice, Rule
 from sdcmap.core.streams import Stream
 from sdcmap.core.words import listed
 from sdcmap.data.cells import cells
@@ -51,12 +51,12 @@ def worth_refining(ru: RUMap, rule: Rule | None = None, count: int = SEVERAL) ->
     would be the most risky: then those nearest to the least risk and the least loss on the map, each axis by its range."""
     rows = ru.means.filter(~pl.col("anchor"), pl.col("method").is_in(list(ru.scores.methods)))
     risk, loss = ru.losses(rows)
-    over = np.maximum(np.nan_to_num(ru.limit_shares(rows), nan=np.inf), 1.0)
+    over = np.maximum(np.nan_to_num(ru.worst_shares(rows), nan=np.inf), 1.0)
     line = getattr(rule, "risk", None)
     if line is not None:
         over = np.where(risk <= ru.signs[0] * line, over, over + np.abs(risk - ru.signs[0] * line))
     seldom = -rows["membership"].fill_null(0.0).to_numpy()
-    cost = loss if line is not None or named_limits(ru.limits) or ru.scales else np.hypot(_ranged(risk), _ranged(loss))
+    cost = loss if line is not None or ru.limits else np.hypot(_ranged(risk), _ranged(loss))
     order = np.lexsort((rows["method"].to_numpy(), cost, seldom, over))
     return [str(rows["method"][int(place)]) for place in order[:count]]
 
@@ -194,7 +194,7 @@ class Comparison:
     def table(self) -> pl.DataFrame:
         """A row for each method on the map, least risk first, with the mean of its draws and its name."""
         means = self.map.means.sort("risk").select(SHOWN)
-        within = pl.Series("within", self.map.limit_shares(self.map.means.sort("risk")) <= 1)
+        within = pl.Series("within", self.map.eligible(self.map.means.sort("risk")))
         return means.with_columns(within, name=pl.col("method").replace(dict(self.plan.method_names)))
 
     @property
@@ -319,7 +319,7 @@ def _judged(tried: Plan, plan: Plan | None, data: Microdata, risk: str, utility:
     axes = (_axis(judge, "risk", risk),) if risk else judge.risk
     return replace(
         tried, measures=judge.measures, risk=axes, utility=_axis(judge, "utility", utility),
-        limits=judge.limits_on(axes if risk else ()), rule=judge.rule,
+        limits=judge.limits, rule=judge.rule,
     )  # fmt: skip
 
 

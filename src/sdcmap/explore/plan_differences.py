@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from sdcmap.core.rule import named_limits
 from sdcmap.core.words import listed
 from sdcmap.files.reading import Source
 from sdcmap.study.plan import Plan
@@ -58,12 +57,11 @@ def _data(source: Source | None) -> dict[str, str]:
 
 def _choosing(plan: Plan) -> dict[str, str]:
     """How a plan draws, measures and chooses."""
-    limits = named_limits(plan.limits) or dict(zip(plan.risk, map(float, plan.limits), strict=False))
     return {
         "draws of a method": str(plan.replicates),
         "risk axis": listed(plan.risk) if plan.risk else "",
         "utility axis": plan.utility,
-        "limits": "; ".join(f"{name} at most {limit:g}" for name, limit in limits.items()),
+        "limits": "; ".join(f"{name} at most {limit:g}" for name, limit in plan.limits.items()),
         "rule": plan.rule.text if plan.rule else "none",
         "profile": plan.profile.name if plan.profile else "none",
     }

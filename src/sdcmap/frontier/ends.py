@@ -20,7 +20,6 @@ import polars as pl
 
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.rule import named_limits
 from sdcmap.frontier.making import Workshop
 from sdcmap.frontier.plane import Plane, Table
 from sdcmap.kernels.arrays import Array
@@ -68,10 +67,9 @@ class Member:
 
 def fresh_plan(plan: Plan, purpose: Purpose) -> Plan:
     """The plan with each measure on another sample, its axes and limits with it; to choose, only what is chosen by."""
-    limited = named_limits(plan.limits)
-    asked = [m for m in plan.measures if purpose == "report" or m.text in (*plan.risk, plan.utility, *limited)]
+    asked = [m for m in plan.measures if purpose == "report" or m.text in (*plan.risk, plan.utility, *plan.limits)]
     fresh = {measure.text: _fresher(measure, FRESHER[purpose]) for measure in asked}
-    limits = {fresh[name].text: limit for name, limit in limited.items()} if limited else plan.limits
+    limits = {fresh[name].text: limit for name, limit in plan.limits.items()}
     risk = tuple(fresh[name].text for name in plan.risk)
     return replace(plan, measures=tuple(fresh.values()), risk=risk, utility=fresh[plan.utility].text, limits=limits,
                    rule=None, profile=None, search=None, found=())  # fmt: skip
@@ -109,7 +107,7 @@ class Draws:
     def under(self) -> Counter[str]:
         """How many draws a rule would take: limits by measure hold with the standard errors of what is sampled."""
         limit = np.inf if self.plane.limit is None else self.plane.limit
-        passing = self._table.sound & (self._table.risk <= limit) & (self._map.limit_shares(self._points) <= 1)
+        passing = self._table.sound & (self._table.risk <= limit) & self._map.eligible(self._points)
         return Counter(self._points["method"].filter(pl.Series(passing)).to_list())
 
     @cached_property

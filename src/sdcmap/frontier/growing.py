@@ -38,7 +38,7 @@ def lineage(plan: Plan, settings: Search) -> str:
     """Twelve digits of all that decides what a search proposes, but for seed and data."""
     facts = [
         [method.digest for method in plan.expanded], [measure.digest for measure in plan.measures], plan.replicates,
-        plan.risk, plan.utility, dict(plan.limits) if isinstance(plan.limits, dict) else list(plan.limits),
+        plan.risk, plan.utility, dict(plan.limits),
         plan.rule.digest if plan.rule else "", settings.what, SIZE, CHILDREN, STARTS,
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=list).encode()).hexdigest()[:12]

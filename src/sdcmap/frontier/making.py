@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits
 
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.rule import Limits
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.machine import cores
@@ -135,17 +134,11 @@ def screening_plan(plan: Plan, data: Microdata) -> Plan:
     risk = tuple(name for name in plan.risk if not is_dear(by_text[name])) or plan.risk
     quick = {name: by_text[name].quick(data) for name in (*risk, plan.utility)}
     names = {name: measure.text for name, measure in quick.items()}
+    limits = {names[name]: plan.limits[name] for name in risk if name in plan.limits}
     return replace(
         plan, measures=tuple(quick.values()), risk=tuple(names[name] for name in risk), utility=names[plan.utility],
-        limits=_limits_on(plan, risk, names), rule=None, profile=None, search=None, found=(),
+        limits=limits, rule=None, profile=None, search=None, found=(),
     )  # fmt: skip
-
-
-def _limits_on(plan: Plan, risk: Sequence[str], names: Mapping[str, str]) -> Limits:
-    """The limits of these measures alone, by their new names, in the form that the plan states them."""
-    if not isinstance(plan.limits, Mapping):
-        return tuple(limit for name, limit in zip(plan.risk, plan.limits, strict=False) if name in risk)
-    return {names[name]: limit for name, limit in plan.limits.items() if name in risk}
 
 
 # ---- opening --------------------------------------------------------------------------------------------------

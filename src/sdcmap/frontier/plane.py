@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from sdcmap.core.rule import named_limits, scales_of
+from sdcmap.core.limit import axis_scales
 from sdcmap.errors import PlanError
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.decision.pareto import undominated
@@ -142,10 +142,10 @@ class Plane:
 
     def _excess(self, ru: RUMap, points: pl.DataFrame) -> Array:
         """How many times a limit is used up at most, of risk measures that are not on the axis; they are constraints."""
-        others = {name: limit for name, limit in named_limits(ru.limits).items() if name not in ru.risk}
+        others = [limit for limit in ru.limits if limit.measure.text not in ru.risk]
         if not others:
             return np.zeros(len(points))
-        shares: Array = RUMap(ru.scores, ru.risk, ru.utility, others).limit_shares(points)
+        shares: Array = RUMap(ru.scores, ru.risk, ru.utility, others, ru.level).worst_shares(points)
         return np.where(np.isnan(shares), np.inf, shares)
 
     def _over_bounds(self, scores: Scores, points: pl.DataFrame) -> Array:
@@ -169,7 +169,7 @@ class Plane:
         if not len(table.front):
             return None
         front = tuple((float(table.risk[place]), float(table.loss[place])) for place in table.front)
-        scales = scales_of(self.plan.risk, self.plan.limits) or (1.0,) * len(self.plan.risk)
+        scales = axis_scales(self.plan.risk, self.plan.limits) or (1.0,) * len(self.plan.risk)
         return Halt(self.plan.risk, scales, self.plan.utility, self.signs, front)
 
 
@@ -184,9 +184,9 @@ def limit_of(plan: Plan) -> float | None:
     stated = getattr(plan.rule, "risk", None)
     if isinstance(stated, float):
         return stated if stated > 0 else None
-    if scales_of(plan.risk, plan.limits):
+    if axis_scales(plan.risk, plan.limits):
         return 1.0
-    return named_limits(plan.limits).get(plan.risk[0]) if len(plan.risk) == 1 else None
+    return plan.limits.get(plan.risk[0]) if len(plan.risk) == 1 else None
 
 
 def _least(ru: RUMap, most: float) -> float:

@@ -6,7 +6,6 @@ The paper's matched tax file is not public, so its cells stand beside ours for t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,7 +135,7 @@ def _losses(scores: Scores, on: tuple[str, ...], printed: Table, part: str = "")
             for loss in _sums(on, part, corrected):
                 mine = scores.column(loss.text).filter(pl.col("method") == method)
                 if len(mine):
-                    parts = {**json.loads(mine["parts"][0]), **parts}
+                    parts = {**scores.estimates(loss.text)[mine["id"][0]].parts, **parts}
         values: dict[str, float | None] = {name: parts.get(name) for name in LOSSES[:6]}
         if "IL1" in parts and "IL1s" in parts:
             four = [parts[name] for name in ("IL2", "IL3", "IL4", "IL5")]

@@ -6,7 +6,6 @@ stand-in for its large one; and figure 1 of Duncan, Keller-McNulty, Stokes (2001
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -110,7 +109,7 @@ class Draws:
             for score in scores.column(measure).sort("method", "replicate").iter_rows(named=True):
                 if score["method"] in rows:
                     mine = values[rows[score["method"]]]
-                    parts = {names[measure]: score["value"], **json.loads(score["parts"])}
+                    parts = {names[measure]: score["value"], **scores.estimates(measure)[score["id"]].parts}
                     wanted = {"S0": ("s0",), "S1": ("s1", "IL1", "IL2", "IL3", "IL4", "IL5"), "S2": ("s2", "IL1s")}
                     for part in wanted.get(measure, (names[measure],)):
                         mine.setdefault(part, []).append(parts[part])

@@ -149,7 +149,7 @@ class AreaFromDesign(Measure):
         for knows in ("others", "design"):
             rate, baseline = (math.fsum(each) / len(each) for each in puzzle.chances(knows))
             parts |= {f"rate, knowing {knows}": rate, "baseline": baseline}
-        return Estimate(max(0.0, parts[f"rate, knowing {self.knows}"] - baseline), None, parts)
+        return Estimate(value=max(0.0, parts[f"rate, knowing {self.knows}"] - baseline), parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The chance that each record's area is guessed from design and masked area; NaN: its true area is missing."""

@@ -176,7 +176,9 @@ class AttributeInference(Controlled):
         if by_category:
             parts["worst category"] = max(category.of_all().value for category in by_category)
         value, se = _worst(outcome, by_category) if self.worst else outcome.of_all()
-        return Estimate(value, se, {"naive": outcome.naive, **{name: float(part) for name, part in parts.items()}})
+        return Estimate(
+            value=value, se=se, parts={"naive": outcome.naive, **{name: float(part) for name, part in parts.items()}}
+        )
 
 
 def _rate(told: Array, files: Array) -> Array:

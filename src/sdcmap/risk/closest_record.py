@@ -162,4 +162,5 @@ def _estimate(seen: Sequence[_Seen]) -> Estimate:
         "outside": float(np.mean([np.median(d.outside) for d in distances])),
         "copies": float(np.concatenate([d.inside == 0 for d in distances]).mean()),
     }
-    return Estimate(*max(by_distance, own), parts)
+    value, se = max(by_distance, own)
+    return Estimate(value=value, se=se, parts=parts)

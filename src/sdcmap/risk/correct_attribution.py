@@ -92,9 +92,9 @@ class CorrectAttribution(Measure):
         if self.form == "DCAP" and self.unmatched == "left out":
             if not matched.any():
                 raise Undefined("DCAP: no record has a match to attribute a value from.")
-            return Estimate(float(each[matched].mean()), None, parts)
+            return Estimate(value=float(each[matched].mean()), parts=parts)
         each = each[matched] if self.form.startswith("TCAP") else np.where(matched, each, 0.0)
-        return Estimate(float(each.mean()) if len(each) else 0.0, None, parts)
+        return Estimate(value=float(each.mean()) if len(each) else 0.0, parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The chance of each released record, or of the original one it came from (DCAP, DiSCO); NaN without a match."""

@@ -61,7 +61,7 @@ class DRisk(Measure):
         if np.isnan(each).all():
             raise Undefined("no value is there before and after masking.")
         parts = {n: float(np.nanmean(x)) for n, x in zip(names, inside.T, strict=True) if not np.isnan(x).all()}
-        return Estimate(float(np.nanmean(each)), None, parts if len(names) > 1 else {})
+        return Estimate(value=float(np.nanmean(each)), parts=parts if len(names) > 1 else {})
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where every value of the record is in its interval, 0 elsewhere; NaN where it has none."""
@@ -146,7 +146,7 @@ class DRiskRMD(Measure):
             "weighted near": float(near.sum() * distance[near].sum()) / n,
             "weighted": float(found.sum() * distance[found].sum()) / n,
         }
-        return Estimate(float(found.mean()), None, parts)
+        return Estimate(value=float(found.mean()), parts=parts)
 
     def _looked_at(self, original: Microdata, masked: Microdata) -> tuple[Array, Array, Array]:
         """Of each complete record: whether a value is near, whether its masked record is alone, and .05 D."""

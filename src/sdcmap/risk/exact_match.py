@@ -97,8 +97,8 @@ class ExactMatch(Measure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         found, count = self._look_up(original, masked)
         if len(masked) == 0:
-            return Estimate(0.0, None, {"alone": 0.0})
-        return Estimate(float(found.mean()), None, {"alone": float((count == 1).mean())})
+            return Estimate(value=0.0, parts={"alone": 0.0})
+        return Estimate(value=float(found.mean()), parts={"alone": float((count == 1).mean())})
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where the record is found, 0 where it is not."""

@@ -91,7 +91,7 @@ class ExternalLink(Measure):
         counted = len(masked) - len(rows)
         if counted == 0:
             raise Undefined("every record has changed on the measured variables, so none is left to count.")
-        return Estimate((linked - int(links[rows].sum())) / counted)
+        return Estimate(value=(linked - int(links[rows].sum())) / counted)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where the record links, 0 elsewhere; NaN where it has changed."""

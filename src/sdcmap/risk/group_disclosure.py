@@ -50,7 +50,7 @@ class SensitiveMeasure(KeyMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         groups, (exposed, parts) = self._judged(original, masked)
-        return Estimate(float(groups.met.count[exposed].sum() / len(masked)), None, parts)
+        return Estimate(value=float(groups.met.count[exposed].sum() / len(masked)), parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where the record's group is exposed, 0 elsewhere."""

@@ -83,4 +83,4 @@ class Identifiability(Measure):
         share = float((released < other).mean())
         whole = len(people) == len(known)
         parts = {"released": float(np.median(released)), "other": float(np.median(other))}
-        return Estimate(share, 0.0 if whole else share_error(share, len(people)), parts)
+        return Estimate(value=share, se=0.0 if whole else share_error(share, len(people)), parts=parts)

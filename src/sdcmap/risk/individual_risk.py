@@ -58,7 +58,7 @@ class IndividualRisk(LinkMeasure):
             "expected": expected,
             "above": int(met.count[risk > self.threshold].sum()) / n,
         }
-        return Estimate(parts["above" if self.summary == "share above" else self.summary], None, parts)
+        return Estimate(value=parts["above" if self.summary == "share above" else self.summary], parts=parts)
 
 
 # How many records a snooper links rightly.
@@ -90,7 +90,7 @@ class ExpectedReidentifications(LinkMeasure):
         self.checked(original)
         met, risk = self.risks(masked)
         expected = float(met.count @ risk)
-        return Estimate(expected, None, {"share": expected / len(masked)})
+        return Estimate(value=expected, parts={"share": expected / len(masked)})
 
 
 # The chance that a link to one member of a household is right.
@@ -128,7 +128,7 @@ class HouseholdRisk(LinkMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         expected = float(self.records(original, masked).sum())
-        return Estimate(expected / len(masked), None, {"expected": expected})
+        return Estimate(value=expected / len(masked), parts={"expected": expected})
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The risk of each person's household."""

@@ -92,7 +92,7 @@ class IntervalDisclosure(Measure):
             raise Undefined("no value is there before and after masking.")
         total = {name: float(np.nansum(column)) for name, column in zip(names, inside, strict=True)}
         each = {name: total[name] / count[name] / len(PERCENTS) for name in names if count[name]}
-        return Estimate(sum(total.values()) / sum(count.values()) / len(PERCENTS), None, each)
+        return Estimate(value=sum(total.values()) / sum(count.values()) / len(PERCENTS), parts=each)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The share of the record's values, over the ten widths, that lie in their interval; NaN where it has none."""

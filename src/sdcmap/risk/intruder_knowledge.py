@@ -137,10 +137,10 @@ class IntruderKnowledge(Measure):
             raise Undefined("the intruder is certain of a target, and the divergence of a certainty is infinite.")
         parts = {"linked": float(beliefs.weight[chosen].mean())}
         if len(chosen) == len(every):
-            return Estimate(self._combined(each), None, parts)
+            return Estimate(value=self._combined(each), parts=parts)
         left = 1 - len(chosen) / len(every)  # of the targets, those that were not looked at
         se = math.sqrt(left * float(each.var()) / len(each))
-        return Estimate(self._combined(each), se, parts | {"targets": float(len(chosen))})
+        return Estimate(value=self._combined(each), se=se, parts=parts | {"targets": float(len(chosen))})
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The risk of each released record's owner; NaN where its value is missing, or he was not looked at."""

@@ -55,7 +55,7 @@ class KAnonymity(FrequencyMeasure):
         few = frequency.records < self.k - ROUNDING
         exposed = int(frequency.met.count[few].sum())
         parts = {"records": exposed, "cells": int(few.sum()), **self._seen(original, masked)}
-        return Estimate(exposed / len(masked), None, parts)
+        return Estimate(value=exposed / len(masked), parts=parts)
 
     def _seen(self, original: Microdata, masked: Microdata) -> dict[str, float]:
         """The shares that are complete and alone, and truly so."""

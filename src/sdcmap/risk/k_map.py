@@ -212,7 +212,7 @@ class KMap(PopulationMeasure):
             parts["unmatched"] = float((seen == 0).mean())
         if self.estimate != "weights":
             parts["needed"] = float(needed)
-        return Estimate(float((seen < needed - ROUNDING).mean()), None, parts)
+        return Estimate(value=float((seen < needed - ROUNDING).mean()), parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where too few persons match, 0 elsewhere."""
@@ -291,7 +291,8 @@ class DeltaPresence(PopulationMeasure):
         above = float(share @ (delta > self.high + SLACK))
         value = min(1.0, above + float(share @ (delta < self.low - SLACK)))
         return Estimate(
-            value, None, {"smallest": float(delta[there].min()), "largest": float(delta[there].max()), "above": above}
+            value=value,
+            parts={"smallest": float(delta[there].min()), "largest": float(delta[there].max()), "above": above},
         )
 
     def records(self, original: Microdata, masked: Microdata) -> Array:

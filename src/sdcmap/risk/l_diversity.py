@@ -122,7 +122,7 @@ class LDiversity(KeyMeasure):
             raise Undefined(f"{type(self).__name__}: every sensitive value is missing.")
         exposed = met.count[diversity < self.l * (1 - SLACK)].sum() / len(masked)
         mean = float(met.count[known] @ diversity[known] / met.count[known].sum())
-        return Estimate(float(exposed), None, {"smallest": float(diversity[known].min()), "mean": mean})
+        return Estimate(value=float(exposed), parts={"smallest": float(diversity[known].min()), "mean": mean})
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where the record's group has fewer than l values, 0 elsewhere."""

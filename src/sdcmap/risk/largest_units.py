@@ -130,7 +130,7 @@ class LargestUnits(Measure):
         total = float(np.nansum(size))
         if total > 0 and not (size < 0).any():
             parts["share of the total"] = float(size[hunt.target].sum()) / total
-        return Estimate(max(rates.values()), None, parts)
+        return Estimate(value=max(rates.values()), parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The chance that each of the largest units is found, by the better attack; NaN: it is none of these."""

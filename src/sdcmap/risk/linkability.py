@@ -122,4 +122,4 @@ def _estimate(outcomes: Sequence[Outcome]) -> Estimate:
     a, b = float(inside.mean()), float(outside.mean())
     naive = float(np.mean([outcome.naive for outcome in outcomes]))
     parts = {"inside": a, "outside": b, "naive": naive, "residual": (a - b) / (1 - b) if b < 1 else 0.0}
-    return Estimate(value, se, parts)
+    return Estimate(value=value, se=se, parts=parts)

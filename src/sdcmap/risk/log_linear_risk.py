@@ -134,7 +134,7 @@ class LogLinearRisk(KeyMeasure):
         self.checked(original)
         _, alone, tau1, tau2 = self._risks(masked)
         parts = {"tau1": float(tau1.sum()), "tau2": float(tau2.sum()), "uniques": float(len(alone))}
-        return Estimate(parts[self.tau] / len(masked), None, parts)
+        return Estimate(value=parts[self.tau] / len(masked), parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The chance of each record: P(F = 1 | f = 1) or E(1/F | f = 1) of a sample unique, 0 of the others."""

@@ -47,7 +47,7 @@ class MarkedRecords(EditMeasure):
         self.check_readable(original, masked)
         changed, marked = _changed(original, masked, names), marked_rows(self.rules, original, masked)
         parts = {"masked": float(changed.mean()), "marked": float(marked.mean())} if len(masked) else {}
-        return Estimate(float(marked[changed].mean()) if changed.any() else 0.0, None, parts)
+        return Estimate(value=float(marked[changed].mean()) if changed.any() else 0.0, parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where the record is seen to be masked, 0 where it is not."""

@@ -107,7 +107,7 @@ class PPercent(Measure):
         if not cells:
             raise Undefined(f"no cell has a unit with {self.on!r} above 0.")
         parts = {"cells": cells, "failing": failing, "failing in the original": before}
-        return Estimate(failing / cells, None, parts)
+        return Estimate(value=failing / cells, parts=parts)
 
     def _counts(self, original: Microdata, masked: Microdata, name: str) -> Floats:
         """Cells of one column, those that fail, and those that fail in the original."""

@@ -211,7 +211,7 @@ class PopulationUniqueness(Measure):
         value = _by_rule(fitted, share) if self.model == "dankar" else fitted.get(self.model)
         if value is None:
             raise Undefined(f"the model {self.model!r} cannot be fitted to the sizes of the groups of this file.")
-        return Estimate(value, None, fitted | {"alone": alone})
+        return Estimate(value=value, parts=fitted | {"alone": alone})
 
 
 def _fitted(models: Sequence[str], sizes: Array, counts: Array, population: float) -> dict[str, float]:

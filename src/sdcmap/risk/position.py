@@ -62,12 +62,13 @@ class Position(Measure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.checked(original)
         squared = self.squared_error(original, masked)
-        return Estimate(1 / squared if squared else float("inf"), None, {"squared_error": squared})
+        return Estimate(value=1 / squared if squared else float("inf"), parts={"squared_error": squared})
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
         if len(estimates) == 1:
             return estimates[0]
-        return Estimate(*inverse_of_mean(np.array([e.parts["squared_error"] for e in estimates])))
+        value, se = inverse_of_mean(np.array([e.parts["squared_error"] for e in estimates]))
+        return Estimate(value=value, se=se)
 
     def nothing(self, original: Microdata) -> float | None:
         if np.isnan(original.numbers(self.on)).all():
@@ -177,13 +178,13 @@ class KnownIndex(Measure):
         if len(errors) == 0:
             raise Undefined(f"{self.on!r} has no record with a value before and after masking.")
         value, se = inverse_of_mean(errors)
-        return Estimate(value, se, {"mse": float(errors.mean()), "worst": float(errors.min())})
+        return Estimate(value=value, se=se, parts={"mse": float(errors.mean()), "worst": float(errors.min())})
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
         if len(estimates) == 1:
             return estimates[0]
         value, se = inverse_of_mean(np.array([e.parts["mse"] for e in estimates]))
-        return Estimate(value, se)
+        return Estimate(value=value, se=se)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1/(y - x)^2 of each record; infinite where the value did not change."""

@@ -130,7 +130,7 @@ class PublishedTables(Measure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         with_tables, without = self._found(original, masked)
-        return Estimate(float(with_tables.mean()), None, {"without tables": float(without.mean())})
+        return Estimate(value=float(with_tables.mean()), parts={"without tables": float(without.mean())})
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The chance that each record is found."""

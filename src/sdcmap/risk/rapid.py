@@ -146,7 +146,7 @@ class RAPID(Measure):
         naive = np.full(len(known.truth), np.median(known.told))
         explained = 1 - float(((guess - known.truth) ** 2).mean() / (known.truth.var() or 1.0))
         parts = {"naive": self._share(self._near(known.truth, naive)), "explained": max(0.0, explained)}
-        return Estimate(self._share(self._near(known.truth, guess)), None, parts)
+        return Estimate(value=self._share(self._near(known.truth, guess)), parts=parts)
 
     def _of_categories(self, known: _Known, names: tuple[str, ...]) -> Estimate:
         chances = self._asked(known, names)
@@ -155,7 +155,9 @@ class RAPID(Measure):
         gain = normalised_gain(chances[np.arange(len(chances)), known.truth], baseline)
         naive = normalised_gain(shares[1][known.truth], baseline)
         right = float((chances.argmax(axis=1) == known.truth).mean())
-        return Estimate(self._share(gain > self.tau), None, {"naive": self._share(naive > self.tau), "right": right})
+        return Estimate(
+            value=self._share(gain > self.tau), parts={"naive": self._share(naive > self.tau), "right": right}
+        )
 
     def _asked(self, known: _Known, names: tuple[str, ...]) -> Array:
         """What the model says of each person: a number, or the chance of each category. Records come in the order of their

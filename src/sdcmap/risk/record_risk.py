@@ -89,7 +89,7 @@ class RecordRisk(Measure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         met = crowds(*self._look_up(original, masked))
         if not len(met.size):
-            return Estimate(0.0, None, {"prosecutor": 0.0, "smallest crowd": 0.0, "people": 0.0, "expected": 0.0})
+            return Estimate(value=0.0, parts={"prosecutor": 0.0, "smallest crowd": 0.0, "people": 0.0, "expected": 0.0})
         risk = met.right / met.size
         parts = {
             "prosecutor": float(risk.max()),
@@ -97,7 +97,7 @@ class RecordRisk(Measure):
             "people": float(met.people[0]),
             "expected": self.inclusion * float(met.people @ risk),
         }
-        return Estimate(self.inclusion * parts["prosecutor"], None, parts)
+        return Estimate(value=self.inclusion * parts["prosecutor"], parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The probability for each released record's person; 0 where no record is left."""

@@ -214,12 +214,12 @@ class SinglingOut(Controlled):
         )
         naive = float(np.mean([outcome.naive for outcome in outcomes]))
         if len(inside) == 0:
-            return Estimate(0.0, share_error(0.0, self.queries), {"naive": naive, "queries": 0.0})
+            return Estimate(value=0.0, se=share_error(0.0, self.queries), parts={"naive": naive, "queries": 0.0})
         a, b = float(inside.mean()), float(outside.mean())
         trials = min(len(inside), sum(outcome.people for outcome in outcomes))  # statements on one person are one trial
         se = math.hypot(share_error(a, trials), share_error(b, trials))
         parts = {"inside": a, "outside": b, "naive": naive, "residual": (a - b) / (1 - b) if b < 1 else 0.0}
-        return Estimate(a - b, se, parts | {"queries": float(len(inside))})
+        return Estimate(value=a - b, se=se, parts=parts | {"queries": float(len(inside))})
 
 
 def _numbers(files: Sequence[Microdata], names: tuple[str, ...]) -> list[Array]:

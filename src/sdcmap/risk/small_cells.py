@@ -65,7 +65,7 @@ class SmallCells(Measure):
             counted -= len(moved.rows)
         if counted == 0:
             raise Undefined("every record has changed on the measured variables, so none is left to count.")
-        return Estimate(exposed / counted)
+        return Estimate(value=exposed / counted)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where the record counts as exposed, 0 elsewhere; a changed record is NaN when only unchanged ones count."""
@@ -125,7 +125,7 @@ class ReplicatedUniques(Measure):
             "found": float((ours[1][alone] > 0).mean()) if alone.any() else 0.0,
             "alone in the release": float((theirs == 1).mean()),
         }
-        return Estimate(float((alone & (ours[1] == 1)).mean()), None, parts)
+        return Estimate(value=float((alone & (ours[1] == 1)).mean()), parts=parts)
 
 
 def counts_of(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> tuple[tuple[Array, Array], Array]:
@@ -177,7 +177,7 @@ class UnsafeCombinations(KeyMeasure):
         parts = {"records": float(records), "cells": float(cells.sum())}
         for size in range(1, int(sizes.max()) + 1):
             parts[f"cells of {size}"] = float(cells[sizes == size].sum())
-        return Estimate(records / len(masked), None, parts)
+        return Estimate(value=records / len(masked), parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where the record has an unsafe combination, 0 elsewhere."""

@@ -105,7 +105,7 @@ class SpecialUniques(KeyMeasure):
             "by a set at random": _share(hits / sets),
             "right when alone": _share(found[alone]),
         }
-        return Estimate(_share(hits > 0), None, parts)
+        return Estimate(value=_share(hits > 0), parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where one of his sets finds a special unique, 0 where none does; NaN: the record is none."""

@@ -69,7 +69,7 @@ class SUDA(KeyMeasure):
         for j, name in enumerate(names):
             own = float(each[variables >> j & 1 > 0].sum())
             parts[f"contribution of {name}"] = own / total if total else 0.0
-        return Estimate(float(met.count @ self._dis(masked, suda) / len(masked)), None, parts)
+        return Estimate(value=float(met.count @ self._dis(masked, suda) / len(masked)), parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The DIS-SUDA score of each record."""

@@ -96,7 +96,7 @@ class TCloseness(KeyMeasure):
             "largest": float(distance.max()),
             "mean": float(met.count @ distance / len(masked)),
         }
-        return Estimate(parts[self.summary], None, parts)
+        return Estimate(value=parts[self.summary], parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The distance of each record's group."""

@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from sdcmap.core.estimate import Estimate, Skipped
 from sdcmap.core.making import Making
-from sdcmap.core.measure import NOT_RUN, Estimate
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
@@ -256,8 +256,9 @@ def _estimate(files: Sequence[Scored]) -> Estimate:
     proven = {name: a for name, a in judged.items() if a.value > beyond * a.se}
     name = max(proven, key=lambda name: proven[name].value) if proven else best
     parts = {name: advantage.value for name, advantage in judged.items()} | _at_few_false(attacks[name])
-    parts |= {f"{NOT_RUN}{name}: {reason}": 1.0 for name, reason in not_run.items()}
-    return Estimate(max(proven[name].value, 0.0) if proven else 0.0, judged[name].se, parts)
+    skipped = tuple(Skipped(attack=attack, reason=reason) for attack, reason in not_run.items())
+    value = max(proven[name].value, 0.0) if proven else 0.0
+    return Estimate(value=value, se=judged[name].se, parts=parts, skipped=skipped)
 
 
 def _judged(pairs: Sequence[tuple[Array, Array]]) -> Advantage:

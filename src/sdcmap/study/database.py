@@ -22,7 +22,7 @@ from sdcmap.errors import SdcmapError, StudyDamaged, StudyMismatch
 TABLES = {
     "candidate": "id text primary key, kind text, method text, replicate integer, status text, reason text, "
     "seconds real, seal text, checksum integer",
-    "score": "candidate text, measure_id text, measure text, value real, se real, parts text, status text, "
+    "score": "candidate text, measure_id text, measure text, value real, se real, details text, status text, "
     "reason text, checksum integer, primary key (candidate, measure_id)",
     "measure": "id text primary key, name text, direction text, low real, high real, unit text, axis text, "
     "at_nothing real, checksum integer",
@@ -206,12 +206,12 @@ def _check(connection: sqlite3.Connection) -> None:
 
 
 def _check_version(connection: sqlite3.Connection, path: Path | None) -> None:
-    """StudyMismatch for a database whose numbers do not say what made them, as before version 0.2."""
+    """StudyMismatch for a database of an earlier version, whose scores lack what made them or their details."""
     columns = [row[1] for row in connection.execute("pragma table_info(score)")]
-    if columns and "measure_id" not in columns:
+    if columns and not {"measure_id", "details"} <= {*columns}:
         connection.close()
         raise StudyMismatch(
-            f"{path} was made by an earlier version of sdcmap, whose numbers do not say what made them: "
+            f"{path} was made by an earlier version of sdcmap, whose scores this version cannot read: "
             "`sdcmap sweep` sets them aside and computes all of them again."
         )
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import sqlite3
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,6 +68,7 @@ class Manifest(TypedDict, total=False):
     gate: dict[str, list[int]]  # by digest of a method, its draws that were checked as written
     pair: dict[str, Any]  # the file that was chosen together with this study's candidate, and how many pairs were tried
     cards: list[str]  # GPUs that scores were made with
+    policy: dict[str, Any]  # the release policy of the plan that was last swept
     plan: str  # SHA-256 of plan.toml as it was written
     checksum: str  # of all the rest
 
@@ -254,9 +255,11 @@ class Study:
             self.note(cards=[*cards, card])
 
     def fix_rule(self, plan: Plan) -> None:
-        """Remember when the present rule, its limits and its axes were fixed."""
-        limits = dict(plan.limits) if isinstance(plan.limits, Mapping) else list(plan.limits)
-        rule = [plan.rule.text if plan.rule else "", list(plan.risk), limits, plan.utility]
+        """Remember when the present rule, its limits and its axes were fixed, and the release policy."""
+        policy = {"reason": plan.policy.reason, **plan.policy.numbers}
+        if self.manifest.get("policy") != policy:
+            self.note(policy=policy)
+        rule = [plan.rule.text if plan.rule else "", list(plan.risk), dict(plan.limits), plan.utility]
         rules = self.manifest.setdefault("rules", [])
         if plan.rule is not None and (not rules or rules[-1]["rule"] != rule):
             self.note(rules=[*rules, {"rule": rule, "fixed": _now(), "first": "first_score" not in self.manifest}])

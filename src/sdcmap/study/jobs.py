@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -15,13 +14,15 @@ from typing import Literal, NamedTuple
 
 from numpy.random import Generator
 
+from sdcmap.core.estimate import NO_DETAILS, Estimate
+from sdcmap.core.limit import Absent
 from sdcmap.core.making import Folds, Making, made_without
-from sdcmap.core.measure import Enough, Estimate, Measure
+from sdcmap.core.measure import Enough, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.readable import Readable
-from sdcmap.errors import Infeasible, SchemaError, Undefined
+from sdcmap.errors import ContractBroken, Infeasible, SchemaError, Undefined
 from sdcmap.files.aligning import align, without_id
 from sdcmap.files.reading import read
 from sdcmap.kernels.device import NoCard, running_on
@@ -59,9 +60,18 @@ class ScoreRow(NamedTuple):
     measure: str
     value: float | None
     se: float | None
-    parts: str
+    details: str  # versioned JSON: parts, bounds, skipped attacks and the kind of interval (`Estimate.to_details`)
     status: str  # ok, infinite, undefined, unpaired (it compares records, and these are nobody's), bound, failed
     reason: str
+
+    @property
+    def outcome(self) -> Estimate | Absent:
+        """The estimate that the row holds, or why there is none."""
+        if self.status == "infinite":
+            return Estimate.from_details(math.inf, None, self.details)
+        if self.value is None:
+            return Absent(applies=self.status != "unpaired", reason=self.reason)
+        return Estimate.from_details(self.value, self.se, self.details)
 
 
 class CandidateRow(NamedTuple):
@@ -79,8 +89,11 @@ class CandidateRow(NamedTuple):
 
 
 def run_job(data: Microdata, job: Job) -> CandidateRow:
-    """Make one candidate and score it. It never raises, but where a GPU that must be used is lost: our own errors are
-    recorded with their sentence, any other with its type and place only, since its text may hold a data value."""
+    """Make one candidate and score it.
+
+    It raises only where a GPU that must be used is lost, or a class breaks its contract. Our own errors are recorded with
+    their sentence, any other with its type and place only, since its text may hold a data value.
+    """
     started = time.perf_counter()
     status, reason = "ok", ""
     scores: tuple[ScoreRow, ...] = ()
@@ -89,7 +102,7 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
             scores = _scored(part_of(data, job.part) if job.part else data, job)
     except (Infeasible, SchemaError) as error:
         status, reason = "infeasible", str(error)
-    except NoCard:
+    except (NoCard, ContractBroken):
         raise
     except Exception as error:
         status, reason = "failed", _type_and_place(error)
@@ -155,12 +168,12 @@ def score_row(
         estimate = _estimate(measure, original, masked, stream, method, make, enough)
     except Enough as seen:
         return ScoreRow(
-            measure.id, measure.text, seen.value, None, "{}", "bound", "others have less risk and less loss."
+            measure.id, measure.text, seen.value, None, NO_DETAILS, "bound", "others have less risk and less loss."
         )
     except (Undefined, SchemaError) as error:
         unpaired = measure.paired and not masked.paired
         return no_value(measure, "unpaired" if unpaired else "undefined", str(error))
-    except NoCard:
+    except (NoCard, ContractBroken):
         raise
     except Exception as error:
         return no_value(measure, "failed", _type_and_place(error))
@@ -179,29 +192,18 @@ def _estimate(
 
 def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:
     """An estimate as a row of the score table; infinity is a status."""
-    parts = _json(estimate.parts)
+    details = estimate.to_details()
     if math.isfinite(estimate.value):
         se = None if estimate.se is None else float(estimate.se)
-        return ScoreRow(measure.id, measure.text, float(estimate.value) + 0.0, se, parts, "ok", "")  # 0 for -0
+        return ScoreRow(measure.id, measure.text, float(estimate.value) + 0.0, se, details, "ok", "")  # 0 for -0
     if math.isinf(estimate.value):
-        return ScoreRow(measure.id, measure.text, None, None, parts, "infinite", "")
-    return no_value(measure, "undefined", "the value is not a number.", parts)
+        return ScoreRow(measure.id, measure.text, None, None, details, "infinite", "")
+    return no_value(measure, "undefined", "the value is not a number.", details)
 
 
-def no_value(measure: Measure, status: str, reason: str, parts: str = "{}") -> ScoreRow:
+def no_value(measure: Measure, status: str, reason: str, details: str = NO_DETAILS) -> ScoreRow:
     """The row of a measure that has no value here."""
-    return ScoreRow(measure.id, measure.text, None, None, parts, status, reason)
-
-
-def _json(parts: Mapping[str, float]) -> str:
-    """Parts as JSON, the keys sorted; `repr` of a finite float is JSON's own, and this is a hot path."""
-    if len(parts) == 1:
-        ((name, value),) = parts.items()
-        return f"{{{_quoted(name)}: {float(value)!r}}}"
-    return "{" + ", ".join([f"{_quoted(name)}: {float(parts[name])!r}" for name in sorted(parts)]) + "}"
-
-
-_quoted = cache(json.dumps)
+    return ScoreRow(measure.id, measure.text, None, None, details, status, reason)
 
 
 def _rng_of(measure: Measure, stream: Stream) -> Generator:

@@ -15,11 +15,12 @@ from numpy.random import Generator
 
 from sdcmap.core.edit_rule import edit_problems, parse_edit
 from sdcmap.core.grid import Grid, decode_grid
-from sdcmap.core.limits import read_table
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.names import drawn_name, names_of
-from sdcmap.core.rule import Choice, Limits, Rule, named_limits
+from sdcmap.core.plan_text import read_table
+from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
+from sdcmap.core.rule import Choice, Rule
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Spec, Value, decode
 from sdcmap.core.words import axis, brief
@@ -47,6 +48,7 @@ _PARTS = (
     "derive",
     "data",
     "profile",
+    "policy",
     "search",
 )
 
@@ -91,10 +93,9 @@ class Plan:
     replicates : random draws of each method, at least 1; a method without randomness has one candidate.
     risk, utility : the measures on the two axes of the map, by name or value; default: the first of each kind.
         Several risk measures are taken at their worst, those of different units as shares of their limits.
-    limits : {measure: the largest tolerable value} for any risk measures (the smallest, where a higher number is less
-        risk), by name or value, or by class for all of a class: each is held against its own, never mixed; a rule chooses
-        only what is within all of them, and a release is held to them. Or a list with one for each measure in `risk`: the
-        axis is then the worst share of its limit.
+    limits : {measure: the largest tolerable value} for any measures, risk or utility (the smallest, where a higher number
+        is better), by name or value, or by class for all of a class; or a list with one for each measure in `risk`. A
+        rule chooses only what meets all of them that could be tested, and the written file must meet them too.
     rule : how to choose; fix it, with its limits, before the first score.
     data : where the data lie and what their columns are, for plans kept in a file.
     edits : what must hold within a record, such as 'age < 15 -> marital = "never"': every candidate but `Identity()` ends
@@ -106,6 +107,7 @@ class Plan:
         in the method's table. A name stands in maps, reports and the public note; it is no part of what a method is.
     profile : for whom the file is, by name or value (see `Profile`): its limits hold for the measures that the plan has,
         where it states none itself, and a release is held to them.
+    policy : the other numbers that can refuse a release (see `ReleasePolicy`); a changed one needs a reason.
     search : how a search is done, where there is one (see `Search`).
     found : methods that a search found, one draw each; they stand in the study, not in the plan's file.
     seed : the secret behind every random number, 256 random bits unless stated. It is in no repr, TOML, digest or
@@ -125,13 +127,14 @@ class Plan:
     replicates: int
     risk: tuple[str, ...]
     utility: str
-    limits: Limits = field(hash=False)
+    limits: Mapping[str, float] = field(hash=False)
     rule: Rule | None
     data: Source | None
     edits: tuple[str, ...]
     derive: tuple[Derive, ...]
     names: Mapping[str, str] = field(hash=False)
     profile: Profile | None
+    policy: ReleasePolicy
     search: Search | None
     found: tuple[Method, ...] = field(repr=False)
     seed: int = field(repr=False, compare=False)
@@ -151,6 +154,7 @@ class Plan:
         seed: int | None = None,
         derive: Mapping[str, str] | Sequence[Derive] = (),
         profile: Profile | str | Mapping[str, Any] | None = None,
+        policy: ReleasePolicy | None = None,
         edits: str | Sequence[str] = (),
         search: Search | Mapping[str, Any] | None = None,
         found: Iterable[Method] = (),
@@ -165,7 +169,7 @@ class Plan:
             "replicates": replicates,
             "risk": risks or tuple(m.text for m in known if m.axis == "risk")[:1],
             "utility": _measure_named(str(utility), known) or next((m.text for m in known if m.axis == "utility"), ""),
-            "limits": _limits_of(limits or _limits_in(held, known), known),
+            "policy": policy or DEFAULT_POLICY,
             "profile": held,
             "rule": rule,
             "data": data,
@@ -177,6 +181,7 @@ class Plan:
             "seed": secrets.randbits(256) if seed is None else seed,
             "seed_stated": seed is not None,
         }
+        facts["limits"] = _limits_of(limits or _limits_in(held, known), facts["risk"], known)
         for name, value in facts.items():
             object.__setattr__(self, name, value)
         problems = list(self._problems())
@@ -190,8 +195,7 @@ class Plan:
     def _repr_html_(self) -> str:
         """For a notebook: methods by name, measures, and how to choose; never the seed."""
         draws = [(name, self.draws_of(m)) for m, name in self._with_names]
-        limits = self.limits if isinstance(self.limits, Mapping) else dict(zip(self.risk, self.limits, strict=False))
-        told = [(brief(m.text), m.axis, m.unit, limits.get(m.text)) for m in self.measures]
+        told = [(brief(m.text), m.axis, m.unit, self.limits.get(m.text)) for m in self.measures]
         rule = html.paragraph(f"Rule: {self.rule.text}") if self.rule else ""
         shown = html.table(["measure", "axis", "unit", "limit"], told, "measures")
         return html.paragraph(repr(self)) + html.table(["method", "draws"], draws, "methods") + shown + rule
@@ -225,17 +229,16 @@ class Plan:
         for name in self.rule.measures if self.rule else ():
             if name not in names:
                 yield f"the rule reads {name!r}, which is none of the plan's measures.{did_you_mean(name, names)}"
-        if isinstance(self.limits, Mapping):
-            yield from self._limit_problems()
-        elif self.limits and len(self.limits) != len(self.risk):
-            yield f"Plan.limits must hold one limit for each of {len(self.risk)} risk measures. Got {len(self.limits)}."
+        yield from self._limit_problems()
         yield from problems_of_names(self.names)
 
     def _limit_problems(self) -> Iterator[str]:
-        names = [m.text for m in self.measures if isinstance(m, Measure) and m.axis == "risk"] or list(NAMES)
-        for name, limit in named_limits(self.limits).items():
-            if name not in names:
-                yield f"the limit of {name!r} is for none of the plan's risk measures.{did_you_mean(name, names)}"
+        names = [m.text for m in self.measures if isinstance(m, Measure)]
+        unasked = () if any(isinstance(m, Measure) and m.axis == "risk" for m in self.measures) else NAMES
+        for name, limit in self.limits.items():
+            if name not in (*names, *unasked):
+                known = (*names, *unasked)
+                yield f"the limit of {name!r} is for none of the plan's measures.{did_you_mean(name, known)}"
             if not limit > 0:
                 yield f"the limit of {name!r} must be above 0. Got {limit:g}."
 
@@ -360,9 +363,8 @@ class Plan:
         given = default_risk(data).measures if self.profile is None else tuple(self.profile.measures(data).limits)
         kinds = [(type(measure).__name__, measure.text) for measure in given]
         risk = tuple(text for name in self.risk for kind, text in kinds if name in (kind, text))
-        limits = self.limits
-        if isinstance(limits, Mapping):
-            limits = {name: limit for name, limit in limits.items() if any(name in kind for kind in kinds)}
+        stated = [m.text for m in self.measures]
+        limits = {name: v for name, v in self.limits.items() if name in stated or any(name in kind for kind in kinds)}
         plan = replace(self, measures=(*self.measures, *given), risk=risk, limits=limits)
         object.__setattr__(plan, "seed_stated", self.seed_stated)
         return plan
@@ -371,10 +373,6 @@ class Plan:
     def compares_records(self) -> bool:
         """Whether every risk on the axis compares records with their originals: files of nobody's records have none."""
         return all(measure.paired for measure in self.measures if measure.text in self.risk)
-
-    def limits_on(self, risk: Sequence[str]) -> Limits:
-        """The limits of a map on these risk measures (none: the plan's own): those by measure hold on every map."""
-        return () if risk and not isinstance(self.limits, Mapping) else self.limits
 
     def problems_with(self, data: Microdata) -> list[str]:
         """Everything in which the plan does not fit these data, each once."""
@@ -399,7 +397,9 @@ class Plan:
         if self.profile is not None:
             table["profile"] = self.profile.table()
         if self.limits and self.limits != _limits_in(self.profile, self.measures):
-            table["limits"] = dict(self.limits) if isinstance(self.limits, Mapping) else list(self.limits)
+            table["limits"] = dict(self.limits)
+        if self.policy != DEFAULT_POLICY:
+            table["policy"] = {"reason": self.policy.reason, **self.policy.changed}
         if self.edits:
             table["edits"] = list(self.edits)
         if self.derive:
@@ -445,7 +445,7 @@ class Plan:
         for name, base in (("methods", Method), ("measures", Measure)):
             given[name] = _decoded_list(name, given.get(name, []), base, problems)
         given["names"] = stated_names(given["methods"], names, problems)
-        for name, part_base in (("rule", Rule), ("data", Source), ("search", Search)):
+        for name, part_base in (("rule", Rule), ("data", Source), ("policy", ReleasePolicy), ("search", Search)):
             if name in given:
                 spec = (
                     given[name]
@@ -502,10 +502,15 @@ def _measure_named(name: str, measures: Sequence[Measure]) -> str:
     return of_class[0] if len(of_class) == 1 else name
 
 
-def _limits_of(given: Any, measures: Sequence[Measure]) -> Limits:
+def _limits_of(given: Any, risk: Sequence[str], measures: Sequence[Measure]) -> Mapping[str, float]:
     """Limits as a plan keeps them; the name of a class stands for all its measures that are not named themselves."""
     if not isinstance(given, Mapping):
-        return tuple(map(float, _listed(given)))
+        values = tuple(map(float, _listed(given)))
+        if values and len(values) != len(risk):
+            raise PlanError(
+                f"Plan.limits must hold one limit for each of {len(risk)} risk measures. Got {len(values)}."
+            )
+        given = dict(zip(risk, values, strict=False))
     texts = [measure.text for measure in measures]
     limits: dict[str, float] = {}
     for name, limit in sorted(given.items(), key=lambda stated: str(stated[0]) in texts):

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import polars as pl
 
 from sdcmap.core.edit_rule import parse_edit
-from sdcmap.core.rule import named_limits
 from sdcmap.data.microdata import Microdata
 from sdcmap.methods.recode import Recode
 from sdcmap.study.cost import makings_of
@@ -32,9 +31,8 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
             f"{makings:,} more releases are made, without some of the people each: who is in a synthetic or shuffled file "
             "is compared with them."
         )
-    limits = named_limits(plan.limits)
-    free = [name for name in risks if name not in limits and name not in plan.risk]
-    if limits and free:
+    free = [name for name in risks if name not in plan.limits and name not in plan.risk]
+    if plan.limits and free:
         yield f"No limit is stated for {', '.join(free)}: measured, and nothing is held to it."
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
-from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core.estimate import NO_DETAILS, Estimate
+from sdcmap.core.limit import Absent
+from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.names import drawn_name
 from sdcmap.core.words import brief, listed
@@ -31,7 +33,8 @@ class Scores:
     ----------
     candidate : id, kind ("candidate", "identity" for the file as it is, "file" for one made elsewhere, "fresh" for a
         redraw), method, replicate, status, reason, seconds, seal. A table made elsewhere may lack kind and seal.
-    score : candidate, measure, value, se, parts, status, reason.
+    score : candidate, measure, value, se, details (see `Estimate.to_details`), status, reason. A table made elsewhere may
+        lack details.
     measure : name, direction, low, high, unit, axis, at_nothing.
     values : measure text -> the measure, for pooling replicates.
     methods : method text -> the method.
@@ -48,10 +51,11 @@ class Scores:
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        lacking = {"kind": "candidate", "seal": ""}
-        columns = [pl.lit(given).alias(name) for name, given in lacking.items() if name not in self.candidate.columns]
-        if columns:
-            object.__setattr__(self, "candidate", self.candidate.with_columns(columns))
+        for table, lacking in (("candidate", {"kind": "candidate", "seal": ""}), ("score", {"details": NO_DETAILS})):
+            frame: pl.DataFrame = getattr(self, table)
+            columns = [pl.lit(given).alias(name) for name, given in lacking.items() if name not in frame.columns]
+            if columns:
+                object.__setattr__(self, table, frame.with_columns(columns))
 
     def __repr__(self) -> str:
         names = listed([brief(name) for name in self.measure["name"]])
@@ -65,20 +69,74 @@ class Scores:
         return html.paragraph(repr(self)) + html.table(["method", "draws", *map(brief, pooled)], rows, "methods")
 
     def column(self, measure: str) -> pl.DataFrame:
-        """One measure of every candidate that was made: id, kind, method, replicate, value (infinite is inf), se, parts."""
+        """One measure of every candidate that was made: id, kind, method, replicate, value (may be inf), se, details."""
         names = self.measure["name"].to_list()
         if measure not in names:
             raise PlanError(f"no measure {measure!r} in these scores.{did_you_mean(measure, names)}")
         value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
-        rows = self._by_measure.get((measure,), self.score.clear()).select("candidate", value, "se", "parts")
+        rows = self._by_measure.get((measure,), self.score.clear()).select("candidate", value, "se", "details")
         return self._made.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left").drop_nulls(
             "value"
         )
 
     def unpaired(self, measure: str) -> pl.DataFrame:
-        """The candidates of which a measure has nothing to say, because it compares records and theirs are nobody's."""
+        """The candidates to which a measure does not apply, because it compares records and theirs are fully synthetic."""
         rows = self._by_measure.get((measure,), self.score.clear()).filter(pl.col("status") == "unpaired")
         return self._made.filter(pl.col("id").is_in(rows["candidate"].implode())).select("id", "method")
+
+    def measure_named(self, name: str) -> Measure:
+        """The measure of this name; of a table made elsewhere, a value that knows its direction only."""
+        if name in self.values:
+            return self.values[name]
+        names = self.measure["name"].to_list()
+        if name not in names:
+            raise PlanError(f"no measure {name!r} in these scores.{did_you_mean(name, names)}")
+        lower = self.measure["direction"][names.index(name)] == "lower"
+        return LowerIsBetter(name) if lower else HigherIsBetter(name)
+
+    def outcome(self, candidate: str, measure: str) -> Estimate | Absent:
+        """What a measure says of one candidate, or why it says nothing."""
+        if candidate in self.estimates(measure):
+            return self.estimates(measure)[candidate]
+        rows = self._by_measure.get((measure,), self.score.clear()).filter(pl.col("candidate") == candidate)
+        if not len(rows):
+            return Absent(applies=True, reason="it was not measured.")
+        row = rows.row(0, named=True)
+        return Absent(applies=row["status"] != "unpaired", reason=row["reason"])
+
+    def estimates(self, measure: str) -> Mapping[str, Estimate]:
+        """One measure of every candidate that has a value, by the candidate's id."""
+        if measure not in self._estimates:
+            table = self.column(measure)
+            details = json.loads(
+                f"[{','.join(table['details'].to_list())}]"
+            )  # one document is read much faster than many
+            rows = zip(table["id"].to_list(), table["value"].to_list(), table["se"].to_list(), details, strict=True)
+            self._estimates[measure] = {key: Estimate.from_details(*rest) for key, *rest in rows}
+        return self._estimates[measure]
+
+    def pooled_estimates(self, measure: str) -> Mapping[str, Estimate]:
+        """One measure of every method, pooled over its draws, by the method's text."""
+        if measure not in self._pooled:
+            self._pooled[measure] = {key: self._pool(measure)(own) for key, own in self._draws(measure).items()}
+        return self._pooled[measure]
+
+    def _pool(self, measure: str) -> Callable[[Sequence[Estimate]], Estimate]:
+        return self.values.get(measure, _PLAIN).pool
+
+    def _draws(self, measure: str) -> dict[str, list[Estimate]]:
+        draws: dict[str, list[Estimate]] = {}
+        for method, estimate in zip(self.column(measure)["method"], self.estimates(measure).values(), strict=True):
+            draws.setdefault(method, []).append(estimate)
+        return draws
+
+    @cached_property
+    def _estimates(self) -> dict[str, Mapping[str, Estimate]]:
+        return {}
+
+    @cached_property
+    def _pooled(self) -> dict[str, Mapping[str, Estimate]]:
+        return {}
 
     @cached_property
     def _made(self) -> pl.DataFrame:
@@ -115,17 +173,10 @@ class Scores:
 
     def pooled(self, measure: str) -> pl.DataFrame:
         """One measure of each method: pooled value, standard error, 2.5 and 97.5 % of single releases, count."""
-        pool = self.values.get(measure, _PLAIN).pool
-        table = self.column(measure)
-        parts = json.loads(f"[{','.join(table['parts'].to_list())}]")  # one document is read much faster than many
-        draws: dict[str, list[Estimate]] = {}
-        single = map(Estimate, table["value"].to_list(), table["se"].to_list(), parts)
-        for method, estimate in zip(table["method"].to_list(), single, strict=True):
-            draws.setdefault(method, []).append(estimate)
-        rows = []
-        for method, estimates in draws.items():
-            pooled = pool(estimates)
-            rows.append((method, pooled.value, pooled.se, *_band(estimates), len(estimates)))
+        draws, pooled = self._draws(measure), self.pooled_estimates(measure)
+        rows = [
+            (method, pooled[method].value, pooled[method].se, *_band(own), len(own)) for method, own in draws.items()
+        ]
         schema = {"method": pl.String, "value": pl.Float64, "se": pl.Float64, "low": pl.Float64, "high": pl.Float64}
         return pl.DataFrame(rows, schema={**schema, "count": pl.Int64}, orient="row")
 
@@ -134,7 +185,7 @@ class Scores:
         key = f"file {name}"
         row = {"id": key, "kind": "file", "method": name, "replicate": 0, "status": "ok", "reason": "", "seal": ""}
         row |= {"seconds": 0.0} if "seconds" in self.candidate.columns else {}
-        scores = [(key, m, e.value, e.se, json.dumps(dict(e.parts)), "ok", "") for m, e in estimates.items()]
+        scores = [(key, m, e.value, e.se, e.to_details(), "ok", "") for m, e in estimates.items()]
         candidate = pl.DataFrame([row], schema=self.candidate.schema)
         more = pl.DataFrame(scores, schema=self.score.schema, orient="row")
         return replace(self, candidate=self.candidate.vstack(candidate), score=self.score.vstack(more))
@@ -146,6 +197,25 @@ def _band(estimates: Sequence[Estimate]) -> tuple[float | None, float | None]:
     values = np.sort([estimate.value for estimate in estimates])
     low, high = np.interp([0.025 * (len(values) - 1), 0.975 * (len(values) - 1)], np.arange(len(values)), values)
     return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class LowerIsBetter(Measure):
+    """A measure of a table made elsewhere, of which only the name and the direction are known."""
+
+    axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    name: str
+
+    @property
+    def text(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class HigherIsBetter(LowerIsBetter):
+    """The same, where higher values are better."""
+
+    direction: ClassVar[Literal["lower", "higher"]] = "higher"
 
 
 _PLAIN = Measure()  # pools by the mean: what a table made elsewhere gets

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -150,8 +149,8 @@ def _bias_share(
 
 
 def _estimates(scores: Scores, measure: Measure, method: str) -> list[Estimate]:
-    rows = scores.column(measure.text).filter(pl.col("method") == method).select("value", "se", "parts")
-    return [Estimate(value, se, json.loads(parts)) for value, se, parts in rows.iter_rows()]
+    own = scores.column(measure.text).filter(pl.col("method") == method)["id"]
+    return [scores.estimates(measure.text)[candidate] for candidate in own]
 
 
 def _silent(done: int, total: int) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
+from sdcmap.errors import ContractBroken, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.testing.laws import (
     OWN_ERRORS,
@@ -33,30 +33,45 @@ class _Files:
     masked: Microdata
 
 
-def check_measure(measure: Measure, data: Microdata, methods: Sequence[Method] = ()) -> None:
+def check_measure(
+    measure: Measure, data: Microdata, methods: Sequence[Method] = (), *, may_refuse: bool = False
+) -> bool:
     """Raise LawBroken with every law of measuring that `measure` breaks on `data`, masked by each of `methods`.
 
     The laws: it pickles and survives TOML; the identity has loss 0; values lie in the bounds; the same rng gives the same
     value; a permutation of the rows of both files changes nothing (a sampled measure: within 5 standard errors), nor of
     the masked rows alone if it is not `paired`; files stay untouched; pooling one estimate changes nothing; records have
-    a number each that moves with them; one row, constant columns and missing values work, or raise our own errors.
+    a number each that moves with them; one row, constant columns and missing values work, or raise our own errors. A
+    measure without a value for any of the files breaks a law too, for nothing was tried; with `may_refuse`, for files made
+    at random, it does not. Returns whether it had a value.
     """
     laws = list(value_laws(measure, Measure))
     data = writable(data)
     same = data.change(None, {})
+    refusal = ""
     try:
-        identity = measure.score(data, same, rng_of(0))
+        identity = measure.apply(data, same, rng_of(0))
         if measure.axis == "utility" and measure.direction == "lower" and identity.value != 0:
             laws.append("The identity has a loss that is not 0.")
-    except OWN_ERRORS:
-        pass
+    except OWN_ERRORS as reason:
+        refusal = str(reason)
+    except ContractBroken as problem:
+        raise LawBroken(measure.text, [*laws, str(problem)]) from problem
     except Exception as error:
         raise LawBroken(measure.text, [*laws, f"It raises {type(error).__name__} on good data."]) from error
+    tried = False
     for masked in [same, *_masked_by(methods, data)]:
-        laws += _score_laws(measure, _Files(data, masked))
+        try:
+            laws += _score_laws(measure, _Files(data, masked))
+            tried = True
+        except OWN_ERRORS:
+            continue
+    if not tried and not may_refuse:
+        raise LawBroken(measure.text, [*laws, f"It has no value for any of the files, so nothing was tried: {refusal}"])
     laws += edge_laws(data, lambda edge: _bounds_law(measure, measure.score(edge, edge.change(None, {}), rng_of(0))))
     if laws:
         raise LawBroken(measure.text, list(dict.fromkeys(laws)))
+    return tried
 
 
 def _masked_by(methods: Sequence[Method], data: Microdata) -> Iterator[Microdata]:
@@ -69,10 +84,7 @@ def _masked_by(methods: Sequence[Method], data: Microdata) -> Iterator[Microdata
 
 def _score_laws(measure: Measure, files: _Files) -> Iterator[str]:
     before = fingerprint(files.original), fingerprint(files.masked)
-    try:
-        estimate = measure.score(files.original, files.masked, rng_of(0))
-    except OWN_ERRORS:
-        return
+    estimate = measure.score(files.original, files.masked, rng_of(0))
     yield from _bounds_law(measure, estimate)
     if not _close(measure.score(files.original, files.masked, rng_of(0)).value, estimate.value, 0):
         yield "The same rng gives another value."

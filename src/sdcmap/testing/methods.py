@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Column, Microdata
+from sdcmap.errors import ContractBroken
 from sdcmap.study.plan import Candidate
 from sdcmap.testing.laws import (
     OWN_ERRORS,
@@ -26,32 +26,31 @@ from sdcmap.testing.laws import (
 
 
 # ---- methods --------------------------------------------------------------------------------------------------
-def check_method(method: Method, data: Microdata) -> None:
+def check_method(method: Method, data: Microdata, *, may_refuse: bool = False) -> bool:
     """Raise LawBroken with every law of masking that `method` breaks on `data`.
 
     The laws: it pickles and survives TOML; it has a name in words; the same candidate gives the same bytes, another
     replicate other bytes; the input, other columns, missing values (where `missing` is "kept") and numpy's global random
     state stay untouched; a changed row order is told by `origin`; codes have a category; zero strength (`at_zero`) is the
-    identity; one row, constant columns and missing values work, or raise Infeasible, Undefined or SchemaError.
+    identity; one row, constant columns and missing values work, or raise Infeasible, Undefined or SchemaError. A method
+    that refuses `data` breaks a law too, for nothing was tried; with `may_refuse`, for files made at random, it does not.
+    Returns whether it could be applied.
     """
     laws = [*value_laws(method, Method), *_name_laws(method)]
     numbered = with_row_number(writable(data))
     before = fingerprint(numbered)
     state = str(np.random.get_state())  # noqa: NPY002 - this is what must not be used
-    make = partial(made, method, numbered)
+    refusal = ""
     try:
-        first, again, other = make(0), make(0), make(1)
-    except OWN_ERRORS:
-        first = None
+        laws += _draw_laws(method, numbered, [made(method, numbered, replicate) for replicate in (0, 0, 1)])
+    except OWN_ERRORS as reason:
+        refusal = str(reason)
+    except ContractBroken as problem:
+        raise LawBroken(method.text, [*laws, str(problem)]) from problem
     except Exception as error:
         raise LawBroken(method.text, [*laws, f"It raises {type(error).__name__} on good data."]) from error
-    if first is not None:
-        laws += _mask_laws(method, numbered, first)
-        if fingerprint(first) != fingerprint(again):
-            laws.append("The same candidate gives other bytes: it draws from something else than its rng.")
-        moved = fingerprint(first) != before
-        if method.random and moved and fingerprint(first) == fingerprint(other) and _draws_nothing(method, numbered):
-            laws.append("Another replicate gives the same bytes: it ignores its rng.")
+    if refusal and not may_refuse:
+        raise LawBroken(method.text, [*laws, f"It cannot be applied to the data, so nothing was tried: {refusal}"])
     if fingerprint(numbered) != before:
         laws.append("It changes its input.")
     if str(np.random.get_state()) != state:  # noqa: NPY002
@@ -59,6 +58,18 @@ def check_method(method: Method, data: Microdata) -> None:
     laws += edge_laws(data, lambda edge: _mask_laws(method, edge, made(method, edge, 0)))
     if laws:
         raise LawBroken(method.text, laws)
+    return not refusal
+
+
+def _draw_laws(method: Method, data: Microdata, draws: Sequence[Microdata]) -> Iterator[str]:
+    """The laws of three draws of a method: twice the same candidate, and another replicate."""
+    first, again, other = draws
+    yield from _mask_laws(method, data, first)
+    if fingerprint(first) != fingerprint(again):
+        yield "The same candidate gives other bytes: it draws from something else than its rng."
+    moved = fingerprint(first) != fingerprint(data)
+    if method.random and moved and fingerprint(first) == fingerprint(other) and _draws_nothing(method, data):
+        yield "Another replicate gives the same bytes: it ignores its rng."
 
 
 def _name_laws(method: Method) -> Iterator[str]:

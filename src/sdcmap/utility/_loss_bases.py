@@ -78,7 +78,7 @@ class SubpopulationLoss(WeightedMeasure):
         parts = {name: float(np.mean(loss)) for name, loss in losses.items()} if len(losses) > 1 else {}
         if self.by:
             parts |= {"worst": float(values.max()), "subpopulations": float(len(values))}
-        return Estimate(float(values.mean()), None, parts)
+        return Estimate(value=float(values.mean()), parts=parts)
 
     def subpopulations(self, original: Microdata, masked: Microdata) -> tuple[Sequence[Rows], Sequence[Rows]]:
         """Return the rows of each subpopulation in the original, and as the masked file has them."""

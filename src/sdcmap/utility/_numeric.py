@@ -96,4 +96,4 @@ def over_variables(by_name: Mapping[str, float], summary: str) -> Estimate:
     mean, worst = float(np.mean(losses)), max(losses)
     parts = {f"on {name}": loss for name, loss in by_name.items()} if len(losses) > 1 else {}
     parts |= {"mean": mean, "worst": worst} if len(losses) > 1 else {}
-    return Estimate(worst if summary == "worst" else mean, None, parts)
+    return Estimate(value=worst if summary == "worst" else mean, parts=parts)

@@ -80,7 +80,7 @@ class CategoryLoss(WeightedMeasure):
         if not sum(known.values()) > 0:
             raise Undefined("no measured value is known in the original.")
         parts = {f"on {name}": lost[name] / known[name] for name in losses if known[name] > 0}
-        return Estimate(sum(lost.values()) / sum(known.values()), None, parts)
+        return Estimate(value=sum(lost.values()) / sum(known.values()), parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The mean loss of each record; NaN where all its values are missing in the original."""

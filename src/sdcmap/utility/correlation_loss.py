@@ -62,7 +62,7 @@ class CorrelationLoss(NumericMeasure):
         names = self.checked(original)
         first = original.remember(("explained", self), lambda: self._explained(original, names))
         lost = float(np.sqrt(((first - self._explained(masked, names)) ** 2).sum() / 2))
-        return Estimate(min(lost, 1.0))
+        return Estimate(value=min(lost, 1.0))
 
     def _explained(self, data: Microdata, names: tuple[str, ...]) -> Array:
         x, weights = matrix_of(data, names), self.weights_of(data)

@@ -48,4 +48,4 @@ class EditViolations(EditMeasure):
             "original": float(np.logical_or.reduce(before).mean()),
             "marked": float(np.logical_or.reduce(strict).mean()) if strict else 0.0,
         }
-        return Estimate(max(0.0, parts["released"] - parts["original"]), None, parts)
+        return Estimate(value=max(0.0, parts["released"] - parts["original"]), parts=parts)

@@ -78,7 +78,7 @@ class Precision(Measure):
         kept = self.records(original, masked)
         if np.isnan(kept).all():
             raise Undefined("no measured value is known in the original.")
-        return Estimate(float(np.nanmean(kept)))
+        return Estimate(value=float(np.nanmean(kept)))
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The share of levels that each record kept; NaN where it was missing before and after."""
@@ -151,7 +151,7 @@ class _GroupSizes(Measure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
         before, after = self.of(original, names), self.of(masked, names)
-        return Estimate(after - before, None, {"original": before, "released": after})
+        return Estimate(value=after - before, parts={"original": before, "released": after})
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ class NonUniformEntropy(WeightedMeasure):
                 "every measured variable is constant in the original, so that there is no information to lose."
             )
         parts = {f"on {name}": lost[name] / whole[name] for name in lost if whole[name] > 0}
-        return Estimate(sum(lost.values()) / sum(whole.values()), None, {"bits": sum(lost.values()), **parts})
+        return Estimate(value=sum(lost.values()) / sum(whole.values()), parts={"bits": sum(lost.values()), **parts})
 
     def _bits(
         self, original: Microdata, masked: Microdata, name: str, weights: Array, rows: Array

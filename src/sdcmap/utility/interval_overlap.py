@@ -117,7 +117,7 @@ def over_quantities(losses: list[tuple[str, float]], lost: int) -> Estimate:
     for name, loss in losses:
         parts.setdefault(f"on {name}", []).append(loss)
     means = {name: float(np.mean(own)) for name, own in parts.items()} if len(parts) > 1 else {}
-    return Estimate(float(np.mean([loss for _, loss in losses])), None, means | {"lost": lost / len(losses)})
+    return Estimate(value=float(np.mean([loss for _, loss in losses])), parts=means | {"lost": lost / len(losses)})
 
 
 def _interval(estimate: float, variance: float) -> Interval:
@@ -281,7 +281,7 @@ class IntervalWidth(IntervalMeasure):
             ratios += [] if after is None else [width / before]
         summary = over_quantities(losses, len(judged) - len(ratios))
         ratio = {"ratio": float(np.mean(ratios))} if ratios else {}
-        return Estimate(summary.value, None, {**summary.parts, **ratio})
+        return Estimate(value=summary.value, parts={**summary.parts, **ratio})
 
 
 # Conclusions of regressions that a release still gives.
@@ -330,7 +330,8 @@ class SignificanceAgreement(IntervalMeasure):
         compared = self.compared(original, masked)
         told = [(conclusion(before), None if after is None else conclusion(after)) for _, before, after in compared]
         same = [(name, float(before == after)) for (name, *_), (before, after) in zip(compared, told, strict=True)]
-        value, se, parts = over_quantities(same, sum(after is None for _, after in told))
+        summary = over_quantities(same, sum(after is None for _, after in told))
         false = sum(after not in (None, 0, before) for before, after in told) / len(told)
         missed = sum(before != 0 and after == 0 for before, after in told) / len(told)
-        return Estimate(value, se, {**parts, "false findings": false, "missed": missed})
+        parts = {**summary.parts, "false findings": false, "missed": missed}
+        return Estimate(value=summary.value, se=summary.se, parts=parts)

@@ -214,7 +214,9 @@ class TrainOnRelease(_LearnedModel):
             parts |= {f"{name}: {what}": score for what, score in told.items()}
         for kind in dict.fromkeys(kinds):
             parts[kind] = float(np.mean([x for x, k in zip(losses.values(), kinds, strict=True) if k == kind]))
-        return Estimate(float(np.mean(list(losses.values()))), float(np.hypot.reduce(errors)) / len(errors), parts)
+        return Estimate(
+            value=float(np.mean(list(losses.values()))), se=float(np.hypot.reduce(errors)) / len(errors), parts=parts
+        )
 
 
 @dataclass(frozen=True)
@@ -250,7 +252,7 @@ class ImportanceAgreement(_LearnedModel):
         means = {name: float(each.mean()) for name, each in known.items()}
         spread = [float(np.sqrt(((each - each.mean()) ** 2).sum() + 0.01)) / len(each) for each in known.values()]
         error = float(np.hypot.reduce(spread)) / len(spread)
-        return Estimate(float(np.mean(list(means.values()))), error, means if len(means) > 1 else {})
+        return Estimate(value=float(np.mean(list(means.values()))), se=error, parts=means if len(means) > 1 else {})
 
 
 def _agreements(exam: Exam, rng: Generator) -> Array:

@@ -61,7 +61,7 @@ class MeanPrecision(Measure):
         ybar, variance = self._mean(masked)
         bias = ybar - xbar
         mse = variance + bias**2
-        return Estimate(1 / mse if mse else float("inf"), None, {"variance": variance, "bias": bias})
+        return Estimate(value=1 / mse if mse else float("inf"), parts={"variance": variance, "bias": bias})
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
         variance = np.array([e.parts["variance"] for e in estimates])
@@ -71,9 +71,9 @@ class MeanPrecision(Measure):
         if len(estimates) == 1:
             return estimates[0]
         if mse == 0:
-            return Estimate(float("inf"), None, parts)
+            return Estimate(value=float("inf"), parts=parts)
         influence = variance + 2 * bias.mean() * bias  # delta method around the pooled parts
-        return Estimate(1 / mse, float(influence.std(ddof=1) / np.sqrt(len(estimates)) / mse**2), parts)
+        return Estimate(value=1 / mse, se=float(influence.std(ddof=1) / np.sqrt(len(estimates)) / mse**2), parts=parts)
 
     def _mean(self, data: Microdata) -> tuple[float, float]:
         y = data.numbers(self.on)

@@ -115,13 +115,13 @@ class Propensity(WeightedMeasure):
         names = self.checked(original)
         same_rows = masked.base is original and masked.origin is None and masked.paired
         if same_rows and masked.changes.keys().isdisjoint(self.with_weight(masked, *names)):
-            return Estimate(0.0, None, {"null": 0.0} if self.nulled else {})
+            return Estimate(value=0.0, parts={"null": 0.0} if self.nulled else {})
         seen = [_Seen.of(original, masked, name) for name in names]
         by = self._by_trees if self.model == "trees" else self._by_logit
         value, parts = by(original, masked, seen, rng)
         if parts.get("null") and not masked.paired:
             parts["ratio"] = value / parts["null"]
-        return Estimate(value, None, parts)
+        return Estimate(value=value, parts=parts)
 
     # ---- logit ------------------------------------------------------------------------------------------------
     def _by_logit(

@@ -136,7 +136,7 @@ class QueryError(WeightedMeasure):
             answer *= len(original) / len(masked)
         error = np.abs(answer - truth) / truth
         se = float(error.std(ddof=1) / np.sqrt(self.queries))
-        return Estimate(float(error.mean()), se, {"median": float(np.median(error))})
+        return Estimate(value=float(error.mean()), se=se, parts={"median": float(np.median(error))})
 
     def _asked(self, data: Microdata, names: tuple[str, ...]) -> tuple[Array, Array, Array]:
         """The queries and what the original answers."""

@@ -112,7 +112,7 @@ class _SampleDistance(Measure):
         names = self.checked(original)
         rows = len(masked) == len(original) and masked.origin is None and masked.paired
         if rows and masked.base is original and masked.changes.keys().isdisjoint(names):
-            return Estimate(0.0, 0.0, {"records": 0.0})
+            return Estimate(value=0.0, se=0.0, parts={"records": 0.0})
         size = min(len(original), len(masked), self.most)
         if size < 2:
             raise Undefined("fewer than 2 records are left to compare.")
@@ -122,7 +122,7 @@ class _SampleDistance(Measure):
         whole = rows and size == len(original)
         each = self._contributions(first.take(mine), second.take(theirs), across=whole or not rows, within=whole)
         error = 0.0 if whole else 2 * float(each.std(ddof=1)) / float(np.sqrt(size))
-        return Estimate(max(float(each.mean()), 0.0), error, {"records": float(size)})
+        return Estimate(value=max(float(each.mean()), 0.0), se=error, parts={"records": float(size)})
 
     def _contributions(self, first: Points, second: Points, *, across: bool, within: bool) -> Array:
         """What each record adds: its mean distance to the other file, both ways, less that to its own. Whether record i of

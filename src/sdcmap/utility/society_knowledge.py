@@ -250,7 +250,7 @@ class SocietyKnowledge(Measure):
         prior = self._prior_variance(agency)
         value = -self._uncertainty(agency, society)
         parts = {"bias": (society.mean - agency.mean) / prior**0.5, "corrected": float(corrected)}
-        return Estimate(value / prior if self.scale == "prior" else value, None, parts)
+        return Estimate(value=value / prior if self.scale == "prior" else value, parts=parts)
 
     def nothing(self, original: Microdata) -> float | None:
         try:

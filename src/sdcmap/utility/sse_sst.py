@@ -72,4 +72,4 @@ class SseSst(NumericMeasure):
         if not shares:
             raise Undefined("no measured variable varies in the original.")
         parts = {f"on {name}": loss for name, loss in shares.items()} if len(shares) > 1 else {}
-        return Estimate(float(np.average(list(shares.values()), weights=sizes)), None, parts)
+        return Estimate(value=float(np.average(list(shares.values()), weights=sizes)), parts=parts)

@@ -50,7 +50,7 @@ class SuppressionLoss(WeightedMeasure):
             raise Undefined("no measured value is known in the original.")
         parts = {f"on {n}": float(a / b) for n, a, b in zip(names, lost, known, strict=True) if b > 0}
         released = len(masked) if masked.origin is None else len(np.unique(masked.origin))
-        return Estimate(float(sum(lost) / sum(known)), None, parts | {"records": 1 - released / len(original)})
+        return Estimate(value=float(sum(lost) / sum(known)), parts=parts | {"records": 1 - released / len(original)})
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The share of each record's known values that were suppressed; NaN where it has none."""

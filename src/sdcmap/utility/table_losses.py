@@ -61,7 +61,7 @@ def summary_of(losses: Sequence[float], summary: str) -> Estimate:
     """The same of losses already at hand."""
     mean, worst = math.fsum(losses) / len(losses), max(losses)
     parts = {"mean": mean, "worst": worst} if len(losses) > 1 else {}
-    return Estimate(worst if summary == "worst" else mean, None, parts)
+    return Estimate(value=worst if summary == "worst" else mean, parts=parts)
 
 
 # Distances between two tables of counts, and what one table tells: entropy and association.
@@ -172,7 +172,7 @@ class TableError(TableMeasure):
             raise Undefined("no cell of the original has as many records as are asked for.")
         errors, emptied, new = (np.array(part) for part in zip(*judged, strict=True))
         parts = {"mean": errors.mean(), "worst": errors.max(), "emptied": emptied.mean(), "new": new.mean()}
-        return Estimate(float(parts[self.summary]), None, {name: float(part) for name, part in parts.items()})
+        return Estimate(value=float(parts[self.summary]), parts={name: float(part) for name, part in parts.items()})
 
 
 def _errors(table: Table, scale: float, least: float) -> tuple[float, float, float] | None:

@@ -90,7 +90,7 @@ class WorstSubgroup(Measure):
             raise Undefined(f"no subgroup of {self.fewest} records or more has a value.")
         losses, sizes = np.array([g.loss for g in groups]), np.array([len(g.rows) for g in groups])
         whole = self.measure.score(original, masked, rng).value
-        return Estimate(float(losses.max()), None, self._parts(losses, sizes, len(original)) | {"whole": whole})
+        return Estimate(value=float(losses.max()), parts=self._parts(losses, sizes, len(original)) | {"whole": whole})
 
     def subgroups(self, original: Microdata, masked: Microdata, rng: Generator) -> list[Subgroup]:
         """Every subgroup of enough records for which the measure has a value."""

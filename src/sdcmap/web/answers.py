@@ -15,7 +15,7 @@ from pydantic import AfterValidator
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
-from sdcmap.core.limits import check_table
+from sdcmap.core.plan_text import check_table
 from sdcmap.errors import (
     Infeasible,
     MissingExtra,

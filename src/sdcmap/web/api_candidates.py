@@ -14,7 +14,7 @@ from sdcmap.bundle.prepare import masked_names
 from sdcmap.charts import draw_table_change
 from sdcmap.charts.change_charts import draw_change, draw_correlations, draw_density_change, has_density
 from sdcmap.core.audience import Audience
-from sdcmap.core.rule import Choice, Rule, named_limits
+from sdcmap.core.rule import Choice, Rule
 from sdcmap.core.words import listed
 from sdcmap.data.microdata import Microdata
 from sdcmap.dossier.change import Table
@@ -135,7 +135,7 @@ def candidate_facts(bench: Bench, name: str, candidate: str) -> CandidateFacts:
     made = plan.find(candidate)
     row = Choice(made.id, made.method.text, made.replicate, None, None, Rule(), "")
     state = scores.candidate.filter(pl.col("id") == made.id)
-    to, limits = Audience("internal"), named_limits(plan.limits)
+    to, limits = Audience("internal"), plan.limits
     return CandidateFacts(
         made.id, plan.name_of(made), made.method.text, made.method.spec(), made.replicate, made.method.masked_names,
         state["status"][0] if len(state) else "not made yet", state["reason"][0] if len(state) else "",

@@ -141,7 +141,7 @@ def choose(bench: Bench, name: str, asked: Asked) -> ChosenCandidate:
         choice = chosen(opened, asked)
     return ChosenCandidate(
         choice.candidate, choice.name, choice.method, choice.replicate, choice.risk, choice.utility, choice.reason,
-        choice.searched, choice.rule.text, list(choice.runners_up),
+        choice.searched, choice.rule.text, list(map(str, choice.runners_up)),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import tomli_w
 from fastapi import APIRouter
 from pydantic import BaseModel, Field, StringConstraints
 
-from sdcmap.core.limits import read_table
+from sdcmap.core.plan_text import read_table
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.explore.looking import source_of
 from sdcmap.explore.parameter_forms import Form, formed

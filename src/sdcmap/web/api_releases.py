@@ -52,17 +52,18 @@ class Order(Asked):
 
 @dataclass(frozen=True)
 class ToldCheck:
-    """One check; `todo` says what to do about one that failed."""
+    """One check; `remedy` says what to do about one that failed."""
 
     name: str
     passed: bool
-    sentence: str
-    hard: bool
-    todo: str
+    tested: bool
+    reason: str
+    is_hard: bool
+    remedy: str
 
     @staticmethod
     def of(check: Check) -> ToldCheck:
-        return ToldCheck(check.name, check.passed, check.sentence, check.hard, check.todo)
+        return ToldCheck(check.name, check.passed, check.tested, check.reason, check.is_hard, check.remedy)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -14,8 +15,8 @@ from cachetools import LRUCache, cached
 
 from pydantic import TypeAdapter
 
-from sdcmap.core.limits import read_table
 from sdcmap.core.named_files import files_below
+from sdcmap.core.plan_text import read_table
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.web.models import Floor, Map, MapMeasure, Means, Points
 from sdcmap.web.room import Room
@@ -318,7 +319,6 @@ def map_told(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> Map:
     """The map in columns: points, means with their bands, anchors, and what the axes are."""
     from sdcmap.charts.guides import floor_of
     from sdcmap.charts.method_names import groups_of, labelled, short_names
-    from sdcmap.core.rule import named_limits
 
     methods = ru.means["method"].to_list()
     place = {method: number for number, method in enumerate(methods)}
@@ -329,7 +329,7 @@ def map_told(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> Map:
         risk=ru.risk,
         utility=ru.utility,
         limits=ru.scales,
-        held=dict(named_limits(ru.limits)),
+        held=ru.limits_by_name,
         labels=ru.labels,
         signs=ru.signs,
         expectation=ru.is_expectation,
@@ -356,9 +356,19 @@ def _columns(ru: RUMap, rows: pl.DataFrame) -> dict[str, Any]:
     """Points or means, and how each stands to limits."""
     risks = [name for name, axis in ru.scores.measure.select("name", "axis").iter_rows() if axis == "risk"]
     return {name: rows[name].to_list() for name in rows.columns if name != "method"} | {
-        "within": (ru.limit_shares(rows) <= 1).tolist(),
-        "levels": {name: ru.limited(name, rows).tolist() for name in risks},
+        "within": ru.eligible(rows).tolist(),
+        "levels": {name: _compared(ru, name, rows) for name in risks},
     }
+
+
+def _compared(ru: RUMap, measure: str, rows: pl.DataFrame) -> list[float]:
+    """What a limit on a measure is compared with, of each row; where it is not tested, a value that meets any limit."""
+    from sdcmap.core.limit import Limit
+
+    column = ru.compare_limit(Limit(ru.scores.measure_named(measure), 1.0), rows)
+    best = 0.0 if column.limit.is_upper else sys.float_info.max
+    pairs = zip(column.end.tolist(), column.applies.tolist(), strict=True)
+    return [end if applies else best for end, applies in pairs]
 
 
 def _eras(plan: Plan, proposals: Sequence[Proposal], methods: Sequence[str]) -> tuple[list[str], list[int | None]]:

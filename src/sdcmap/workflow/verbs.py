@@ -111,7 +111,7 @@ def _chosen_in_pair(study: Study, ru: RUMap, rule: Rule) -> Choice | None:
     """Return the candidate that was chosen together with the file which this study's data are, where the question is the
     plan's own; None: it is another question, or there is no such candidate."""
     plan, pair = _plan_of(ru), study.manifest.get("pair") or {}
-    asked, own = (rule, ru.risk, ru.utility, ru.limits), (plan.rule, plan.risk, plan.utility, plan.limits)
+    asked, own = (rule, ru.risk, ru.utility, ru.limits_by_name), (plan.rule, plan.risk, plan.utility, plan.limits)
     rows = ru.points.filter(pl.col("id") == pair.get("candidate", ""))
     if asked != own or not len(rows):
         return None

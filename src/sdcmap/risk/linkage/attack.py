@@ -117,7 +117,7 @@ class Attack(Measure):
         table = self.links(original, masked)
         rate = table.rate
         believed = float(table.found[table.zone()].sum()) / len(table.found)
-        return Estimate(self.inclusion * rate, None, {"prosecutor": rate, "zone": believed, **table.facts})
+        return Estimate(value=self.inclusion * rate, parts={"prosecutor": rate, "zone": believed, **table.facts})
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The calibrated link probability of each record: the share of true links among links of such a margin."""

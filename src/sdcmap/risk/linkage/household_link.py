@@ -181,7 +181,7 @@ class HouseholdLink(Measure):
             "equal composition": _rate(found_by_equal(pair, known, released)),
             "persons one by one": hits(pair, courses, np.arange(len(pair.released))).rate,
         }
-        return Estimate(self.attack.inclusion * rate, None, parts)
+        return Estimate(value=self.attack.inclusion * rate, parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The chance that the household of each person is found."""

@@ -11,7 +11,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.measure import AT_MOST, BEFORE, NOT_RUN, UPPER, Enough, Estimate, Measure
+from sdcmap.core.estimate import Bound, Estimate, SampledShare, Skipped
+from sdcmap.core.measure import Enough, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.steps import without
 from sdcmap.core.streams import Stream
@@ -54,7 +55,6 @@ TOLD = ("informed", "calibrated")  # attacks that know the method
 PAIRS = 4_000_000_000  # up to so many pairs every released record is a target
 SAMPLE = 2_500  # targets beyond: a standard error of .01 at most
 QUICK = 400  # targets of a screening: a standard error of .025 at most, and of .007 where the risk is .02
-LEVEL = 0.95  # of the interval, for all attacks together
 BEGIN, EACH, PAIR, LINKED_PAIR = 0.1, 3e-6, 1e-9, 3e-9  # seconds: in all; of a value; of two, and where all are targets
 
 
@@ -82,12 +82,12 @@ class WorstLinkage(Attack):
     equal, and that columns which only its deterministic steps touch are what he gets by doing these steps again. The
     attack that has the true record among its nearest most often is made one-to-one too, unless somebody finds everybody.
     An attack is left as soon as it cannot lead any more, whatever its other targets bring: the value is the same. `parts`
-    holds the rate of each, of those left early a bound ("left early, at most: d"), and the reason of each that could not
-    run ("not run: informed: ..."); `rates` runs all to their end. Where only some records are targets, the value has a
-    standard error, and "upper (95 %)" is the upper end of Wilson's interval, simultaneous over the attacks. Where steps
-    of a chain mask again what a random step has masked, and state no likelihood with it (a rank swap after noise), the
-    best attack on the file before them, drawn anew, bounds what they leave: "at most: the file before RankSwap". That is
-    never the value, and a release is held to it. The record form is the largest calibrated link probability over the
+    holds the rate of each, `bounds` an upper bound for each that was left early, and `skipped` the reason of each that
+    could not run; `rates` runs all to their end. Where only some records are targets, the value has a standard error, and
+    its upper confidence limit is the end of Wilson's interval, simultaneous over the attacks. Where steps of a chain mask
+    again what a random step has masked, and state no likelihood with it (a rank swap after noise), the best attack on the
+    file before them, drawn anew, bounds what they leave ("the file before RankSwap"). That is never the value, and a
+    release is held to it. The record form is the largest calibrated link probability over the
     attacks. "linked" is the least share of records that a one-to-one attack could link (below .99, on large files, rates
     are low by what is not linked).
     Households: where the file has a household number, the attack that leads, Informed and Calibrated compare households
@@ -149,41 +149,43 @@ class WorstLinkage(Attack):
         rates = siege.rates
         worst = max(rates, key=lambda name: rates[name])
         parts = {"prosecutor": rates[worst], "linked": siege.linked, **rates}
-        parts |= {f"{AT_MOST}{name}": bound for name, bound in siege.bounds.items()}
-        se = None
-        if len(siege.targets) < len(siege.pair.released):
-            left = 1 - len(siege.targets) / len(siege.pair.released)  # of the records, those that were no targets
-            se = self.inclusion * math.sqrt(left * float(found[worst].var()) / len(siege.targets))
-            upper = max(upper_end(rate, len(siege.targets), len(rates)) for rate in rates.values())
-            parts |= {"targets": float(len(siege.targets)), UPPER: self.inclusion * upper}
-        parts |= self._before(original, siege, rng) if rates[worst] < 1 else {}
-        parts |= {f"{NOT_RUN}{name}: {reason}": 1.0 for name, reason in siege.not_run.items()}
-        return Estimate(self.inclusion * rates[worst], se, parts)
+        stopped = {name: Estimate(value=self.inclusion * rate) for name, rate in siege.bounds.items()}
+        bounds = [Bound(attack=name, estimate=most) for name, most in stopped.items()]
+        se, share = None, None
+        targets = len(siege.targets)
+        if targets < len(siege.pair.released):
+            left = 1 - targets / len(siege.pair.released)  # of the records, those that were no targets
+            se = self.inclusion * math.sqrt(left * float(found[worst].var()) / targets)
+            share = SampledShare(trials=targets, comparisons=len(rates), scale=self.inclusion)
+            parts["targets"] = float(targets)
+        bounds += self._bounds_before(original, siege, rng) if rates[worst] < 1 else []
+        skipped = tuple(Skipped(attack=name, reason=reason) for name, reason in siege.not_run.items())
+        value = self.inclusion * rates[worst]
+        return Estimate(value=value, se=se, share=share, parts=parts, bounds=tuple(bounds), skipped=skipped)
 
-    def _before(self, original: Microdata, siege: Siege, rng: Generator) -> dict[str, float]:
+    def _bounds_before(self, original: Microdata, siege: Siege, rng: Generator) -> list[Bound]:
         """What is found in the file before the steps that mask again what others have masked and state no likelihood with
         them: no attack on what they leave of it can expect more, and perhaps none reaches it."""
         if self.method is None or not (steps := overlapping(self.method, siege.pair)):
-            return {}
+            return []
         name = listed(list(dict.fromkeys(type(step).__name__ for step in steps)))
         if any(step.looks_back for step in steps):
             siege.not_run[f"the file before {name}"] = "it bounds nothing, since a step looks back at the original."
-            return {}
+            return []
         attack = replace(self, method=self.method.made_of(without(self.method.steps, steps)))
         try:
             bound = original.remember(("before", attack.digest), lambda: attack.drawn_anew(original, rng))
         except (Infeasible, SchemaError, Undefined) as reason:
             siege.not_run[f"the file before {name}"] = str(reason)
-            return {}
-        return {f"{BEFORE}{name}": bound}
+            return []
+        return [Bound(attack=f"the file before {name}", estimate=bound)]
 
-    def drawn_anew(self, original: Microdata, rng: Generator) -> float:
-        """The value, or the upper end of its interval, of a file that the method makes with a stream of its own."""
+    def drawn_anew(self, original: Microdata, rng: Generator) -> Estimate:
+        """The estimate of a file that the method makes with a stream of its own."""
         if self.method is None:
             raise Undefined("nobody said how the file was made.")
         made = self.method.apply(original, Stream.of_seed(0, "before", self.method.digest))
-        found = self.score(original, made, rng)
-        return found.parts.get(UPPER, found.value)
+        return self.score(original, made, rng)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The largest calibrated link probability over the attacks."""
@@ -394,12 +396,3 @@ class Siege:
     def table(self, name: str) -> LinkTable:
         """The links of one attack."""
         return self.made[name] if name in self.made else links_of_cheapest(self.pair, self.courses[name])
-
-
-def upper_end(rate: float, targets: int, attacks: int) -> float:
-    """The upper end of Wilson's interval for a share, for all attacks together (Bonferroni)."""
-    from scipy.special import ndtri
-
-    z2 = float(ndtri(1 - (1 - LEVEL) / (2 * attacks))) ** 2
-    centre, spread = rate + z2 / (2 * targets), math.sqrt(z2 / targets * (rate * (1 - rate) + z2 / (4 * targets)))
-    return min(1.0, (centre + spread) / (1 + z2 / targets))

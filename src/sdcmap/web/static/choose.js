@@ -122,7 +122,7 @@ function drawChecks(result) {
     const entry = el(
       "li",
       { class: check.passed ? "" : "failed" },
-      el("span", { class: check.passed ? "tick" : "cross" }, el("strong", {}, check.name), `: ${check.sentence}`),
+      el("span", { class: check.passed ? "tick" : "cross" }, el("strong", {}, check.name), `: ${check.reason}`),
     );
     if (check.passed || told.has(check.name)) return entry;
     told.add(check.name);
@@ -132,11 +132,11 @@ function drawChecks(result) {
         "p",
         { class: "todo" },
         el("strong", {}, "What to do: "),
-        `${check.todo} `,
+        `${check.remedy} `,
         where ? el("a", { href: page(where) }, words) : null,
       ),
     );
-    if (!check.hard) entry.append(reason(check));
+    if (!check.is_hard) entry.append(reason(check));
     return entry;
   };
   const failed = result.checks.filter((check) => !check.passed);

@@ -1,0 +1,150 @@
+"""Estimates: a number with its uncertainty, its parts, what bounds it and which attacks were skipped."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+DETAILS_VERSION = 1  # of the JSON in the column `details` of the score table
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bound:
+    """What an attack that was not run to its end could have reached at most."""
+
+    attack: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Skipped:
+    """An attack, or a part of one, that could not be run, and why."""
+
+    attack: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.attack}: {self.reason.rstrip('.')}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SampledShare:
+    """How a value was sampled that is `scale` times the largest of several shares, each of `trials` sampled records."""
+
+    trials: int
+    comparisons: int = 1
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """A number with its uncertainty, and what else is known of it.
+
+    Parameters
+    ----------
+    value : the number.
+    se : its standard error; None: it is exact for this file.
+    df : degrees of freedom of the standard error; None: the error is taken as normal.
+    share : set where the value is a share of sampled records, whose interval is Wilson's.
+    parts : additive parts and other figures, by name.
+    bounds : upper bounds of what could not be attacked, or was attacked in part only.
+    skipped : attacks that did not apply, with the reason.
+    """
+
+    value: float
+    se: float | None = None
+    df: float | None = None
+    share: SampledShare | None = None
+    parts: Mapping[str, float] = field(default_factory=dict, hash=False)
+    bounds: tuple[Bound, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+    def upper(self, level: float) -> float:
+        """Return the one-sided upper confidence limit at this level, no less than any bound."""
+        end = self.value + self._margin(level) if self.share is None else wilson_upper(self.value, self.share, level)
+        return max(end, self.value, *(bound.estimate.upper(level) for bound in self.bounds))
+
+    def lower(self, level: float) -> float:
+        """Return the one-sided lower confidence limit at this level."""
+        return self.value - self._margin(level)
+
+    def _margin(self, level: float) -> float:
+        return quantile(level, self.df) * self.se if self.se else 0.0
+
+    # ---- the score table --------------------------------------------------------------------------------------
+    def to_details(self) -> str:
+        """Return everything but value and standard error as JSON; what is usual is left out."""
+        more: dict[str, Any] = {}
+        if self.df is not None:
+            more["df"] = self.df
+        if self.share is not None:
+            more["share"] = [self.share.trials, self.share.comparisons, self.share.scale]
+        if self.bounds:
+            more["bounds"] = [[b.attack, b.estimate.value, b.estimate.se, b.estimate.to_details()] for b in self.bounds]
+        if self.skipped:
+            more["skipped"] = [[s.attack, s.reason] for s in self.skipped]
+        rest = f", {json.dumps(more)[1:-1]}" if more else ""
+        return f'{{"version": {DETAILS_VERSION}, "parts": {_parts_json(self.parts)}{rest}}}'
+
+    @classmethod
+    def from_details(cls, value: float, se: float | None, details: str | Mapping[str, Any]) -> Estimate:
+        """Return the estimate that a row of the score table holds."""
+        table = json.loads(details) if isinstance(details, str) else details
+        if len(table) == 2:  # most have nothing but a version and parts, and a study has thousands
+            return cls(value=value, se=se, parts=table["parts"])
+        share = table.get("share")
+        return cls(
+            value=value,
+            se=se,
+            df=table.get("df"),
+            share=None if share is None else SampledShare(trials=share[0], comparisons=share[1], scale=share[2]),
+            parts=table.get("parts", {}),
+            bounds=tuple(Bound(attack=b[0], estimate=cls.from_details(*b[1:])) for b in table.get("bounds", ())),
+            skipped=tuple(Skipped(attack=s[0], reason=s[1]) for s in table.get("skipped", ())),
+        )
+
+
+def merge_bounds(estimates: Iterable[Estimate]) -> tuple[Bound, ...]:
+    """Return the largest bound of each attack: it bounds the mean too."""
+    largest: dict[str, Bound] = {}
+    for bound in (bound for estimate in estimates for bound in estimate.bounds):
+        if bound.attack not in largest or bound.estimate.value > largest[bound.attack].estimate.value:
+            largest[bound.attack] = bound
+    return tuple(largest.values())
+
+
+def merge_skipped(estimates: Iterable[Estimate]) -> tuple[Skipped, ...]:
+    """Return every attack that was skipped in one of the estimates, once."""
+    return tuple(dict.fromkeys(skipped for estimate in estimates for skipped in estimate.skipped))
+
+
+@cache
+def quantile(level: float, df: float | None = None) -> float:
+    """Return the quantile of the normal distribution, or of Student's t with `df` degrees of freedom."""
+    from scipy.special import ndtri, stdtrit
+
+    return float(ndtri(level) if df is None else stdtrit(df, level))
+
+
+def wilson_upper(value: float, share: SampledShare, level: float) -> float:
+    """Return the upper end of Wilson's interval, simultaneous over the shares compared (Bonferroni)."""
+    rate, n = value / share.scale, share.trials
+    z2 = quantile(1 - (1 - level) / share.comparisons) ** 2
+    center, spread = rate + z2 / (2 * n), math.sqrt(z2 / n * (rate * (1 - rate) + z2 / (4 * n)))
+    return share.scale * min(1.0, (center + spread) / (1 + z2 / n))
+
+
+def _parts_json(parts: Mapping[str, float]) -> str:
+    """Return the parts as JSON, the keys sorted; `repr` of a finite float is JSON's own, and this is a hot path."""
+    if len(parts) == 1:
+        ((name, value),) = parts.items()
+        return f"{{{_quoted(name)}: {float(value)!r}}}"
+    return "{" + ", ".join([f"{_quoted(name)}: {float(parts[name])!r}" for name in sorted(parts)]) + "}"
+
+
+_quoted = cache(json.dumps)
+NO_DETAILS = Estimate(value=0.0).to_details()

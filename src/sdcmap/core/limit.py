@@ -1,0 +1,124 @@
+"""Limits: how much of a measure is tolerable, who says so, and the one comparison of an estimate with a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from sdcmap.core.estimate import Estimate
+from sdcmap.core.measure import Measure
+from sdcmap.kernels.arrays import Array
+
+Status = Literal["met", "exceeded", "not tested", "no value"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Absent:
+    """Why a measure has no estimate for a file.
+
+    applies : False where the measure cannot apply to such a file at all (it compares records, and the file is fully
+        synthetic): its limit is then "not tested". True where it should have had a value: its limit has "no value".
+    """
+
+    applies: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The largest tolerable value of a measure (the smallest, where a higher value is better), and who stated it.
+
+    An estimate is compared by its confidence limit: the upper one at the level that is asked for, or the lower one where
+    higher values are better. A measure that is a function of an expectation is compared by its pooled value.
+    """
+
+    measure: Measure
+    value: float
+    source: str = "the plan"
+
+    @property
+    def is_upper(self) -> bool:
+        """Whether values must not be above the limit; False: not below it."""
+        return self.measure.direction == "lower"
+
+    def confidence_limit(self, estimate: Estimate, level: float) -> float:
+        """Return the end of the estimate's confidence interval that the limit is compared with."""
+        if self.measure.expectation:
+            return estimate.value
+        return estimate.upper(level) if self.is_upper else estimate.lower(level)
+
+    def admits(self, end: Array | float) -> Array:
+        """Return whether each confidence limit is within this limit; NaN is not. The only comparison there is."""
+        return np.asarray(end <= self.value if self.is_upper else end >= self.value)
+
+    def share(self, end: Array | float) -> Array:
+        """Return how much of the limit each confidence limit uses up; more than 1 exceeds it."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.asarray(end) / self.value if self.is_upper else self.value / np.asarray(end))
+
+    def judge(self, outcome: Estimate | Absent, level: float) -> Verdict:
+        """Return whether an estimate meets the limit at this confidence level."""
+        if isinstance(outcome, Absent):
+            return Verdict(self, "no value" if outcome.applies else "not tested", reason=outcome.reason)
+        end = self.confidence_limit(outcome, level)
+        met = bool(self.admits(end))
+        return Verdict(self, "met" if met else "exceeded", estimate=outcome, end=end)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How one file stands to one limit."""
+
+    limit: Limit
+    status: Status
+    estimate: Estimate | None = None
+    end: float | None = None  # the confidence limit that was compared
+    reason: str = ""  # why it was not tested, or has no value
+
+    @property
+    def share(self) -> float:
+        """How much of the limit is used up; NaN where it was not tested."""
+        return float("nan") if self.end is None else float(self.limit.share(self.end))
+
+
+def all_met(verdicts: Sequence[Verdict]) -> bool:
+    """Return whether no limit is exceeded or without a value, and at least one was tested; True without limits."""
+    statuses = [verdict.status for verdict in verdicts]
+    return not statuses or ("met" in statuses and not {"exceeded", "no value"} & {*statuses})
+
+
+def strictest(limits: Iterable[Limit]) -> tuple[Limit, ...]:
+    """Return one limit for each measure, the strictest; of equals the first stated."""
+    kept: dict[Measure, Limit] = {}
+    for limit in limits:
+        known = kept.get(limit.measure)
+        if known is None or (limit.value < known.value if limit.is_upper else limit.value > known.value):
+            kept[limit.measure] = limit
+    return tuple(kept.values())
+
+
+def axis_scales(risk: Sequence[str], limits: Mapping[str, float]) -> tuple[float, ...]:
+    """Return what each measure on the risk axis is divided by: its limit where several have one each, else nothing."""
+    several = len(risk) > 1 and all(name in limits for name in risk)
+    return tuple(limits[name] for name in risk) if several else ()
+
+
+def count_verdicts(verdicts: Sequence[Verdict]) -> str:
+    """Return how many limits are met, exceeded and not tested, in words.
+
+    >>> count_verdicts([])
+    'there is no limit'
+    """
+    if not verdicts:
+        return "there is no limit"
+    counts = {status: sum(v.status == status for v in verdicts) for status in ("exceeded", "no value", "not tested")}
+    tested = len(verdicts) - counts["not tested"] - counts["no value"]
+    met = tested - counts["exceeded"]
+    every = f"all {tested}" if met == tested > 1 else f"{met} of {tested}" if tested != 1 or met != 1 else "the one"
+    words = f"meets {every} tested limit{'' if tested == 1 else 's'}"
+    rest = [f"{counts[status]} {said}" for status, said in (("not tested", "not tested"), ("no value", "without a value"))
+            if counts[status]]  # fmt: skip
+    return f"{words} ({', '.join(rest)})" if rest else words

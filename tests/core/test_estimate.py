@@ -1,0 +1,83 @@
+"""Estimates: confidence limits against published values, and what the score table keeps of them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sdcmap.core.estimate import Bound, Estimate, SampledShare, Skipped
+
+NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=12)
+SHARES = st.builds(
+    lambda trials, comparisons, scale: SampledShare(trials=trials, comparisons=comparisons, scale=scale),
+    st.integers(1, 10**6), st.integers(1, 20), st.floats(0.01, 1),
+)  # fmt: skip
+
+
+@st.composite
+def estimates(draw: st.DrawFn, depth: int = 1) -> Estimate:
+    bounds = st.lists(
+        st.builds(lambda a, e: Bound(attack=a, estimate=e), NAMES, estimates(depth=depth - 1)), max_size=2
+    )
+    share = draw(st.none() | SHARES)
+    value = draw(NUMBERS) if share is None else share.scale * draw(st.floats(0, 1))
+    return Estimate(
+        value=value,
+        se=draw(st.none() | st.floats(0, 1e3)),
+        df=draw(st.none() | st.floats(1, 1e4)),
+        share=share,
+        parts=draw(st.dictionaries(NAMES, NUMBERS, max_size=3)),
+        bounds=tuple(draw(bounds)) if depth else (),
+        skipped=tuple(draw(st.lists(st.builds(lambda a, r: Skipped(attack=a, reason=r), NAMES, NAMES), max_size=2))),
+    )
+
+
+@given(estimates())
+def test_the_score_table_gives_an_estimate_back(estimate: Estimate) -> None:
+    assert Estimate.from_details(estimate.value, estimate.se, estimate.to_details()) == estimate
+
+
+@given(estimates(), st.floats(0.5, 0.999), st.floats(0.5, 0.999))
+def test_a_higher_level_never_gives_a_lower_upper_limit(estimate: Estimate, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert estimate.value <= estimate.upper(low) <= estimate.upper(high) + 1e-9 * abs(estimate.upper(high))
+    assert all(estimate.upper(low) >= bound.estimate.upper(low) for bound in estimate.bounds)
+    assert estimate.lower(high) <= estimate.lower(low) <= estimate.value
+
+
+def test_confidence_limits_are_those_of_the_tables() -> None:
+    """Quantiles of the normal (1.6449, 1.9600) and of t with 10 degrees of freedom (1.8125), as printed everywhere."""
+    assert Estimate(value=1.0, se=0.1).upper(0.95) == pytest.approx(1.16449, abs=1e-5)
+    assert Estimate(value=1.0, se=0.1).lower(0.975) == pytest.approx(0.80400, abs=1e-5)
+    assert Estimate(value=1.0, se=0.1, df=10).upper(0.95) == pytest.approx(1.18125, abs=1e-5)
+    assert Estimate(value=1.0).upper(0.99) == Estimate(value=1.0).lower(0.99) == 1.0
+
+
+def test_a_sampled_share_has_wilsons_interval() -> None:
+    """Newcombe (1998), table I: 81 of 263 gives .2553 to .3662, 15 of 148 gives .0624 to .1605 (95 %, two-sided)."""
+    for hits, trials, upper in ((81, 263, 0.3662), (15, 148, 0.1605)):
+        share = SampledShare(trials=trials)
+        assert Estimate(value=hits / trials, share=share).upper(0.975) == pytest.approx(upper, abs=5e-5)
+    one, eight = (SampledShare(trials=100, comparisons=count) for count in (1, 8))
+    assert Estimate(value=0.1, share=eight).upper(0.6) == Estimate(value=0.1, share=one).upper(0.95)  # 0.4 / 8 is 0.05
+    scaled = Estimate(value=0.05, share=SampledShare(trials=100, scale=0.5))
+    assert scaled.upper(0.95) == pytest.approx(Estimate(value=0.1, share=one).upper(0.95) / 2)
+    assert Estimate(value=1.0, share=one).upper(0.999) == 1.0
+
+
+def test_a_bound_raises_the_upper_limit_and_never_the_value() -> None:
+    bound = Bound(attack="the file before RankSwap", estimate=Estimate(value=0.9, se=0.01))
+    estimate = Estimate(value=0.2, bounds=(bound,))
+    assert estimate.value == 0.2 and estimate.upper(0.95) == bound.estimate.upper(0.95) > 0.9
+
+
+def test_an_estimate_is_named_and_frozen() -> None:
+    with pytest.raises(TypeError):
+        Estimate(value=0.1)  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        Estimate(value=0.1).value = 0.2  # type: ignore[misc]
+    assert math.isinf(Estimate(value=math.inf).upper(0.95))

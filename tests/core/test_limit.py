@@ -1,0 +1,196 @@
+"""Limits: one comparison for the map, a rule, a release and the pages; and the policy beside them."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.random import Generator
+
+import sdcmap as sm
+from commands import sdcmap
+from sdcmap import testing
+from sdcmap.core.estimate import Estimate
+from sdcmap.core.limit import Absent, Limit, all_met, count_verdicts, strictest
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method
+from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import ContractBroken, PlanError
+
+RISK, GAIN = sm.SmallCells(), sm.utility.SignificanceAgreement(models="wage ~ Age")
+KEYS = ("Sex", "Hours", "Educ")
+SYNTHETIC = sm.Synthesise(on=[*KEYS, "wage"])
+
+
+@given(st.floats(0, 2), st.floats(0, 1), st.floats(0.01, 2), st.floats(0.5, 0.999))
+def test_a_limit_is_met_where_the_confidence_limit_is_within_it(
+    value: float, se: float, limit: float, level: float
+) -> None:
+    estimate = Estimate(value=value, se=se)
+    upper, lower = Limit(RISK, limit).judge(estimate, level), Limit(GAIN, limit).judge(estimate, level)
+    assert (upper.status == "met") == (estimate.upper(level) <= limit)
+    assert (lower.status == "met") == (estimate.lower(level) >= limit)
+    assert upper.share == pytest.approx(estimate.upper(level) / limit)
+    assert (upper.status == "met") == bool(Limit(RISK, limit).admits(estimate.upper(level)))
+
+
+def test_what_does_not_apply_is_not_tested_and_never_met() -> None:
+    limit = Limit(RISK, 0.1, "the profile public-use")
+    untested = limit.judge(Absent(applies=False, reason="fully synthetic."), 0.95)
+    lacking = limit.judge(Absent(applies=True, reason="the column is constant."), 0.95)
+    met, over = (limit.judge(Estimate(value=value), 0.95) for value in (0.05, 0.2))
+    assert [v.status for v in (untested, lacking, met, over)] == ["not tested", "no value", "met", "exceeded"]
+    assert math.isnan(untested.share) and untested.end is None
+    assert all_met([met, untested]) and not any(map(all_met, ([untested], [met, lacking], [met, over])))
+    assert all_met([])
+    assert count_verdicts([met, untested]) == "meets the one tested limit (1 not tested)"
+    assert count_verdicts([met, met, over, untested]) == "meets 2 of 3 tested limits (1 not tested)"
+    assert count_verdicts([met, met, lacking]) == "meets all 2 tested limits (1 without a value)"
+
+
+def test_the_strictest_of_several_limits_counts() -> None:
+    limits = strictest([Limit(RISK, 0.2, "a"), Limit(RISK, 0.1, "b"), Limit(GAIN, 0.5, "a"), Limit(GAIN, 0.6, "b")])
+    assert [(limit.value, limit.source) for limit in limits] == [(0.1, "b"), (0.6, "b")]
+
+
+@pytest.fixture(scope="module")
+def persons() -> Microdata:
+    return sm.demo.population(200, seed=1).only((*KEYS, "wage"))
+
+
+def test_a_choice_says_how_many_limits_were_tested(persons: Microdata) -> None:
+    """Of a fully synthetic file two of four limits cannot be tested: they are neither met nor counted as met."""
+    near = sm.risk.ClosestRecord(on=(*KEYS, "wage"))
+    measures = [sm.risk.ExactMatch(on=KEYS), sm.risk.Linkage("d", on="wage"), near, sm.Hellinger(on=KEYS)]
+    limits = dict.fromkeys(measures, 1.0)
+    plan = sm.Plan(SYNTHETIC, measures, limits=limits, rule=sm.Threshold(risk=1.0), risk=measures[2], seed=2**200 + 1)
+    scores = sm.sweep(persons, plan, workers=1)
+    choice = sm.RUMap(scores, plan.risk, plan.utility, plan.limits).choose(sm.Threshold(risk=1.0))
+    status = {type(verdict.limit.measure).__name__: verdict.status for verdict in choice.verdicts}
+    assert status == {"ExactMatch": "not tested", "Linkage": "not tested", "ClosestRecord": "met", "Hellinger": "met"}
+    assert "meets all 2 tested limits (2 not tested)" in choice.reason
+
+
+def test_a_file_on_which_no_limit_can_be_tested_is_not_chosen(persons: Microdata) -> None:
+    measures = [sm.risk.ExactMatch(on=KEYS), sm.SmallCells(on=KEYS), sm.Hellinger(on=KEYS)]
+    plan = sm.Plan(SYNTHETIC, measures, limits={measures[0]: 1.0}, risk=measures[1], seed=3)
+    ru = sm.RUMap(sm.sweep(persons, plan, workers=1), plan.risk, plan.utility, plan.limits)
+    assert not ru.eligible(ru.points.filter(~pl.col("anchor"))).any()
+    assert ru.choose(sm.Threshold(risk=1.0)).candidate is None
+
+
+def test_losses_have_limits_too(persons: Microdata, tmp_path: Path) -> None:
+    """The loss of the weak swap is within its limit, that of the strong one is not; a release is held to it as well."""
+    weak, strong = (sm.Swap("Educ", rate=rate) for rate in (0.02, 0.2))
+    loss = sm.Hellinger(on=KEYS)
+    measures = [sm.SmallCells(on=KEYS), loss]
+    plan = sm.Plan([weak, strong], measures, rule=sm.Threshold(risk=1.0), seed=2**200 + 5)
+    scores = sm.sweep(persons, plan, workers=1)
+    losses = dict(scores.column(loss.text).select("method", "value").iter_rows())
+    between = (losses[weak.text] + losses[strong.text]) / 2
+    plan = sm.Plan([strong, weak], measures, limits={"Hellinger": between}, rule=plan.rule, seed=plan.seed)
+    assert sm.Plan.from_toml(plan.toml()) == plan
+    ru = sm.RUMap(scores, plan.risk, plan.utility, plan.limits)
+    eligible = dict(zip(ru.points["method"], ru.eligible(ru.points).tolist(), strict=True))
+    assert eligible[weak.text] and not eligible[strong.text]
+    over = sm.release(persons, plan, plan.find(sm.study.plan.Candidate(strong).id), ledger=tmp_path)
+    failed = [check for check in over.check() if check.name == "loss"]
+    assert len(failed) == 1 and not failed[0].passed and failed[0].verdict is not None
+    assert failed[0].verdict.limit.value == between and failed[0].is_measured and failed[0].is_hard
+
+
+# ---- the release policy ---------------------------------------------------------------------------------------
+def test_a_changed_number_needs_a_reason_and_is_kept(tmp_path: Path, persons: Microdata) -> None:
+    with pytest.raises(PlanError, match=r"ReleasePolicy\.reason must say why draws is not the usual number"):
+        ReleasePolicy(draws=5)
+    policy = ReleasePolicy(draws=5, reason="a pilot")
+    plan = sm.Plan(sm.Swap("Sex"), [sm.SmallCells(on=KEYS), sm.Hellinger(on=KEYS)], policy=policy, seed=3)
+    again = sm.Plan.from_toml(plan.toml())
+    assert again == plan and again.policy.changed == {"draws": 5} and again.policy.draws == 5
+    assert "policy" not in sm.Plan(sm.Swap("Sex"), plan.measures).toml()
+    sm.sweep(persons, plan, tmp_path / "study", workers=1)
+    with sm.Study.open(tmp_path / "study") as study:
+        assert study.manifest["policy"] == {"reason": "a pilot", **policy.numbers}
+    with pytest.raises(PlanError, match="draw.*Did you mean 'draws'"):
+        sm.Plan.from_toml(plan.toml().replace("draws", "draw"))
+
+
+def test_check_prints_the_policy(tmp_path: Path, persons: Microdata) -> None:
+    persons.frame().write_csv(tmp_path / "people.csv")
+    place = tmp_path / "plan.toml"
+    sdcmap("look", tmp_path / "people.csv", "-o", place, "--keys", ",".join(KEYS))
+    place.write_text(place.read_text() + '\n[policy]\nrelease_level = 0.9\nreason = "a rehearsal"\n')
+    told = json.loads(sdcmap("check", place, "--json").stdout)
+    assert told["policy"] == {"reason": "a rehearsal", **DEFAULT_POLICY.numbers, "release_level": 0.9}
+    printed = sdcmap("check", place).stdout
+    assert "release_level 0.9 (changed)" in printed and "Changed because: a rehearsal" in printed
+    assert "draws 3," in printed
+
+
+# ---- classes that break their contract ------------------------------------------------------------------------
+@dataclass(frozen=True)
+class FloatRisk(Measure):
+    """Returns a number where an Estimate is promised."""
+
+    axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    on: tuple[str, ...] = ("wage",)
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        return 0.5  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class FrameMethod(Method):
+    """Returns a frame where Microdata are promised."""
+
+    on: tuple[str, ...] = ("wage",)
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        return data.frame()  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class NeverApplied(Method):
+    """Masks a column that no file has, so that no law was ever tried on it."""
+
+    on: str = "no such column"
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        raise AssertionError("it is never called")
+
+
+def test_a_measure_that_returns_a_number_is_reported(persons: Microdata) -> None:
+    plan = sm.Plan(sm.Noise("wage"), [FloatRisk(), sm.IL1s()], seed=1)
+    with pytest.raises(
+        ContractBroken, match=r"FloatRisk returned float, not an Estimate: return Estimate\(value=...\)"
+    ):
+        sm.sweep(persons, plan, workers=1)
+    with pytest.raises(ContractBroken):
+        sm.score(persons, persons, FloatRisk())
+    with pytest.raises(testing.LawBroken, match="returned float"):
+        testing.check_measure(FloatRisk(), persons)
+
+
+def test_a_method_that_returns_a_frame_is_reported(persons: Microdata) -> None:
+    with pytest.raises(ContractBroken, match="FrameMethod returned DataFrame, not Microdata"):
+        sm.sweep(persons, sm.Plan(FrameMethod(), [sm.SmallCells(on=KEYS), sm.IL1s()], seed=1), workers=1)
+
+
+def test_laws_that_could_not_be_tried_are_broken(persons: Microdata) -> None:
+    with pytest.raises(testing.LawBroken, match="cannot be applied to the data, so nothing was tried"):
+        testing.check_method(NeverApplied(), persons)
+    with pytest.raises(testing.LawBroken, match="no value for any of the files, so nothing was tried"):
+        testing.check_measure(sm.risk.ExactMatch(on="no such column"), persons)
+
+
+def test_a_measure_has_a_value_of_any_type_of_estimate() -> None:
+    made: Any = Estimate(value=1.0)
+    assert FloatRisk()._check_estimate(made) is made
