@@ -62,16 +62,19 @@ compare <- function(data, folder = NULL, workers = 1, ...) {
 }
 
 ru_map <- function(scores, risk = NULL, utility = NULL, limits = NULL) {
-  stated <- scores$plan
-  if (is.null(risk)) risk <- stated$risk
-  if (is.null(utility)) utility <- stated$utility
-  if (is.null(limits)) limits <- stated$limits
-  ask(python()$RUMap, scores, risk = risk, utility = utility, limits = limits)
+  axes <- list(risk = if (!is.null(risk)) as.list(risk), utility = utility, limits = limits)
+  if (is.character(scores)) return(do.call(ask, c(list(python()$workflow$open_map, path.expand(scores)), axes)))
+  do.call(ask, c(list(python()$RUMap$of_plan, scores, scores$plan), axes))
 }
 
-choose <- function(map, rule, ...) {
+choose <- function(map, rule = NULL, ...) {
+  if (!missing(map) && is.character(map)) return(ask(python()$workflow$choose, path.expand(map), rule, ...))
   if (missing(map) || !is_python(map)) return(meant_for(base::choose))
   ask(map$choose, rule)
+}
+
+choose_pair <- function(study, public, folder, workers = 1, ...) {
+  ask(python()$choose_pair, path.expand(study), public, path.expand(folder), workers = workers, ...)
 }
 
 records <- function(original, masked, on, ...) {
@@ -83,9 +86,17 @@ draw <- function(x, file, ...) {
   invisible(file)
 }
 
-release <- function(data, plan, choice, folder, ...) {
-  ask(ask(python()$release, as_microdata(data), plan, choice, ...)$write, path.expand(folder))
+release <- function(data, plan, choice = NULL, folder, ...) {
+  made <- if (missing(plan)) of_study(data, choice, ...) else ask(python()$release, as_microdata(data), plan, choice, ...)
+  ask(made$write, path.expand(folder))
   invisible(folder)
+}
+
+of_study <- function(study, choice, ...) {
+  study <- ask(python()$Study$open, path.expand(study))
+  if (is.null(choice)) choice <- ask(python()$workflow$choose, study)
+  if (is.character(choice)) choice <- ask(python()$workflow$choose, study, candidate = choice)
+  ask(python()$workflow$prepare_release, study, choice, ...)
 }
 
 report <- function(study, file = "report.html", ...) {
