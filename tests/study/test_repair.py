@@ -1,4 +1,4 @@
-"""A damaged database: one clear sentence, and `repair` keeps every whole row, whatever was broken."""
+"""A damaged database: one clear sentence, and `repair` keeps every whole row that SQLite can read, whatever was broken."""
 
 from __future__ import annotations
 

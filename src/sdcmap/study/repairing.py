@@ -1,28 +1,28 @@
-"""Repair of a damaged study: every row that is whole is read off the pages of the database, whatever else is broken.
+"""Repair of a damaged study: keep every row that SQLite can still read off a page and whose checksum holds.
 
-SQLite keeps rows in pages, and pages in a tree. When the tree is broken the pages are still there, so they are read one by
-one, those of the write-ahead log too. A row is whole when it decodes and its checksum holds; rows are only ever added to a
-study, so an old copy of a row is as good as the last. What is lost the next sweep makes again, with the same numbers.
-Reference: the database file format of SQLite, sections 1.6 (b-tree pages), 2.1 (records) and 4 (the write-ahead log).
+SQLite keeps rows in pages, and pages in a tree. When the tree is broken the pages are still there: each is made the root
+of a table in turn, and SQLite reads what lies below it, from both ends. The write-ahead log is merged first, as far as
+SQLite accepts it. Rows are only ever added to a study, so an old copy of a row is as good as the last. What is lost the
+next sweep makes again, with the same numbers.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
-from contextlib import suppress
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SdcmapError, StudyDamaged
-from sdcmap.study.database import TABLES, columns_of, is_whole, typed
+from sdcmap.study.database import DAMAGED, TABLES, columns_of, is_whole, typed
 from sdcmap.study.folder import Study, locked
 
 STORED = tuple(name for name in TABLES if name != "tally")  # the tally is counted anew
 PAGE_SIZE = 4096  # SQLite's own default, and ours, where the file no longer says
-INDEX_PAGES = {2: 4, 10: 0}  # the pages of our tables, which have no row ids: kind -> bytes before each row's length
-INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}  # serial type -> bytes
+WIDEST = max(len(columns_of(name)) for name in STORED)
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ def repair(path: str | Path) -> Repaired:
     """
     path = Path(path)
     Study.manifest_of(path)  # a folder without one is no study
-    file, log = path / "scores.sqlite", path / "scores.sqlite-wal"
+    file = path / "scores.sqlite"
     with locked(path):
         whole = _whole(path)
         if whole is not None:
             return Repaired(*whole, None)
-        rows = _rescued(file, log)
+        rows = _rescued(file)
         kept = _aside(file)
         for tail in ("-wal", "-shm"):
             file.with_name(file.name + tail).unlink(missing_ok=True)
@@ -89,116 +89,71 @@ def _aside(file: Path) -> Path:
 
 
 # ---- rows off pages -------------------------------------------------------------------------------------------
-def _rescued(file: Path, log: Path) -> dict[str, list[list[Any]]]:
-    """Every whole row of each table."""
-    rows: dict[str, list[list[Any]]] = {name: [] for name in STORED}
-    for pages in (_file_pages(file), _log_pages(log)):
-        for page in pages.values():
-            for record in _records(page, pages):
-                for name, whole in rows.items():
-                    if _belongs(record, name):
-                        whole.append(record)
+def _rescued(file: Path) -> dict[str, list[Sequence[Any]]]:
+    """Every whole row of each table that SQLite reads off a page."""
+    rows: dict[str, list[Sequence[Any]]] = {name: [] for name in STORED}
+    with private_folder(file.parent) as scratch:
+        for record in dict.fromkeys(_records(_merged(file, scratch), scratch)):
+            for name, whole in rows.items():
+                width = len(columns_of(name))
+                if not any(record[width:]) and _is_row(record[:width], name):
+                    whole.append(record[:width])
+                    break
     return rows
 
 
-def _belongs(record: list[Any], table: str) -> bool:
-    """Whether a record off a page, where a whole number of a real column lies as an integer, is a whole row of a table."""
+def _is_row(record: Sequence[Any], table: str) -> bool:
+    """Whether a record, where a whole number of a real column lies as an integer, is a whole row of a table."""
     try:
-        return len(record) == len(columns_of(table)) and is_whole(table, (*typed(table, record[:-1]), record[-1]))
+        return is_whole(table, (*typed(table, record[:-1]), record[-1]))
     except (TypeError, ValueError):  # a text where a number belongs
         return False
 
 
-def _file_pages(file: Path) -> dict[int, bytes]:
-    """Page number -> page; page 1 without the header of the file."""
+def _merged(file: Path, scratch: Path) -> bytes:
+    """The content of a database, with what SQLite can still read of its write-ahead log."""
     content = file.read_bytes() if file.exists() else b""
+    log = file.with_name(file.name + "-wal")
+    if log.exists():
+        copy = scratch / "merged.sqlite"
+        copy.write_bytes(_with_first_page(content, scratch, "wal"))
+        copy.with_name(copy.name + "-wal").write_bytes(log.read_bytes())
+        with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(copy)) as connection:
+            connection.execute("pragma wal_checkpoint(truncate)")
+        content = copy.read_bytes()
+    return content
+
+
+def _with_first_page(content: bytes, scratch: Path, mode: str) -> bytes:
+    """The pages of a database below the first page of an empty one, whose only table has no types."""
     size = int.from_bytes(content[16:18], "big") if content[:16] == b"SQLite format 3\0" else PAGE_SIZE
     size = size if size >= 512 and size & (size - 1) == 0 else PAGE_SIZE
-    return {1 + place // size: content[place : place + size] for place in range(0, len(content), size)}
+    empty = scratch / f"empty-{mode}.sqlite"
+    with closing(sqlite3.connect(empty)) as connection:
+        connection.execute(f"pragma page_size = {size}")
+        connection.execute(f"pragma journal_mode = {mode}")
+        columns = ", ".join(f"c{number}" for number in range(WIDEST))
+        connection.execute(f"create table rescued ({columns}, primary key (c0)) without rowid")
+    first = bytearray(empty.read_bytes()[:size])
+    content += bytes(-len(content) % size)
+    pages = max(len(content) // size, 2)
+    first[28:32] = pages.to_bytes(4, "big")  # the size of the database, in pages
+    return bytes(first) + content[size:].ljust((pages - 1) * size, b"\0")
 
 
-def _log_pages(log: Path) -> dict[int, bytes]:
-    """Pages of the write-ahead log: a header of 32 bytes, then frames of 24 bytes and a page each."""
-    content = log.read_bytes() if log.exists() else b""
-    size = int.from_bytes(content[8:12], "big")
-    size = size if size >= 512 and size & (size - 1) == 0 else PAGE_SIZE
-    return {frame: content[place + 24 : place + 24 + size] for frame, place in
-            enumerate(range(32, len(content), 24 + size), 1)}  # fmt: skip
-
-
-def _records(page: bytes, pages: dict[int, bytes]) -> Iterator[list[Any]]:
-    """The records of one page, as far as they decode."""
-    if len(page) < 8 or page[0] not in INDEX_PAGES:
-        return
-    before = INDEX_PAGES[page[0]]
-    start = 8 + before
-    for number in range(int.from_bytes(page[3:5], "big")):
-        try:
-            place = int.from_bytes(page[start + 2 * number : start + 2 * number + 2], "big") + before
-            length, place = _varint(page, place)
-            yield _decoded(_payload(page, place, length, pages))
-        except (IndexError, ValueError, struct.error, KeyError, OverflowError):
-            continue
-
-
-def _payload(page: bytes, place: int, length: int, pages: dict[int, bytes]) -> bytes:
-    """A record's bytes; a long one goes on in overflow pages."""
-    usable = len(page)
-    most = (usable - 12) * 64 // 255 - 23
-    if length <= most:
-        return page[place : place + length]
-    least = (usable - 12) * 32 // 255 - 23
-    here = least + (length - least) % (usable - 4)
-    here = here if here <= most else least
-    payload = page[place : place + here]
-    follow = int.from_bytes(page[place + here : place + here + 4], "big")
-    while len(payload) < length:
-        more = pages[follow]
-        follow, payload = int.from_bytes(more[:4], "big"), payload + more[4:]
-        if not follow:
-            break
-    return payload[:length]
-
-
-def _decoded(payload: bytes) -> list[Any]:
-    """The values of a record: a header of serial types, then the values."""
-    end, place = _varint(payload, 0)
-    kinds = []
-    while place < end:
-        kind, place = _varint(payload, place)
-        kinds.append(kind)
-    values: list[Any] = []
-    for kind in kinds:
-        if kind == 0:
-            values.append(None)
-        elif kind in INTEGERS:
-            size = INTEGERS[kind]
-            values.append(int.from_bytes(payload[place : place + size], "big", signed=True))
-            place += size
-        elif kind == 7:
-            values.append(struct.unpack_from(">d", payload, place)[0])
-            place += 8
-        elif kind in (8, 9):
-            values.append(kind - 8)
-        elif kind >= 13 and kind % 2:
-            size = (kind - 13) // 2
-            values.append(payload[place : place + size].decode("utf-8"))
-            place += size
-        else:
-            raise ValueError("a kind of value that a study does not hold")
-    if place != len(payload):
-        raise ValueError("a record that does not fill its place")
-    return values
-
-
-def _varint(content: bytes, place: int) -> tuple[int, int]:
-    """A number of one to nine bytes, seven bits in each, and the place after it."""
-    number = 0
-    for count in range(9):
-        byte = content[place + count]
-        if count == 8:
-            return number << 8 | byte, place + 9
-        number = number << 7 | byte & 0x7F
-        if byte < 0x80:
-            return number, place + count + 1
-    raise ValueError("no number")
+def _records(content: bytes, scratch: Path) -> Iterator[tuple[Any, ...]]:
+    """The records of each page, as far as SQLite reads them from either end, with the page as the root of a table."""
+    copy = scratch / "pages.sqlite"
+    copy.write_bytes(_with_first_page(content, scratch, "off"))
+    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+        connection.execute("pragma journal_mode = off")
+        connection.execute("pragma synchronous = off")
+        for page in range(2, connection.execute("pragma page_count").fetchone()[0] + 1):
+            connection.execute("pragma writable_schema = on")
+            connection.execute("update sqlite_master set rootpage = ?", (page,))
+            connection.execute("pragma writable_schema = reset")
+            try:
+                yield from connection.execute("select * from rescued")
+            except DAMAGED:
+                with suppress(*DAMAGED):
+                    yield from connection.execute("select * from rescued order by c0 desc")

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from cachetools import LRUCache, cached
-
 from pydantic import TypeAdapter
 
 from sdcmap.core.named_files import files_below
