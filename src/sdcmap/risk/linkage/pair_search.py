@@ -10,14 +10,17 @@ which random pairs cost most.
 from __future__ import annotations
 
 import math
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from cachetools import LRUCache, cached
 
-from sdcmap.kernels.arrays import Array, cached_by_array
+from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import held_on_device
 from sdcmap.kernels.jit import inner_jit, jit, own_threads
 from sdcmap.risk.linkage.field_costs import (
@@ -46,6 +49,7 @@ SPAN = 16  # of neighbouring values of a block, up to which the cheapest is look
 DEAR = {NUMBER: 3.0, MIXTURE: 20.0, CELL: 20.0}  # what looking at a value takes, beside looking it up; others 3
 SAMPLED = 500  # released values on which the mean cost of a field is estimated
 PARTS = 4  # of the targets for each thread
+MAX_CACHED_BYTES = 1 << 28  # of the coded columns that are kept
 GOLDEN = 0.6180339887498949  # its multiples scatter the places where searches begin
 
 
@@ -53,6 +57,26 @@ def _coded(values: Array) -> tuple[Array, Array]:
     """The distinct values of a column, and which of them each record has."""
     distinct, code = np.unique(values, return_inverse=True)
     return distinct, code.astype(np.int32)
+
+
+def cached_by_array(
+    compute: Callable[[Array], tuple[Array, ...]], max_bytes: int = MAX_CACHED_BYTES
+) -> Callable[[Array], tuple[Array, ...]]:
+    """Return `compute` with a cache: an array that is closed to writing is computed once, and its result is kept as long
+    as the array lives, bounded by bytes. Threads may share it."""
+    cache: LRUCache[int, tuple[Array, ...]] = LRUCache(max_bytes, lambda arrays: sum(part.nbytes for part in arrays))
+    lock = threading.RLock()  # an array may end, and be forgotten, while this thread holds the lock
+
+    def forget(key: int) -> None:
+        with lock:
+            cache.pop(key, None)
+
+    @cached(cache, key=id, lock=lock)
+    def computed_once(array: Array) -> tuple[Array, ...]:
+        weakref.finalize(array, forget, id(array)).atexit = False
+        return compute(array)
+
+    return lambda array: compute(array) if array.flags.writeable else computed_once(array)
 
 
 _CODED = cached_by_array(_coded)  # of the known columns that many files are compared with

@@ -7,7 +7,8 @@ import weakref
 
 import numpy as np
 
-from sdcmap.kernels.arrays import Array, cached_by_array
+from sdcmap.kernels.arrays import Array
+from sdcmap.risk.linkage.pair_search import cached_by_array
 
 
 def closed(values: list[float]) -> Array:
