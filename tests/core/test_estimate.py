@@ -77,7 +77,7 @@ def test_a_bound_raises_the_upper_limit_and_never_the_value() -> None:
 
 def test_an_estimate_is_named_and_frozen() -> None:
     with pytest.raises(TypeError):
-        Estimate(value=0.1)  # type: ignore[misc]
+        Estimate(*[0.1])  # type: ignore[misc]
     with pytest.raises(AttributeError):
         Estimate(value=0.1).value = 0.2  # type: ignore[misc]
     assert math.isinf(Estimate(value=math.inf).upper(0.95))

@@ -183,8 +183,8 @@ def test_rules_and_relations_are_counted_before_and_after() -> None:
     assert {row.after for row in relations} == {"100.0% of records"}
     cut = sm.mask(data, sm.methods.Recode("age", bins=3), seed=1)
     assert what_holds(plan, data, cut)[0].after == GONE
-    assert "'wage' is masked, but unmasked" in given_back(data, noisy, ["wage"])
-    assert given_back(data, sm.mask(data, sm.methods.Synthesise(on=data.names), seed=1), ["wage"]) == ""
+    assert "'wage' is masked, but unmasked" in given_back(plan, data, noisy, ["wage"])
+    assert given_back(plan, data, sm.mask(data, sm.methods.Synthesise(on=data.names), seed=1), ["wage"]) == ""
 
 
 def test_what_was_tried_is_counted(scores: Scores, chosen: Choice) -> None:

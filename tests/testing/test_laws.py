@@ -221,32 +221,20 @@ def values(draw: st.DrawFn, cls: Any) -> Any:
 
 
 @pytest.mark.parametrize("cls", METHODS, ids=lambda cls: cls.__name__)
-def test_every_method_obeys_the_laws(cls: type[Method]) -> None:
-    applied: list[bool] = []
-
-    @given(data=st.data())
-    def search(data: st.DataObject) -> None:
-        applied.append(check_method(data.draw(values(cls)), data.draw(files()), may_refuse=True))
-
-    search()
-    assert any(applied), "no file was found that it can be applied to"
+@given(data=st.data())
+def test_every_method_obeys_the_laws(cls: type[Method], data: st.DataObject) -> None:
+    check_method(data.draw(values(cls)), data.draw(files()), may_refuse=True)
 
 
 @pytest.mark.parametrize("cls", (*RISKS, *UTILITIES), ids=lambda cls: cls.__name__)
-def test_every_measure_obeys_the_laws(cls: type[Measure]) -> None:
+@given(data=st.data())
+def test_every_measure_obeys_the_laws(cls: type[Measure], data: st.DataObject) -> None:
     methods = [
         sm.Swap(on="sex", rate=0.3),
         sm.Noise(on=NUMBERS),
         sm.Chain([sm.RankSwap(on="wage", p=0.5), sm.Swap(on=["age"], rate=0.2)]),
     ]
-    tried: list[bool] = []
-
-    @given(data=st.data())
-    def search(data: st.DataObject) -> None:
-        tried.append(check_measure(data.draw(values(cls)), data.draw(files()), methods, may_refuse=True))
-
-    search()
-    assert any(tried), "no file was found that it has a value for"
+    check_measure(data.draw(values(cls)), data.draw(files()), methods, may_refuse=True)
 
 
 # ---- broken on purpose ----------------------------------------------------------------------------------------

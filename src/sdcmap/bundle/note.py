@@ -14,6 +14,7 @@ import sdcmap
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
+from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.value import Spec
 from sdcmap.corrections import correct
 from sdcmap.data.microdata import Microdata
@@ -77,6 +78,7 @@ class Note(TypedDict):
     draws_searched: int
     methods_searched: int
     draws_at_gate: int
+    draws_allowed: int
     may_not: list[str]
     example: str
     correction: str
@@ -87,11 +89,12 @@ class Note(TypedDict):
 
 class Tried(NamedTuple):
     """How much was tried before a release: random draws of its method, methods of the study, and draws of its method that
-    were checked as written."""
+    were checked as written, of how many that may be."""
 
     draws: int
     methods: int
     at_gate: int
+    allowed: int = DEFAULT_POLICY.draws
 
 
 def method_note(
@@ -126,6 +129,7 @@ def method_note(
         "draws_searched": tried.draws,
         "methods_searched": tried.methods,
         "draws_at_gate": tried.at_gate,
+        "draws_allowed": tried.allowed,
         "may_not": [*MAY_NOT, CAUTION],
         "example": example(prepared.data),
         "correction": correction(prepared.data, method),
@@ -227,7 +231,7 @@ def note_text(note: Note) -> str:
         f"- Numbered anew at random: {_list(note['renumbered_at_random'])}. Rows are in random order.",
         f"- {draws} before this one was taken.",
         f"- Methods that were tried: {note['methods_searched']}. Draws of this one that were checked as written: "
-        f"{note['draws_at_gate']}.", "",
+        f"{note['draws_at_gate']}, of at most {note['draws_allowed']}.", "",
         "## What is kept, and what is distorted", "",
         f"Exactly kept: {note['kept_exactly'] or 'nothing is promised'}.", "",
         f"Distorted: {note['distorted'] or 'see the measures below'}.", "",

@@ -178,7 +178,7 @@ class Release:
         losses = list(zip(utilities, score_file(utilities, data, released, fresh), strict=True))
         note = method_note(
             self.plan.method_names[method.text], method, prepared, self.profile.name,
-            Tried(self.searched, self._methods, at_gate), losses,
+            Tried(self.searched, self._methods, at_gate, policy.draws), losses,
         )  # fmt: skip
         known_scores: dict[Measure, ScoreRow] = {}
 

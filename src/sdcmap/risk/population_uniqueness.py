@@ -163,7 +163,7 @@ class PopulationUniqueness(Measure):
     ----------
     model : "zayatz", "pitman", "snb" (slide negative binomial), or "dankar": Pitman for sampling fractions up to .1, above
         the smaller of Zayatz and SNB, and Zayatz where the others cannot be fitted.
-    fraction : the sampling fraction, in (0, 1]; by default records over the sum of the weights, and 1 without weights.
+    fraction : the sampling fraction, in [1e-12, 1]; by default records over the sum of the weights, and 1 without weights.
     on : the variables he knows, of any kind; by default the keys of the file.
 
     Formula: expected number of persons who are alone, over N = n/fraction. Zayatz: u_1 P(1 in the population | 1 in the
@@ -188,7 +188,7 @@ class PopulationUniqueness(Measure):
     weights: ClassVar[str] = "used where no fraction is stated: their sum is the size of the population"
 
     model: Literal["dankar", "zayatz", "pitman", "snb"] = "dankar"
-    fraction: Annotated[float | None, Range(0, 1, "(]")] = None
+    fraction: Annotated[float | None, Range(1e-12, 1)] = None
     on: tuple[str, ...] = ()
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
