@@ -35,8 +35,8 @@ import sdcmap as sm
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
 from sdcmap.frontier.ends import DRAWS, Ends, Member, fresh_area
+from sdcmap.frontier.evaluation import Workshop, workshop
 from sdcmap.frontier.growing import SIZE
-from sdcmap.frontier.making import Workshop, workshop
 from sdcmap.frontier.plane import Plane
 from sdcmap.frontier.space import Point, Space
 from sdcmap.kernels.decision.pareto import hypervolume

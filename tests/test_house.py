@@ -148,8 +148,8 @@ def _reason(found: Import, module: str) -> str:
     if family_of(module) == "gpu" and found.package not in sys.stdlib_module_names | {"numpy"}:
         return "" if family_of(found.target) == "gpu" else "kernels of the GPU stand alone, on numpy and CuPy"
     if found.package != "sdcmap":
-        plain = sys.stdlib_module_names | {"numpy", "scipy", "numba"}
-        return "" if room != "kernels" or found.package in plain else "kernels import numpy and scipy alone"
+        plain = sys.stdlib_module_names | {"numpy", "scipy", "numba", "cachetools"}
+        return "" if room != "kernels" or found.package in plain else "kernels import numpy, scipy and cachetools alone"
     if found.target in ("sdcmap", "sdcmap.__version__"):
         fine = found.target == "sdcmap.__version__" or room in FACES
         return "" if fine else "import the module, not the whole package"
@@ -256,10 +256,10 @@ def test_errors_stand_on_the_ground() -> None:
         ("sdcmap.kernels.tables.coding", "from sdcmap.kernels.neighbours.counting import count_between"),
         ("sdcmap.kernels.neighbours.counting", "from sdcmap.kernels.gpu.groups import mdav_groups"),
         ("sdcmap.kernels.tables.coding", "from sdcmap.risk.linkage.links import Links"),
-        ("sdcmap.risk.linkage.links", "from sdcmap.kernels.gpu.pairs import Search"),
+        ("sdcmap.risk.linkage.links", "from sdcmap.kernels.gpu.pair_scan import Search"),
         ("sdcmap.risk.linkage.links", "import cupy"),
-        ("sdcmap.kernels.gpu.pairs", "from sdcmap.kernels.arrays import Array"),
-        ("sdcmap.kernels.gpu.pairs", "import scipy"),
+        ("sdcmap.kernels.gpu.pair_scan", "from sdcmap.kernels.arrays import Array"),
+        ("sdcmap.kernels.gpu.pair_scan", "import scipy"),
         ("sdcmap.data.microdata", "from sdcmap.methods import Noise"),
         ("sdcmap.data.microdata", "if TYPE_CHECKING:\n    from sdcmap.methods import Noise"),
         ("sdcmap.data.microdata", "from sdcmap import Noise"),

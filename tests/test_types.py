@@ -28,8 +28,8 @@ EXCEPTIONS = {  # "file: place" -> why it stays
     "study/engines.py: Workers.submit(kwargs)": "as in concurrent.futures.Executor",
     "study/cluster.py: Cluster.__init__(client)": "a Dask client; dask is not needed to check types",
     "study/cluster.py: client_behind()": "a Dask client; dask is not needed to check types",
-    "files/stat/xpt_missing.py: numeric_bytes(facts)": "pyreadstat has no types",
-    "files/stat/xpt_missing.py: letters_of(facts)": "pyreadstat has no types",
+    "files/stat/user_missing.py: numeric_bytes(facts)": "pyreadstat has no types",
+    "files/stat/user_missing.py: letters_of(facts)": "pyreadstat has no types",
 }
 
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.bundle.forms import Form, tally
+from sdcmap.bundle.sketch_forms import Form, tally
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import common_step
 

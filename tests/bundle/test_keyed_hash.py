@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sdcmap.bundle.keyed_hash import keyed_hash, stirred
+from sdcmap.bundle.sketch_forms import keyed_hash, stirred
 
 
 def test_the_authors_test_vector() -> None:

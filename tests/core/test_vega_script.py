@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import vl_convert
 
-from sdcmap.core.vega_script import kept_script, vega_script
+from sdcmap.core.chart import kept_script, vega_script
 
 
 @pytest.fixture

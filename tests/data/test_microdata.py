@@ -66,7 +66,7 @@ def test_views_are_dropped_on_pickling(data: Microdata) -> None:
 
 
 def test_views_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch, data: Microdata) -> None:
-    monkeypatch.setattr("sdcmap.data.views.VIEW_BYTES", 100)
+    monkeypatch.setattr("sdcmap.data.view_cache.VIEW_BYTES", 100)
     for names in (("sex",), ("age",), ("sex", "age")):
         data.view(cells, names)
     assert sum((cells, names) in data._views for names in (("sex",), ("age",), ("sex", "age"))) <= 2

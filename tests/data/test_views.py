@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.data.views import Views
+from sdcmap.data.view_cache import Views
 from sdcmap.errors import SchemaError
 
 THREADS = 8
@@ -94,7 +94,7 @@ def test_what_raises_is_not_kept() -> None:
 
 
 def test_eviction_under_threads_never_raises_and_keeps_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sdcmap.data.views.VIEW_BYTES", 2_000)
+    monkeypatch.setattr("sdcmap.data.view_cache.VIEW_BYTES", 2_000)
     views = Views()
 
     def ask(i: int) -> bool:

@@ -10,7 +10,7 @@ from searched import OWN, people_of, plan_of
 
 from sdcmap.frontier.forest import Predictors, importance, neighbours_drawn
 from sdcmap.frontier.found import Found
-from sdcmap.frontier.telling import eras
+from sdcmap.frontier.search_review import eras
 
 
 def table(rows: int = 200) -> tuple[Predictors, np.ndarray]:

@@ -11,11 +11,11 @@ from numpy.random import Generator
 from searched import plan_of
 
 import sdcmap as sm
-from sdcmap.core.strengths import Strengths
+from sdcmap.core.roles import Strengths
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
 from sdcmap.frontier import space as spaces
-from sdcmap.frontier.proposals import Lessons, Parent, children, starts, stronger
+from sdcmap.frontier.search_proposals import Lessons, Parent, children, starts, stronger
 from sdcmap.frontier.space import AS_IT_IS, BY_KIND, Space
 from sdcmap.study.search_settings import Search
 

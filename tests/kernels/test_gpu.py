@@ -15,7 +15,7 @@ from numpy.random import default_rng
 import sdcmap
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import NoCard, present_card, running_on
-from sdcmap.kernels.gpu import KERNELS, card, layout, nearest_records, neighbours, pairs, races
+from sdcmap.kernels.gpu import KERNELS, card, layout, nearest_records, neighbours, pair_scan, races
 from sdcmap.kernels.gpu.groups import plain_groups
 from sdcmap.kernels.neighbours.counting import Pairs, count_between
 from sdcmap.kernels.tables.attribution import nearest
@@ -120,9 +120,9 @@ def test_races(mean: bool) -> None:
 @pytest.mark.parametrize("mean", [False, True])
 def test_the_cheapest_cost_the_same_and_each_target_takes_others_of_equals(mean: bool) -> None:
     costs, keep = fields(3)[2:] if mean else fields(3), 20
-    total, scatter = plain(costs, mean), pairs.scatter_of(np.arange(M))
-    keys = pairs.plain_keys(total, keep, scatter)
-    index = (keys & pairs.LOW).astype(np.int64) ^ scatter[:, np.newaxis]
+    total, scatter = plain(costs, mean), pair_scan.scatter_of(np.arange(M))
+    keys = pair_scan.plain_keys(total, keep, scatter)
+    index = (keys & pair_scan.LOW).astype(np.int64) ^ scatter[:, np.newaxis]
     assert all(len(set(row)) == keep for row in index.tolist())
     score = Search(costs, mean=mean)(np.arange(M), keep)[1]
     np.testing.assert_allclose(np.take_along_axis(total, index, axis=1), -score, rtol=1e-6)
@@ -144,11 +144,11 @@ def test_costs_in_single_precision(digits: int) -> None:
     for costs in capped(digits, 0.1):
         total = layout.plain_capped(layout.laid_capped(*costs), np.arange(M), np.arange(N))
         keys = np.sort(by_all_pairs(costs, 40)(np.arange(M))[0][:, :40], axis=1)
-        mine = pairs.plain_keys(total, 40)
-        bits = [(side >> pairs.HALF).astype(np.uint32).view(np.float32) for side in (keys, mine)]
+        mine = pair_scan.plain_keys(total, 40)
+        bits = [(side >> pair_scan.HALF).astype(np.uint32).view(np.float32) for side in (keys, mine)]
         np.testing.assert_allclose(*bits, rtol=1e-5, atol=1e-7)
         if digits == 1 and costs.square:  # squares of tenths: exact ties, by the lower row
-            assert ((keys & pairs.LOW) == (mine & pairs.LOW)).mean() > 0.9
+            assert ((keys & pair_scan.LOW) == (mine & pair_scan.LOW)).mean() > 0.9
 
 
 def test_a_slope_that_all_records_share_is_taken_into_the_files() -> None:
@@ -204,10 +204,10 @@ def test_neighbours_are_counted() -> None:
 # ---- tiles and looks ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("columns", [1, 50, 1024, 57_343, 57_344, 59_315, 10_000_000])
 def test_looks_grow_to_all_columns(columns: int) -> None:
-    looks = pairs.looks_at(columns, 16)
+    looks = pair_scan.looks_at(columns, 16)
     assert looks[-1] == columns and looks == sorted(looks)
-    assert all(after <= pairs.SPREAD * pairs.WORTH * before for before, after in pairwise(looks))
-    assert pairs.room_of(looks, 16, 9) >= 4 * 16 * looks[-1] / looks[-2]
+    assert all(after <= pair_scan.SPREAD * pair_scan.WORTH * before for before, after in pairwise(looks))
+    assert pair_scan.room_of(looks, 16, 9) >= 4 * 16 * looks[-1] / looks[-2]
 
 
 @pytest.mark.parametrize("blocks", [1, 7, 116, 660, 1270])

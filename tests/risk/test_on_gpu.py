@@ -16,7 +16,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.kernels import gpu
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import NoCard, present_card, running_on
-from sdcmap.kernels.gpu import groups, layout, nearest_records, neighbours, pairs, races
+from sdcmap.kernels.gpu import groups, layout, nearest_records, neighbours, pair_scan, races
 from sdcmap.recordwise.neighbourhood import Unsafe, assess
 from sdcmap.risk.linkage import cost_models, file_pair
 from sdcmap.risk.linkage.attack import Attack
@@ -33,23 +33,23 @@ def every_cost(costs: Sequence[Cost], mean: bool, known_rows: bool = False) -> A
 
 def best(cost: Array, keep: int, scatter: Array) -> tuple[Array, Array]:
     """As the kernel `ranked`: a few more than asked for, by their keys, and then by their costs."""
-    keys = pairs.plain_keys(cost, min(cost.shape[1], keep + 8 + keep // 8), scatter)
-    index = (keys & pairs.LOW).astype(np.int64) ^ scatter[:, np.newaxis]
+    keys = pair_scan.plain_keys(cost, min(cost.shape[1], keep + 8 + keep // 8), scatter)
+    index = (keys & pair_scan.LOW).astype(np.int64) ^ scatter[:, np.newaxis]
     listed = np.take_along_axis(cost, index, axis=1)
-    order = np.lexsort([keys & pairs.LOW, listed])[:, :keep]
+    order = np.lexsort([keys & pair_scan.LOW, listed])[:, :keep]
     return np.take_along_axis(index, order, axis=1), -np.take_along_axis(listed, order, axis=1)
 
 
 def scan_of(costs: Any, chunks: Sequence[Array], enough: int) -> Callable[[Array], tuple[Array, int]]:
     laid = layout.laid_capped(*costs)
-    keys = pairs.plain_keys(layout.plain_capped(laid, np.arange(len(costs.a)), np.arange(len(costs.b))), enough)
+    keys = pair_scan.plain_keys(layout.plain_capped(laid, np.arange(len(costs.a)), np.arange(len(costs.b))), enough)
     return lambda rows: (keys[rows], 0)
 
 
 def scan_of_fields(costs: Any, scatter: Array, enough: int) -> Callable[[Array], Array]:
-    laid = layout.laid_fields(pairs.likely_fields(costs), mean=False, known_rows=True)
+    laid = layout.laid_fields(pair_scan.likely_fields(costs), mean=False, known_rows=True)
     total = layout.plain_fields(laid, np.arange(len(costs.a)), np.arange(len(costs.b)))
-    keys = pairs.plain_keys(total, enough, scatter.astype(np.int64))
+    keys = pair_scan.plain_keys(total, enough, scatter.astype(np.int64))
     return lambda rows: keys[rows]
 
 
@@ -66,7 +66,7 @@ class Search:
         self.cost = every_cost(costs, mean)
 
     def __call__(self, targets: Array, keep: int, *, threads: int | None = None) -> tuple[Array, Array]:
-        return best(self.cost[targets], min(keep, self.cost.shape[1]), pairs.scatter_of(targets))
+        return best(self.cost[targets], min(keep, self.cost.shape[1]), pair_scan.scatter_of(targets))
 
 
 def mdav_groups(x: Array, size: int) -> Array:

@@ -10,8 +10,7 @@ import sdcmap as sm
 from sdcmap.core.measure import Estimate
 from sdcmap.errors import PlanError, Undefined
 from sdcmap.map import RUMap
-from sdcmap.study.subsample_curve import Reading, SubsampleCurve
-from sdcmap.study.subsamples import FEWEST, KEPT
+from sdcmap.study.subsamples import FEWEST, KEPT, Reading, SubsampleCurve
 
 MEAN = sm.utility.MomentChange(on="x")
 

@@ -15,7 +15,7 @@ from sdcmap.dossier.facts import history
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.kernels import device, gpu
 from sdcmap.kernels.device import NoCard, OnTheCPU, present_card
-from sdcmap.study import device as settling
+from sdcmap.study import device_choice as settling
 from sdcmap.study.folder import Study
 from sdcmap.study.progress import bar
 

@@ -14,7 +14,7 @@ import pytest
 import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.statistics.losses import il1_losses, il1s_losses, relative_losses
+from sdcmap.kernels.statistics.information_losses import il1_losses, il1s_losses, relative_losses
 from sdcmap.kernels.statistics.moments import moments
 from sdcmap.map import overall_score
 from sdcmap.study.folder import Scores

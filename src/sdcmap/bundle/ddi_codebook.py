@@ -10,9 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from sdcmap.bundle.about import About
 from sdcmap.bundle.codebook import Entry, done_words
-from sdcmap.bundle.note import Note
+from sdcmap.bundle.note import About, Note
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.files.formats import format_named
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sdcmap.bundle.about import About, cited
 from sdcmap.bundle.codebook import Entry
-from sdcmap.bundle.note import Note, correction
+from sdcmap.bundle.note import About, Note, cited, correction
 from sdcmap.bundle.prepare import Prepared
 from sdcmap.core.method import Method
 from sdcmap.corrections import correct

@@ -19,9 +19,8 @@ import polars as pl
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.limit_checks import limits_of
-from sdcmap.bundle.measured_pairs import Measured, measured_pairs
 from sdcmap.bundle.nested import InOneHand
-from sdcmap.bundle.public_candidates import PublicCandidates, PublicStudies
+from sdcmap.bundle.public_candidates import Measured, PublicCandidates, PublicStudies, measured_pairs
 from sdcmap.choose.by_release import ByRelease
 from sdcmap.core.rule import Choice, Rule
 from sdcmap.errors import Infeasible, PlanError, Refused, SchemaError

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import polars as pl
 
-from sdcmap.bundle.about import About, citation
 from sdcmap.bundle.checks import (
     TOLD_IN_THE_NOTE,
     Check,
@@ -42,7 +41,7 @@ from sdcmap.bundle.limit_checks import (
     score_file,
 )
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_only_parent, parent_of
-from sdcmap.bundle.note import Note, Tried, method_note, note_text, public_note
+from sdcmap.bundle.note import About, Note, Tried, citation, method_note, note_text, public_note
 from sdcmap.bundle.prepare import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.preview import Preview, previewed
 from sdcmap.bundle.readback import aligned, check_read_back, read_released

@@ -32,8 +32,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from sdcmap.bundle.forms import Form, tally, text_word
-from sdcmap.bundle.keyed_hash import keyed_hash, stirred
+from sdcmap.bundle.sketch_forms import Form, keyed_hash, stirred, tally, text_word
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from itertools import groupby
 
 from sdcmap.core.method import Method
-from sdcmap.core.names import parameter
 from sdcmap.errors import PlanError
+from sdcmap.study.names import parameter
 from sdcmap.study.scores import Scores
 
 LONGEST = 40  # characters of a label

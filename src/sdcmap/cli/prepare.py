@@ -323,7 +323,7 @@ def sweep(
     """
     import sdcmap as sm
     from sdcmap.files.blocks import bytes_of
-    from sdcmap.study.device import settled
+    from sdcmap.study.device_choice import settled
     from sdcmap.study.progress import bar
 
     limit = bytes_of(memory) if memory else 0

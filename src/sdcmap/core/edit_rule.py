@@ -1,4 +1,4 @@
-"""Edit rules: what must hold within a record, such as `age < 15 -> marital = "never"`."""
+"""Edit rules: what must hold within a record, such as `age < 15 -> marital = "never"`, and the measures of them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
+from sdcmap.core.measure import Measure
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError, did_you_mean
+from sdcmap.errors import PlanError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
 
 LONGEST = 300  # characters
@@ -129,3 +130,43 @@ def _comparisons(text: str) -> tuple[Comparison, ...]:
         made.append(Comparison(read["quoted"] or read["name"], read["sign"], value))
         place, more = read.end(), bool(read["more"])
     return tuple(made)
+
+
+# What measures of edit rules share: the rules, the variables they name, and whether they can read a released file.
+
+
+@dataclass(frozen=True)
+class EditMeasure(Measure):
+    """The base of measures that ask which records break edit rules.
+
+    Parameters
+    ----------
+    edits : the rules, such as `age < 15 -> marital = "never"`: columns compared with numbers (< <= > >= = !=) or
+        with texts in double quotes (= !=), joined by `and`; other names stand in `backticks`. `sdcmap look --edits`
+        proposes some.
+    """
+
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    missing: ClassVar[str] = "a missing value neither calls for a rule nor breaks it"
+
+    edits: tuple[str, ...]
+
+    def problems(self) -> Iterator[str]:
+        yield from (f".edits {problem}" for problem in edit_problems(self.edits))
+
+    @property
+    def rules(self) -> tuple[EditRule, ...]:
+        return tuple(parse_edit(text) for text in self.edits)
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for rule in self.rules for name in rule.names))
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        for rule in self.rules:
+            yield from rule.misfits(data)
+
+    def check_readable(self, original: Microdata, masked: Microdata) -> None:
+        """Undefined where a rule's categories were recoded: nobody can tell who breaks it."""
+        unreadable = [problem for rule in self.rules for problem in rule.unreadable(masked, original)]
+        if unreadable:
+            raise Undefined(f"in the released file, {unreadable[0]}")

@@ -15,9 +15,8 @@ from numpy.random import Generator
 
 from sdcmap.core.added_noise import AddedNoise
 from sdcmap.core.likelihood import Field, joined
-from sdcmap.core.roles import Roles
+from sdcmap.core.roles import Roles, Strengths
 from sdcmap.core.streams import Stream
-from sdcmap.core.strengths import Strengths
 from sdcmap.core.value import Value
 from sdcmap.core.words import listed, number, spoken
 from sdcmap.data.cells import cells, common_codes, stacked

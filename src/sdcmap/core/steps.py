@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
-from sdcmap.data.grid import on_one_grid
+from sdcmap.data.amounts import on_one_grid
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 

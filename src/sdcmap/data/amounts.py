@@ -1,4 +1,4 @@
-"""Numbers of a column, also where a file holds them as ordered categories (an age in whole years that is a key)."""
+"""Numbers of a column, also where a file holds them as ordered categories, and the grid that they lie on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import polars as pl
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.errors import SchemaError
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.masking.granularity import in_step_with
 
 
 def holds_numbers(column: Column) -> bool:
@@ -48,3 +49,19 @@ def _as_categories(new: Array, old: pl.Series, codes: Array) -> tuple[Array, pl.
     places[~known] = len(distinct) + (np.cumsum(null) - 1)[codes[~known]]  # each kind of missing keeps its place
     levels = levels.extend_constant(None, int(null.sum())) if null.any() else levels
     return places.astype(smallest_unsigned(len(levels))), levels
+
+
+# The grid that the numbers of a column lie on, kept by what a step of a chain makes of some of them.
+
+
+def on_one_grid(before: Microdata, after: Microdata) -> Microdata:
+    """What a step made, its new numbers on the grid of the others in their column."""
+    if before.origin is not after.origin or not after.paired:
+        return after
+    new: dict[str, Array] = {}
+    for name in after.changes:
+        made, left = after.column(name), before.column(name)
+        if made.levels is None and left.levels is None and made.values is not left.values and name != after.weight:
+            moved = in_step_with(made.values, left.values)
+            new |= {} if moved is made.values else {name: moved}
+    return after.change(None, new) if new else after

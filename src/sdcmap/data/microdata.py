@@ -13,7 +13,7 @@ import polars as pl
 
 from sdcmap.data import html
 from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
-from sdcmap.data.views import Result, Views
+from sdcmap.data.view_cache import Result, Views
 from sdcmap.errors import SchemaError, did_you_mean
 from sdcmap.kernels.arrays import Array
 

@@ -20,7 +20,7 @@ import polars as pl
 
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.frontier.making import Workshop
+from sdcmap.frontier.evaluation import Workshop
 from sdcmap.frontier.plane import Plane, Table
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.decision.pareto import hypervolume, picked, undominated

@@ -14,8 +14,8 @@ from sdcmap.core.chart import Chart
 from sdcmap.frontier.ends import Chosen, Member, fresh_area, shares_along
 from sdcmap.frontier.growing import Growth, point_of
 from sdcmap.frontier.plane import Plane, Table
+from sdcmap.frontier.search_review import Choices, eras
 from sdcmap.frontier.space import Space
-from sdcmap.frontier.telling import Choices, eras
 from sdcmap.map import RUMap
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores

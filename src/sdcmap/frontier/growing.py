@@ -15,16 +15,15 @@ import polars as pl
 
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
-from sdcmap.frontier.making import Workshop, bound_id, screening_id, screening_plan
+from sdcmap.frontier.evaluation import Workshop, bound_id, screening_id, screening_plan
 from sdcmap.frontier.plane import Plane, Table
-from sdcmap.frontier.proposals import Lessons, Parent, Proposed, children, starts
+from sdcmap.frontier.search_proposals import Lessons, Parent, Proposed, children, starts
 from sdcmap.frontier.space import Point, Space
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.decision.pareto import hypervolume, picked
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.progress import Watch
-from sdcmap.study.proposal import Proposal
-from sdcmap.study.search_settings import STARTS, Search
+from sdcmap.study.search_settings import STARTS, Proposal, Search
 
 SIZE = 8  # candidates of a generation after the starts
 CHILDREN = 24  # that are screened for it

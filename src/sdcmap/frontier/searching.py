@@ -10,9 +10,9 @@ from pathlib import Path
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
 from sdcmap.frontier.ends import Ends, chosen
+from sdcmap.frontier.evaluation import workshop
 from sdcmap.frontier.found import Found
 from sdcmap.frontier.growing import Grower, Growth
-from sdcmap.frontier.making import workshop
 from sdcmap.frontier.plane import Plane
 from sdcmap.frontier.space import Space
 from sdcmap.study.plan import Plan

@@ -12,7 +12,7 @@ from sdcmap.core.roles import Roles
 from sdcmap.core.steps import check_looks, done_again, sorted_steps
 from sdcmap.core.streams import Stream
 from sdcmap.core.words import listed
-from sdcmap.data.grid import on_one_grid
+from sdcmap.data.amounts import on_one_grid
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import Schema
 from sdcmap.errors import Undefined

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
-from sdcmap.core.roles import Roles
-from sdcmap.core.strengths import Strengths
+from sdcmap.core.roles import Roles, Strengths
 from sdcmap.core.value import Range
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS

@@ -11,8 +11,7 @@ from numpy.random import Generator
 from sdcmap.core.added_noise import AddedNoise
 from sdcmap.core.likelihood import Field
 from sdcmap.core.method import Method, Trials
-from sdcmap.core.roles import Roles, strength
-from sdcmap.core.strengths import Strengths
+from sdcmap.core.roles import Roles, Strengths, strength
 from sdcmap.core.value import Range, Spec
 from sdcmap.core.words import percent
 from sdcmap.data.microdata import Microdata

@@ -11,8 +11,7 @@ import numpy as np
 
 from sdcmap.core.method import Trials
 from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
-from sdcmap.core.roles import Roles, strength
-from sdcmap.core.strengths import Strengths
+from sdcmap.core.roles import Roles, Strengths, strength
 from sdcmap.core.value import Positive, Range
 from sdcmap.core.words import number, percent
 from sdcmap.errors import SchemaError

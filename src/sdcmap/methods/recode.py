@@ -12,8 +12,7 @@ from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
-from sdcmap.core.roles import Roles, strength
-from sdcmap.core.strengths import Strengths
+from sdcmap.core.roles import Roles, Strengths, strength
 from sdcmap.core.value import Positive, Range
 from sdcmap.core.words import number
 from sdcmap.data.amounts import amounts, holds_numbers

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
-from sdcmap.core.roles import Roles, strength
-from sdcmap.core.strengths import Strengths
+from sdcmap.core.roles import Roles, Strengths, strength
 from sdcmap.core.value import Positive
 from sdcmap.core.words import number
 from sdcmap.data.amounts import amounts, changed_amounts

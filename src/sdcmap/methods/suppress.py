@@ -12,8 +12,7 @@ import polars as pl
 from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
-from sdcmap.core.roles import Roles
-from sdcmap.core.strengths import Strengths
+from sdcmap.core.roles import Roles, Strengths
 from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.data.cells import DistinctCells, distinct_cells

@@ -12,8 +12,7 @@ from numpy.random import Generator
 
 from sdcmap.core.likelihood import Field
 from sdcmap.core.method import Method, Trials
-from sdcmap.core.roles import Roles, strength
-from sdcmap.core.strengths import Strengths
+from sdcmap.core.roles import Roles, Strengths, strength
 from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.data.cells import cells, common_codes

@@ -16,7 +16,6 @@ from sdcmap.charts.planes import draw_planes
 from sdcmap.core.chart import Chart
 from sdcmap.papers.reference import Document, Result
 from sdcmap.papers.trottini_choice import worked_choice
-from sdcmap.theory.checks import Numbers
 from sdcmap.theory.decision import (
     Decision,
     Divergence,
@@ -31,6 +30,7 @@ from sdcmap.theory.decision import (
     notes,
     sweep_limits,
 )
+from sdcmap.theory.parameter_checks import Numbers
 
 NAMES = ("D1", "D2")
 INTRUDER = Normal(

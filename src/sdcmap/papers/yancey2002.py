@@ -18,7 +18,7 @@ from sdcmap.files.reading import read
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import centres, draw_mixture
 from sdcmap.kernels.masking.noise_covariance import complete_covariance_root, rescaled
-from sdcmap.kernels.statistics.losses import il2_losses, il5_losses
+from sdcmap.kernels.statistics.information_losses import il2_losses, il5_losses
 from sdcmap.kernels.statistics.moments import moments
 from sdcmap.map import overall_score
 from sdcmap.papers.reference import Document, Result, reference_file

@@ -8,8 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.edit_measure import EditMeasure
-from sdcmap.core.edit_rule import EditRule
+from sdcmap.core.edit_rule import EditMeasure, EditRule
 from sdcmap.core.measure import Estimate
 from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Microdata

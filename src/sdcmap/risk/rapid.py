@@ -10,11 +10,11 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.learning import EXTRA, Learner, check_told, features_of, learning
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.value import Positive, Range
 from sdcmap.data.cells import in_released_categories, joint_codes
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.model_training import EXTRA, Learner, check_told, features_of, learning
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk.l_diversity import check_comparable, secret_misfits, secret_of

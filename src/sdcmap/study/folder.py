@@ -30,8 +30,8 @@ from sdcmap.files.writing import write
 from sdcmap.study.database import Database, columns_of, connect
 from sdcmap.study.jobs import CandidateRow, OutsideFile
 from sdcmap.study.plan import Plan
-from sdcmap.study.proposal import Proposal
 from sdcmap.study.scores import Scores
+from sdcmap.study.search_settings import Proposal
 
 DATABASE = "scores.sqlite"
 BEGUN = {

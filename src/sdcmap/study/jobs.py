@@ -26,7 +26,7 @@ from sdcmap.errors import ContractBroken, Infeasible, SchemaError, Undefined
 from sdcmap.files.aligning import align, without_id
 from sdcmap.files.reading import read
 from sdcmap.kernels.device import NoCard, running_on
-from sdcmap.study.device import settled, told_if_lost
+from sdcmap.study.device_choice import settled, told_if_lost
 from sdcmap.study.halting import Halt
 from sdcmap.study.parts import part_of
 from sdcmap.study.plan import Candidate

@@ -17,7 +17,6 @@ from sdcmap.core.edit_rule import edit_problems, parse_edit
 from sdcmap.core.grid import Grid, decode_grid
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.names import drawn_name, names_of
 from sdcmap.core.plan_text import read_table
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.core.rule import Choice, Rule
@@ -31,9 +30,9 @@ from sdcmap.errors import MOST_PROBLEMS, PlanError, SdcmapError, did_you_mean, s
 from sdcmap.files.reading import Source
 from sdcmap.methods import Chain, Derive, Identity, Repair
 from sdcmap.study.default_risk import NAMES, default_risk
+from sdcmap.study.names import drawn_name, names_of, problems_of_names, stated_names, without_names
 from sdcmap.study.profiles import Profile, profile_of
 from sdcmap.study.search_settings import Search, search_of
-from sdcmap.study.stated_names import problems_of_names, stated_names, without_names
 
 MOST_REPLICATES = 1_000_000
 _PARTS = (

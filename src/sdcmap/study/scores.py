@@ -16,10 +16,10 @@ from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.names import drawn_name
 from sdcmap.core.words import brief, listed
 from sdcmap.data import html
 from sdcmap.errors import PlanError, did_you_mean
+from sdcmap.study.names import drawn_name
 from sdcmap.study.plan import Plan
 
 BAND_REPLICATES = 40  # a quantile q needs 1/(1 - q) replicates, and the band of single releases ends at 97.5 %

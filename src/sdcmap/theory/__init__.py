@@ -21,15 +21,23 @@ from __future__ import annotations
 
 from sdcmap.theory import decision
 from sdcmap.theory.best import Switch, strongest, switches
-from sdcmap.theory.crossing import crossings, noise_grid
-from sdcmap.theory.extremes import extreme, extreme_exact, large_sample_moments
 from sdcmap.theory.fishing import fishing_in_file, fishing_in_population, fishing_linked
 from sdcmap.theory.informed import noise_guessed, noise_known
-from sdcmap.theory.linking import link_probability, linked
 from sdcmap.theory.model import EXACT, KNOWLEDGE, PAPER, NoiseModel
-from sdcmap.theory.percentiles import percentile, percentile_exact, percentile_of_any, rank_of
-from sdcmap.theory.positions import normal_scores, percentile_in_file, position_in_file, position_known
-from sdcmap.theory.solving import Solution, solve
+from sdcmap.theory.positions import (
+    extreme,
+    extreme_exact,
+    large_sample_moments,
+    normal_scores,
+    percentile,
+    percentile_exact,
+    percentile_in_file,
+    percentile_of_any,
+    position_in_file,
+    position_known,
+    rank_of,
+)
+from sdcmap.theory.solving import Solution, crossings, noise_grid, solve
 from sdcmap.theory.typical import (
     each_record,
     fixed_target,
@@ -39,6 +47,8 @@ from sdcmap.theory.typical import (
     index_known,
     largest_in_file,
     largest_in_population,
+    link_probability,
+    linked,
     perhaps_in_sample,
     utility,
     utility_of_variance,

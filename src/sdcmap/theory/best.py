@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from sdcmap.errors import PlanError
 from sdcmap.kernels.arrays import Floats
-from sdcmap.theory.checks import noise_variances
-from sdcmap.theory.crossing import Curve, mse, zeros
+from sdcmap.theory.parameter_checks import noise_variances
+from sdcmap.theory.solving import Curve, mse, zeros
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from sdcmap.kernels.arrays import Floats
-from sdcmap.theory.checks import noise_variances, reciprocal, records, require
+from sdcmap.theory.parameter_checks import noise_variances, reciprocal, records, require
 
 POINTS = 40
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(POINTS)

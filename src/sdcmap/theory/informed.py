@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, ndtri
 
 from sdcmap.kernels.arrays import Floats
-from sdcmap.theory.checks import noise_variances, reciprocal, require
 from sdcmap.theory.order_statistics import normal_moments
-from sdcmap.theory.percentiles import rank_of
+from sdcmap.theory.parameter_checks import noise_variances, reciprocal, require
+from sdcmap.theory.positions import rank_of
 
 POINTS = 160
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(POINTS)

@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike
 from sdcmap.core.value import Positive, Range, Value
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.kernels.arrays import Floats
-from sdcmap.theory import extremes, informed, percentiles, positions, typical
+from sdcmap.theory import informed, positions, typical
 from sdcmap.theory.best import Switch, strongest, switches
-from sdcmap.theory.checks import require
-from sdcmap.theory.crossing import POINTS, Curve, crossings, noise_grid
-from sdcmap.theory.solving import Solution, solve
+from sdcmap.theory.parameter_checks import require
+from sdcmap.theory.solving import POINTS, Curve, Solution, crossings, noise_grid, solve
 
 PAPER = ("population", "index", "percentile", "extreme")  # the four curves of figure 4
 EXACT = ("in_sample", "index", "percentile_exact", "extreme_in_sample")
@@ -57,7 +56,7 @@ class NoiseModel(Value):
     @property
     def rank(self) -> int:
         """k = ceil(n p), the rank of the percentile, counted from the smallest."""
-        return percentiles.rank_of(self.p, self.n)
+        return positions.rank_of(self.p, self.n)
 
     def utility(self, noise_variance: ArrayLike) -> Floats:
         """U = n/(s2 + l2), of a user who estimates the mean."""
@@ -136,12 +135,12 @@ KNOWLEDGE: Mapping[str, Callable[[NoiseModel, ArrayLike], Floats]] = MappingProx
         "in_sample": _bind(typical.in_sample, "n", "variance"),  # exact
         "nearest_to_mean": _bind(typical.largest_in_population, "n", "variance"),  # after eq. 1
         "index": _bind(typical.index_known),  # eq. 4
-        "percentile": _bind(percentiles.percentile, "n", "variance", "p"),  # eq. 8
-        "percentile_exact": _bind(percentiles.percentile_exact, "n", "variance", "p"),
+        "percentile": _bind(positions.percentile, "n", "variance", "p"),  # eq. 8
+        "percentile_exact": _bind(positions.percentile_exact, "n", "variance", "p"),
         "percentile_noise_known": _bind(informed.noise_known, "n", "variance", "p"),
         "percentile_in_sample": _bind(positions.position_known, "n", "variance", "rank"),  # exact
-        "extreme": _bind(extremes.extreme, "n", "variance", "r"),  # eq. 10
-        "extreme_exact": _bind(extremes.extreme_exact, "n", "variance", "r"),  # eq. 10 with exact moments
+        "extreme": _bind(positions.extreme, "n", "variance", "r"),  # eq. 10
+        "extreme_exact": _bind(positions.extreme_exact, "n", "variance", "r"),  # eq. 10 with exact moments
         "extreme_in_sample": lambda model, l2: positions.position_known(
             l2, n=model.n, variance=model.variance, rank=model.n + 1 - model.r
         ),  # exact

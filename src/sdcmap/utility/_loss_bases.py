@@ -17,7 +17,7 @@ from sdcmap.data.cells import cells, common_codes
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.statistics import losses as formulas
+from sdcmap.kernels.statistics import information_losses as formulas
 from sdcmap.kernels.statistics.moments import Moments, correlation_of, moments
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.utility._numeric import WeightedMeasure

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
-from sdcmap.core.edit_measure import EditMeasure
+from sdcmap.core.edit_rule import EditMeasure
 from sdcmap.core.measure import Estimate
 from sdcmap.data.microdata import Microdata
 

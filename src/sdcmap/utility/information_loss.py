@@ -16,7 +16,7 @@ from sdcmap.core.value import Positive
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.statistics.losses import il1_losses, il1s_losses, relative_losses
+from sdcmap.kernels.statistics.information_losses import il1_losses, il1s_losses, relative_losses
 from sdcmap.utility._loss_bases import MomentLoss, ValueLoss
 
 

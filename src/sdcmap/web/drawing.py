@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sdcmap.core.chart import kept_script, vega_script
 from sdcmap.core.named_files import files_below
-from sdcmap.core.vega_script import kept_script, vega_script
 from sdcmap.errors import SdcmapError
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sdcmap.study.cost import Cost
     from sdcmap.study.folder import Study
     from sdcmap.study.plan import Plan
-    from sdcmap.study.proposal import Proposal
+    from sdcmap.study.search_settings import Proposal
 
 T = TypeVar("T")
 Results: TypeAlias = Callable[[Hashable, Callable[[], Any]], Any]
@@ -372,7 +372,7 @@ def _compared(ru: RUMap, measure: str, rows: pl.DataFrame) -> list[float]:
 
 def _eras(plan: Plan, proposals: Sequence[Proposal], methods: Sequence[str]) -> tuple[list[str], list[int | None]]:
     """Spans of generations of a search in order, and the place of each method among them; none without a search."""
-    from sdcmap.frontier.telling import eras
+    from sdcmap.frontier.search_review import eras
 
     if not proposals:
         return [], []

@@ -12,8 +12,7 @@ import polars as pl
 
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
-from sdcmap.files.stat.user_missing import put_back
-from sdcmap.files.stat.xpt_missing import letters_of
+from sdcmap.files.stat.user_missing import letters_of, put_back
 
 FUNCTIONS = {"sav": "read_sav", "dta": "read_dta", "sas7bdat": "read_sas7bdat", "xpt": "read_xport"}  # of pyreadstat
 

@@ -14,8 +14,7 @@ import polars as pl
 from sdcmap.data.microdata import Microdata, series
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
-from sdcmap.files.stat.user_missing import Code, code_in, put_back, reason_numbers, split_missing
-from sdcmap.files.stat.xpt_missing import numeric_bytes
+from sdcmap.files.stat.user_missing import Code, code_in, numeric_bytes, put_back, reason_numbers, split_missing
 from sdcmap.kernels.arrays import Array
 
 Labels = dict[Any, str]

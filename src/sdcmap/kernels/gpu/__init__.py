@@ -12,7 +12,7 @@ from typing import Any
 from .groups import gower_groups, mdav_groups
 from .nearest_records import nearest
 from .neighbours import count_between
-from .pairs import Search, scan_of, scan_of_fields
+from .pair_scan import Search, scan_of, scan_of_fields
 from .races import Race
 
 LINKING = (scan_of, scan_of_fields, Race, Search)

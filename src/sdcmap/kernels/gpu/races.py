@@ -12,7 +12,7 @@ import numpy as np
 
 from . import card
 from .layout import THREADS, TILE, Array, Cost, laid_fields, lanes_for
-from .pairs import listed_costs
+from .pair_scan import listed_costs
 
 TIE, TINY = 1e-9, 1e-12  # costs so near, relative and absolute, are equal
 FIRST = 2048  # known records of the first look

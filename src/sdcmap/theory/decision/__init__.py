@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from sdcmap.theory.decision.atoms import Discrete, Samples
 from sdcmap.theory.decision.conjugate import NoiseScenario, mean_posterior, normal_posterior
-from sdcmap.theory.decision.criterion import (
+from sdcmap.theory.decision.decision_criterion import (
     REGIONS,
     Decision,
     GlobalRisk,
@@ -30,9 +30,12 @@ from sdcmap.theory.decision.criterion import (
     estimated_knowledge,
     global_risk,
     global_utility,
+    normal_class,
     notes,
     own_knowledge,
     regions,
+    robust_risk,
+    robust_utility,
     sweep_limits,
 )
 from sdcmap.theory.decision.distributions import Distribution, Normal, Student
@@ -47,7 +50,6 @@ from sdcmap.theory.decision.divergences import (
 )
 from sdcmap.theory.decision.knowledge import Knowledge, acts, knowledge, share_of_harm, weighed, worst
 from sdcmap.theory.decision.losses import LOSSES, Absolute, Bounded, Log, Loss, Quadratic, ZeroOne
-from sdcmap.theory.decision.robust import normal_class, robust_risk, robust_utility
 
 __all__ = [
     "DIVERGENCES",

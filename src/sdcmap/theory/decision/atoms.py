@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from sdcmap.errors import PlanError, Undefined
 from sdcmap.kernels.arrays import Floats
-from sdcmap.theory.checks import Numbers
 from sdcmap.theory.decision.distributions import Distribution, unwrap
+from sdcmap.theory.parameter_checks import Numbers
 
 Index = NDArray[np.intp]
 SUMS_TO_1 = 1e-8

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 
 from sdcmap.core.value import Positive, Range, Value
 from sdcmap.kernels.arrays import Floats
-from sdcmap.theory.checks import Numbers, require
-from sdcmap.theory.decision.criterion import GlobalRisk, GlobalUtility, Options, global_risk, global_utility
+from sdcmap.theory.decision.decision_criterion import GlobalRisk, GlobalUtility, Options, global_risk, global_utility
 from sdcmap.theory.decision.distributions import Normal, Student, unwrap
+from sdcmap.theory.parameter_checks import Numbers, require
 
 NODES, MASSES = np.polynomial.hermite_e.hermegauss(40)
 

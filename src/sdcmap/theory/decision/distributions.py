@@ -18,7 +18,7 @@ from scipy import special
 
 from sdcmap.errors import PlanError, Undefined
 from sdcmap.kernels.arrays import Floats
-from sdcmap.theory.checks import Numbers
+from sdcmap.theory.parameter_checks import Numbers
 
 NODES = 0.05 * np.arange(-800, 801)  # of `expected`; sinh(40) is 1e17 scales away
 

@@ -17,10 +17,10 @@ import numpy as np
 from sdcmap.core.value import Range, Value
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Floats
-from sdcmap.theory.checks import Numbers
 from sdcmap.theory.decision.atoms import INSTEAD, Atoms, Discrete, Samples
 from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, density_of, unwrap
 from sdcmap.theory.decision.losses import Absolute, Log, Loss, Quadratic
+from sdcmap.theory.parameter_checks import Numbers
 
 TRUSTED_TO = 3.0  # nats; beyond, nearest-neighbour estimates from some thousand draws stay far too low
 MOST_SKEW, MOST_KURTOSIS = 0.5, 1.0  # what a normal plug-in takes for normal

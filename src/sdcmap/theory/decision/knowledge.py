@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from sdcmap.errors import PlanError, Undefined
 from sdcmap.kernels.arrays import Floats
-from sdcmap.theory.checks import Flags, Numbers
 from sdcmap.theory.decision.distributions import Distribution, unwrap
 from sdcmap.theory.decision.losses import Loss, Quadratic
+from sdcmap.theory.parameter_checks import Flags, Numbers
 
 
 class Knowledge(NamedTuple):

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 from sdcmap.core.value import Positive, Range, Value
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Floats
-from sdcmap.theory.checks import Numbers
 from sdcmap.theory.decision.atoms import Atoms, Discrete, Samples
 from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, unwrap
+from sdcmap.theory.parameter_checks import Numbers
 
 Action: TypeAlias = ArrayLike | Distribution  # numbers to act as if theta were; of a log loss, a belief
 

@@ -19,7 +19,7 @@ from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.machine import cores
-from sdcmap.study.device import settled, told_if_lost
+from sdcmap.study.device_choice import settled, told_if_lost
 from sdcmap.study.engines import Run, check_engine, crew, lasting, run_all
 from sdcmap.study.folder import Done, Study
 from sdcmap.study.halting import Halt

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sdcmap.core.arithmetic import LONGEST, parse_arithmetic
 from sdcmap.errors import PlanError
+from sdcmap.methods.derive import LONGEST, parse_arithmetic
 
 A, B = np.array([4.0, 0.0, np.nan, 9.0]), np.array([2.0, 0.0, 1.0, -1.0])
 

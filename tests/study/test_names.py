@@ -6,9 +6,9 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.core.method import Method
-from sdcmap.core.names import drawn_name, names_of
 from sdcmap.core.roles import Roles
 from sdcmap.methods import METHODS, Chain, Identity, Microaggregate, Recode, Round, Sample, Suppress, TopCode
+from sdcmap.study.names import drawn_name, names_of
 
 
 @pytest.mark.parametrize(

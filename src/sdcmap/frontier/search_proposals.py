@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.method import Method, strength_of
-from sdcmap.core.strengths import DIGITS
+from sdcmap.core.roles import DIGITS
 from sdcmap.errors import PlanError
 from sdcmap.frontier.space import Dimension, Point, Space
 from sdcmap.kernels.arrays import Array
