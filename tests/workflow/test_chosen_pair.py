@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,7 @@ def test_another_rule_is_a_question_of_its_own(home: Path) -> None:
     with sm.Study.open(home / "cps") as study:
         expected = sm.RUMap(study.scores(), study.plan.risk, study.plan.utility).choose(sm.Linear(slope=0.3))
     assert (document["candidate"], document["reason"]) == (expected.candidate, expected.reason)
+    assert document["runners_up"] == [asdict(runner) for runner in expected.runners_up] != []
 
 
 def test_the_map_marks_it_on_the_axes_of_the_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,9 +56,11 @@ def print_json(document: object) -> None:
 
 
 def _plain(value: object) -> object:
-    """NaN and infinity are null in JSON."""
+    """Return a value as JSON holds it: NaN and infinity are null, a dataclass is a table of its fields."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain({part.name: getattr(value, part.name) for part in fields(value)})
     if isinstance(value, dict):
         return {str(key): _plain(part) for key, part in value.items()}
     return [_plain(part) for part in value] if isinstance(value, list | tuple) else value

@@ -96,7 +96,7 @@ def choose(
     if as_json:
         facts = ("candidate", "name", "method", "replicate", "risk", "utility", "reason", "searched")
         document = {fact: getattr(choice, fact) for fact in facts}
-        print_json({**document, "rule": choice.rule.text, "runners_up": list(choice.runners_up)})
+        print_json({**document, "rule": choice.rule.text, "runners_up": choice.runners_up})
     else:
         print(choice.reason)
         for runner in choice.runners_up:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -48,8 +47,7 @@ def pair(
     if as_json:
         chosen = {"first": pair.first and pair.first.candidate, "second": pair.second and pair.second.candidate}
         place = None if pair.study is None else str(pair.study)
-        pairs, unused = [asdict(tried) for tried in pair.pairs], list(pair.unused)
-        print_json({**chosen, "study": place, "reason": pair.reason, "pairs": pairs, "unused": unused})
+        print_json({**chosen, "study": place, "reason": pair.reason, "pairs": pair.pairs, "unused": pair.unused})
     else:
         print(pair.reason)
         if pair.first and pair.second:

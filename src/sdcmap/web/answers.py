@@ -64,8 +64,10 @@ def of_error(request: Request, error: Exception) -> Response:
     traceback.clear_frames(error.__traceback__)  # they hold the data that were worked on
     if isinstance(error, SdcmapError):
         status = next(code for kind, code in STATUS if isinstance(error, kind))
-        problems = getattr(error, "problems", None) or getattr(error, "checks", None) or (str(error),)
-        return said(request, status, str(error), list(problems))
+        parts = (
+            error.problems if isinstance(error, PlanError) else error.checks if isinstance(error, Refused) else (error,)
+        )
+        return said(request, status, str(error), [*map(str, parts)])
     if isinstance(error, RequestValidationError):
         problems = [
             f"{'.'.join(map(str, problem['loc'][1:])) or problem['loc'][0]}: {problem['msg']}."

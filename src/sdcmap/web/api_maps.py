@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from sdcmap.choose.criterion import FOUR, GlobalCriterion
-from sdcmap.core.rule import Choice, Rule
+from sdcmap.core.rule import Choice, Rule, RunnerUp
 from sdcmap.core.value import decode
 from sdcmap.errors import PlanError
 from sdcmap.frontier.parameters import Parameters
@@ -25,14 +25,19 @@ from sdcmap.workflow import open_map
 
 router = APIRouter(prefix="/api/studies/{name}", tags=["maps"])
 Risk = Annotated[list[str] | None, Query(description="Risk measures; several are taken at their worst.")]
-Limit = Annotated[
-    list[str] | None,
-    Query(
-        description="Limits by measure, in place of the plan's: each a number, a blank and the measure's name; none: ''."
-    ),
-]
 Utility = Annotated[str, Query(description="Utility measure; by default the plan's.")]
 MEDIA = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv; charset=utf-8"}
+
+
+def _limits(
+    limits: Annotated[
+        str, Query(description='Limits by measure, as JSON: {"KAnonymity": 0.01}; {} for none; by default the plan\'s.')
+    ] = "",
+) -> dict[str, float] | None:
+    try:
+        return TypeAdapter(dict[str, float]).validate_json(limits) if limits else None
+    except ValidationError:
+        raise PlanError('limits are JSON, such as {"KAnonymity": 0.01}.') from None
 
 
 class Asked(BaseModel):
@@ -67,7 +72,7 @@ class ChosenCandidate:
     reason: str
     searched: int
     rule: str
-    runners_up: list[str]
+    runners_up: tuple[RunnerUp, ...]
 
 
 @dataclass(frozen=True)
@@ -99,20 +104,13 @@ def scores(bench: Bench, name: str, measure: str) -> MeasureScores:
 
 
 @router.get("/map", response_model=Map)
-def ru_map(bench: Bench, name: str, risk: Risk = None, utility: Utility = "", limit: Limit = None) -> Response:
+def ru_map(
+    bench: Bench, name: str, limits: Annotated[dict[str, float] | None, Depends(_limits)], risk: Risk = None,
+    utility: Utility = "",
+) -> Response:  # fmt: skip
     """The R-U map in columns: points, means with bands and frontier membership, anchors, axes, generations of a search."""
-    body = bench.views.map_json(name, tuple(risk or ()), utility, _limits(limit))
+    body = bench.views.map_json(name, tuple(risk or ()), utility, limits)
     return Response(body, media_type="application/json")
-
-
-def _limits(stated: list[str] | None) -> dict[str, float] | None:
-    if stated is None:
-        return None
-    pairs = [text.partition(" ") for text in stated if text]
-    try:
-        return {measure: float(number) for number, _, measure in pairs}
-    except ValueError:
-        raise PlanError("a limit is a number, a blank and the name of its measure.") from None
 
 
 @router.get(
@@ -141,7 +139,7 @@ def choose(bench: Bench, name: str, asked: Asked) -> ChosenCandidate:
         choice = chosen(opened, asked)
     return ChosenCandidate(
         choice.candidate, choice.name, choice.method, choice.replicate, choice.risk, choice.utility, choice.reason,
-        choice.searched, choice.rule.text, list(map(str, choice.runners_up)),
+        choice.searched, choice.rule.text, choice.runners_up,
     )  # fmt: skip
 
 

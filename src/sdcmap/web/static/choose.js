@@ -56,7 +56,7 @@ async function choose() {
   if (!state.rule) return byId("choice").replaceChildren();
   try {
     const choice = (state.choice = await post(`${base}/choices`, asked()));
-    const runners = choice.runners_up.map((words) => el("li", {}, words));
+    const runners = choice.runners_up.map(({ name, reason }) => el("li", {}, `${name}: ${reason}`));
     const next = choice.candidate
       ? []
       : [

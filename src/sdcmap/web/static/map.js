@@ -40,7 +40,7 @@ const query = () => {
   const asked = new URLSearchParams(
     onOwnAxes() ? {} : { ...(axes().risk.length ? { risk: axes().risk[0] } : {}), utility: axes().utility },
   );
-  if (state.limits) for (const text of limits.texts(state.limits)) asked.append("limit", text);
+  if (state.limits) asked.append("limits", JSON.stringify(state.limits));
   return asked.size ? `?${asked}` : "";
 };
 
@@ -313,7 +313,7 @@ const confirm = later(200, async () => {
   head();
   state.confirmed = choice.candidate ?? NOTHING;
   state.choice = choice;
-  const runners = choice.runners_up.map((words) => el("li", {}, words));
+  const runners = choice.runners_up.map(({ name, reason }) => el("li", {}, `${name}: ${reason}`));
   const next = isOwn()
     ? null
     : el(
