@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+from sdcmap.kernels.statistics.precision import wilson_interval
 
 DETAILS_VERSION = 1  # of the JSON in the column `details` of the score table
 
@@ -132,10 +133,8 @@ def quantile(level: float, df: float | None = None) -> float:
 
 def wilson_upper(value: float, share: SampledShare, level: float) -> float:
     """Return the upper end of Wilson's interval, simultaneous over the shares compared (Bonferroni)."""
-    rate, n = value / share.scale, share.trials
-    z2 = quantile(1 - (1 - level) / share.comparisons) ** 2
-    center, spread = rate + z2 / (2 * n), math.sqrt(z2 / n * (rate * (1 - rate) + z2 / (4 * n)))
-    return share.scale * min(1.0, (center + spread) / (1 + z2 / n))
+    z = quantile(1 - (1 - level) / share.comparisons)
+    return share.scale * wilson_interval(value / share.scale, share.trials, z)[1]
 
 
 def _parts_json(parts: Mapping[str, float]) -> str:
