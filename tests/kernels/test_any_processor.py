@@ -42,6 +42,16 @@ def test_equal_scores_give_the_same_links(monkeypatch: pytest.MonkeyPatch) -> No
     assert np.array_equal(here.partner, there.partner) and here.total == there.total
 
 
+@pytest.mark.parametrize("n", [40, 300])
+def test_scores_that_are_equal_but_for_rounding_tie(n: int) -> None:
+    """Sums of the same log probabilities in another order, as categories give them, and with other last bits."""
+    rng = np.random.default_rng(1)
+    terms = np.log(np.array([0.9, 0.05]))[rng.integers(0, 2, (6, n, n))]
+    forwards, backwards = (sum(part, np.zeros((n, n))) for part in (terms, terms[::-1] * (1 + 1e-15)))
+    assert not np.array_equal(forwards, backwards)
+    assert np.array_equal(dense(forwards).partner, dense(backwards).partner)
+
+
 def test_the_smallest_scatter_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(2).integers(0, 4, (40, 2)).astype(float)
     here = robust_scatter(x)

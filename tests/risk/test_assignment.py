@@ -165,4 +165,4 @@ def test_census_with_fifty_candidates_is_the_dense_linkage(casc_census: sm.Micro
     found = assign(links, n)
     assert abs((found.partner == own).mean() - (truth.partner == own).mean()) <= 0.006
     proved = one_to_one(links, lambda rows, k: agreement_links(known[rows], released, reach[rows], low, gain, k), n)
-    assert proved.total == pytest.approx(truth.total, rel=1e-12) and proved.gap == 0
+    assert proved.total == pytest.approx(truth.total, rel=1e-7) and proved.gap == 0

@@ -40,6 +40,7 @@ from sdcmap.study.folder import Study
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.profiles import PROFILES, Profile, profile_named
 
+OTHER_MACHINE = 1e-9  # by how much a file that was made on another machine may differ, as a share of the largest number
 FOR_CHOOSING = "data.study"  # the name of a file that nobody released yet, before its ending
 
 
@@ -88,7 +89,7 @@ def parent_of(within: Path, file: Path) -> Parent:
             continue
         made = unread_parent(data, plan, Candidate(methods[entry["method"]], int(entry["replicate"])))
         back = read_released(file, made.prepared)
-        if check_read_back(made.prepared, back).passed:
+        if check_read_back(made.prepared, back, OTHER_MACHINE).passed:
             return replace(made, file=back, profile=plan.profile or profile_named(str(entry["profile"])))
     if here and here[0]["method"] not in methods:
         raise _not_nested(f"the plan of {within} has no longer the method that made {file}.")

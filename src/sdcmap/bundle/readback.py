@@ -36,12 +36,16 @@ def read_released(path: Path, prepared: Prepared) -> Microdata:
         raise SchemaError(f"{path.name} cannot be read back ({type(error).__name__}).") from None
 
 
-def check_read_back(prepared: Prepared, back: Microdata) -> Check:
-    """The file holds the released columns and nothing else, value for value."""
+def check_read_back(prepared: Prepared, back: Microdata, rounding: float = 0.0) -> Check:
+    """Check that the file holds the released columns and nothing else, value for value.
+
+    rounding : by how much numbers may differ, as a share of the largest of their column. A file that was made on another
+        machine may differ in last bits.
+    """
     meant = prepared.data
     if back.names != meant.names or len(back) != len(meant):
         return Check("read back", False, "the written file does not have the columns and rows that were released.")
-    other = [name for name in meant.names if not _same(meant, back, name)]
+    other = [name for name in meant.names if not _same(meant, back, name, rounding)]
     if other:
         return Check("read back", False, f"the written file reads back other values of {', '.join(map(repr, other))}.")
     return Check("read back", True, "the written file reads back as it was meant.")
@@ -152,9 +156,10 @@ def _keys(variable: Variable, levels: pl.Series) -> list[tuple[bool, object]]:
     return [*values, *((True, code) for code in (None, *variable.reasons)[: levels.null_count()])]
 
 
-def _same(meant: Microdata, back: Microdata, name: str) -> bool:
+def _same(meant: Microdata, back: Microdata, name: str, rounding: float) -> bool:
     first, second = meant.column(name), back.column(name)
     if first.levels is None or second.levels is None:
-        return first.levels is second.levels and np.array_equal(first.values, second.values, equal_nan=True)
+        away = rounding * float(np.abs(first.values).max(initial=0.0, where=np.isfinite(first.values)))
+        return first.levels is second.levels and np.allclose(first.values, second.values, 0.0, away, equal_nan=True)
     codes, _ = recoded(meant.schema[name], first, back.schema[name], second)
     return bool(np.array_equal(codes, first.values))

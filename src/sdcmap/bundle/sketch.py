@@ -92,7 +92,8 @@ class People:
         self.rows = len(data)
         self.columns = {name.casefold(): tally(data.column(name)) for name in telling_names(data)}
         telling = {name: t.entropy for name, t in self.columns.items() if not t.is_counter}
-        self.telling = tuple(name for name in sorted(telling, key=lambda name: -telling[name]) if telling[name] > 0)
+        by_entropy = sorted(telling, key=lambda name: -round(telling[name], 9))  # equal but for rounding: in file order
+        self.telling = tuple(name for name in by_entropy if telling[name] > 0)
         self._words: dict[tuple[Form, str, bool], Array] = {}
 
     def sets(self, form: SketchForm, most: int) -> list[Names]:

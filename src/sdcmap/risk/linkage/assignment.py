@@ -14,6 +14,7 @@ from sdcmap.risk.linkage.matching import Graph, Matching, best_profit, heaviest
 
 ROUNDING = 1e-9  # a gap this small beside the scores it is made of is rounding
 FIRST = 50  # best candidates of each record on which a square matrix is first assigned
+TIE_BITS = 24  # binary digits to which scores must agree to tie
 
 
 class Assignment(NamedTuple):
@@ -26,9 +27,14 @@ class Assignment(NamedTuple):
 
 
 def dense(score: Array) -> Assignment:
-    """The best full assignment of an n x m score matrix: every record of the shorter side is linked."""
+    """Return the best full assignment of an n x m matrix of float64 scores: every record of the shorter side is linked.
+
+    Scores are rounded in place: those that are equal but for rounding must tie, or the processor would decide which of
+    many assignments with the same total is found.
+    """
     from scipy.optimize import linear_sum_assignment
 
+    round_to_tie(score)
     n, m = score.shape
     if n == m > 4 * FIRST and np.isfinite(score).all():
         # Sorted by column: numpy returns equal scores in an order that depends on the processor.
@@ -41,6 +47,14 @@ def dense(score: Array) -> Assignment:
     partner = np.full(n, -1)
     partner[row] = column
     return Assignment(partner, float(score[row, column].sum()), 0.0, np.full(m, np.nan))
+
+
+def round_to_tie(score: Array) -> None:
+    """Round each score, in place, to its first `TIE_BITS` binary digits (about seven decimal ones)."""
+    bits = score.view(np.int64)
+    unit = 1 << (52 - TIE_BITS)
+    bits += unit >> 1
+    bits &= -unit
 
 
 def assign(links: Links, m: int, outside: Array | float = -np.inf) -> Assignment:
