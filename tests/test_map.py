@@ -191,7 +191,7 @@ def test_rules_choose_what_is_within_the_limit_of_every_measure() -> None:
     ru = sm.RUMap(scores, "R", "U", {"M": 0.6})
     assert ru.labels[0] == "R (share)" and ru.points.filter(pl.col("method") == "A")["risk"].to_list() == [0.2]
     assert ru.choose(rule).method == "B" and "It meets the one tested limit: M at most 0.6." in str(ru.choose(rule))
-    assert "of the 1 among 5 candidates" in str(ru.choose(rule))
+    assert "of the 1 that also meet every tested limit, among the 3 of 5 candidates" in str(ru.choose(rule))
     assert ru.choose(sm.Threshold(risk=0.5, by="mean")).method == "B"
     assert ru.choose(sm.Linear(slope=0.01)).method == "B"
     assert ru.choose(sm.IdealPoint(weight=0.0)).method == "D"  # the utility alone; the anchors still set the scale

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +18,7 @@ from sdcmap.core.map_options import MapOptions
 from sdcmap.core.measure import Measure
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.rule import Choice, LimitColumn, Rule
-from sdcmap.core.words import MOST_NAMED, axis, brief
+from sdcmap.core.words import MOST_NAMED, axis
 from sdcmap.data import html
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, Undefined
@@ -95,7 +94,8 @@ class RUMap:
 
     def __repr__(self) -> str:
         made, best = len(self.points), len(self.frontier)
-        axes = f"{axis(self.risk)} against {brief(self.utility)}"
+        brief = self.scores.brief_of
+        axes = f"{axis([*map(brief, self.risk)])} against {brief(self.utility)}"
         return f"RUMap({axes}: {made:,} points, {best:,} on the frontier)"
 
     def _repr_html_(self) -> str:
@@ -138,10 +138,11 @@ class RUMap:
     @cached_property
     def labels(self) -> tuple[str, str]:
         """What the two axes show, with their units."""
-        several = f"worst of {', '.join(self.risk) if len(self.risk) <= MOST_NAMED else f'{len(self.risk)} measures'}"
-        name = _shown(self.risk[0] if len(self.risk) == 1 else several)
+        briefs = [*map(self.scores.brief_of, self.risk)]
+        several = f"worst of {', '.join(briefs) if len(briefs) <= MOST_NAMED else f'{len(briefs)} measures'}"
+        name = briefs[0] if len(briefs) == 1 else several
         unit = "share of its limit" if self.scales else self._fact(self.risk[0], "unit")
-        return f"{name} ({unit})", f"{_shown(self.utility)} ({self._fact(self.utility, 'unit')})"
+        return f"{name} ({unit})", f"{self.scores.brief_of(self.utility)} ({self._fact(self.utility, 'unit')})"
 
     @cached_property
     def is_expectation(self) -> bool:
@@ -339,7 +340,7 @@ class RUMap:
         if self.signs != (1.0, 1.0) or self.scales or (low, high) != (0.0, 1.0):
             raise PlanError("an overall score adds a loss (better when lower) to a risk that is a share from 0 to 1.")
         table = self.means if by == "mean" else self.points
-        name = SCORE_NAMES.get(self.utility.partition("(")[0], "score")
+        name = SCORE_NAMES.get(type(self.scores.measure_named(self.utility)).__name__, "score")
         kept = ["method", *(["count"] if by == "mean" else ["id", "replicate"]), "risk", "utility"]
         score = overall_score(pl.col("utility"), pl.col("risk")).alias(name)
         return table.select(*kept, score).sort(name, "method")
@@ -408,18 +409,3 @@ def overall_score(loss: Number, reidentified: Number) -> Number:
     46.11
     """
     return (loss + reidentified) * 50
-
-
-def _shown(measure: str) -> str:
-    """A measure as readers see it: in brief, a file by its own name alone, without digest.
-
-    >>> _shown("ClosestRecord(control_file='room/outside.csv', sha256='680191575f68ed89')")
-    "ClosestRecord(control_file='outside.csv')"
-    """
-    return brief(
-        re.sub(
-            r"(archive|control_file|population|hierarchy)='[^']*/",
-            r"\1='",
-            re.sub(r", sha256='[0-9a-f]+'", "", measure),
-        )
-    )

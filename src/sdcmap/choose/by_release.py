@@ -13,7 +13,6 @@ import polars as pl
 from sdcmap.core.limit import Limit, Verdict, count_verdicts
 from sdcmap.core.rule import Choice, RiskUtilityMap, Rule, RunnerUp
 from sdcmap.core.value import Range, Share
-from sdcmap.core.words import brief
 from sdcmap.errors import PlanError
 from sdcmap.kernels.arrays import Array
 
@@ -178,7 +177,7 @@ def against_limit(ru: RiskUtilityMap, limit: Limit, end: float | None) -> str:
 
 def measure_words(ru: RiskUtilityMap, name: str) -> str:
     """A measure as a sentence calls it."""
-    return ru.scores.values[name].words if name in ru.scores.values else brief(name)
+    return ru.scores.values[name].words if name in ru.scores.values else name
 
 
 def name_of(ru: RiskUtilityMap, row: dict[str, Any]) -> str:

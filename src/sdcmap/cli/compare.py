@@ -87,11 +87,10 @@ def _lead_on(compared: Comparison, out: Path) -> None:
     """What the rule would choose here, and what to try next."""
     import polars as pl
 
-    from sdcmap.core.words import brief
-
     if compared.choice is not None:
         print(f"By the plan's rule: {compared.choice.reason}")
-    within = [f"{brief(name)} {limit:g}" for name, limit in compared.plan.limits.items()]
+    brief = {measure.text: measure.brief for measure in compared.plan.measures}
+    within = [f"{brief[name]} {limit:g}" for name, limit in compared.plan.limits.items()]
     if within:
         count = sum(compared.table.filter(~pl.col("anchor"))["within"])
         print(f"{count} of {len(compared.table) - 1} methods are within every limit: {', '.join(within)}.")

@@ -96,7 +96,8 @@ def choose(
     if as_json:
         facts = ("candidate", "name", "method", "replicate", "risk", "utility", "reason", "searched")
         document = {fact: getattr(choice, fact) for fact in facts}
-        print_json({**document, "rule": choice.rule.text, "runners_up": choice.runners_up})
+        limits = [verdict.facts for verdict in choice.verdicts]
+        print_json({**document, "rule": choice.rule.text, "runners_up": choice.runners_up, "limits": limits})
     else:
         print(choice.reason)
         for runner in choice.runners_up:

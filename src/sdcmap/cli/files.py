@@ -62,7 +62,6 @@ def score(
 
     from sdcmap.core.measure import Measure
     from sdcmap.core.value import parse
-    from sdcmap.core.words import brief
     from sdcmap.errors import PlanError
     from sdcmap.study.jobs import score_file
 
@@ -103,7 +102,7 @@ def score(
         return
     for text, row in rows.items():
         shown = row.reason if row.value is None else f"{row.value:.6g}" + (f" (se {row.se:.2g})" if row.se else "")
-        print(f"{brief(text):<30} {shown or row.status}")
+        print(f"{measures[text].brief:<30} {shown or row.status}")
 
 
 def _opened(folder: Path) -> Study:

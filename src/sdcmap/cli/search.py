@@ -63,8 +63,6 @@ def _show(found: Found) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from sdcmap.core.words import brief
-
     risk, utility = found.map.labels
     table = Table("frontier", "risk", "fresh", "utility", "fresh", "under the limit")
     table.columns[0].ratio = 1
@@ -85,7 +83,9 @@ def _show(found: Found) -> None:
     for row in found.losses.iter_rows(named=True):
         free = "on the axis" if row["loss"] == found.plan.utility else "watched"
         bound = free if row["bound"] is None else f"bound {row['bound']:.4g}"
-        print(f"{brief(row['loss'])} ({bound}): plan {_span(row, 'plan')}, found {_span(row, 'found')}.")
+        print(
+            f"{found.map.scores.brief_of(row['loss'])} ({bound}): plan {_span(row, 'plan')}, found {_span(row, 'found')}."
+        )
     if found.choice is not None:
         print(found.choice.reason)
         if found.choice.member is not None:

@@ -79,6 +79,14 @@ class Verdict:
     reason: str = ""  # why it was not tested, or has no value
 
     @property
+    def facts(self) -> dict[str, str | float | None]:
+        """Everything as plain values, for JSON."""
+        value = None if self.estimate is None else self.estimate.value
+        limit = self.limit
+        stated = {"measure": limit.measure.text, "limit": limit.value, "source": limit.source}
+        return {**stated, "status": self.status, "value": value, "compared": self.end, "reason": self.reason}
+
+    @property
     def share(self) -> float:
         """How much of the limit is used up; NaN where it was not tested."""
         return float("nan") if self.end is None else float(self.limit.share(self.end))

@@ -17,14 +17,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
+from pathlib import PurePath
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union
 
 from sdcmap.core.catalogue import named_class, names_of
 from sdcmap.core.docstring import with_inherited
 from sdcmap.core.named_files import NO_DIGEST
 from sdcmap.core.plan_text import BITS, LONGEST
+from sdcmap.core.words import MOST_NAMED
 from sdcmap.errors import MOST_PROBLEMS, PlanError, did_you_mean, shortened
 
+FILE_FIELDS = ("archive", "control_file", "population", "hierarchy")  # paths that a value may name
 V = TypeVar("V", bound="Value")
 Spec: TypeAlias = dict[str, Any]  # a value as TOML and JSON hold it: its type and its fields
 
@@ -103,6 +106,18 @@ class Value:
     def text(self) -> str:
         """The value as a person writes it, such as `Swap(on='Age', rate=0.05)`; `parse` reads it back."""
         return text_of(self.spec())
+
+    @cached_property
+    def brief(self) -> str:
+        """The value where it stands in a sentence: long lists of columns by their number, files by their own names.
+
+        >>> from sdcmap import QueryError
+        >>> QueryError(on=["age", "sex", "race", "wage"], queries=300).brief
+        'QueryError(on 4 columns, queries=300)'
+        """
+        spec = self.spec()
+        given = [_brief(name, spec[name]) for name in spec if name not in ("type", "sha256")]
+        return f"{spec['type']}({', '.join(given)})" if given else str(spec["type"])
 
     def __str__(self) -> str:
         return self.text
@@ -316,6 +331,15 @@ def text_of(spec: object) -> str:
     if isinstance(spec, list):
         return text_of(spec[0]) if len(spec) == 1 and isinstance(spec[0], str) else f"[{', '.join(map(text_of, spec))}]"
     return repr(spec)
+
+
+def _brief(name: str, value: object) -> str:
+    """One field of a value in a sentence."""
+    if name == "on" and isinstance(value, list) and len(value) > MOST_NAMED:
+        return f"on {len(value)} columns"
+    if name in FILE_FIELDS and isinstance(value, str):
+        return f"{name}={PurePath(value).name!r}"
+    return f"{name}={text_of(value)}"
 
 
 def _is_no_digest(name: str, value: object) -> bool:

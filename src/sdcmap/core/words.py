@@ -19,29 +19,13 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[: MOST_NAMED - 1])} and {len(names) - MOST_NAMED + 1} more"
 
 
-def brief(text: str) -> str:
-    """A method or measure as text, where it stands in a sentence: long lists of names by their number alone.
-
-    >>> brief("QueryError(on=['age', 'sex', 'race', 'wage'], queries=2000)"), brief("Hellinger(on=['age', 'sex'])")
-    ('QueryError(on 4 columns, queries=2000)', "Hellinger(on=['age', 'sex'])")
-    """
-
-    def counted(found: re.Match[str]) -> str:
-        names = len(re.findall(r"'(?:[^'\\]|\\.)*'", found[2]))
-        return f"{found[1]} {names} columns" if names > MOST_NAMED else found[0]
-
-    return re.sub(r"\b(on)=\[((?:'(?:[^'\\]|\\.)*'(?:, )?)+)\]", counted, text)
-
-
 def axis(measures: Sequence[str]) -> str:
     """Measures on one axis in a few words.
 
     >>> axis(["SmallCells"]), axis(["A", "B", "C", "D"])
     ('SmallCells', 'the worst of 4 measures')
     """
-    return (
-        " and ".join(map(brief, measures)) if len(measures) < MOST_NAMED else f"the worst of {len(measures)} measures"
-    )
+    return " and ".join(measures) if len(measures) < MOST_NAMED else f"the worst of {len(measures)} measures"
 
 
 def percent(share: float) -> str:

@@ -17,6 +17,7 @@ from sdcmap.core.catalogue import offered
 from sdcmap.core.docstring import docstring, parameter_sentences
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
+from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import Range, Value, hints, type_name
 from sdcmap.files.reading import Source, read
@@ -89,6 +90,7 @@ def _parts() -> dict[str, JSONSchema]:
         "derive": {"type": "object", "additionalProperties": TEXT},
         "data": _table(Source, parameter_sentences(read)),
         "profile": {"anyOf": [{"enum": [*PROFILES]}, _table(Profile)]},
+        "policy": _table(ReleasePolicy),
         "search": _table(Search),
     }
 

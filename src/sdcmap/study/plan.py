@@ -22,7 +22,7 @@ from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.core.rule import Choice, Rule
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Spec, Value, decode
-from sdcmap.core.words import axis, brief
+from sdcmap.core.words import axis
 from sdcmap.data import html
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.whole import write_whole
@@ -188,13 +188,15 @@ class Plan:
             raise PlanError(problems)
 
     def __repr__(self) -> str:
-        axes = f": {axis(self.risk)} against {brief(self.utility)}" if self.risk and self.utility else ""
+        brief = {m.text: m.brief for m in self.measures}
+        risks = axis([brief.get(name, name) for name in self.risk])
+        axes = f": {risks} against {brief[self.utility]}" if self.risk and self.utility else ""
         return f"Plan({self.count:,} candidates of {len(self.expanded):,} methods, {len(self.measures)} measures{axes})"
 
     def _repr_html_(self) -> str:
         """For a notebook: methods by name, measures, and how to choose; never the seed."""
         draws = [(name, self.draws_of(m)) for m, name in self._with_names]
-        told = [(brief(m.text), m.axis, m.unit, self.limits.get(m.text)) for m in self.measures]
+        told = [(m.brief, m.axis, m.unit, self.limits.get(m.text)) for m in self.measures]
         rule = html.paragraph(f"Rule: {self.rule.text}") if self.rule else ""
         shown = html.table(["measure", "axis", "unit", "limit"], told, "measures")
         return html.paragraph(repr(self)) + html.table(["method", "draws"], draws, "methods") + shown + rule

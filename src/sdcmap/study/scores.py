@@ -16,7 +16,7 @@ from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.words import brief, listed
+from sdcmap.core.words import listed
 from sdcmap.data import html
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.study.names import drawn_name
@@ -58,7 +58,7 @@ class Scores:
                 object.__setattr__(self, table, frame.with_columns(columns))
 
     def __repr__(self) -> str:
-        names = listed([brief(name) for name in self.measure["name"]])
+        names = listed([self.brief_of(name) for name in self.measure["name"]])
         return f"Scores({len(self.candidate):,} candidates, {len(self._made):,} made; {names})"
 
     def _repr_html_(self) -> str:
@@ -66,7 +66,9 @@ class Scores:
         pooled = {name: dict(self.pooled(name).select("method", "value").iter_rows()) for name in self.measure["name"]}
         draws = self._made.group_by("method", maintain_order=True).len().iter_rows()
         rows = [(self.name_of(method), count, *(of.get(method) for of in pooled.values())) for method, count in draws]
-        return html.paragraph(repr(self)) + html.table(["method", "draws", *map(brief, pooled)], rows, "methods")
+        return html.paragraph(repr(self)) + html.table(
+            ["method", "draws", *map(self.brief_of, pooled)], rows, "methods"
+        )
 
     def column(self, measure: str) -> pl.DataFrame:
         """One measure of every candidate that was made: id, kind, method, replicate, value (may be inf), se, details."""
@@ -169,7 +171,11 @@ class Scores:
 
     def words_of(self, measure: str) -> str:
         """A measure in a few words; its text in short where the measure itself is not known here."""
-        return self.values[measure].words if measure in self.values else brief(measure)
+        return self.values[measure].words if measure in self.values else measure
+
+    def brief_of(self, measure: str) -> str:
+        """A measure as code, where it stands in a sentence; its name where the measure itself is not known here."""
+        return self.values[measure].brief if measure in self.values else measure
 
     def pooled(self, measure: str) -> pl.DataFrame:
         """One measure of each method: pooled value, standard error, 2.5 and 97.5 % of single releases, count."""
