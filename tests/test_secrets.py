@@ -29,7 +29,7 @@ import pytest
 
 import sdcmap as sm
 from samples import PAST_THE_GATE
-from sdcmap.bundle.prepare import prepare, rounded
+from sdcmap.bundle.prepared_file import prepare, rounded
 
 SEED = 0xC0FFEE5EED5ECBE7_0123_4567_89AB_CDEF_DEADBEEF_FEEDFACE_0BADF00D_17171717
 ROWS = 260

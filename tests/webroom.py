@@ -20,10 +20,10 @@ import uvicorn
 
 import sdcmap as sm
 from sdcmap.explore.looking import source_of
-from sdcmap.web.app import make_app
 from sdcmap.web.entrance import Entrance
 from sdcmap.web.room import Room
 from sdcmap.web.server import settings
+from sdcmap.web.service import make_app
 from sizes import GUARD
 
 TOKEN = "t" * 32

@@ -18,7 +18,7 @@ import sdcmap as sm
 from samples import KEYS, ROLES, SWAP_AND_NOISE, chosen, failed, people, plan_of
 from samples import past_the_gate as release
 from sdcmap.bundle import releasing
-from sdcmap.bundle.prepare import granularity, like_the_original
+from sdcmap.bundle.prepared_file import granularity, like_the_original
 from sdcmap.data.schema import Variable
 from sdcmap.study.plan import Candidate
 

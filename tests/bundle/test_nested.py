@@ -110,7 +110,7 @@ def test_rows_of_truth_and_of_both_files_are_the_same_people(here: Path, tmp_pat
     assert parent is not None
     plan = plan_of(SECOND, measures=MEASURES)
     method = plan.expanded[1]
-    from sdcmap.bundle.prepare import as_written, prepare
+    from sdcmap.bundle.prepared_file import as_written, prepare
 
     stream = chosen(plan).stream(plan.seed)
     prepared = prepare(going.data, method, as_written(going.data, method, method.apply(going.data, stream)), stream)

@@ -11,7 +11,7 @@ import pytest
 
 import sdcmap as sm
 from samples import SEED
-from sdcmap.bundle.prepare import Prepared, as_written, prepare
+from sdcmap.bundle.prepared_file import Prepared, as_written, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream

@@ -6,7 +6,7 @@ import pytest
 
 import sdcmap as sm
 from samples import SEED
-from sdcmap.bundle.prepare import as_written, prepare
+from sdcmap.bundle.prepared_file import as_written, prepare
 from sdcmap.bundle.readback import aligned
 from sdcmap.core.streams import Stream
 from sdcmap.study.plan import Candidate

@@ -11,7 +11,7 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.bundle.determines import check_determines
-from sdcmap.bundle.prepare import rounded
+from sdcmap.bundle.prepared_file import rounded
 from sdcmap.bundle.relations import Relation, relations
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.streams import Stream

@@ -15,7 +15,7 @@ from notes import run_example
 import sdcmap as sm
 from samples import chosen, plan_of
 from samples import past_the_gate as release
-from sdcmap.bundle.prepare import suppressed_cells
+from sdcmap.bundle.prepared_file import suppressed_cells
 
 pytestmark = pytest.mark.usefixtures("read_here")
 MEASURES: dict[str, Any] = {"measures": [sm.SmallCells(on=["age", "region"]), sm.Hellinger(on=["age", "region"])]}

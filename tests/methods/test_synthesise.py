@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sdcmap as sm
-from sdcmap.bundle.prepare import prepare, rounded
+from sdcmap.bundle.prepared_file import prepare, rounded
 from sdcmap.bundle.readback import aligned
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata

@@ -13,7 +13,7 @@ import polars as pl
 import sdcmap as sm
 from sdcmap.bundle import release
 from sdcmap.bundle.checks import Check
-from sdcmap.bundle.prepare import as_written, prepare
+from sdcmap.bundle.prepared_file import as_written, prepare
 from sdcmap.recordwise import Unsafe
 from sdcmap.study.plan import Candidate
 

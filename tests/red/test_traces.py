@@ -15,7 +15,7 @@ import sdcmap as sm
 from samples import ROLES, SEED, chosen, failed, people, plan_of
 from sdcmap.bundle import release
 from sdcmap.bundle.checks import check_identifiers
-from sdcmap.bundle.prepare import rounded
+from sdcmap.bundle.prepared_file import rounded
 from sdcmap.recordwise import Unsafe
 from sdcmap.study.plan import Candidate
 

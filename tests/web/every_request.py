@@ -13,8 +13,8 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
 
-from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
+from sdcmap.web.service import make_app
 from sizes import size
 from webroom import HEAD, served, swept
 

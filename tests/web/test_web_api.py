@@ -364,7 +364,7 @@ def test_a_study_without_the_four_measures_has_no_planes(client: httpx.Client) -
 FIRST_PAGE = """
 import asyncio, sys, httpx, pydantic, sdcmap.cli, sdcmap.web.server
 from pathlib import Path
-from sdcmap.web.app import make_app
+from sdcmap.web.service import make_app
 from sdcmap.web.entrance import Entrance
 from sdcmap.web.room import Room
 

@@ -13,8 +13,8 @@ import sdcmap as sm
 from documents import run_page
 from samples import PAST_THE_GATE
 from sdcmap.explore.looking import source_of
-from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
+from sdcmap.web.service import make_app
 from waiting import until
 from webclient import Generated
 from webroom import KEYS, ROLES, TOKEN, people, plan_of, served

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sdcmap.web.app import make_app
 from sdcmap.web.room import Room
+from sdcmap.web.service import make_app
 
 HERE = Path(__file__).parent
 AS_WRITTEN = "addopts=-q -ra --strict-markers"  # schemathesis with its plugin, which every other process goes without

@@ -24,9 +24,9 @@ import sdcmap as sm
 from sdcmap.errors import SchemaError
 from sdcmap.files.weighing import cells_of, check_decoded
 from sdcmap.web import safety, server
-from sdcmap.web.app import make_app
 from sdcmap.web.entrance import Entrance
 from sdcmap.web.room import KEPT, Room
+from sdcmap.web.service import make_app
 from sizes import GUARD
 from waiting import until
 from webroom import HEAD, TOKEN, Server, endless_plan, people, served, swept

@@ -11,7 +11,7 @@ from typing import NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 
-from sdcmap.bundle.prepare import Prepared
+from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import Variable

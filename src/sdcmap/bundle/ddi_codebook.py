@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from sdcmap.bundle.codebook import Entry, done_words
 from sdcmap.bundle.note import About, Note
-from sdcmap.bundle.prepare import Prepared
+from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.files.formats import format_named
 
 NAMESPACE = "ddi:codebook:2_5"

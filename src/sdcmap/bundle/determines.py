@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sdcmap.bundle.checks import Check
-from sdcmap.bundle.prepare import RENUMBERED_ROLES
+from sdcmap.bundle.prepared_file import RENUMBERED_ROLES
 from sdcmap.bundle.relations import numbers_of, relations
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.data.microdata import Microdata

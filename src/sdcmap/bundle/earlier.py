@@ -21,7 +21,7 @@ from sdcmap.bundle.checks import Check
 from sdcmap.bundle.ledger import Earlier, Ledger
 from sdcmap.bundle.limit_checks import check_each_limit, score_file
 from sdcmap.bundle.note import Note
-from sdcmap.bundle.prepare import as_written
+from sdcmap.bundle.prepared_file import as_written
 from sdcmap.bundle.sketch import People, recognised
 from sdcmap.core.limit import Limit
 from sdcmap.core.method import Method

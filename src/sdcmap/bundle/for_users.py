@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from sdcmap.bundle.codebook import Entry
 from sdcmap.bundle.note import About, Note, cited, correction
-from sdcmap.bundle.prepare import Prepared
+from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.core.method import Method
 from sdcmap.corrections import correct
 from sdcmap.errors import SdcmapError

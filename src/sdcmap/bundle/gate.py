@@ -14,7 +14,7 @@ import numpy as np
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.limit_checks import check_limits
-from sdcmap.bundle.prepare import Prepared
+from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.core.limit import Limit
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method

@@ -26,7 +26,7 @@ from sdcmap.bundle.checks import Check
 from sdcmap.bundle.earlier import History, files_of, history
 from sdcmap.bundle.ledger import Ledger
 from sdcmap.bundle.limit_checks import check_each_limit, score_file
-from sdcmap.bundle.prepare import Prepared, as_written, in_format, prepare
+from sdcmap.bundle.prepared_file import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.core.limit import Limit
 from sdcmap.core.method import Method

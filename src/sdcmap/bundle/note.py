@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypedDict
 
 import sdcmap
-from sdcmap.bundle.prepare import Prepared
+from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.release_policy import DEFAULT_POLICY

@@ -11,7 +11,7 @@ import polars as pl
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.note import codes_in
-from sdcmap.bundle.prepare import Prepared
+from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError

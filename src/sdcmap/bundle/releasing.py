@@ -42,7 +42,7 @@ from sdcmap.bundle.limit_checks import (
 )
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_only_parent, parent_of
 from sdcmap.bundle.note import About, Note, Tried, citation, method_note, note_text, public_note
-from sdcmap.bundle.prepare import Prepared, as_written, in_format, prepare
+from sdcmap.bundle.prepared_file import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.preview import Preview, previewed
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place

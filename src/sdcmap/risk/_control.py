@@ -26,6 +26,7 @@ from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import share_error
 from sdcmap.risk._archive import read_archive
+from sdcmap.risk.linkage.field_costs import relative_weights
 from sdcmap.risk.linkage.stated_columns import redone
 
 
@@ -241,19 +242,6 @@ def _codes(targets: Microdata, archive: Microdata, name: str) -> list[Array]:
     if layers is None:
         return [common_codes(targets, archive, name)]
     return list(np.vstack(layers).T)
-
-
-def relative_weights(importance: tuple[float, ...], count: int) -> Array:
-    """The weights of so many variables, 1 in the mean."""
-    given = np.array(importance or (1.0,) * count)
-    weights: Array = given * (count / given.sum())
-    return weights
-
-
-def importance_problems(importance: tuple[float, ...], on: tuple[str, ...]) -> Iterator[str]:
-    """The sentence for weights of Gower's distance that do not fit."""
-    if importance and (len(importance) != len(on) or not min(importance) > 0):
-        yield f".importance must hold a number above 0 for each variable of `on`: {len(on)}. Got {len(importance)}."
 
 
 def ranges_of(data: Microdata, names: tuple[str, ...]) -> dict[str, float]:

@@ -16,8 +16,9 @@ from sdcmap.data.cells import common_codes, stacked
 from sdcmap.data.microdata import Column, Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import nearest
-from sdcmap.risk._control import Controlled, Difference, Split, importance_problems, positions, ranges_of
+from sdcmap.risk._control import Controlled, Difference, Split, positions, ranges_of
 from sdcmap.risk.l_diversity import check_comparable, secret_misfits, secret_of
+from sdcmap.risk.linkage.field_costs import importance_problems
 
 FEWEST = 20  # people of a category, below which a difference of shares says little
 SIDES = ("inside", "outside")

@@ -15,7 +15,8 @@ from sdcmap.data.cells import stacked
 from sdcmap.data.microdata import Column, Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import closer_share, nearest, share_error
-from sdcmap.risk._control import Controlled, Places, Split, importance_problems, positions, ranges_of
+from sdcmap.risk._control import Controlled, Places, Split, positions, ranges_of
+from sdcmap.risk.linkage.field_costs import importance_problems
 
 ONE_SIDED = 1.6449  # normal quantile of .95
 

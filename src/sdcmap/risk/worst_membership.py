@@ -18,7 +18,8 @@ from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.kernels.tables.attribution import crowds, two_nearest
-from sdcmap.risk._control import Controlled, Places, Split, importance_problems, positions, ranges_of
+from sdcmap.risk._control import Controlled, Places, Split, positions, ranges_of
+from sdcmap.risk.linkage.field_costs import importance_problems
 
 # Telling two groups apart by scores: a threshold learnt on one half of both, and tried on the other.
 

@@ -10,7 +10,7 @@ import polars as pl
 from fastapi import APIRouter, Query
 
 import sdcmap as sm
-from sdcmap.bundle.prepare import masked_names
+from sdcmap.bundle.prepared_file import masked_names
 from sdcmap.charts import draw_table_change
 from sdcmap.charts.change_charts import draw_change, draw_correlations, draw_density_change, has_density
 from sdcmap.core.audience import Audience

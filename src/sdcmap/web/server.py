@@ -19,11 +19,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from sdcmap.data.private_folder import private_folder, remove_left
 from sdcmap.errors import SdcmapError
 from sdcmap.files.apart import import_nothing_from
-from sdcmap.web.app import make_app
 from sdcmap.web.entrance import Entrance, Kept
 from sdcmap.web.pages import render
 from sdcmap.web.room import Room
 from sdcmap.web.safety import OWNER
+from sdcmap.web.service import make_app
 
 HEADER_SECONDS = 15.0  # in which a client must have asked something
 KEEP_ALIVE_SECONDS = 20  # after an answer, until the next request begins

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -196,3 +196,16 @@ def mean_costs(costs: Sequence[Cost], known: Array | slice, released: Array | sl
         count += both
         total += np.where(both, field.pairs(a, b), 0.0)
     return np.where(count > 0, total / np.maximum(count, 1), 1.0)
+
+
+def relative_weights(importance: tuple[float, ...], count: int) -> Array:
+    """The weights of so many variables, 1 in the mean."""
+    given = np.array(importance or (1.0,) * count)
+    weights: Array = given * (count / given.sum())
+    return weights
+
+
+def importance_problems(importance: tuple[float, ...], on: tuple[str, ...]) -> Iterator[str]:
+    """The sentence for weights of Gower's distance that do not fit."""
+    if importance and (len(importance) != len(on) or not min(importance) > 0):
+        yield f".importance must hold a number above 0 for each variable of `on`: {len(on)}. Got {len(importance)}."

@@ -11,7 +11,6 @@ import numpy as np
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.risk._control import importance_problems, relative_weights
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.cost_models import (
     Course,
@@ -21,7 +20,7 @@ from sdcmap.risk.linkage.cost_models import (
     links_one_to_one,
     open_fields,
 )
-from sdcmap.risk.linkage.field_costs import GAP, SAME, SQUARE, Cost
+from sdcmap.risk.linkage.field_costs import GAP, SAME, SQUARE, Cost, importance_problems, relative_weights
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, Scoring, link_nearest, link_one_to_one
 from sdcmap.risk.linkage.label_costs import as_read
 from sdcmap.risk.linkage.links import distance_scores, nearest_links
