@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 import sdcmap as sm
 from samples import SEED
-from sdcmap.bundle.prepare import as_written, prepare
+from sdcmap.bundle.prepared_file import as_written, prepare
 from sdcmap.bundle.readback import check_read_back
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
