@@ -17,7 +17,7 @@ from commands import sdcmap
 from sdcmap.papers import yancey2002
 from sdcmap.papers.tax_incomes import CATEGORIES, EIGHT, PARTS, tax_units
 from sdcmap.papers.yancey2002 import ATTACKS, ROWS, Draws, census, exact_statements
-from sdcmap.papers.yancey2002_tables import ERRATA, LOSSES, SCORES, TABLE_1, TABLE_2, TABLE_3, beside, mark, method_of
+from sdcmap.papers.yancey2002_tables import LOSSES, TABLES, WRONG_CELLS, beside, mark, method_of
 
 SEEDS = 20
 BAND = 4 * np.sqrt(1 / SEEDS + 1 / 50)
@@ -62,7 +62,7 @@ def test_printed_cells_beside_our_means(losses: Draws) -> None:
     assert table["mixadd05"]["IL1s"]["paper"] == 0.140
     far = {(row, name) for row, cells in table.items() for name in LOSSES if "**" in mark(cells[name])}
     assert {("add01", "IL1s"), ("add10", "IL1s"), ("rnkswp15", "IL1s"), ("add01", "s2")} <= far
-    assert far <= set(ERRATA["table1"])
+    assert far <= set(WRONG_CELLS["table1"])
 
 
 def test_statements_that_need_one_draw(shared: Path) -> None:
@@ -86,24 +86,24 @@ def test_printed_sums_of_table_1_follow_but_for_the_errata() -> None:
     """Half a unit of rounding in each part and in the sum: .0005 (1 + 1)."""
     wrong = {
         (row, name)
-        for row, cells in TABLE_1.items()
+        for row, cells in TABLES["table1"].items()
         for name, value in summaries(cells).items()
         if abs(value - cells[name]) > 0.00101
     }
     assert wrong == {("add01", "s1"), ("add10", "s1"), ("mixadd20", "s1")}
-    assert wrong <= set(ERRATA["table1"])
+    assert wrong <= set(WRONG_CELLS["table1"])
     for row in ("rnkswp05", "rnkswp10", "rnkswp15", "add01", "add10"):  # IL1s of these rows is IL1/sqrt 2
-        assert TABLE_1[row]["IL1s"] == pytest.approx(TABLE_1[row]["IL1"] / np.sqrt(2), abs=0.0011)
+        assert TABLES["table1"][row]["IL1s"] == pytest.approx(TABLES["table1"][row]["IL1"] / np.sqrt(2), abs=0.0011)
 
 
 def test_printed_scores_of_table_3_follow_but_for_the_errata() -> None:
     """50 (s + reid) of the printed Tables 1 and 2: rounding of s moves a score by .025."""
     for row in ROWS:
-        for name in SCORES:
+        for name in TABLES["table3"][row]:
             metric, score = name.split()
-            loss = TABLE_1[row][{"A": "s0", "D": "s1", "S": "s2"}[score]]
-            if abs(sm.map.overall_score(loss, TABLE_2[row][metric]) - TABLE_3[row][name]) > 0.035:
-                assert (row, name) in ERRATA["table3"], (row, name)
+            loss = TABLES["table1"][row][{"A": "s0", "D": "s1", "S": "s2"}[score]]
+            if abs(sm.map.overall_score(loss, TABLES["table2"][row][metric]) - TABLES["table3"][row][name]) > 0.035:
+                assert (row, name) in WRONG_CELLS["table3"], (row, name)
 
 
 def test_marks() -> None:
@@ -149,7 +149,7 @@ def test_on_the_command_line_with_stand_ins(tmp_path: Path, monkeypatch: pytest.
     assert set(document["table1"]["rnkswp05"]) == set(LOSSES)
     assert {"mean", "sd", "paper"} <= set(document["table1"]["rnkswp05"]["IL1"])
     assert set(document["table2"]["mixadd05"]) == set(ATTACKS)
-    assert set(document["table3"]["mixadd05"]) == set(SCORES)
+    assert set(document["table3"]["mixadd05"]) == set(TABLES["table3"]["mixadd05"])
     for row, cells in document["table2"].items():
         assert cells["worst"]["mean"] >= max(cells[name]["mean"] for name in ATTACKS) - 0.005, row
     for table in ("table4", "table5", "table6", "table7", "table8", "table9"):

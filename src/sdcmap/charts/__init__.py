@@ -17,23 +17,3 @@ from sdcmap.charts.search_charts import (
 )
 from sdcmap.charts.zoom import draw_zoom
 from sdcmap.core.chart import Chart
-
-__all__ = [
-    "Chart",
-    "MapInfo",
-    "draw_choices",
-    "draw_confidentiality",
-    "draw_criterion",
-    "draw_densities",
-    "draw_density_change",
-    "draw_fronts",
-    "draw_importance",
-    "draw_map",
-    "draw_method_shares",
-    "draw_progress",
-    "draw_search_map",
-    "draw_side_by_side",
-    "draw_table_change",
-    "draw_zoom",
-    "map_info",
-]

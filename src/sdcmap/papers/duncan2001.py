@@ -13,7 +13,7 @@ import polars as pl
 
 from sdcmap.charts.curves import draw_curves
 from sdcmap.core.chart import Chart
-from sdcmap.papers.reference import Document, Result
+from sdcmap.papers.reference import Document, Result, errata
 from sdcmap.papers.teachers import LIMIT, TARGETS, EmpiricalMaps, Target, incomes, noise_variances, truncated_efficiency
 from sdcmap.theory import NoiseModel
 
@@ -32,20 +32,6 @@ FIGURES = {
     "3": ("R_population", "R_index", "R_percentile", "R_percentile_exact"),
     "4": ("R_population", "R_index", "R_percentile", "R_extreme", "R_extreme_exact"),
 }
-ERRATA = (
-    "Crossing of (2) and (4): printed (n-1)/(n+1) sigma2, right (n+1)/(n-1) sigma2; sigma2 with the exact in-sample risk.",
-    "The first two knowledge states do not have the same risk: in the sample the divisor has n-1, not n+1.",
-    "(5) lacks p(1-p) and the outer reciprocal; as printed it rises with the noise.",
-    "(6) and (9) mix a fixed order statistic with the unconditional variance of the masked one; (7) needs an expectation.",
-    "R is not largest when the ranks align: the error of an order statistic can be far below lambda.",
-    "(10) leaves out the variance of the true maximum and its covariance: finite at no noise, where the truth is infinite.",
-    "'Both numerators are linear combinations': the denominators are.",
-    "n and sigma2 of figures 2 to 4 are not printed; n = 200 and sigma2 = 1 fit. The optimum at risk 5 is 0.20, not 0.21.",
-    "Section 4 'U = E(Ybar - mu)^2' lacks the reciprocal; the sum of (14) covers its first term only.",
-    "'0.12 S_y^2' is of S_x^2; n is called confidential and printed as 177.",
-    "'Risk well below the allowable': the error is below 2,000 dollars, so the risk is above. n p = 175.23 is rounded up.",
-    "Figure 1 cites the report on rank swapping for the noise experiment.",
-)
 
 
 def run(
@@ -135,7 +121,7 @@ def _lines(model: NoiseModel, max_risk: float, facts: Document, which: str, repl
         + ", ".join(f"{name} {ratio:.2f}" for name, ratio in facts["c"]["smallest_ratio"].items()),
         f"  (d) 99th percentile, equal noise {_said(facts['d']['equal'])}; unequal {_said(facts['d']['unequal'])}",
         "Errata of the printed paper:",
-        *(f"  {number}. {text}" for number, text in enumerate(ERRATA, 1)),
+        *errata("duncan2001"),
     ]
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from sdcmap.core.chart import Chart
 from sdcmap.kernels.arrays import Array
-from sdcmap.papers.reference import Document, Result, reference_file
+from sdcmap.papers.reference import Document, Result, errata, reference_file
 from sdcmap.recordwise.table import RecordTable, records
 
 FACTS = ("delta", "links_in_reach", "nearest_links", "empty", "unsafe_line", "unsafe_curve", "mean_perturbation")
@@ -27,15 +27,6 @@ MEAN, SD, CORRELATION, MASKING = (
     0.626,
 )  # log-normal firms that fit delta and links
 UNITS = (1000.0, 1000.0)  # from million dollars and thousand employees to thousand dollars and persons
-ERRATA = (
-    "'Figure 2 shows the confidentiality plot when alpha = 0.05': figure 3 does.",
-    "'Any record x is close enough': no record is.",
-    "The conclusions are numbered 7; they are section 4.",
-    "'Close to more than k units' is safe, yet F_y = k is the threshold: at least k is used here.",
-    "An empty neighbourhood means that z of a record and its original is at least delta: on ||y||, not on ||x||.",
-    "The curves have no equation: (N/k)^q + (p/r)^q = 1 with q = 1 and 0.5 is our reading.",
-    "Relative distance on logs moves with the units of measurement: firm_innovation below.",
-)
 
 
 def run(*, data: Path | None = None, seed: int = 1, alpha: float = 0.05, k: int = 15, r: float = 0.15) -> Result:
@@ -55,7 +46,7 @@ def run(*, data: Path | None = None, seed: int = 1, alpha: float = 0.05, k: int 
         document |= part.document
         lines += part.lines
         figures |= part.figures
-    lines += ["Errata of the printed paper:", *(f"  {number}. {text}" for number, text in enumerate(ERRATA, 1))]
+    lines += ["Errata of the printed paper:", *errata("seri2005")]
     document |= {"sample": which, "printed": PRINTED}
     return Result(document, tuple(lines), figures)
 

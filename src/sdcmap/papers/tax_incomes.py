@@ -22,18 +22,7 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.map import overall_score
 from sdcmap.methods import Chain, Noise, SwapReidentified
 from sdcmap.papers.reference import Document, Result, reference_file
-from sdcmap.papers.yancey2002_tables import (
-    LOSSES,
-    TABLE_4,
-    TABLE_5,
-    TABLE_6,
-    TABLE_7,
-    TABLE_8,
-    TABLE_9,
-    Table,
-    beside,
-    method_of,
-)  # fmt: skip
+from sdcmap.papers.yancey2002_tables import LOSSES, TABLES, Table, beside, method_of
 from sdcmap.risk import Informed, Linkage
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.file_pair import LinkTable
@@ -92,21 +81,21 @@ def _generated(n: int = 6_000) -> pl.DataFrame:
 def large_file(data: Path | None, every: int, seed: int, workers: int | None) -> Result:
     """Tables 4 to 9, the link files and figure 1."""
     units, which = tax_units(data, every)
-    eleven = Plan([row_method(row, ELEVEN) for row in TABLE_4], _sums(ELEVEN), seed=seed)
+    eleven = Plan([row_method(row, ELEVEN) for row in TABLES["table4"]], _sums(ELEVEN), seed=seed)
     ways = [("", False), *((part, corrected) for part in PARTS for corrected in (True, False))]
     losses = [loss for part, corrected in ways for loss in _sums(EIGHT, part, corrected)]
-    eight = Plan([row_method(row, EIGHT) for row in TABLE_5], losses, seed=seed)
+    eight = Plan([row_method(row, EIGHT) for row in TABLES["table5"]], losses, seed=seed)
     scores = sweep(units, eight, workers=workers)
     tables = {
-        "table4": _losses(sweep(units, eleven, workers=workers), ELEVEN, TABLE_4),
-        "table5": _losses(scores, EIGHT, TABLE_5),
-        "table8": _losses(scores, EIGHT, TABLE_8, "heads"),
-        "table9": _losses(scores, EIGHT, TABLE_9, "schedule_c"),
+        "table4": _losses(sweep(units, eleven, workers=workers), ELEVEN, TABLES["table4"]),
+        "table5": _losses(scores, EIGHT, TABLES["table5"]),
+        "table8": _losses(scores, EIGHT, TABLES["table8"], "heads"),
+        "table9": _losses(scores, EIGHT, TABLES["table9"], "schedule_c"),
     }
     links = link_files(units, eight)
     tables["table6"] = {
         row: {
-            name: {"mean": value, "sd": None, "paper": TABLE_6[row][name]}
+            name: {"mean": value, "sd": None, "paper": TABLES["table6"][row][name]}
             for name, value in (("total", float(table.found.mean())), ("zone", _in_zone(table)))
         }
         for row, table in links.items()
@@ -150,7 +139,7 @@ def _losses(scores: Scores, on: tuple[str, ...], printed: Table, part: str = "")
 def link_files(units: Microdata, plan: Plan) -> dict[str, LinkTable]:
     """The links of the l metric on the first release of each row; record by record, which no sweep keeps."""
     attack, links = Linkage("l", on=EIGHT, open_columns="as any"), {}
-    rows = {row_method(row, EIGHT).text: row for row in TABLE_5}
+    rows = {row_method(row, EIGHT).text: row for row in TABLES["table5"]}
     with bar() as report:
         for done, candidate in enumerate(plan.candidates):
             report(done, plan.count)
@@ -170,7 +159,7 @@ def _scores(tables: dict[str, Cells], row: str) -> dict[str, Document]:
         for name, loss in (("A", "s0"), ("D", "s1"), ("S", "s2")):
             parts = tables["table5"][row][loss]["mean"], tables["table6"][row][share]["mean"]
             value = None if None in parts else overall_score(*parts)
-            cells[zone + name] = {"mean": value, "sd": None, "paper": TABLE_7[row][zone + name]}
+            cells[zone + name] = {"mean": value, "sd": None, "paper": TABLES["table7"][row][zone + name]}
     return cells
 
 

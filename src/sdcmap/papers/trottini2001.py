@@ -14,7 +14,7 @@ import polars as pl
 
 from sdcmap.charts.planes import draw_planes
 from sdcmap.core.chart import Chart
-from sdcmap.papers.reference import Document, Result
+from sdcmap.papers.reference import Document, Result, errata
 from sdcmap.papers.trottini_choice import worked_choice
 from sdcmap.theory.decision import (
     Decision,
@@ -45,15 +45,6 @@ PRINTED = {
     "D2": {"IEK": -2.96, "RDH": -1.0, "SEK": -51.60, "DUS": -2.0},
 }
 OTHER_LIMITS = ((-60.0, -0.8), (-2.0, -0.8), (-40.0, -1.2), (-40.0, -1.0))  # (t_A, t_INT)
-ERRATA = (
-    "The criterion (par. 26) and par. 27 call the safe region A: it is D. Taken literally, example 1 releases nothing.",
-    "Par. 24 'SEK <= U_A' lacks a sign: SEK <= -U_A, as par. 20 has it for IEK.",
-    "Definition 2 asks for a prior risk below the limit, definition 4 for at most the limit: we read 'at most' in both.",
-    "Par. 13 writes society's prior as p^(A), the agency's: it is p^(S).",
-    "Section V says 'intruder's expected knowledge': it is the estimated knowledge of definition 3.",
-    "Example 1 adds nats (KL) to squared units (U_A), and the distance adds squares of both: another unit of the variable "
-    "can change the choice. The loss-induced divergence has one unit.",
-)
 
 
 def run(
@@ -123,7 +114,7 @@ def _lines(
     warned = notes(AGENCY_OF_INTRUDERS_TARGET, INTRUDER, divergence=KullbackLeibler())
     lines += [f"  Note: {note}" for note in warned]
     lines.append("Errata of the printed paper:")
-    return [*lines, *(f"  {number}. {text}" for number, text in enumerate(ERRATA, 1))]
+    return [*lines, *errata("trottini2001")]
 
 
 def _charts(document: Document, agency_limit: float, intruder_limit: float) -> dict[str, Chart]:

@@ -21,26 +21,16 @@ from sdcmap.kernels.masking.noise_covariance import complete_covariance_root, re
 from sdcmap.kernels.statistics.information_losses import il2_losses, il5_losses
 from sdcmap.kernels.statistics.moments import moments
 from sdcmap.map import overall_score
-from sdcmap.papers.reference import Document, Result, reference_file
+from sdcmap.papers.reference import Document, Result, errata, reference_file
 from sdcmap.papers.tax_incomes import large_file
-from sdcmap.papers.yancey2002_tables import (
-    ERRATA,
-    LOSSES,
-    OTHER_ERRATA,
-    TABLE_1,
-    TABLE_2,
-    TABLE_3,
-    Table,
-    beside,
-    method_of,
-)  # fmt: skip
+from sdcmap.papers.yancey2002_tables import LOSSES, TABLES, WRONG_CELLS, beside, method_of
 from sdcmap.risk import Calibrated, Informed, Linkage, NearestRecord, WorstLinkage
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 from sdcmap.study.sweeping import sweep
 from sdcmap.utility import S0, S1, S2
 
-ROWS = tuple(TABLE_1)
+ROWS = tuple(TABLES["table1"])
 SHARES = (0.01, 0.05, 0.10, 0.20)  # d of the mixtures
 ATTACKS = (
     "d", "l", "nearest", "nearest one-to-one", "mahalanobis", "mahalanobis one-to-one", "informed", "calibrated", "worst",
@@ -87,8 +77,7 @@ def run(
     document: Document = {"table1": tables.table1(), "table2": tables.table2(), "table3": tables.table3()}
     exact = exact_statements(small.matrix(small.numeric), np.random.default_rng(key))
     part = large_file(data, every=1 if large else 6, seed=key, workers=workers)
-    lines = [*_lines(document, exact, which, seeds), *part.lines, "Other errata of the paper:"]
-    lines += [f"  {number}. {text}" for number, text in enumerate(OTHER_ERRATA, 1)]
+    lines = [*_lines(document, exact, which, seeds), *part.lines, "Other errata of the paper:", *errata("yancey2002")]
     document |= {"exact": exact, **part.document, "data": which, "seeds": seeds}
     return Result(document, tuple(lines), part.figures)
 
@@ -117,11 +106,11 @@ class Draws:
 
     def table1(self) -> Cells:
         """Information loss."""
-        return {row: _cells("table1", row, {name: self.values[row][name] for name in LOSSES}, TABLE_1) for row in ROWS}
+        return {row: _cells("table1", row, {name: self.values[row][name] for name in LOSSES}) for row in ROWS}
 
     def table2(self) -> Cells:
         """Re-identified shares: the paper's attacks d and l, and what other snoopers can do."""
-        return {row: _cells("table2", row, {name: self.values[row][name] for name in ATTACKS}, TABLE_2) for row in ROWS}
+        return {row: _cells("table2", row, {name: self.values[row][name] for name in ATTACKS}) for row in ROWS}
 
     def table3(self) -> Cells:
         """Overall scores 50 (loss + re-identified share)."""
@@ -132,17 +121,17 @@ class Draws:
                 for metric in "dl"
                 for name, loss in (("A", "s0"), ("D", "s1"), ("S", "s2"))
             }
-            cells[row] = _cells("table3", row, scores, TABLE_3)
+            cells[row] = _cells("table3", row, scores)
         return cells
 
 
-def _cells(table: str, row: str, draws: Mapping[str, list[float]], printed: Table) -> dict[str, Document]:
+def _cells(table: str, row: str, draws: Mapping[str, list[float]]) -> dict[str, Document]:
     cells: dict[str, Document] = {}
     for name, values in draws.items():
         sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
-        cells[name] = {"mean": float(np.mean(values)), "sd": sd, "paper": printed[row].get(name)}
-        if (row, name) in ERRATA[table]:
-            cells[name]["erratum"] = ERRATA[table][row, name]
+        cells[name] = {"mean": float(np.mean(values)), "sd": sd, "paper": TABLES[table][row].get(name)}
+        if (row, name) in WRONG_CELLS[table]:
+            cells[name]["erratum"] = WRONG_CELLS[table][row, name]
     return cells
 
 
@@ -187,7 +176,7 @@ def _lines(document: Document, exact: Mapping[str, float], which: str, seeds: in
     yield "Errata among these cells:"
     for name in titles:
         cells: dict[str, list[str]] = {}
-        for (row, column), reason in ERRATA[name].items():
+        for (row, column), reason in WRONG_CELLS[name].items():
             cells.setdefault(reason, []).append(f"{row} {column}")
         yield from (f"  Table {name[-1]}, {', '.join(places)}: {reason}." for reason, places in cells.items())
     yield "With one draw of W for all d (largest relative error):"

@@ -17,14 +17,3 @@ from sdcmap.files.stat.process_apart import read_apart
 from sdcmap.files.stat.statfile_reader import stat_cells
 from sdcmap.files.stat.statfile_writer import write_statfile
 from sdcmap.files.stat.user_missing import code_in, coded_frame, reason_numbers, rebuilt, split_missing
-
-__all__ = [
-    "code_in",
-    "coded_frame",
-    "read_apart",
-    "reason_numbers",
-    "rebuilt",
-    "split_missing",
-    "stat_cells",
-    "write_statfile",
-]
