@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import sdcmap as sm
+from documents import script
 from sdcmap.core.catalogue import offered, plug_ins
 from sdcmap.core.method import Method
 from sdcmap.explore.parameter_forms import forms
 from sdcmap.study.plan import Plan
 from sdcmap.testing import check_method
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCE = '''
 from dataclasses import dataclass
 from typing import Annotated
@@ -74,12 +72,7 @@ def jitter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[type[Method]]:
 
 @pytest.fixture(scope="module")
 def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("reference_of_plug_in", ROOT / "docs" / "make_reference.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return script("make_reference")
 
 
 def test_what_a_plug_in_imports_is_not_its_own(jitter: type[Method]) -> None:

@@ -11,7 +11,6 @@ import pytest
 from plain_gower import gower
 
 import sdcmap as sm
-from sdcmap.core.measure import AT_MOST
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk.linkage import file_pair as pairing
@@ -349,7 +348,8 @@ def test_the_worst_linkage_is_the_best_single_attack(people: Microdata) -> None:
     rates = {name: table.rate for name, table in tables.items()}
     assert set(rates) > {"d", "l", "nearest", "mahalanobis", "gower", "informed", "calibrated"}
     assert max(rates.values()) < 1
-    early = {name: found.parts[f"{AT_MOST}{name}"] for name in rates if name not in found.parts}
+    early = {bound.attack: bound.estimate.value for bound in found.bounds}
+    assert early.keys() == rates.keys() - found.parts.keys()
     assert {name: found.parts.get(name, rates[name]) for name in rates} == pytest.approx(rates)
     assert early and all(rates[name] <= bound < found.value for name, bound in early.items())
     assert len([name for name in found.parts if "one-to-one" in name]) == 1
