@@ -23,7 +23,7 @@ import pytest
 
 import sdcmap as sm
 from samples import PAST_THE_GATE
-from sdcmap.bundle.whole_folder import BESIDE_DATA
+from sdcmap.bundle.release_folder import BESIDE_DATA
 from sizes import GUARD, RELEASE_KILLS
 
 pytestmark = pytest.mark.slow

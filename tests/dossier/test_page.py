@@ -13,7 +13,7 @@ import pytest
 import sdcmap as sm
 from documents import run_page
 from sdcmap.core.audience import Audience, significant
-from sdcmap.dossier.change import merge_small
+from sdcmap.dossier.masked_columns import merge_small
 from sdcmap.map import RUMap
 from sdcmap.study.folder import Study
 from sdcmap.study.public_view import round_scores

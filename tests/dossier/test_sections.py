@@ -13,12 +13,11 @@ from sdcmap.charts.before_after import Fall, draw_before_after
 from sdcmap.charts.change_charts import correlations, draw_correlations
 from sdcmap.core.audience import Audience
 from sdcmap.core.rule import Choice
-from sdcmap.dossier.columns import Given, column_rows
 from sdcmap.dossier.decision import falls_of, three_sentences, without_value
 from sdcmap.dossier.evidence import NOT_ASSESSED, evidence, safe_harbor, snoopers, vocabulary
-from sdcmap.dossier.facts import tried
+from sdcmap.dossier.masked_columns import GONE, Given, column_rows, given_back, what_holds
 from sdcmap.dossier.questions import answers, worst_subgroups
-from sdcmap.dossier.what_holds import GONE, given_back, what_holds
+from sdcmap.dossier.study_rows import tried
 from sdcmap.map import RUMap
 from sdcmap.risk import RISKS
 from sdcmap.study.scores import Scores

@@ -16,8 +16,8 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SchemaError
 from sdcmap.files.working_copy import open_copy, write_copy
 from sdcmap.study.cost import cost_guess, makings_of
-from sdcmap.study.default_risk import NAMES, default_risk, not_measured
 from sdcmap.study.plan import Candidate
+from sdcmap.study.profiles import NAMES, default_risk, not_measured
 from sdcmap.study.remarks import remarks
 
 SEED = 2**200 + 1

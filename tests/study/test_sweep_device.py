@@ -9,9 +9,8 @@ import pytest
 
 import sdcmap as sm
 from commands import sdcmap
-from sdcmap.core.audience import Audience
 from sdcmap.data.microdata import Microdata
-from sdcmap.dossier.facts import history
+from sdcmap.dossier.study_rows import history
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.kernels import device, gpu
 from sdcmap.kernels.device import NoCard, OnTheCPU, present_card
@@ -99,8 +98,8 @@ def test_the_card_is_remembered_and_told_inside(people: Microdata, lost: None, t
             sm.sweep(people, plan_of(people), tmp_path / "study", workers=1, device="auto")
     with Study.open(tmp_path / "study") as study:
         assert study.manifest["cards"] == ["NVIDIA H200"]
-        assert history(study, Audience("internal", len(people)))["cards"] == ["NVIDIA H200"]
-        assert history(study, Audience("external", len(people)))["cards"] == []
+        assert history(study.manifest)["cards"] == ["NVIDIA H200"]
+        assert "cards" not in history(study.manifest, public_name=str)
 
 
 def test_the_bar_names_the_card(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from sdcmap.bundle.codebook import Entry, done_words
-from sdcmap.bundle.note import About, Note
+from sdcmap.bundle.note import Note
 from sdcmap.bundle.prepared_file import Prepared
+from sdcmap.bundle.readme import About
 from sdcmap.files.formats import format_named
 
 NAMESPACE = "ddi:codebook:2_5"

@@ -5,6 +5,10 @@ people as keyed sketches (`sketch`), so that the tables confirm no guess without
 
 A release is held against every ledger that can be found: the one that was named, $SDCMAP_LEDGER, and those of the
 user's state folder and of the home folder that the system knows, whatever $HOME says. So another ledger hides nothing.
+
+A release and its entry are one step: the entry is a promise until the folder has its name. Whatever ends the process in
+between, what it leaves tells the rest: where the bundle still lies in its private folder, the release never was, and the
+entry is taken back; where it does not, the release may be out, and the entry stays.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import hmac
 import json
 import os
 import secrets
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -24,10 +29,10 @@ from typing import TextIO, TypeAlias
 import numpy as np
 from filelock import FileLock
 
-from sdcmap.bundle import promises
 from sdcmap.bundle.sketch import People, Sketch, telling_names
 from sdcmap.core.value import Spec
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.private_folder import PROMISED
 from sdcmap.errors import SdcmapError
 from sdcmap.study.plan import Candidate, Plan
 
@@ -38,6 +43,7 @@ TABLES = (
     "create table if not exists sketch (entry integer, form text, width integer, names text, rows integer, "
     "singles integer, pairs integer, prints blob)",
 )
+PROMISE = "create table if not exists promise (entry integer, part text)"
 COLUMNS = "rowid, data, seed, method, digest, replicate, columns"
 WAIT_SECONDS = 60.0
 LedgerRow: TypeAlias = tuple[int, bytes, bytes, str, str, int, str]  # as in COLUMNS
@@ -88,9 +94,9 @@ class Ledger:
                 _private(home / "ledger.sqlite").close()
                 ledger = Ledger(home, key)
                 with ledger._connected() as connection:
-                    for table in (*TABLES, promises.TABLE):
+                    for table in (*TABLES, PROMISE):
                         connection.execute(table)
-                    promises.settle(connection)
+                    _settle(connection)
                 yield ledger
         except OSError as error:
             raise SdcmapError(f"the ledger {home} cannot be written ({error.strerror}).") from None
@@ -125,7 +131,7 @@ class Ledger:
         self, data: Microdata, plan: Plan, candidate: Candidate, profile: str, folder: Path, part: Path
     ) -> Iterator[None]:
         """The release that lies in `part` is in the ledger before it becomes `folder`; should that fail, it is taken out
-        again, now or by the next release after a kill (see `promises`)."""
+        again, now or by the next release after a kill (see `_settle`)."""
         row = (
             datetime.now(UTC).isoformat(timespec="seconds"), self.fingerprint(data.digest),
             self.fingerprint(hex(plan.seed)), json.dumps(candidate.method.spec()), candidate.method.digest,
@@ -137,12 +143,12 @@ class Ledger:
             for sketch in sketches:
                 facts = (entry, *_facts(sketch))
                 connection.execute(f"insert into sketch values ({_marks(facts)})", facts)
-            promises.promise(connection, entry or 0, part)
+            _promise(connection, entry or 0, part)
             connection.commit()
             try:
                 yield
             finally:
-                promises.settle(connection)
+                _settle(connection)
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -229,3 +235,20 @@ def _sketches(connection: sqlite3.Connection) -> dict[int, list[Sketch]]:
 def _earlier(row: LedgerRow, sketches: Sequence[Sketch]) -> Earlier:
     _, data, seed, method, digest, replicate, columns = row
     return Earlier(data, seed, json.loads(method), digest, replicate, tuple(json.loads(columns)), tuple(sketches))
+
+
+def _promise(connection: sqlite3.Connection, entry: int, part: Path) -> None:
+    """This entry, not committed yet, is of the release that lies in `part` and is about to get its name."""
+    (part.parent / PROMISED).touch(mode=0o600)  # nobody else cleans up there from now on
+    connection.execute("insert into promise values (?, ?)", (entry, str(part)))
+
+
+def _settle(connection: sqlite3.Connection) -> None:
+    """Keep or take back every promised entry; whoever calls this holds the ledger, so no other release is under way."""
+    for entry, part in connection.execute("select entry, part from promise").fetchall():
+        if Path(part).exists():
+            connection.execute("delete from release where rowid = ?", (entry,))
+            connection.execute("delete from sketch where entry = ?", (entry,))
+        connection.execute("delete from promise where entry = ?", (entry,))
+        connection.commit()
+        shutil.rmtree(Path(part).parent, ignore_errors=True)

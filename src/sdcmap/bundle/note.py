@@ -6,10 +6,8 @@ path.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypedDict
 
 import sdcmap
@@ -172,12 +170,10 @@ def two_digits(value: float) -> float:
 
 def example(data: Microdata) -> str:
     """Lines of Python that a data user can run in the release's folder: read the file, estimate something."""
-    form = format_named(data.schema.format)
-    imports, reading = form.code
-    codes = codes_in(data)
-    if codes:
-        imports, reading = "import sdcmap", f'data = sdcmap.read("{{file}}", missing={_escaped(codes)}).frame()'
-    lines = [imports, "", reading.format(file=f"data.{data.schema.format}")]
+    file, (imports, reading) = f"data.{data.schema.format}", format_named(data.schema.format).code
+    lines = [imports, "", reading.format(file=file)]
+    if codes := codes_in(data):
+        lines = ["import sdcmap", "", f'data = sdcmap.read("{file}", missing={codes}).frame()']
     if data.numeric:
         name = data.numeric[0]
         if data.weight is None:
@@ -196,22 +192,18 @@ def codes_in(data: Microdata) -> dict[str, list[float | str]]:
     return {name: codes for name, codes in coded.items() if codes}
 
 
-def _escaped(codes: object) -> str:
-    return repr(codes).replace("{", "{{").replace("}", "}}")
-
-
-def correction(data: Microdata, method: Method) -> str:
-    """Lines of Python that take the noise off, with standard errors; empty where that cannot be done."""
+def correction(data: Microdata, method: Method, **options: str) -> str:
+    """Lines of Python that take the noise off, with standard errors and these options; empty where that cannot be done."""
     try:
         correct(data, method, weighted=data.weight is not None)
     except SdcmapError:
         return ""
-    file = f"data.{data.schema.format}"
+    file, more = f"data.{data.schema.format}", "".join(f", {name}={value!r}" for name, value in options.items())
     if data.weight is None:
-        return f'import sdcmap as sm\n\nprint(sm.correct("{file}", "note.json"))\n'
+        return f'import sdcmap as sm\n\nprint(sm.correct("{file}", "note.json"{more}))\n'
     told = f", missing={codes}" if (codes := codes_in(data)) else ""
     lines = ["import sdcmap as sm", "", f'data = sm.read("{file}", weight={data.weight!r}{told})']
-    return "\n".join([*lines, 'print(sm.correct(data, "note.json", weighted=True))', ""])
+    return "\n".join([*lines, f'print(sm.correct(data, "note.json"{more}, weighted=True))', ""])
 
 
 def note_text(note: Note) -> str:
@@ -269,42 +261,3 @@ def _list(names: Sequence[str]) -> str:
 
 def _shown(amount: Amount) -> str:
     return f"{amount['value']:g}" if amount["value"] is not None else amount["status"]
-
-
-# What a release is called, whose it is and when it was made: for the README, the citation and the codebook.
-
-
-NOT_STATED = "owner not stated"
-
-
-@dataclass(frozen=True)
-class About:
-    """The title of the data, as a person or a codebook states it; whose they are; the release's date, as 2026-02-27."""
-
-    title: str
-    owner: str
-    date: str
-
-    @property
-    def year(self) -> str:
-        return self.date[:4]
-
-
-def citation(about: About, note: Note) -> str:
-    """The text of CITATION.cff, in the Citation File Format 1.2.0; a text in YAML may be written as one in JSON."""
-    words = {
-        "cff-version": "1.2.0",
-        "message": "Cite this file where you publish what you found in it.",
-        "type": "dataset",
-        "title": f"{about.title}, {note['profile']} file",
-        "abstract": f"{note['for_whom']} It was masked: {note['method_name']}.",
-        "date-released": about.date,
-    }
-    lines = [f"{key}: {json.dumps(text, ensure_ascii=False)}" for key, text in words.items()]
-    name = json.dumps(about.owner or NOT_STATED, ensure_ascii=False)
-    return "\n".join([*lines, "authors:", f"  - name: {name}", ""])
-
-
-def cited(about: About, note: Note) -> str:
-    """The same in one line for a list of references."""
-    return f"{about.owner or NOT_STATED} ({about.year}). {about.title}, {note['profile']} file [data set]."

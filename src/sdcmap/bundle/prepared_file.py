@@ -155,12 +155,16 @@ def _off_missing_codes(values: Array, before: Array, variable: Variable, step: f
     return values
 
 
+def _missing_intervals(variable: Variable) -> list[tuple[float, float]]:
+    """The user-missing numbers as intervals, rising."""
+    ends = [code if isinstance(code, tuple) else (code, code) for code in variable.missing]
+    return sorted((float(a), float(b)) for a, b in ends if not isinstance(a, str) and not isinstance(b, str))
+
+
 def _merged(variable: Variable, step: float) -> list[tuple[float, float]]:
     """The user-missing numbers as intervals, those one step apart joined."""
-    ends = [code if isinstance(code, tuple) else (code, code) for code in variable.missing]
-    intervals = sorted((float(a), float(b)) for a, b in ends if not isinstance(a, str) and not isinstance(b, str))
     merged: list[tuple[float, float]] = []
-    for low, high in intervals:
+    for low, high in _missing_intervals(variable):
         if merged and low <= merged[-1][1] + step:
             merged[-1] = merged[-1][0], max(high, merged[-1][1])
         else:
@@ -280,11 +284,8 @@ def renumbered(variable: Variable, column: Column, rng: Generator) -> tuple[Vari
 
 def _free_numbers(count: int, variable: Variable) -> Array:
     """The first `count` whole numbers from 1 that are no user-missing code."""
-    taken = [code if isinstance(code, tuple) else (code, code) for code in variable.missing]
     numbers = np.arange(1, count + 1)
-    for low, high in sorted(
-        (float(a), float(b)) for a, b in taken if not isinstance(a, str) and not isinstance(b, str)
-    ):
+    for low, high in _missing_intervals(variable):
         inside = numbers[numbers >= low]
         if np.isfinite(high) and len(inside) and inside[0] <= high:
             numbers = np.where(numbers >= low, numbers + int(np.floor(high) - inside[0]) + 1, numbers)

@@ -19,8 +19,9 @@ from sdcmap.bundle.codebook import codebook
 from sdcmap.bundle.ddi_codebook import codebook_xml
 from sdcmap.bundle.limit_checks import limits_of, score_file
 from sdcmap.bundle.nested import FOR_CHOOSING, Parent, in_one_hand, in_one_order, seen_by_the_truth, unread_parent
-from sdcmap.bundle.note import About, Tried, method_note, public_note
+from sdcmap.bundle.note import Tried, method_note, public_note
 from sdcmap.bundle.prepared_file import as_written, prepare
+from sdcmap.bundle.readme import About
 from sdcmap.core.rule import Choice
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata

@@ -29,7 +29,6 @@ from sdcmap.bundle.codebook import codebook, codebook_text
 from sdcmap.bundle.ddi_codebook import codebook_xml
 from sdcmap.bundle.determines import check_determines
 from sdcmap.bundle.earlier import check_earlier, check_joint, check_ledgers, history
-from sdcmap.bundle.for_users import readme
 from sdcmap.bundle.gate import Gate
 from sdcmap.bundle.ledger import Ledger, others
 from sdcmap.bundle.limit_checks import (
@@ -41,11 +40,19 @@ from sdcmap.bundle.limit_checks import (
     score_file,
 )
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_only_parent, parent_of
-from sdcmap.bundle.note import About, Note, Tried, citation, method_note, note_text, public_note
+from sdcmap.bundle.note import Note, Tried, method_note, note_text, public_note
 from sdcmap.bundle.prepared_file import Prepared, as_written, in_format, prepare
-from sdcmap.bundle.preview import Preview, previewed
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
-from sdcmap.bundle.whole_folder import checksums, listed_names, part_folder, problem_with, put_in_place
+from sdcmap.bundle.readme import About, citation, readme
+from sdcmap.bundle.release_folder import (
+    Preview,
+    checksums,
+    listed_names,
+    part_folder,
+    previewed,
+    problem_with,
+    put_in_place,
+)
 from sdcmap.core.estimate import Estimate
 from sdcmap.core.limit import Limit
 from sdcmap.core.measure import Measure

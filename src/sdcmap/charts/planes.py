@@ -193,14 +193,14 @@ def _names(
         dots.append((*at, 4.0))
         how_far = f", {row['distance']:.3g} away" if row["chosen"] and limits is None else ""
         reach = RINGED if row["chosen"] else FAR
-        wishes.append(Wish(f"{row['name']}{how_far}", (at,), must=bool(row["chosen"]), distances=reach))
+        wishes.append(_wish(f"{row['name']}{how_far}", (at,), must=bool(row["chosen"]), distances=reach))
     wishes = wishes[:MOST_NAMES]
     if before is not None:
         dots.append((*pixel(before), 4.0))
-        wishes.append(Wish("prior", (pixel(before),), must=True))
+        wishes.append(_wish("prior", (pixel(before),), must=True))
     if limits is None:
         dots.append((*pixel((0.0, 0.0)), 4.0))
-        wishes.append(Wish("(0, 0): most utility", (pixel((0.0, 0.0)),), must=True))
+        wishes.append(_wish("(0, 0): most utility", (pixel((0.0, 0.0)),), must=True))
         for end in rows.filter("chosen").select(x, y).rows():  # the line between the two
             dots += [(*pixel((share / 50 * end[0], share / 50 * end[1])), 1.0) for share in range(51)]
     else:
@@ -208,7 +208,7 @@ def _names(
         spots.append([pixel((across.at(share), limits[1])) for share in (0.5, 0.35, 0.65, 0.2)])
         for name, limit, near in zip((x, y), limits, spots, strict=True):
             limit_labels.add(len(wishes))
-            wishes.append(Wish(f"limit of {name.upper()}: {limit:g}", tuple(near), must=True, distances=(9.0,)))
+            wishes.append(_wish(f"limit of {name.upper()}: {limit:g}", tuple(near), must=True, distances=(9.0,)))
     granted = place(wishes, dots, width, height, [box for _, box in corners])
     for letter, (left, upper, right, lower) in corners:
         yield _text(letter, "center", (left + right) / 2, (upper + lower) / 2, GREY, fontSize=LETTER, fontWeight="bold")
@@ -222,7 +222,12 @@ def _names(
     )
     for spot in granted:
         colour = STYLES["limit"]["color"] if spot.wish in limit_labels else INK
-        yield _text(wishes[spot.wish].text.replace("-", "−"), spot.align, spot.x, spot.y, colour)
+        yield _text(wishes[spot.wish].text, spot.align, spot.x, spot.y, colour)
+
+
+def _wish(text: str, near: tuple[tuple[float, float], ...], must: bool, distances: tuple[float, ...] = FAR) -> Wish:
+    """A label, with minus signs as they are printed."""
+    return Wish(text.replace("-", "−"), near, must, distances)
 
 
 def _text(text: str, align: str, x: float, y: float, colour: str, **font: object) -> Spec:

@@ -13,21 +13,19 @@ from sdcmap.core.audience import Audience, significant
 from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.whole import write_whole
-from sdcmap.dossier import facts, results
-from sdcmap.dossier.change import changes
-from sdcmap.dossier.columns import column_rows
-from sdcmap.dossier.decision import falls_of, three_sentences, without_value
+from sdcmap.dossier import study_rows
+from sdcmap.dossier.decision import falls_of, pair_of, three_sentences, without_value
 from sdcmap.dossier.evidence import evidence, safe_harbor, snoopers, study_facts, vocabulary
-from sdcmap.dossier.in_records import in_records
-from sdcmap.dossier.pair import pair_of
-from sdcmap.dossier.questions import answers, numbers_of, worst_subgroups
-from sdcmap.dossier.subgroup_means import subgroup_means
+from sdcmap.dossier.masked_columns import changes, column_rows, given_back, what_holds
+from sdcmap.dossier.questions import answers, in_records, numbers_of, subgroup_means, worst_subgroups
 from sdcmap.dossier.view import View, external_view, internal_view
-from sdcmap.dossier.what_holds import given_back, what_holds
 from sdcmap.errors import PlanError
+from sdcmap.explore.looking import SMALL_CELLS, look
 from sdcmap.map import RUMap
 from sdcmap.recordwise.neighbourhood import Unsafe
+from sdcmap.recordwise.table import records as record_table
 from sdcmap.study.folder import Study
+from sdcmap.study.profiles import not_measured
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_PICTURES = 6  # distributions drawn before and after
@@ -59,32 +57,23 @@ def make_report(
     show_risk: str,
 ) -> Report:
     """Return the report of a study from its map and what was chosen; `sdcmap.report` explains every option."""
-    to = Audience(audience, len(study.data))
-    if show_risk and not to.external:
+    why = show_risk.strip()
+    if show_risk and audience == "internal":
         raise PlanError("show_risk is for an external report; the internal one shows risk anyway.")
-    head: Page = {
-        "audience": audience,
-        "external": to.external,
-        "risk_told": not to.external or bool(show_risk.strip()),
-        "show_risk": show_risk.strip(),
-        "title": title or ("" if to.external or study.path is None else study.data.schema.title or study.path.name),
-        "owner": owner,
-        "day": datetime.now(UTC).date().isoformat(),
-        "versions": facts.versions(),
-    }
-    page = _outside(study, ru, choice, head, records) if to.external else _inside(study, ru, choice, records)
-    return Report(_rendered(head | page), audience)
+    to = Audience(audience, len(study.data))
+    view = external_view(study, ru, choice, bool(why)) if to.external else internal_view(study, ru, choice)
+    own_title = "" if to.external or study.path is None else study.data.schema.title or study.path.name
+    page = _common(study, view) | _compared(study, choice, view, records)
+    page |= {"title": title or own_title, "owner": owner, "show_risk": why, "day": datetime.now(UTC).date().isoformat()}
+    return Report(_rendered(page if to.external else page | _for_the_board(study, view), to), audience)
 
 
-def _inside(study: Study, ru: RUMap, choice: Choice | None, rule: Unsafe | None) -> Page:
-    """What the board reads."""
-    plan, data, scores, view = study.plan, study.data, ru.scores, internal_view(study, ru, choice)
-    known = study_facts(study, data, choice)
-    falls = falls_of(plan, scores, choice)
+def _for_the_board(study: Study, view: View) -> Page:
+    """Return what the board alone reads."""
+    plan, data, scores, choice = view.plan, study.data, view.map.scores, view.choice
+    known, falls = study_facts(study, data, choice), falls_of(plan, scores, choice)
     return {
-        **_common(study, view),
         "decision": three_sentences(plan, scores, choice, len(data)) if choice is not None else [],
-        "profile": plan.profile.name if plan.profile else "",
         "fall": draw_before_after(list(falls.values())).svg() if falls else "",
         "unvalued": without_value(plan, scores, choice),
         "snoopers": snoopers(scores, known),
@@ -92,72 +81,63 @@ def _inside(study: Study, ru: RUMap, choice: Choice | None, rule: Unsafe | None)
         "edition": vocabulary()["edition"],
         "safe_harbor": safe_harbor(data),
         "pair": pair_of(study),
-        "tried": facts.tried(scores, choice, study.manifest.get("search", {})),
-        **_compared(study, choice, view.to, rule),
+        "tried": study_rows.tried(scores, choice, study.manifest.get("search", {})),
+        "untried": study_rows.untried(scores, choice),
+        "missing": study_rows.missing_candidates(scores),
+        "releases": [] if view.map.is_expectation else view.map.frontier.to_dicts(),
     }
-
-
-def _outside(study: Study, ru: RUMap, choice: Choice | None, head: Page, rule: Unsafe | None) -> Page:
-    """What anybody may read; risk only where it was asked for."""
-    view = external_view(study, ru, choice)
-    page = _common(study, view) | _compared(study, choice, view.to, rule)
-    return page if head["risk_told"] else page | _without_risk(page, view)
 
 
 def _common(study: Study, view: View) -> Page:
-    """What both audiences read, each at its own precision."""
-    ru, choice, to = view.map, view.choice, view.to
+    """Return what both audiences read, each at its own precision; what tells a risk only where it may be told."""
+    scores, seen = view.map.scores, look(study.data)
+    tables = {axis: study_rows.score_table(scores, view.choice, axis, view.to, view.map.limits_by_name)
+              for axis in ("risk", "utility")}  # fmt: skip
     return {
-        "data": facts.data_facts(study.data, to),
-        "plan": facts.plan_facts(view.plan, study.data),
-        "frontier": results.frontier_table(ru, view.shown, to),
-        "releases": results.release_frontier(ru, to),
-        "choice": None if choice is None else results.choice_facts(choice, choice.rule.text, to),
-        "risks": results.score_table(ru.scores, choice, "risk", to, ru.limits_by_name),
-        "nobodys": results.is_nobodys(ru.scores, choice),
-        "untried": results.untried(ru.scores, choice, to),
-        "utilities": results.score_table(ru.scores, choice, "utility", to, ru.limits_by_name),
-        "missing": facts.missing_candidates(ru.scores, to),
-        "history": facts.history(study, view),
-        "maps": _maps(view.shown, choice, to),
+        "external": view.to.external,
+        "view": view,
+        "plan": view.plan,
+        "choice": view.choice,
+        "name_of": scores.name_of,
+        "rows": seen.rows,
+        "keys": study.data.keys,
+        "columns_seen": [(seen_one, study.data.schema[seen_one.name].label) for seen_one in seen.variables],
+        "rare": dict(zip(SMALL_CELLS, seen.sizes.values(), strict=False)) if view.tells_risk else {},
+        "axes": study_rows.axes_of(view.plan),
+        "limits": study_rows.limits_of(view.plan),
+        "methods": study_rows.methods_of(view.plan),
+        "not_measured": not_measured(study.data, view.plan.measures),
+        "frontier": study_rows.frontier_rows(view) if view.tells_risk else [],
+        "risks": tables["risk"] if view.tells_risk else [],
+        "utilities": tables["utility"],
+        "is_synthetic": study_rows.is_synthetic(scores, view.choice),
+        "all_made": set(scores.candidate["status"]) <= {"ok"},
+        "fixed_first": study.rule_was_fixed_first,
+        "history": study_rows.history(study.manifest, view.public_name),
+        "maps": _maps(view) if view.tells_risk else [],
+        "versions": study_rows.versions(),
     }
 
 
-def _without_risk(page: Page, view: View) -> Page:
-    """What takes the place of everything that tells a risk: its values, its limits, and what is ordered by them."""
-    plan = dict(page["plan"])  # type: ignore[call-overload]
-    data = dict(page["data"])  # type: ignore[call-overload]
-    facts_of_choice = None if view.choice is None else results.choice_facts(view.choice, "", view.to)
-    return {
-        "plan": plan | {"limits": [], "rule": ""},
-        "data": data | {"rare": []},
-        "choice": facts_of_choice and facts_of_choice | {"runners_up": (), "single": ""},
-        "frontier": [],
-        "releases": [],
-        "risks": [],
-        "maps": [],
-        "records": "",
-    }
-
-
-def _maps(shown: RUMap, marked: Choice | None, to: Audience) -> list[str]:
+def _maps(view: View) -> list[str]:
     """The map by release and, where methods have several, by mean; outside, and where a measure is an expectation, by mean
     alone."""
+    shown = view.shown
     several = int(shown.means["count"].max() or 0) > 1  # type: ignore[arg-type]
-    layers = ["mean"] if to.external or shown.is_expectation else ["release", "mean"] if several else ["release"]
-    return [draw_map(shown, mark=marked, by=layer).svg() for layer in layers]
+    layers = ["mean"] if view.to.external or shown.is_expectation else ["release", "mean"] if several else ["release"]
+    return [draw_map(shown, mark=view.choice, by=layer).svg() for layer in layers]
 
 
-def _compared(study: Study, choice: Choice | None, to: Audience, rule: Unsafe | None) -> Page:
-    """The chosen candidate made again, beside the original; nothing where there is no candidate of ours."""
-    plan, data = study.plan, study.data
-    parts = ("changes", "columns", "holds", "answers", "subgroups", "subgroup_means", "readings", "pictures")
-    nothing: Page = {**{part: [] for part in parts}, "given": "", "records": ""}
+def _compared(study: Study, choice: Choice | None, view: View, rule: Unsafe | None) -> Page:
+    """Return the chosen candidate made again, beside the original; nothing where there is no candidate of ours."""
+    plan, data, to = study.plan, study.data, view.to
     if choice is None or choice.candidate is None or study.scores().kinds.get(choice.method) == "file":
-        return nothing
+        return {}
     method, masked = plan.chosen(choice).method, plan.make(data, choice)
     names = method.masks(data)
-    page = nothing | {"changes": changes(data, masked, names, to), "records": _records(data, masked, to, rule)}
+    page: Page = {"changes": changes(data, masked, names, to)}
+    if rule is not None and view.tells_risk:
+        page["records"] = record_table(data, masked, rule=rule).draw(audience=to.name, title="Every record").svg()
     if to.external:
         return page
     return page | {
@@ -180,19 +160,11 @@ def _pictures(data: Microdata, masked: Microdata, names: tuple[str, ...]) -> lis
     return [*drawn[:MOST_PICTURES], *([draw_correlations(data, masked, amounts).svg()] if len(amounts) > 1 else [])]
 
 
-def _records(data: Microdata, masked: Microdata, to: Audience, rule: Unsafe | None) -> str:
-    """The confidentiality plot of the chosen candidate; nothing where no rule is given."""
-    if rule is None:
-        return ""
-    from sdcmap.recordwise.table import records
-
-    return records(data, masked, rule=rule).draw(audience=to.name, title="Every record").svg()
-
-
-def _rendered(page: Page) -> str:
+def _rendered(page: Page, to: Audience) -> str:
     import jinja2
 
     loader = jinja2.FileSystemLoader(TEMPLATES)
-    room = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    room.filters["significant"] = significant
-    return room.get_template("report.html").render(page)
+    templates = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    templates.filters |= {"significant": significant, "number": to.number, "score": to.score, "count": to.count}
+    templates.filters |= {"percent": to.percent, "story": study_rows.story_of}
+    return templates.get_template("report.html").render(page)

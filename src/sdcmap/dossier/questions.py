@@ -1,19 +1,26 @@
-"""What users of the file will ask it, answered by the original and by the release: tables, means, regressions; and the
-subgroups for which the answers differ most."""
+"""What users will ask the file, answered by the original and by the release: tables, means, regressions, the subgroups for
+which answers differ most, and what each score costs in records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from sdcmap.core.audience import SMALL, significant
+from sdcmap.core.measure import Measure
+from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED
 from sdcmap.data.tables import table
+from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
+from sdcmap.study.scores import Scores
+from sdcmap.study.subsamples import as_subsample
+from sdcmap.utility.moment_change import MomentChange
+from sdcmap.utility.worst_subgroup import Subgroup, WorstSubgroup
 
 MOST_LEVELS = 30  # a column with more categories makes no groups
 MOST_KEYS = 8  # columns of categories that make groups and tables
@@ -31,8 +38,9 @@ class Answer(NamedTuple):
     after: str
 
 
-class Subgroup(NamedTuple):
-    """A mean or a share within a subgroup: its records, both answers, and the difference in standard deviations of all."""
+class SubgroupAnswer(NamedTuple):
+    """A mean or a share within a subgroup: its records, both answers (NaN: nobody is left), and how far off the second is,
+    in standard deviations."""
 
     what: str
     where: str
@@ -107,7 +115,7 @@ def _explained(
     return float(1 - residual.var() / y.var())
 
 
-def worst_subgroups(original: Microdata, masked: Microdata, most: int = WORST) -> list[Subgroup]:
+def worst_subgroups(original: Microdata, masked: Microdata, most: int = WORST) -> list[SubgroupAnswer]:
     """The means of numbers and shares of categories, by the categories of every grouping column of 30 records or more,
     whose answer moved most, in standard deviations of the whole column."""
     groups, numbers = groups_of(original, masked), numbers_of(original, masked)
@@ -117,7 +125,7 @@ def worst_subgroups(original: Microdata, masked: Microdata, most: int = WORST) -
 
 def _within(
     original: Microdata, masked: Microdata, group: str, groups: Sequence[str], numbers: Sequence[str]
-) -> Iterator[Subgroup]:
+) -> Iterator[SubgroupAnswer]:
     asked = [(f"mean of {name}", _columns(original, masked, name)) for name in numbers]
     asked += [
         (f"share of {other} = {level}", (_indicator(original, other, level), _indicator(masked, other, level)))
@@ -133,7 +141,9 @@ def _within(
             a, b, spread = _mean(before[here]), _mean(after[there]), np.nanstd(before)
             if a is not None and spread > 0:
                 off = np.inf if b is None else (b - a) / spread
-                yield Subgroup(what, f"{group} = {level}", int(here.sum()), a, np.nan if b is None else b, float(off))
+                yield SubgroupAnswer(
+                    what, f"{group} = {level}", int(here.sum()), a, np.nan if b is None else b, float(off)
+                )
 
 
 def _columns(original: Microdata, masked: Microdata, name: str) -> tuple[Array, Array]:
@@ -188,3 +198,64 @@ def numbers_of(original: Microdata, masked: Microdata) -> list[str]:
     names = sorted(_released(original, masked), key=lambda name: original.schema[name].role != "sensitive")
     plain = [name for name in names if all(data.column(name).levels is None for data in (original, masked))]
     return plain[:MOST_NUMBERS]
+
+
+def subgroup_means(original: Microdata, masked: Microdata, measures: Iterable[Measure] = ()) -> list[SubgroupAnswer]:
+    """The three worst subgroups (30 records or more) of each number, by `WorstSubgroup`: over the variables that its
+    measures in the plan name, or over each column of few categories. None for synthetic files: nobody's record is known
+    there."""
+    if not masked.paired:
+        return []
+    named = list(dict.fromkeys(measure.by for measure in measures if isinstance(measure, WorstSubgroup)))
+    divisions = named or [(name,) for name in groups_of(original, masked)]
+    return [row for number in numbers_of(original, masked) for row in _worst(original, masked, number, divisions)]
+
+
+def _worst(
+    original: Microdata, masked: Microdata, number: str, divisions: list[tuple[str, ...]]
+) -> list[SubgroupAnswer]:
+    found: list[tuple[tuple[str, ...], Subgroup]] = []
+    for by in divisions:
+        measure = WorstSubgroup(MomentChange(on=(number,)), by=by, fewest=LEAST)
+        try:
+            found += [(by, group) for group in measure.subgroups(original, masked, np.random.default_rng(0))]
+        except (SchemaError, Undefined):  # an order that has no mean
+            continue
+    worst = sorted(found, key=lambda pair: -pair[1].loss)[:WORST]
+    return [_told(original, masked, number, by, group) for by, group in worst if group.loss > 0]
+
+
+def _told(original: Microdata, masked: Microdata, number: str, by: tuple[str, ...], group: Subgroup) -> SubgroupAnswer:
+    pairs = (original, group.rows), (masked, group.released)
+    before, after = (float(np.nanmean(data.numbers(number)[rows])) for data, rows in pairs)
+    first = original.take(group.rows[:1])
+    where = " and ".join(f"{name} = {_word(first, name)}" for name in by)
+    return SubgroupAnswer(f"mean of {number}", where, len(group.rows), before, after, group.loss)
+
+
+def _word(first: Microdata, name: str) -> str:
+    """The category of a record, as the file says it."""
+    return "missing" if first.missing(name)[0] else str(first[name][0])
+
+
+DRAWS = 8  # subsamples of each share
+SCORES = 4 * DRAWS  # of the whole file, about, that a reading takes
+MOST_SECONDS = 60.0  # for one measure: a report does not keep people waiting
+
+
+def in_records(data: Microdata, scores: Scores, choice: Choice, seed: int) -> list[tuple[str, str]]:
+    """Each utility measure in words, and its score read as a share of the records thrown away, or why it is not."""
+    measures = [measure for measure in scores.values.values() if measure.axis == "utility"]
+    dear = {m.text: seconds for m in measures if (seconds := _price(m, data)) > MOST_SECONDS}
+    cheap = [measure for measure in measures if measure.text not in dear]
+    readings = as_subsample(data, scores, choice, cheap, draws=DRAWS, seed=seed)
+    told = {reading.measure: reading.words for reading in readings}
+    told |= {
+        text: f"not read here: it would take about {dear[text] / 60:.0f} minutes (`as_subsample`)" for text in dear
+    }
+    return [(scores.words_of(measure.text), told[measure.text]) for measure in measures]
+
+
+def _price(measure: Measure, data: Microdata) -> float:
+    """Seconds that its reading takes, where the measure states its own; 0 where it does not."""
+    return SCORES * (measure.seconds(data) or 0.0)

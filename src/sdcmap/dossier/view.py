@@ -20,7 +20,8 @@ class View:
     """A plan, its map and what was chosen, as an audience may read them.
 
     map : of every draw. shown : the map that is drawn; for people outside, of methods and with rounded numbers.
-    name_of_release : the name of a method that was released before, by its text; empty where it may not be told.
+    tells_risk : whether values and limits of risk, and what is ordered by them, may be told.
+    public_name : the name that people outside may read of a method, by its text; None: the board reads everything.
     """
 
     to: Audience
@@ -28,7 +29,14 @@ class View:
     map: RUMap
     shown: RUMap
     choice: Choice | None
-    name_of_release: Callable[[str], str] = field(default=str, repr=False)
+    tells_risk: bool = True
+    public_name: Callable[[str], str] | None = field(default=None, repr=False)
+
+    @property
+    def units(self) -> tuple[str, str]:
+        """The units of risk and utility on the map; none where risk is a share of limits."""
+        units = dict(self.map.scores.measure.select("name", "unit").iter_rows())
+        return "" if self.map.scales else units[self.map.risk[0]], units[self.map.utility]
 
 
 def internal_view(study: Study, ru: RUMap, choice: Choice | None) -> View:
@@ -36,7 +44,7 @@ def internal_view(study: Study, ru: RUMap, choice: Choice | None) -> View:
     return View(Audience("internal", len(study.data)), study.plan, ru, ru, choice)
 
 
-def external_view(study: Study, ru: RUMap, choice: Choice | None) -> View:
+def external_view(study: Study, ru: RUMap, choice: Choice | None, tells_risk: bool) -> View:
     """Return what anybody may read: public values, pooled and rounded scores, the chosen method without its draw."""
     data = study.data
     public = PublicView.of(study.plan, data)
@@ -44,7 +52,10 @@ def external_view(study: Study, ru: RUMap, choice: Choice | None) -> View:
     axes = plan.risk, plan.utility, plan.limits
     exact, shown = RUMap(scores, *axes), RUMap(round_scores(scores, len(data)), *axes)
     chosen = None if choice is None else _public_choice(choice, public, shown)
-    return View(Audience("external", len(data)), plan, exact, shown, chosen, public.name_of)
+    if not tells_risk:
+        plan = replace(plan, limits={}, profile=None, rule=None)
+        chosen = None if chosen is None else replace(chosen, runners_up=())
+    return View(Audience("external", len(data)), plan, exact, shown, chosen, tells_risk, public.name_of)
 
 
 def _public_choice(choice: Choice, public: PublicView, shown: RUMap) -> Choice:
@@ -56,6 +67,6 @@ def _public_choice(choice: Choice, public: PublicView, shown: RUMap) -> Choice:
     row = shown.means.filter(pl.col("method") == method).to_dicts()
     risk, utility = (row[0]["risk"], row[0]["utility"]) if row else (None, None)
     name = shown.scores.name_of(method)
-    others = {runner.method: public.name_of(runner.method) for runner in choice.runners_up}
-    runners = tuple(RunnerUp(None, "", None, other, "") for other in dict.fromkeys(others.values()) if other != name)
+    others = dict.fromkeys(public.name_of(runner.method) for runner in choice.runners_up)
+    runners = tuple(RunnerUp(None, "", None, other, "") for other in others if other != name)
     return Choice("chosen", method, None, risk, utility, rule, "", runners, searched=choice.searched, name=name)

@@ -102,6 +102,7 @@ def telling_pairs(data: Microdata, names: Sequence[str], before: TellingPairs | 
     return TellingPairs(chosen, alone_on_pairs([data.codes(name) for name in chosen], known), len(names), columns)
 
 
+SMALL_CELLS = (2, 3, 5, 10)  # records in combinations of fewer than so many are counted
 SIZE_ENDS = (1, 2, 4, 9, 19, 49, 99)  # class sizes 1, 2, 3-4, 5-9, ... of the k-anonymity histogram
 
 
@@ -218,7 +219,7 @@ def look(source: Microdata | Source | str | Path, before: Look | None = None, *,
     sizes = np.array([], dtype=np.int64)
     if keys:
         sizes = compress([data.codes(name) for name in keys])[1]
-    below = {f"<{k}": int(sizes[sizes < k].sum()) for k in (2, 3, 5, 10)} if keys else {}
+    below = {f"<{k}": int(sizes[sizes < k].sum()) for k in SMALL_CELLS} if keys else {}
     kept = before if before is not None and len(counted) == len(data.names) else None
     codes, mixed = (kept.codes, kept.mixed) if kept is not None else _missing(data)
     return Look(

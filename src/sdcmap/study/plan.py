@@ -29,9 +29,8 @@ from sdcmap.data.whole import write_whole
 from sdcmap.errors import MOST_PROBLEMS, PlanError, SdcmapError, did_you_mean, shortened
 from sdcmap.files.reading import Source
 from sdcmap.methods import Chain, Derive, Identity, Repair
-from sdcmap.study.default_risk import NAMES, default_risk
 from sdcmap.study.names import drawn_name, names_of, problems_of_names, stated_names, without_names
-from sdcmap.study.profiles import Profile, profile_of
+from sdcmap.study.profiles import NAMES, Profile, default_risk, profile_of
 from sdcmap.study.search_settings import Search, search_of
 
 MOST_REPLICATES = 1_000_000

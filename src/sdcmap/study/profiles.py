@@ -1,18 +1,63 @@
-"""Profiles: for whom a file is, and how much risk that allows; limits that are stated before the first score.
+"""Profiles: for whom a file is, and how much risk that allows; limits that are stated before the first score. And the risk
+measures of a plan that names none.
 
-No number here is law. They are our own, to start from; docs/profiles.md says how each was meant, and what agencies publish.
+No number here is law. They are our own, to start from; docs/profiles.md says how each was meant, and what agencies
+publish.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 from sdcmap.core.measure import Measure
+from sdcmap.core.roles import Roles
 from sdcmap.core.value import Range, Share, Value, coerce, hints
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, did_you_mean
+
+NAMES = ("WorstLinkage", "AttributeInference", "ClosestRecord")
+
+
+class DefaultRisk(NamedTuple):
+    """The measures, the first of which is on the axis of the map; and by class name why others are off, in a sentence that
+    names the class."""
+
+    measures: tuple[Measure, ...]
+    off: Mapping[str, str]
+
+
+def default_risk(data: Microdata) -> DefaultRisk:
+    """Linkage by the best attack, inference of each sensitive variable from the keys (without keys: from the other numbers)
+    at its worst category, and membership; what does not fit the data is off, with the reason.
+
+    Each sees what the others do not, and has a limit of its own: linkage is blind for fully synthetic files, a file
+    without a single link may still allow inference, and being in the file may itself be the secret.
+    """
+    from sdcmap.risk import AttributeInference, ClosestRecord, WorstLinkage  # only where a plan names no risk
+
+    known = () if set(data.keys) - set(data.sensitive) else Roles(data).known
+    infers = [AttributeInference(secret, known, worst=True) for secret in data.sensitive]
+    none = {} if infers else {"AttributeInference": "AttributeInference is off: no column is stated as sensitive."}
+    measures, off = _fitting((WorstLinkage(), *infers, ClosestRecord()), data)
+    return DefaultRisk(tuple(measures), none | off)
+
+
+def _fitting(measures: Iterable[Measure], data: Microdata) -> tuple[list[Measure], dict[str, str]]:
+    """The measures that fit these data; and, by class name, why others do not."""
+    problems = [(measure, next(measure.misfits(data), None)) for measure in measures]
+    off = {type(measure).__name__: problem for measure, problem in problems if problem is not None}
+    return [measure for measure, problem in problems if problem is None], off
+
+
+def not_measured(data: Microdata, measures: Iterable[Measure]) -> list[str]:
+    """Say why a side of the default risk is off, where these measures hold another of its sides, a sentence each."""
+    kinds = {type(measure).__name__ for measure in measures}
+    if kinds.isdisjoint(NAMES):
+        return []
+    return [reason for name, reason in default_risk(data).off.items() if name not in kinds]
+
 
 MOST_SECRETS = 8  # columns that are inferred, each by an attack of its own
 FEW_KEYS, MOST_KEYS = 15, 60  # up to so many special uniques are sought on three of them; no more are looked at
@@ -102,16 +147,8 @@ class Profile(Value):
 
     def measures(self, data: Microdata) -> Held:
         """What is measured of a file and held against a limit: by the sweep of a starting plan, and by the gate."""
-        limits: dict[Measure, float] = {}
-        off: dict[str, str] = {}
-        for measure in self._measures(data):
-            problem = next(measure.misfits(data), None)
-            limit = self.limit_of(measure)
-            if problem is None and limit is not None:
-                limits[measure] = limit
-            elif problem is not None:
-                off[type(measure).__name__] = problem
-        return Held(limits, off)
+        measures, off = _fitting(self._measures(data), data)
+        return Held({m: limit for m in measures if (limit := self.limit_of(m)) is not None}, off)
 
     def _measures(self, data: Microdata) -> Iterator[Measure]:
         from sdcmap.risk import (

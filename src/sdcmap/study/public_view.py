@@ -16,9 +16,11 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core.audience import SMALL, coarse
+from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.grid import Grid
 from sdcmap.core.method import Method
 from sdcmap.core.named_files import NO_DIGEST
+from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import Spec, V, decode
 from sdcmap.data.microdata import Microdata
@@ -103,35 +105,36 @@ class PublicView:
 
     @staticmethod
     def of(plan: Plan, data: Microdata) -> PublicView:
-        """Return the view of a plan for these data: no seed, no source, no search; stated names that mention nothing
-        private."""
+        """Return the view of a plan for these data: no seed, no source, no search, no policy with its reason; stated
+        names that mention nothing private."""
         public = PublicValues(data)
         methods = tuple(part for entry in plan.methods for part in _public_methods(entry, public))
         measures = tuple(map(public.of, plan.measures))
         texts = {m.text: public.of(m).text for m in (*plan.expanded, *plan.measures, *_members(plan))}
         names = {texts.get(text, text): name for text, name in plan.names.items() if not public.mentions_private(name)}
-        limits = plan.limits
-        if isinstance(limits, Mapping):
-            limits = {texts.get(name, name): limit for name, limit in limits.items()}
+        limits = {texts.get(name, name): limit for name, limit in plan.limits.items()}
         shown = replace(
             plan, methods=methods, measures=measures, risk=tuple(texts.get(name, name) for name in plan.risk),
-            utility=texts.get(plan.utility, plan.utility), limits=limits,
-            rule=None if plan.rule is None else _public_rule(plan.rule, texts), data=None, names=names, search=None,
+            utility=texts.get(plan.utility, plan.utility), limits=limits, profile=None, policy=DEFAULT_POLICY, data=None,
+            rule=None if plan.rule is None else _public_rule(plan.rule, texts), names=names, search=None,
             found=tuple(map(public.of, plan.found)), seed=0,
         )  # fmt: skip
         return PublicView(shown, texts)
 
     def scores(self, scores: Scores) -> Scores:
-        """Return the same numbers under public names, without ids, reasons, seals and times."""
+        """Return the same numbers under public names, without ids, reasons, seals, times, bounds and skipped attacks."""
         made = [name for name, kind in scores.kinds.items() if kind == "file"]
         texts = self.texts | {name: f"file made elsewhere {number}" for number, name in enumerate(made, 1)}
         ids = {own: f"row {number}" for number, own in enumerate(scores.candidate["id"], 1)}
         no_reason = pl.lit("").alias("reason")
+        bare = pl.Series("details", [_without_attacks(details) for details in scores.score["details"]], dtype=pl.String)
         return Scores(
             scores.candidate.with_columns(pl.col("id").replace(ids), pl.col("method").replace(texts), no_reason).select(
                 PUBLIC
             ),
-            scores.score.with_columns(pl.col("candidate").replace(ids), pl.col("measure").replace(texts), no_reason),
+            scores.score.with_columns(
+                pl.col("candidate").replace(ids), pl.col("measure").replace(texts), no_reason, bare
+            ),
             scores.measure.with_columns(pl.col("name").replace(texts)),
             {measure.text: measure for measure in self.plan.measures},
             {method.text: method for method in self.plan.expanded},
@@ -148,8 +151,8 @@ class PublicView:
         return next(method for method in self.plan.expanded if method.text == self.texts[text])
 
     def name_of(self, text: str) -> str:
-        """Return the public name of a method, by its private text; empty where the plan does not have it."""
-        return self.plan.method_names.get(self.texts.get(text, ""), "")
+        """Return the public name of a method, by its private text."""
+        return self.plan.method_names.get(self.texts.get(text, ""), "a method that the plan no longer has")
 
 
 def _members(plan: Plan) -> Iterator[Method]:
@@ -174,6 +177,11 @@ def _public_rule(rule: Rule, texts: Mapping[str, str]) -> Rule:
     return replace(rule, **changes)
 
 
+def _without_attacks(details: str) -> str:
+    """Return the details of a score without what they tell of single attacks."""
+    return replace(Estimate.from_details(0.0, None, details), bounds=(), skipped=()).to_details()
+
+
 def round_scores(scores: Scores, rows: int) -> Scores:
     """Return one row a method: pooled over its draws, to two significant digits, without parts and standard errors.
 
@@ -190,9 +198,9 @@ def round_scores(scores: Scores, rows: int) -> Scores:
         for method, exact in table.select("method", "value").iter_rows():
             value = _rounded(exact, units[name], rows)
             status = "infinite" if math.isinf(value) else "ok"
-            rounded.append((ids[method], name, None if math.isinf(value) else value, None, "{}", status, ""))
+            rounded.append((ids[method], name, None if math.isinf(value) else value, None, NO_DETAILS, status, ""))
         synthetic = [method for method in scores.unpaired(name)["method"].unique() if method in ids]
-        rounded += [(ids[method], name, None, None, "{}", "unpaired", "") for method in synthetic]
+        rounded += [(ids[method], name, None, None, NO_DETAILS, "unpaired", "") for method in synthetic]
     ends = scores.measure["name", "at_nothing"].iter_rows()
     nothing = [None if end is None else _rounded(end, units[name], rows) for name, end in ends]
     return replace(

@@ -10,8 +10,8 @@ from sdcmap.core.edit_rule import parse_edit
 from sdcmap.data.microdata import Microdata
 from sdcmap.methods.recode import Recode
 from sdcmap.study.cost import makings_of
-from sdcmap.study.default_risk import not_measured
 from sdcmap.study.plan import Plan
+from sdcmap.study.profiles import not_measured
 
 
 def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:

@@ -152,7 +152,7 @@ def _found(risk: Curve, utility: Curve, max_risk: float, intervals: tuple[tuple[
         status = "found"
         reason = (
             f"R falls to {max_risk:.6g} at a noise variance of {least:.6g}; "
-            f"U is {u:.6g} there, {efficiency:.1%} of the unmasked file's.".replace("%", " %")
+            f"U is {u:.6g} there, {100 * efficiency:.1f} % of the unmasked file's."
         )
     for (_, end), (start, _) in pairwise(intervals):
         reason += f" More noise is not always safer: R is above {max_risk:.6g} between {end:.6g} and {start:.6g}."

@@ -17,9 +17,9 @@ from sdcmap.core.audience import Audience
 from sdcmap.core.rule import Choice, Rule
 from sdcmap.core.words import listed
 from sdcmap.data.microdata import Microdata
-from sdcmap.dossier.change import Table
-from sdcmap.dossier.change import changes as changes_of
-from sdcmap.dossier.results import MeasureRow, score_table
+from sdcmap.dossier.masked_columns import Table
+from sdcmap.dossier.masked_columns import changes as changes_of
+from sdcmap.dossier.study_rows import MeasureRow, score_table
 from sdcmap.errors import PlanError
 from sdcmap.recordwise import Unsafe
 from sdcmap.study.plan import Plan

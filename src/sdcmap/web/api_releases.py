@@ -16,7 +16,7 @@ from pydantic import Field, StringConstraints
 
 import sdcmap as sm
 from sdcmap.bundle import Check, Release
-from sdcmap.bundle.preview import Previewed
+from sdcmap.bundle.release_folder import Previewed
 from sdcmap.data.private_folder import private_folder
 from sdcmap.files.weighing import check_decoded
 from sdcmap.study.folder import Study

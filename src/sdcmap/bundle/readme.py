@@ -1,20 +1,55 @@
-"""README.md of a release, for the people who will work with the file: what is in the folder, how to begin, what the masking
-does to an analysis and how it is taken off, and what may not be concluded.
-
-Every number in it is computed from the released file.
-"""
+"""README.md and CITATION.cff of a release: what is in the folder, how to begin and how to cite it, what the masking does to
+an analysis and how it is taken off, and what may not be concluded. Every number is computed from the released file."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from sdcmap.bundle.codebook import Entry
-from sdcmap.bundle.note import About, Note, cited, correction
+from sdcmap.bundle.note import Note, correction
 from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.core.method import Method
 from sdcmap.corrections import correct
 from sdcmap.errors import SdcmapError
 from sdcmap.files.formats import format_named
+
+NOT_STATED = "owner not stated"
+
+
+@dataclass(frozen=True)
+class About:
+    """The title of the data, as a person or a codebook states it; whose they are; the release's date, as 2026-02-27."""
+
+    title: str
+    owner: str
+    date: str
+
+    @property
+    def year(self) -> str:
+        return self.date[:4]
+
+
+def citation(about: About, note: Note) -> str:
+    """The text of CITATION.cff, in the Citation File Format 1.2.0; a text in YAML may be written as one in JSON."""
+    words = {
+        "cff-version": "1.2.0",
+        "message": "Cite this file where you publish what you found in it.",
+        "type": "dataset",
+        "title": f"{about.title}, {note['profile']} file",
+        "abstract": f"{note['for_whom']} It was masked: {note['method_name']}.",
+        "date-released": about.date,
+    }
+    lines = [f"{key}: {json.dumps(text, ensure_ascii=False)}" for key, text in words.items()]
+    name = json.dumps(about.owner or NOT_STATED, ensure_ascii=False)
+    return "\n".join([*lines, "authors:", f"  - name: {name}", ""])
+
+
+def cited(about: About, note: Note) -> str:
+    """The same in one line for a list of references."""
+    return f"{about.owner or NOT_STATED} ({about.year}). {about.title}, {note['profile']} file [data set]."
+
 
 FILES = {
     "codebook.md": "every column: what it is, what was done to it, how to read it",
@@ -70,15 +105,12 @@ def _corrections(prepared: Prepared, method: Method) -> str:
         _code(lines),
         _output(repr(correct(prepared.data, method, weighted=weighted))),
     ]
-    model = _model(prepared, method)
-    if model:
-        lines = lines.replace('"note.json"', f'"note.json", on={model.partition(" ")[0]!r}, regress={model!r}')
-        of = model.partition(" ")[0]
-        said += [
-            "A regression:",
-            _code(lines),
-            _output(repr(correct(prepared.data, method, on=of, regress=model, weighted=weighted))),
-        ]
+    regression = _regression(prepared, method)
+    if regression:
+        on, model = regression
+        estimates = correct(prepared.data, method, on=on, regress=model, weighted=weighted)
+        said += ["A regression:", _code(correction(prepared.data, method, on=on, regress=model))]
+        said += [_output(repr(estimates))]
     return "\n\n".join(said)
 
 
@@ -86,18 +118,18 @@ def _output(text: str) -> str:
     return f"```text\n{text}\n```"
 
 
-def _model(prepared: Prepared, method: Method) -> str:
-    """A regression of one noisy number on another number; empty where the file has no two, or it cannot be corrected."""
+def _regression(prepared: Prepared, method: Method) -> tuple[str, str] | None:
+    """A noisy number and a formula that explains it by another number; None where there is none."""
     noisy = [name for name in method.added_noise().on if name in prepared.data.numeric]
     others = [name for name in prepared.data.numeric if name not in noisy[:1] and name != prepared.data.weight]
     if not noisy or not others:
-        return ""
+        return None
     model = f"{noisy[0]} ~ {min(others, key=lambda name: name not in noisy)}"
     try:
         correct(prepared.data, method, regress=model)
     except SdcmapError:
-        return ""
-    return model
+        return None
+    return noisy[0], model
 
 
 def _no_correction(prepared: Prepared, method: Method) -> str:

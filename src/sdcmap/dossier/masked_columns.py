@@ -1,18 +1,94 @@
-"""What masking did to the masked variables: before and after, as tables of words."""
+"""What masking did to the columns: each before and after, whom it gives away, and which rules and relations still hold."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from sdcmap.bundle.determines import check_determines
 from sdcmap.core.audience import RECORD_SHARES, SMALL, Audience, significant
+from sdcmap.core.edit_rule import parse_edit
+from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.schema import NEVER_RELEASED
+from sdcmap.explore.looking import look
 from sdcmap.kernels.arrays import Array
+from sdcmap.methods import Derive
+from sdcmap.risk import ExactMatch
+from sdcmap.study.plan import Plan
+
+NUMBERED_ANEW = ("household", "stratum")  # equal numbers belong together; the numbers themselves tell nothing
+MOST_OTHERS = 2  # columns known beside the one
+MOST_WORK = 400_000_000  # records times sets of columns that are looked at for the most telling others
+
+
+class Given(NamedTuple):
+    """Records found by looking up what is known, and the other columns that are known beside this one."""
+
+    records: int
+    others: tuple[str, ...] = ()
+
+
+class ColumnRow(NamedTuple):
+    """One column; alone and together : whom it gives away by itself, and with two others; None where it is held back, or
+    where there are too many columns to look at all sets."""
+
+    name: str
+    label: str
+    role: str
+    known_by: str
+    done: str
+    alone: tuple[Given, Given] | None
+    together: tuple[Given, Given] | None
+
+
+def column_rows(original: Microdata, masked: Microdata, method: Method) -> list[ColumnRow]:
+    """One row a column of the original; whom it gives away in the unmasked file, and in the release."""
+    apart = (*NEVER_RELEASED, *NUMBERED_ANEW)
+    released = [v.name for v in original.schema.variables if v.role not in apart and v.name in masked.names]
+    searched = 4 * len(released) ** 2 * len(original) <= MOST_WORK
+    rows = []
+    for variable in original.schema.variables:
+        name, role, alone, together = variable.name, variable.role or "", None, None
+        if name in released:
+            alone = (_given(original, original, (name,)), _given(original, masked, (name,)))
+        if name in released and searched:
+            others = [other for other in released if other != name]
+            together = (_most_given(original, original, name, others), _most_given(original, masked, name, others))
+        done, known_by = _done(original, method, name, role), variable.known_by or "anybody"
+        rows.append(ColumnRow(name, variable.label, role or "not stated", known_by, done, alone, together))
+    return rows
+
+
+def _given(original: Microdata, file: Microdata, names: tuple[str, ...]) -> Given:
+    return Given(int(ExactMatch(on=names).records(original, file).sum()), names[1:])
+
+
+def _most_given(original: Microdata, file: Microdata, name: str, others: Sequence[str]) -> Given:
+    """With up to two others, each the one that gives most records away when it is added."""
+    best = _given(original, file, (name,))
+    while len(best.others) < MOST_OTHERS:
+        tried = [_given(original, file, (name, *best.others, other)) for other in others if other not in best.others]
+        more = max(tried, key=lambda given: given.records, default=best)
+        if more.records <= best.records:
+            break
+        best = more
+    return best
+
+
+def _done(data: Microdata, method: Method, name: str, role: str) -> str:
+    if role in NEVER_RELEASED:
+        return "held back"
+    if role in NUMBERED_ANEW:
+        return "numbered anew at random"
+    deeds = dict.fromkeys(step.deed for step in method.steps if name in step.masks(data))
+    return ", then ".join(deeds) or "nothing"
+
 
 MOST_CATEGORIES = 12
 MOST_LEVELS = 50  # relations of variables with more categories than this are left out
@@ -152,3 +228,49 @@ def _cramer(data: Microdata, name: str, other: str) -> float:
         return 0.0
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
     return float(np.sqrt(((table - expected) ** 2 / expected).sum() / table.sum() / least))
+
+
+GONE = "can no longer be read"
+
+
+class Held(NamedTuple):
+    """One rule or relation, and how it stands in the original and in the release."""
+
+    words: str
+    before: str
+    after: str
+
+
+def what_holds(plan: Plan, original: Microdata, masked: Microdata) -> list[Held]:
+    """The plan's edit rules, and the relations that it states or that the original shows."""
+    return [*_edits(plan.edits, original, masked), *_formulas(plan, original, masked)]
+
+
+def given_back(plan: Plan, original: Microdata, masked: Microdata, names: Sequence[str]) -> str:
+    """Whether released columns give a masked one back, in a sentence; empty where rows are not those of the original."""
+    if masked.origin is not None or not masked.paired:
+        return ""
+    sentence = check_determines(original, masked, names, plan.policy).reason
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _edits(edits: Sequence[str], original: Microdata, masked: Microdata) -> Iterator[Held]:
+    for text in edits:
+        rule = parse_edit(text)
+        gone = any(rule.unreadable(masked, original))
+        after = GONE if gone else _records(int(rule.broken(masked).sum()))
+        yield Held(text, _records(int(rule.broken(original).sum())), after)
+
+
+def _records(count: int) -> str:
+    return f"broken by {count:,}" if count else "broken by nobody"
+
+
+def _formulas(plan: Plan, original: Microdata, masked: Microdata) -> Iterator[Held]:
+    shown = {glance.name: glance.formula for glance in look(original).variables if glance.formula}
+    stated = {step.on: step.formula for step in plan.derive}
+    for name, formula in {**shown, **stated}.items():
+        step = Derive(name, formula)
+        if not any(step.misfits(original)):
+            after = GONE if any(step.misfits(masked)) else f"{step.agreement(masked):.1%} of records"
+            yield Held(f"{name} = {formula}", f"{step.agreement(original):.1%} of records", after)
