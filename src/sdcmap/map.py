@@ -340,7 +340,8 @@ class RUMap:
         if self.signs != (1.0, 1.0) or self.scales or (low, high) != (0.0, 1.0):
             raise PlanError("an overall score adds a loss (better when lower) to a risk that is a share from 0 to 1.")
         table = self.means if by == "mean" else self.points
-        name = SCORE_NAMES.get(type(self.scores.measure_named(self.utility)).__name__, "score")
+        measure = self.scores.values.get(self.utility)
+        name = SCORE_NAMES.get(self.utility if measure is None else type(measure).__name__, "score")
         kept = ["method", *(["count"] if by == "mean" else ["id", "replicate"]), "risk", "utility"]
         score = overall_score(pl.col("utility"), pl.col("risk")).alias(name)
         return table.select(*kept, score).sort(name, "method")

@@ -12,13 +12,13 @@ import pytest
 
 import sdcmap as sm
 from samples import KEYS, past_the_gate, people, plan_of
+from sdcmap.core.named_files import FILES
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import hints
 from sdcmap.corrections.correcting import method_of
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.study.jobs import score_file
-from sdcmap.study.public_view import FILES
 from sdcmap.utility import UTILITIES
 
 ROWS = 600

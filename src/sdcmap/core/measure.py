@@ -71,10 +71,11 @@ class Measure(Value):
         ('l diversity of wage', 'small cells, n = 5')
         """
         spec = self.spec()
-        names = [spec["on"]] if isinstance(spec.get("on"), str) else spec.get("on", [])
+        one = isinstance(spec.get("on"), str)  # a measure of one variable names it in its own words
+        names = [spec["on"]] if one else spec.get("on", [])
         about = f" on {', '.join(names) if len(names) <= MOST_NAMED else f'{len(names)} columns'}" if names else ""
         if self.told:
-            known = "" if "secret" in spec or any(name in self.told for name in names) else about
+            known = "" if one or "secret" in spec else about
             return f"{self.told}{known} ({type(self).__name__})"
         about = f" of {spec['secret']}" if spec.get("secret") else about
         plain = {name: part for name, part in spec.items() if type(part) in (int, float) and name not in self.unspoken}

@@ -18,6 +18,7 @@ from sdcmap.errors import PlanError, SchemaError
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 SHOWN = 16  # hexadecimal digits of the SHA-256 that a value holds
+FILES = ("archive", "control_file", "hierarchy", "matrix", "population", "tables")  # fields that hold paths
 NO_DIGEST = "0" * SHOWN  # of a file that goes by its role: such a value can be read where the file is not
 _ROOM: ContextVar[Path | None] = ContextVar("sdcmap room", default=None)
 

@@ -22,12 +22,11 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union
 
 from sdcmap.core.catalogue import named_class, names_of
 from sdcmap.core.docstring import with_inherited
-from sdcmap.core.named_files import NO_DIGEST
+from sdcmap.core.named_files import FILES, NO_DIGEST
 from sdcmap.core.plan_text import BITS, LONGEST
 from sdcmap.core.words import MOST_NAMED
 from sdcmap.errors import MOST_PROBLEMS, PlanError, did_you_mean, shortened
 
-FILE_FIELDS = ("archive", "control_file", "population", "hierarchy")  # paths that a value may name
 V = TypeVar("V", bound="Value")
 Spec: TypeAlias = dict[str, Any]  # a value as TOML and JSON hold it: its type and its fields
 
@@ -337,7 +336,7 @@ def _brief(name: str, value: object) -> str:
     """One field of a value in a sentence."""
     if name == "on" and isinstance(value, list) and len(value) > MOST_NAMED:
         return f"on {len(value)} columns"
-    if name in FILE_FIELDS and isinstance(value, str):
+    if name in FILES and isinstance(value, str):
         return f"{name}={PurePath(value).name!r}"
     return f"{name}={text_of(value)}"
 

@@ -19,7 +19,7 @@ from sdcmap.core.audience import SMALL, coarse
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.grid import Grid
 from sdcmap.core.method import Method
-from sdcmap.core.named_files import NO_DIGEST
+from sdcmap.core.named_files import FILES, NO_DIGEST
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import Spec, V, decode
@@ -27,7 +27,6 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 
-FILES = ("archive", "control_file", "hierarchy", "matrix", "population", "tables")  # hold paths; `sha256` their digests
 MERGED = "merge"  # the field that lists categories
 PUBLIC = ("id", "kind", "method", "replicate", "status", "reason")  # columns of candidates; reasons are left empty
 
