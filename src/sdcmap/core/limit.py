@@ -83,7 +83,9 @@ class Verdict:
         """Everything as plain values, for JSON."""
         value = None if self.estimate is None else self.estimate.value
         limit = self.limit
-        stated = {"measure": limit.measure.text, "limit": limit.value, "source": limit.source}
+        stated: dict[str, str | float | None] = {
+            "measure": limit.measure.text, "limit": limit.value, "source": limit.source,
+        }  # fmt: skip
         return {**stated, "status": self.status, "value": value, "compared": self.end, "reason": self.reason}
 
     @property
