@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from sdcmap.files.formats import endings, words
 
-if TYPE_CHECKING:
-    from sdcmap.data.microdata import Microdata
-
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Choose what to release: many candidate releases, their disclosure risk and utility, one map, one justified "
@@ -27,28 +27,54 @@ File = Annotated[Path, typer.Argument(help=f"{words()}: {', '.join(endings())}."
 StudyFolder = Annotated[Path, typer.Argument(help="The study folder that `sdcmap sweep` made.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document; notes go to stderr.")]
 Names = Annotated[str, typer.Option(help="Comma-separated column names, or `all`.")]
-Sep = Annotated[str, typer.Option(help="Separator of a text file: , ; | or tab; else sensed.")]
-Decimal = Annotated[str, typer.Option(help="Decimal mark: . or , else sensed.")]
-Thousands = Annotated[str, typer.Option(help="Thousands mark: . , ' a blank, or none; else sensed.")]
-Quote = Annotated[str, typer.Option(help="Quotation mark, or none; else sensed.")]
-Encoding = Annotated[str, typer.Option(help="utf-8, latin-1, cp1252 or utf-16; else sensed.")]
-Missing = Annotated[
-    str, typer.Option(help="Codes for missing values: N for every column, income=-8 for one; with commas.")
-]
+PlanFile = Annotated[Path, typer.Argument(help="A plan in TOML, with a [data] part.")]
+NewStudy = Annotated[Path, typer.Option("-o", "--out", help="Study folder; an existing one is gone on with.")]
+Workers = Annotated[int, typer.Option(min=0, help="Number of workers; 0: one per core.")]
+Engine = Annotated[str, typer.Option(help="serial, threads, processes, dask, or dask://HOST:PORT.")]
+Device = Annotated[str, typer.Option(help="cpu, gpu, or auto: a GPU where one can be used.")]
+Quiet = Annotated[bool, typer.Option(help="No progress bar.")]
+Risks = Annotated[list[str], typer.Option(help="Risk measure; repeated: taken at their worst.")]
+Utility = Annotated[str, typer.Option(help="Utility measure.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Of the whole run; by default a fresh one.")]
+Title = Annotated[str, typer.Option("--title", help="What the data are called.")]
+Owner = Annotated[str, typer.Option("--owner", help="Whose the data are.")]
+Ledger = Annotated[Path | None, typer.Option(help="Ledger of earlier releases.")]
+ROLES = ("keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum")
+WRITTEN = {  # how a text file is written
+    "sep": "Separator of a text file: , ; | or tab; else sensed.",
+    "decimal": "Decimal mark: . or , else sensed.",
+    "thousands": "Thousands mark: . , ' a blank, or none; else sensed.",
+    "quote": "Quotation mark, or none; else sensed.",
+    "encoding": "utf-8, latin-1, cp1252 or utf-16; else sensed.",
+}
+MISSING = "Codes for missing values: N for every column, income=-8 for one; with commas."
 
 
-def roles(**given: str) -> dict[str, Any]:
-    """Comma-separated names as lists; `all` stays a word, a mark a mark; what was not given is left out."""
-    whole = ("sep", "decimal", "thousands", "quote", "encoding")
-    return {
-        role: names if names == "all" or role in whole else names.split(",") for role, names in given.items() if names
-    }
+def reads_a_file(*roles: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options for these roles and for how a text file is written; it takes them as one table, `given`,
+    of those that were stated: names as lists (`all` stays a word), a mark as a mark."""
+    options: dict[str, Any] = dict.fromkeys(roles, Names)
+    for name, words_ in (*WRITTEN.items(), ("missing", MISSING)):
+        options[name] = Annotated[str, typer.Option(help=words_)]
 
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True).parameters
+        added = [inspect.Parameter(name, KEYWORD, default="", annotation=kind) for name, kind in options.items()]
+        kept = [part.replace(kind=KEYWORD) for name, part in own.items() if name != "given"]
+        parameters = sorted([*kept[:1], *added, *kept[1:]], key=lambda part: part.default is not part.empty)
 
-def read(path: Path, *, census: bool = False, **given: str) -> Microdata:
-    import sdcmap as sm
+        def run(**stated: Any) -> None:
+            texts = {name: stated.pop(name) for name in options}
+            command(**stated, given={
+                name: text if text == "all" or name in WRITTEN else text.split(",") for name, text in texts.items() if text
+            })  # fmt: skip
 
-    return sm.read(path, **roles(**given), census=census)
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {part.name: part.annotation for part in parameters}
+        return run
+
+    return decorate
 
 
 def print_json(document: object) -> None:

@@ -7,39 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sdcmap.cli.app import (
-    Decimal,
-    Encoding,
-    Json,
-    Missing,
-    Names,
-    Quote,
-    Sep,
-    Thousands,
-    app,
-    note,
-    print_json,
-    read,
-)
+from sdcmap.cli.app import ROLES, Json, Workers, app, note, print_json, reads_a_file
 
 if TYPE_CHECKING:
     from sdcmap.explore.comparing import Comparison
 
 
 @app.command()
+@reads_a_file(*ROLES)
 def compare(
     file: Annotated[Path, typer.Argument(help="A data file; or a plan, for its data, measures, axes, limits and rule.")],
-    keys: Names = "", numeric: Names = "", sensitive: Names = "", identifiers: Names = "", weight: Names = "",
-    household: Names = "", stratum: Names = "",
-    sep: Sep = "", decimal: Decimal = "", thousands: Thousands = "", quote: Quote = "", encoding: Encoding = "",
-    missing: Missing = "",
+    given: dict[str, Any],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder to make.")] = Path("comparison"),
     control: Annotated[Path | None, typer.Option(help="People not in the file; else a fifth of it is set aside.")] = None,
     replicates: Annotated[int, typer.Option(min=1, help="Random draws of each method.")] = 3,
     risk: Annotated[str, typer.Option(help="Risk measure of the map, such as AttributeInference.")] = "",
     utility: Annotated[str, typer.Option(help="Utility measure of the map, such as TableError.")] = "",
-    workers: Annotated[int, typer.Option(min=0, help="Number of workers; 0: one per core.")] = 0,
-    as_json: Json = False,
+    workers: Workers = 0, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Every method that fits a file, at two or three strengths, on one R-U map: a first look before a plan of your own.
 
@@ -53,15 +37,9 @@ def compare(
     Example: sdcmap compare plan.toml -o adult-comparison
     """
     import sdcmap as sm
-    from sdcmap.cli.prepare import data_and_plan
+    from sdcmap.cli.plans import data_and_plan
 
-    plan = None
-    if file.suffix == ".toml":
-        data, plan = data_and_plan(file)
-    else:
-        data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
-                household=household, stratum=stratum,
-                sep=sep, decimal=decimal, thousands=thousands, quote=quote, encoding=encoding, missing=missing)  # fmt: skip
+    data, plan = data_and_plan(file) if file.suffix == ".toml" else (sm.read(file, **given), None)
     compared = sm.compare(data, out, plan=plan, control=control, replicates=replicates, risk=risk, utility=utility,
                           workers=workers or None)  # fmt: skip
     for role, names in compared.proposed.items():

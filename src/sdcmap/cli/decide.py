@@ -1,4 +1,4 @@
-"""Commands on a study: map, choose, release, report."""
+"""Commands on a study: map, choose, release, report, pair."""
 
 from __future__ import annotations
 
@@ -7,7 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sdcmap.cli.app import Json, StudyFolder, app, duration, note, print_json
+from sdcmap.cli.app import (
+    Engine,
+    Json,
+    Ledger,
+    Owner,
+    Quiet,
+    Risks,
+    StudyFolder,
+    Title,
+    Utility,
+    Workers,
+    app,
+    duration,
+    note,
+    print_json,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,8 +37,8 @@ CURVE_DRAWS = 10  # of each share
 def draw_map(
     study: StudyFolder,
     out: Annotated[Path, typer.Option("-o", "--out", help="map.html, .svg, .png, or .csv for the numbers.")],
-    risk: Annotated[list[str], typer.Option(help="Risk measure; repeated: taken at their worst.")] = [],  # noqa: B006
-    utility: Annotated[str, typer.Option(help="Utility measure.")] = "",
+    risk: Risks = [],  # noqa: B006
+    utility: Utility = "",
     by: Annotated[str, typer.Option(help="release (every candidate) or mean (one point a method).")] = "",
     facet: Annotated[str, typer.Option(help="Small multiples by `method` or by a parameter, such as rate.")] = "",
     as_subsample: Annotated[
@@ -68,8 +83,8 @@ def choose(
     slope: Annotated[float | None, typer.Option(help="Least risk + slope * loss.")] = None,
     ideal: Annotated[bool, typer.Option("--ideal", help="Nearest to the ideal point.")] = False,
     by: Annotated[str, typer.Option(help="release, mean or quantile.")] = "",
-    risk: Annotated[list[str], typer.Option(help="Risk measure; repeated: at their worst.")] = [],  # noqa: B006
-    utility: Annotated[str, typer.Option(help="Utility measure.")] = "",
+    risk: Risks = [],  # noqa: B006
+    utility: Utility = "",
     keep: Annotated[bool, typer.Option("--keep", help="Keep the chosen file as kept/<id>.study.parquet.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -120,13 +135,9 @@ def release(
     confirm_roles: Annotated[
         bool, typer.Option("--confirm-roles", help="Confirm every role that the plan marks as proposed; it is recorded.")
     ] = False,
-    ledger: Annotated[Path | None, typer.Option(help="Ledger of earlier releases.")] = None,
-    form: Annotated[
-        str, typer.Option("--format", help="csv, parquet, sav, dta or xpt; by default that of the data.")
-    ] = "",
-    title: Annotated[str, typer.Option("--title", help="What the data are called, for those who use them.")] = "",
-    owner: Annotated[str, typer.Option("--owner", help="Whose the data are.")] = "",
-    as_json: Json = False,
+    ledger: Ledger = None,
+    form: Annotated[str, typer.Option("--format", help="csv, parquet, sav, dta or xpt; by default that of the data.")] = "",
+    title: Title = "", owner: Owner = "", as_json: Json = False,
 ) -> None:  # fmt: skip
     """Make a candidate again, check it, and write it with README, codebook, method note, citation and checksums.
 
@@ -174,8 +185,8 @@ def report(
     records: Annotated[
         str, typer.Option("--records", help="A rule of safety, such as \"Unsafe(on='wage', k=5)\".")
     ] = "",
-    title: Annotated[str, typer.Option("--title", help="What the data are, for the head of the page.")] = "",
-    owner: Annotated[str, typer.Option("--owner", help="Whose the data are.")] = "",
+    title: Title = "",
+    owner: Owner = "",
     show_risk: Annotated[
         str, typer.Option("--show-risk", help="Why an external report shows values of risk, in a sentence.")
     ] = "",
@@ -193,3 +204,62 @@ def report(
     audience = "external" if external else "internal"
     sm.report(study, audience=audience, records=rule, title=title, owner=owner, show_risk=show_risk).save(out)
     print(out)
+
+
+@app.command()
+def pair(
+    study: StudyFolder,
+    public: Annotated[
+        Path, typer.Argument(help="The plan of the public file; its [data] say the roles of the columns.")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder; an existing one is gone on with.")] = Path("pair"),
+    most: Annotated[
+        int, typer.Option(min=1, help="Candidates of each file that are paired, the best by its rule.")
+    ] = 5,
+    joint: Annotated[float | None, typer.Option(help="Most that who holds both files may find, a share.")] = None,
+    weights: Annotated[
+        str, typer.Option(help="W1,W2: least W1 * scientific + W2 * public loss; else the scientific file first.")
+    ] = "",
+    workers: Workers = 0,
+    engine: Engine = "",
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Choose a scientific-use file and a public-use file made from it together: both rules, and both files in one hand.
+
+    STUDY is that of the scientific candidates, which has released nothing yet.
+
+    Example: sdcmap pair suf-study public.toml -o pair/
+
+    Example: sdcmap pair suf-study public.toml -o pair/ --joint 0.1 --weights 1,2
+    """
+    import sdcmap as sm
+
+    silent = (lambda *_: None) if quiet or as_json else None
+    pair = sm.choose_pair(
+        study, sm.Plan.read(public), out, most=most, joint=joint, weights=_numbers(weights), workers=workers or None,
+        engine=engine or None, progress=silent,
+    )  # fmt: skip
+    if as_json:
+        chosen = {"first": pair.first and pair.first.candidate, "second": pair.second and pair.second.candidate}
+        place = None if pair.study is None else str(pair.study)
+        print_json({**chosen, "study": place, "reason": pair.reason, "pairs": pair.pairs, "unused": pair.unused})
+    else:
+        print(pair.reason)
+        if pair.first and pair.second:
+            print(f'Next: sdcmap release {study} "{pair.first.name}" -o scientific/')
+            print(f"Then: sdcmap release {pair.study} -o public/ && sdcmap report {pair.study} -o pair.html")
+    if pair.first is None:
+        raise typer.Exit(3)
+
+
+def _numbers(text: str) -> tuple[float, float] | None:
+    import sdcmap as sm
+
+    if not text:
+        return None
+    try:
+        first, second = map(float, text.split(","))
+    except ValueError:
+        raise sm.errors.PlanError("--weights are two numbers, such as 1,2.") from None
+    return first, second

@@ -1,4 +1,4 @@
-"""Commands for single files: score one made elsewhere, mask one for study, or see a demo."""
+"""Commands for single files: score one made elsewhere, mask one for study, correct one for noise, or see a demo."""
 
 from __future__ import annotations
 
@@ -7,44 +7,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sdcmap.cli.app import (
-    Decimal,
-    Encoding,
-    File,
-    Json,
-    Missing,
-    Names,
-    Quote,
-    Sep,
-    Thousands,
-    app,
-    note,
-    print_json,
-    read,
-)
+from sdcmap.cli.app import ROLES, Device, File, Json, Names, app, note, print_json, reads_a_file
 
 if TYPE_CHECKING:
     from sdcmap.data.microdata import Microdata
-    from sdcmap.study.folder import Study
 
 
 @app.command()
+@reads_a_file(*ROLES[:5])
 def score(
     original: File,
     masked: Annotated[Path, typer.Argument(help="The masked file; rows in the same order, or matched with --by.")],
+    given: dict[str, Any],
     measure: Annotated[
         list[str], typer.Option(help="Such as SmallCells or 'SmallCells(n=5)'; may be repeated. Default: the study's.")
     ] = [],  # noqa: B006
-    keys: Names = "", numeric: Names = "", sensitive: Names = "", identifiers: Names = "", weight: Names = "",
-    sep: Sep = "", decimal: Decimal = "", thousands: Thousands = "", quote: Quote = "", encoding: Encoding = "",
-    missing: Missing = "",
     by: Annotated[str, typer.Option(help="An id column in both files that says which record is which.")] = "",
     unpaired: Annotated[bool, typer.Option("--unpaired", help="The rows are nobody's: a synthetic file.")] = False,
     control: Annotated[Path | None, typer.Option(help="A file of people who are not in the original.")] = None,
     study: Annotated[Path | None, typer.Option(help="Put the file beside the candidates of this study.")] = None,
     name: Annotated[str, typer.Option(help="Its name there.")] = "",
-    device: Annotated[str, typer.Option(help="cpu, gpu, or auto: a GPU where one can be used.")] = "cpu",
-    as_json: Json = False,
+    device: Device = "cpu", as_json: Json = False,
 ) -> None:  # fmt: skip
     """Score a masked file made elsewhere.
 
@@ -60,40 +43,28 @@ def score(
     """
     from dataclasses import replace
 
+    import sdcmap as sm
     from sdcmap.core.measure import Measure
     from sdcmap.core.value import parse
-    from sdcmap.errors import PlanError
     from sdcmap.study.jobs import score_file
 
     measures = {text: parse(text, Measure) for text in measure}
     if not measures and study is not None:
-        measures = {m.text: m for m in _opened(study).plan.measures}
+        measures = {m.text: m for m in sm.Study.open(study).plan.measures}
     if not measures:
-        raise PlanError("name at least one --measure, or a --study whose measures are meant.")
+        raise sm.errors.PlanError("name at least one --measure, or a --study whose measures are meant.")
     if control is not None:
         measures = {
             text: replace(m, control_file=str(control)) if hasattr(m, "control_file") else m  # type: ignore[call-arg]
             for text, m in measures.items()
         }
-    given: dict[str, Any] = {
-        "keys": keys, "numeric": numeric, "sensitive": sensitive, "identifiers": identifiers, "weight": weight,
-        "sep": sep, "decimal": decimal, "thousands": thousands, "quote": quote, "encoding": encoding, "missing": missing,
-    }  # fmt: skip
-    data = read(original, **given) if study is None or any(given.values()) else _of_study(study, original)
+    data = sm.read(original, **given) if study is None or given else _of_study(study, original)
     file = score_file(
-        data,
-        masked,
-        list(measures.values()),
-        by=by or None,
-        paired=not unpaired,
-        name=name or masked.name,
-        device=device,
-    )
+        data, masked, list(measures.values()), by=by or None, paired=not unpaired, name=name or masked.name, device=device
+    )  # fmt: skip
     rows = dict(zip(measures, file.scores, strict=True))
     if study is not None:
-        from sdcmap.study.folder import Study
-
-        with Study.open(study) as opened, opened.writing():
+        with sm.Study.open(study) as opened, opened.writing():
             opened.add_file(file)
         note(f"{study}: the file is on its maps as {file.name!r}.")
     if as_json:
@@ -105,37 +76,31 @@ def score(
         print(f"{measures[text].brief:<30} {shown or row.status}")
 
 
-def _opened(folder: Path) -> Study:
-    from sdcmap.study.folder import Study
-
-    return Study.open(folder)
-
-
 def _of_study(folder: Path, original: Path) -> Microdata:
     """The original of a study, with the study's roles and codes; StudyMismatch where the file is another."""
     from dataclasses import replace
 
-    from sdcmap.errors import StudyMismatch
+    import sdcmap as sm
 
-    with _opened(folder) as opened:
+    with sm.Study.open(folder) as opened:
         plan = opened.plan
         if plan.data is None:
             return opened.data
         data = replace(plan.data, path=str(original)).read()
         if data.digest != opened.manifest["data"]:
-            raise StudyMismatch(f"{original} is not the file of {folder}: score against the original of that study.")
+            raise sm.errors.StudyMismatch(
+                f"{original} is not the file of {folder}: score against the original of that study."
+            )
     return data
 
 
 @app.command()
+@reads_a_file(*ROLES)
 def mask(
     file: File,
     method: Annotated[str, typer.Option(help="Such as \"Swap(on=['Age', 'Sex'], rate=0.01)\".")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Named *.study.*, such as masked.study.csv.")],
-    keys: Names = "", numeric: Names = "", sensitive: Names = "", identifiers: Names = "", weight: Names = "",
-    household: Names = "", stratum: Names = "",
-    sep: Sep = "", decimal: Decimal = "", thousands: Thousands = "", quote: Quote = "", encoding: Encoding = "",
-    missing: Missing = "",
+    given: dict[str, Any],
     seed: Annotated[int | None, typer.Option(min=0, help="For study only; by default 256 random bits.")] = None,
 ) -> None:  # fmt: skip
     """Make one masked file for study, without a plan; it may not be released.
@@ -150,9 +115,7 @@ def mask(
 
     if ".study." not in out.name:
         raise sm.errors.PlanError(f"{out.name} must be named *.study.*, so that nobody takes it for a release.")
-    data = read(file, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
-                household=household, stratum=stratum,
-                sep=sep, decimal=decimal, thousands=thousands, quote=quote, encoding=encoding, missing=missing)  # fmt: skip
+    data = sm.read(file, **given)
     masked = sm.mask(data, parse(method, Method), seed=secrets.randbits(256) if seed is None else seed)
     sm.write(masked.only(name for name in masked.names if name not in data.unreleased), out)
     print(f"{out}: {len(masked):,} rows, for study only.")
@@ -171,3 +134,31 @@ def demo(
 
     for line in tour(out, rows):
         print(line)
+
+
+@app.command()
+def correct(
+    released: File,
+    method_note: Annotated[Path, typer.Option("--note", help="The release's note.json.")],
+    regress: Annotated[list[str], typer.Option(help="Such as 'y ~ x1 + x2 + x1:x2'; may be repeated.")] = [],  # noqa: B006
+    on: Names = "", by: Names = "",
+    weight: Annotated[str, typer.Option(help="The survey weight; without it every record counts once.")] = "",
+    least: Annotated[int, typer.Option(min=2, help="Domains with fewer records are left out.")] = 30,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Means, covariances, correlations and regressions of a noise-masked file, corrected, with standard errors.
+
+    Example: sdcmap correct data.csv --note note.json --regress "wage ~ age + sex" --by region --json
+    """
+    import sdcmap as sm
+    from sdcmap.corrections.correcting import missing_codes
+
+    named = {option: names.split(",") for option, names in (("on", on), ("by", by)) if names}
+    data = sm.read(released, weight=weight or None, missing=missing_codes(method_note))
+    corrected = sm.correct(data, method_note, regress=regress, **named, least=least, weighted=bool(weight))
+    if as_json:
+        print_json(
+            {"table": corrected.table.to_dicts(), "notes": corrected.notes, "semidefinite": corrected.semidefinite}
+        )
+        return
+    print(corrected)

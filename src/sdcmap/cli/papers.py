@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdcmap.cli.app import Json, app, note, print_json
+from sdcmap.cli.app import Json, Seed, Workers, app, note, print_json
 
 if TYPE_CHECKING:
     from sdcmap.papers.reference import Result
@@ -82,8 +82,8 @@ def duncan2001(
 def yancey2002(
     seeds: Annotated[int, typer.Option(min=1, help="Random draws of each row of Tables 1 to 3.")] = 20,
     large: Annotated[bool, typer.Option("--large", help="All 59,315 records of the large file, not a sixth.")] = False,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the whole run; by default a fresh one.")] = None,
-    workers: Annotated[int, typer.Option(min=0, help="Number of workers; 0: one per core.")] = 0,
+    seed: Seed = None,
+    workers: Workers = 0,
     data: DataFolder = None,
     out: Figures = None,
     as_json: Json = False,
@@ -102,8 +102,8 @@ def yancey2002(
 @paper.command()
 def gomatam2003(
     seeds: Annotated[int, typer.Option(min=1, help="Random draws of each condition.")] = 100,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the whole run; by default a fresh one.")] = None,
-    workers: Annotated[int, typer.Option(min=0, help="Number of workers; 0: one per core.")] = 0,
+    seed: Seed = None,
+    workers: Workers = 0,
     data: DataFolder = None,
     out: Figures = None,
     as_json: Json = False,

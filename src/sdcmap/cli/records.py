@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sdcmap.cli.app import Json, Names, app, note, print_json, read
+from sdcmap.cli.app import Json, app, note, print_json, reads_a_file
 
 if TYPE_CHECKING:
     from sdcmap.recordwise.neighbourhood import Unsafe
@@ -20,8 +20,10 @@ Neighbourhood = Literal["distance", "fellegi-sunter", "frequency"]
 
 
 @app.command()
+@reads_a_file("keys", "numeric", "weight")
 def records(
     original: Annotated[Path, typer.Argument(help="A study folder, or the original file.")],
+    given: dict[str, Any],
     masked: Annotated[str, typer.Argument(help="A candidate's name or id (default: the rule's), or the masked file.")] = "",
     out: Annotated[Path, typer.Option("-o", "--out", help=".html, .svg, .png; .csv: the table.")] = Path("records.html"),
     on: Annotated[str, typer.Option(help="Comma-separated variables to compare; default: the keys.")] = "",
@@ -40,7 +42,7 @@ def records(
     unsafe: Annotated[Path | None, typer.Option(help="Write the rows of unsafe records to this CSV file.")] = None,
     frontier: Annotated[bool, typer.Option("--frontier", help="The map, linked to plots, in a folder.")] = False,
     external: Annotated[bool, typer.Option("--external", help="Binned counts alone, none under 10.")] = False,
-    keys: Names = "", numeric: Names = "", weight: Names = "", as_json: Json = False,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Draw the confidentiality plot: each record by its neighbours and its perturbation.
 
@@ -51,10 +53,10 @@ def records(
     import sdcmap as sm
     from sdcmap.workflow import choose
 
-    given = {"alpha": alpha, "delta": delta, "k": k, "r": r, "q": q, "scale": scale, "distance": distance,
+    stated = {"alpha": alpha, "delta": delta, "k": k, "r": r, "q": q, "scale": scale, "distance": distance,
              "neighbourhood": neighbourhood, "frequency": "population" if population else None,
              "on": on.split(",") if on else None, "leave_out": leave_out or None}  # fmt: skip
-    rule = sm.recordwise.Unsafe(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    rule = sm.recordwise.Unsafe(**{name: value for name, value in stated.items() if value is not None})  # type: ignore[arg-type]
     if original.is_dir():
         with sm.Study.open(original) as study:
             if frontier:
@@ -66,7 +68,7 @@ def records(
     else:
         if not masked or frontier:
             raise sm.errors.PlanError(f"{original} is no study folder: name the masked file beside it.")
-        table = sm.records(read(original, keys=keys, numeric=numeric, weight=weight), masked, rule=rule, by=by or None)
+        table = sm.records(sm.read(original, **given), masked, rule=rule, by=by or None)
     _show(table, out, unsafe, figure, external, as_json)
 
 

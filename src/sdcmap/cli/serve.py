@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sdcmap.cli.app import app, note
+from sdcmap.cli.app import Ledger, StudyFolder, Workers, app, note
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -23,8 +23,8 @@ def serve(
     folder: Annotated[Path | None, typer.Option(help="Folder with data files and studies; default: this one.")] = None,
     upload_limit: Annotated[int, typer.Option(min=1, help="Largest file that may be sent, in MB.")] = 200,
     host: Annotated[str, typer.Option(help="Address to listen at; by default this machine alone.")] = "127.0.0.1",
-    workers: Annotated[int, typer.Option(min=0, help="Workers of a sweep; 0: one per core.")] = 0,
-    ledger: Annotated[Path | None, typer.Option(help="Ledger of earlier releases.")] = None,
+    workers: Workers = 0,
+    ledger: Ledger = None,
 ) -> None:
     """Open the workbench in the browser: the whole line from a file to a release, and the service under /api.
 
@@ -74,3 +74,25 @@ def docs(
     print(PAGES)
     if not where:
         webbrowser.open(PAGES.as_uri())
+
+
+group = typer.Typer(no_args_is_help=True, help="Look after a study folder.\n\nExample: sdcmap study repair cps-study")
+app.add_typer(group, name="study")
+
+
+@group.callback()
+def _group() -> None:
+    """Keeps `repair` a word of its own."""
+
+
+@group.command()
+def repair(study: StudyFolder) -> None:
+    """Keep every whole row of a study whose database is damaged; the next sweep makes the rest again.
+
+    The damaged file is put aside, not deleted. An undamaged study is left as it is.
+
+    Example: sdcmap study repair cps-study
+    """
+    from sdcmap.study.repairing import repair as repaired
+
+    print(f"{study}: {repaired(study)}")

@@ -1,4 +1,4 @@
-"""Commands before the map: look, check, schema, sweep."""
+"""`sdcmap look`: how a file is written, its columns, who is alone, what was noticed, and a plan to start from."""
 
 from __future__ import annotations
 
@@ -6,37 +6,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sdcmap.cli.app import (
-    Decimal,
-    Encoding,
-    File,
-    Json,
-    Missing,
-    Names,
-    Quote,
-    Sep,
-    Thousands,
-    app,
-    duration,
-    note,
-    print_json,
-    roles,
-)  # fmt: skip
+from sdcmap.cli.app import ROLES, File, Json, app, note, print_json, reads_a_file
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sdcmap.data.microdata import Microdata
     from sdcmap.explore.looking import Glance, Look
-    from sdcmap.study.plan import Plan
-
-
-# What `sdcmap look` prints: how the file is written, its columns, who is alone, and what was noticed.
-
 
 MOST_SHOWN = 60  # columns of the first table; more are counted
 
@@ -120,12 +99,9 @@ def _noticed(seen: Look) -> list[str]:
 
 
 @app.command()
+@reads_a_file(*ROLES, "other", "drop", "replicate", "psu", "wave", "case")
 def look(
-    file: File, keys: Names = "", numeric: Names = "", sensitive: Names = "", identifiers: Names = "", weight: Names = "",
-    household: Names = "", stratum: Names = "", other: Names = "", drop: Names = "", replicate: Names = "", psu: Names = "",
-    wave: Names = "", case: Names = "",
-    sep: Sep = "", decimal: Decimal = "", thousands: Thousands = "", quote: Quote = "", encoding: Encoding = "",
-    missing: Missing = "",
+    file: File, given: dict[str, Any],
     census: Annotated[bool, typer.Option("--census", help="Everybody of the population is in the file.")] = False,
     edits: Annotated[bool, typer.Option("--edits", help="Propose edit rules; they show values of the file.")] = False,
     known_by: Annotated[
@@ -164,19 +140,14 @@ def look(
     from sdcmap.explore.proposed_edits import proposed_edits
     from sdcmap.study.profiles import profile_of
 
-    stated = roles(
-        keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight, household=household,
-        stratum=stratum, other=other, drop=drop, replicate=replicate, psu=psu, wave=wave, case=case,
-        sep=sep, decimal=decimal, thousands=thousands, quote=quote, encoding=encoding, missing=missing,
-    )  # fmt: skip
-    every = [role for role, names in stated.items() if names == "all"]
+    every = any(names == "all" for names in given.values())
     source = sm.Source(
-        str(file), **{name: given for name, given in stated.items() if name not in every}, census=census,
+        str(file), **{name: names for name, names in given.items() if names != "all"}, census=census,
         known_by=tuple(known_by), ddi="" if ddi is None else str(ddi.resolve()),
         within="" if within is None else str(within.resolve()),
     ).sensed()  # fmt: skip
     held = profile_of(profile)
-    seen = look_at(source if not every else sm.read(file, **stated, census=census, known_by=known_by, ddi=source.ddi))
+    seen = look_at(source if not every else sm.read(file, **given, census=census, known_by=known_by, ddi=source.ddi))
     seen = replace(seen, source=source)
     rules = proposed_edits(seen.data) if edits and seen.data is not None else []
     if as_json:
@@ -225,114 +196,3 @@ _PLAN_HEADER = """\
 # The seed is never written here.
 #
 """
-
-
-@app.command()
-def check(
-    plan: Annotated[Path, typer.Argument(help="A plan in TOML, with a [data] part.")], as_json: Json = False
-) -> None:
-    """Every problem of a plan at once; the number of candidates; a cost guess; what the plan is given unasked.
-
-    Example: sdcmap check plan.toml
-    """
-    from sdcmap.errors import PlanError
-    from sdcmap.study.cost import cost_guess
-    from sdcmap.study.remarks import remarks
-
-    try:
-        data, written = data_and_plan(plan)
-        parsed = written.with_risk(data)
-        problems = parsed.problems_with(data)
-    except PlanError as error:
-        problems = list(error.problems)
-    if problems:
-        if as_json:
-            print_json({"problems": problems})
-        else:
-            print(f"{len(problems)} problem(s) in {plan}:")
-            print("\n".join(f"- {problem}" for problem in problems))
-        raise typer.Exit(2)
-    seconds = cost_guess(data, parsed)
-    if as_json:
-        told = list(remarks(data, parsed, written))
-        policy = {"reason": parsed.policy.reason, **parsed.policy.numbers}
-        print_json({"problems": [], "candidates": parsed.count, "seconds": seconds, "remarks": told, "policy": policy})
-    else:
-        print(
-            f"{plan} is sound: {parsed.count:,} candidates, {len(parsed.measures)} measures; "
-            f"about {duration(seconds)} of one core."
-        )
-        for remark in remarks(data, parsed, written):
-            print(remark)
-        print(f"Release policy: {parsed.policy.words}")
-
-
-def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Plan]:
-    """The plan and its data; where memory is limited, by way of a working copy in `folder`."""
-    import sdcmap as sm
-
-    plan = sm.Plan.read(path)
-    if plan.data is None:
-        raise sm.errors.PlanError(
-            f"{path} names no data: add a [data] part with path and roles, as `sdcmap look -o` writes it."
-        )
-    if memory:
-        return sm.files.read_in_blocks(plan.data, folder, below=path.parent, memory=memory), plan
-    return plan.data.read(path.parent), plan
-
-
-@app.command()
-def schema(
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="The file to write; else it is printed.")] = None,
-) -> None:
-    """The JSON Schema of plan.toml, for editors that complete and check; plug-ins that are installed are in it.
-
-    Example: sdcmap schema -o plan.schema.json
-    """
-    from sdcmap.data.whole import write_whole
-    from sdcmap.explore.plan_schema import plan_schema
-
-    text = json.dumps(plan_schema(), indent=1) + "\n"
-    if out is None:
-        print(text, end="")
-    else:
-        write_whole(out, text)
-        note(f"{out}: {SCHEMA_HINT}")
-
-
-SCHEMA_HINT = 'write "#:schema ./plan.schema.json" as the first line of a plan, and an editor of TOML finds it.'
-
-
-@app.command()
-def sweep(
-    plan: Annotated[Path, typer.Argument(help="A plan in TOML, with a [data] part.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Study folder; an existing one is gone on with.")],
-    workers: Annotated[int, typer.Option(min=0, help="Number of workers; 0: one per core.")] = 0,
-    engine: Annotated[str, typer.Option(help="serial, threads, processes, dask, or dask://HOST:PORT.")] = "",
-    memory: Annotated[
-        str, typer.Option(help="Most memory to use, such as 2GB; the data are then read in blocks.")
-    ] = "",
-    device: Annotated[str, typer.Option(help="cpu, gpu, or auto: a GPU where one can be used.")] = "cpu",
-    quiet: Annotated[bool, typer.Option(help="No progress bar.")] = False,
-) -> None:
-    """Make and score every candidate of a plan; go on where an earlier sweep stopped.
-
-    Example: sdcmap sweep plan.toml -o cps-study --workers 2
-
-    Example: sdcmap sweep census.toml -o census-study --memory 4GB
-    """
-    import sdcmap as sm
-    from sdcmap.files.blocks import bytes_of
-    from sdcmap.study.device_choice import settled
-    from sdcmap.study.progress import bar
-
-    limit = bytes_of(memory) if memory else 0
-    where = settled(device)
-    data, parsed = data_and_plan(plan, out / "incoming", limit)
-    with bar(False if quiet else None, where.card) as progress:
-        scores = sm.sweep(
-            data, parsed, out, workers=workers or None, engine=engine or None, progress=progress, memory=limit,
-            device=where.name,
-        )  # fmt: skip
-    counts = dict(scores.candidate.group_by("status").len().iter_rows())
-    print(f"{out}: " + ", ".join(f"{counts[status]:,} {status}" for status in sorted(counts, reverse=True)) + ".")

@@ -1,0 +1,206 @@
+"""Commands on a plan: check, schema, sweep, search."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sdcmap.cli.app import (
+    Device,
+    Engine,
+    Json,
+    NewStudy,
+    PlanFile,
+    Quiet,
+    Workers,
+    app,
+    duration,
+    note,
+    print_json,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from sdcmap.data.microdata import Microdata
+    from sdcmap.frontier.found import Found
+    from sdcmap.study.plan import Plan
+
+
+@app.command()
+def check(plan: PlanFile, as_json: Json = False) -> None:
+    """Every problem of a plan at once; the number of candidates; a cost guess; what the plan is given unasked.
+
+    Example: sdcmap check plan.toml
+    """
+    from sdcmap.errors import PlanError
+    from sdcmap.study.cost import cost_guess
+    from sdcmap.study.remarks import remarks
+
+    try:
+        data, written = data_and_plan(plan)
+        parsed = written.with_risk(data)
+        problems = parsed.problems_with(data)
+    except PlanError as error:
+        problems = list(error.problems)
+    if problems:
+        if as_json:
+            print_json({"problems": problems})
+        else:
+            print(f"{len(problems)} problem(s) in {plan}:")
+            print("\n".join(f"- {problem}" for problem in problems))
+        raise typer.Exit(2)
+    seconds = cost_guess(data, parsed)
+    if as_json:
+        told = list(remarks(data, parsed, written))
+        policy = {"reason": parsed.policy.reason, **parsed.policy.numbers}
+        print_json({"problems": [], "candidates": parsed.count, "seconds": seconds, "remarks": told, "policy": policy})
+    else:
+        print(
+            f"{plan} is sound: {parsed.count:,} candidates, {len(parsed.measures)} measures; "
+            f"about {duration(seconds)} of one core."
+        )
+        for remark in remarks(data, parsed, written):
+            print(remark)
+        print(f"Release policy: {parsed.policy.words}")
+
+
+def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Plan]:
+    """The plan and its data; where memory is limited, by way of a working copy in `folder`."""
+    import sdcmap as sm
+
+    plan = sm.Plan.read(path)
+    if plan.data is None:
+        raise sm.errors.PlanError(
+            f"{path} names no data: add a [data] part with path and roles, as `sdcmap look -o` writes it."
+        )
+    if memory:
+        return sm.files.read_in_blocks(plan.data, folder, below=path.parent, memory=memory), plan
+    return plan.data.read(path.parent), plan
+
+
+@app.command()
+def schema(
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="The file to write; else it is printed.")] = None,
+) -> None:
+    """The JSON Schema of plan.toml, for editors that complete and check; plug-ins that are installed are in it.
+
+    Example: sdcmap schema -o plan.schema.json
+    """
+    from sdcmap.data.whole import write_whole
+    from sdcmap.explore.plan_schema import plan_schema
+
+    text = json.dumps(plan_schema(), indent=1) + "\n"
+    if out is None:
+        print(text, end="")
+    else:
+        write_whole(out, text)
+        note(f"{out}: {SCHEMA_HINT}")
+
+
+SCHEMA_HINT = 'write "#:schema ./plan.schema.json" as the first line of a plan, and an editor of TOML finds it.'
+
+
+@app.command()
+def sweep(
+    plan: PlanFile, out: NewStudy, workers: Workers = 0, engine: Engine = "",
+    memory: Annotated[str, typer.Option(help="Most memory to use, such as 2GB; the data are then read in blocks.")] = "",
+    device: Device = "cpu", quiet: Quiet = False,
+) -> None:  # fmt: skip
+    """Make and score every candidate of a plan; go on where an earlier sweep stopped.
+
+    Example: sdcmap sweep plan.toml -o cps-study --workers 2
+
+    Example: sdcmap sweep census.toml -o census-study --memory 4GB
+    """
+    import sdcmap as sm
+    from sdcmap.files.blocks import bytes_of
+    from sdcmap.study.device_choice import settled
+    from sdcmap.study.progress import bar
+
+    limit = bytes_of(memory) if memory else 0
+    where = settled(device)
+    data, parsed = data_and_plan(plan, out / "incoming", limit)
+    with bar(False if quiet else None, where.card) as progress:
+        scores = sm.sweep(
+            data, parsed, out, workers=workers or None, engine=engine or None, progress=progress, memory=limit,
+            device=where.name,
+        )  # fmt: skip
+    counts = dict(scores.candidate.group_by("status").len().iter_rows())
+    print(f"{out}: " + ", ".join(f"{counts[status]:,} {status}" for status in sorted(counts, reverse=True)) + ".")
+
+
+@app.command()
+def search(
+    plan: Annotated[Path, typer.Argument(help="A plan in TOML, with a [data] part; a [search] part says what is fixed.")],
+    out: NewStudy,
+    budget: Annotated[int | None, typer.Option(help="Full evaluations of new methods (else the plan's, or 200).")] = None,
+    minutes: Annotated[float | None, typer.Option(min=0, help="End after the generation in which so many passed.")] = None,
+    workers: Workers = 0, engine: Engine = "", device: Device = "cpu",
+    charts: Annotated[bool, typer.Option("--charts", help="Draw what was found into STUDY/search.")] = False,
+    quiet: Quiet = False, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Find the releases that nothing beats: generation after generation of methods, and fresh draws of the best.
+
+    The plan's own methods come first and are outside the budget, so the result is never worse than they are. The same
+    command goes on where a search was stopped. The study is as `sdcmap sweep` makes it: map, choose and release read it.
+
+    Example: sdcmap search plan.toml -o study --budget 200
+
+    Example: sdcmap search plan.toml -o study --minutes 20 --json
+    """
+    import sdcmap as sm
+
+    data, parsed = data_and_plan(plan)
+    silent = (lambda *_: None) if quiet or as_json else None
+    found = sm.search(
+        data, parsed, budget, minutes=minutes, study=out, workers=workers or None, engine=engine or None,
+        device=device, progress=silent, watch=silent,
+    )  # fmt: skip
+    if as_json:
+        print_json(found.facts)
+        return
+    _show_found(found)
+    if charts:
+        folder = found.save_charts(out / "search")
+        print(f"{folder}: {', '.join(sorted(file.name for file in folder.glob('*.html')))}.")
+
+
+def _show_found(found: Found) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    risk, utility = found.map.labels
+    table = Table("frontier", "risk", "fresh", "utility", "fresh", "under the limit")
+    table.columns[0].ratio = 1
+    for member in found.members:
+        under = "" if member.under is None else f"{round(member.under * member.tried)} of {member.tried}"
+        fresh = ["-" if value is None else f"{value:.3g}" for value in (member.fresh_risk, member.fresh_utility)]
+        table.add_row(member.name, f"{member.risk:.3g}", fresh[0], f"{member.utility:.3g}", fresh[1], under)
+    Console().print(table)
+    print(f"risk: {risk}\nutility: {utility}\nfresh: the mean of draws that it was not chosen by")
+    before, after = found.fresh_areas
+    print(
+        f"{found.evaluations:,} methods were evaluated ({found.left} of them left when others had less risk and less loss "
+        f"already); it stopped because {found.growth.stopped}."
+    )
+    first, last = found.growth.areas[0], found.growth.areas[-1]
+    print(f"Share of the area: {first:.3f} by the plan, {last:.3f} by the search.")
+    print(f"Of the frontier above: {before:.3f} as it was found, {after:.3f} by fresh draws.")
+    for row in found.losses.iter_rows(named=True):
+        free = "on the axis" if row["loss"] == found.plan.utility else "watched"
+        bound = free if row["bound"] is None else f"bound {row['bound']:.4g}"
+        loss = found.map.scores.brief_of(row["loss"])
+        print(f"{loss} ({bound}): plan {_span(row, 'plan')}, found {_span(row, 'found')}.")
+    if found.choice is not None:
+        print(found.choice.reason)
+        if found.choice.member is not None:
+            print(f"  id {found.choice.member.candidate}")
+
+
+def _span(row: dict[str, float | None], whose: str) -> str:
+    low, high = row[f"{whose}_low"], row[f"{whose}_high"]
+    if low is None or high is None:
+        return "no value"
+    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
