@@ -84,6 +84,7 @@ class MeasureRow:
 
     name: str
     limit: str
+    status: str  # of the chosen release: whether it meets the limit, exceeds it, or was not tested
     unit: str
     better: str
     own: str
@@ -99,6 +100,7 @@ def score_table(
 ) -> list[MeasureRow]:
     """Every measure of one axis: its limit, the chosen release, its method with both bands, the original, nothing."""
     rows: list[MeasureRow] = []
+    status = {} if choice is None else {v.limit.measure.text: v.status for v in choice.verdicts}
     for name, unit, direction, nothing in (
         scores.measure.filter(pl.col("axis") == axis).select("name", "unit", "direction", "at_nothing").iter_rows()
     ):
@@ -110,6 +112,7 @@ def score_table(
             MeasureRow(
                 name=scores.words_of(name),
                 limit=f"{limits[name]:g}" if name in limits else "",
+                status=status.get(name, ""),
                 unit=unit,
                 better=direction,
                 own=_own(scores, name, choice, to),

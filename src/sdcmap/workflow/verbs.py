@@ -142,7 +142,8 @@ def _choice_of(ru: RUMap, row: Mapping[str, Any], rule: Rule, reason: str, searc
     """Return the choice of one point of a map."""
     id_, method, replicate, risk, utility = (row[fact] for fact in ("id", "method", "replicate", "risk", "utility"))
     return Choice(
-        id_, method, replicate, risk, utility, rule, reason, searched=searched, seal=ru.scores.seal_of(id_),
+        id_, method, replicate, risk, utility, rule, reason, verdicts=ru.verdicts(id_), searched=searched,
+        seal=ru.scores.seal_of(id_),
         name=ru.scores.name_of(method, replicate),
     )  # fmt: skip
 
