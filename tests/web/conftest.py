@@ -13,13 +13,13 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from sdcmap.web import warming
+from sdcmap.web import service
 from sdcmap.web.room import Room
 from visiting import Inside
 from webroom import Server, finished_studies, served
 
 ALONE = ("--no-sandbox", "--disable-gpu", "--in-process-gpu")  # pictures are made by the processor, in fewer processes
-warming.QUIET = warming.NOBODY_CAME = 1e6  # a server in the tests' own process loads what is asked for, when it is
+service.QUIET_SECONDS = 1e6  # a server in the tests' own process draws what is asked for, when it is
 
 
 @pytest.fixture(scope="session")

@@ -67,7 +67,7 @@ def test_a_sweep_says_what_it_is_at_from_the_first_second(tmp_path: Path, monkey
 
     def at(self: Telling, phase: str) -> None:
         really(self, phase)
-        told.append(Sweeps(room)._phase("short").phase.partition(":")[0])  # as a server reads it
+        told.append(Sweeps(room).phase("short").phase.partition(":")[0])  # as a server reads it
 
     monkeypatch.setattr(Telling, "at", at)
     _run(room, tmp_path / "short.toml", room.folder / "short", 1, "sweep")
@@ -418,9 +418,9 @@ def test_the_original_never_passes_and_every_failure_says_what_to_do(client: htt
     original = next(one for one, anchor in zip(points["id"], points["anchor"], strict=True) if anchor)
     checked = ok(client.post("/api/studies/cps/checks", json={"candidate": original, "max_risk": 1.0}))
     failed = {check["name"]: check for check in checked["checks"] if not check["passed"]}
-    assert not checked["passed"] and "as it is, unmasked" in failed["unmasked"]["sentence"]
-    assert all(check["todo"] for check in failed.values())
-    assert not any(check["todo"] for check in checked["checks"] if check["passed"])
+    assert not checked["passed"] and "as it is, unmasked" in failed["unmasked"]["reason"]
+    assert all(check["remedy"] for check in failed.values())
+    assert not any(check["remedy"] for check in checked["checks"] if check["passed"])
     assert set(REMEDIES) == {*HARD, *SOFT}
 
 
@@ -454,8 +454,8 @@ def test_a_search_that_was_stopped_is_not_done_when_its_plan_is(
 
 def test_the_generations_of_a_search_are_told_as_they_come(tmp_path: Path) -> None:
     room = Room(tmp_path)
-    tell = Telling(room.kept("found.phase"))
+    tell = Telling(room, "found")
     for evaluations, area in ((24, 0.25), (32, 0.5)):
         tell.searched(evaluations, 200, area)
-    told = Sweeps(room)._phase("found")
+    told = Sweeps(room).phase("found")
     assert told == Phase(phase="searching", evaluations=32, budget=200, area=0.5, areas=[0.25, 0.5])

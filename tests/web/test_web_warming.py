@@ -1,4 +1,4 @@
-"""What later pages need is loaded between requests."""
+"""The service is loaded before the first request to it, and what can wait a moment after."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ import threading
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from sdcmap.web import warming
-from sdcmap.web.warming import Warming
+from sdcmap.web import service
+from sdcmap.web.service import LateService
 from sizes import GUARD
 
 
-def test_nothing_is_loaded_while_somebody_waits_and_then_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warming, "QUIET", 0.0)
-    loaded = threading.Semaphore(0)
+def test_the_service_is_loaded_before_the_first_request_to_it_and_the_rest_once_after(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(service, "QUIET_SECONDS", 0.0)
+    done: list[str] = []
+    warmed = threading.Semaphore(0)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        done.append(scope["path"])
 
     async def story() -> None:
-        answered = asyncio.Event()
+        layer = LateService(app, lambda: done.append("loaded"), warmed.release)
 
-        async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            await answered.wait()
+        async def ask(path: str) -> None:
+            await layer({"type": "http", "path": path, "root_path": ""}, None, None)  # type: ignore[arg-type]
 
-        layer = Warming(app, lambda: None, loaded.release)
-        request = lambda: asyncio.create_task(layer({"type": "http", "path": "/"}, None, None))  # type: ignore[arg-type]
-        first, second = request(), request()
-        await asyncio.sleep(0.01)
-        assert not loaded.acquire(blocking=False)
-        answered.set()
-        await asyncio.gather(first, second)
-        assert await asyncio.to_thread(loaded.acquire, timeout=GUARD)
-        await request()
-        await asyncio.sleep(0.01)
-        assert not loaded.acquire(blocking=False)
+        await ask("/")
+        assert done == ["/"] and not warmed.acquire(blocking=False)
+        await ask("/api/files")
+        assert done == ["/", "loaded", "/api/files"]
+        assert await asyncio.to_thread(warmed.acquire, timeout=GUARD)
+        await ask("/api/files")
+        assert done.count("loaded") == 1 and not warmed.acquire(blocking=False)
 
     asyncio.run(story())

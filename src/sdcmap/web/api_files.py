@@ -132,7 +132,7 @@ def look(bench: Bench, stated: Stated) -> SeenFile:
 @router.post("/looks/telling")
 def telling(bench: Bench, stated: Stated) -> TellingColumns:
     """Which columns tell the most: the sets of up to three, and the pairs, that leave the most records alone."""
-    sets, pairs = bench.views.telling(stated.source)
+    _, sets, pairs = bench.views.telling(stated.source)
     named = [TellingSet(names, count) for names, count in sets.sets]
     return TellingColumns(named, sets.words, pairs.names, pairs.alone.tolist(), pairs.words)
 

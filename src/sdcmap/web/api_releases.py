@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import secrets
 import zipfile
 from dataclasses import dataclass
@@ -25,7 +26,6 @@ from sdcmap.study.plan import Candidate
 from sdcmap.web.api_maps import Asked, chosen
 from sdcmap.web.drawing import make_report
 from sdcmap.web.room import RELEASES, Absent, Room
-from sdcmap.web.shelf import Orders
 from sdcmap.web.workbench import Bench, Workbench
 from sdcmap.workflow import prepare_release
 
@@ -155,11 +155,9 @@ def release(bench: Bench, name: str, order: Order, answer: Response) -> Written:
     # one at a time, so that of two equal orders the second finds the first
     with bench.releasing, bench.views.study(name) as opened:
         made = _prepared(bench, opened, order)
-        orders = Orders(bench.room.kept(f"{name}.orders"))
-        key = orders.key(
-            made.candidate.id, opened.manifest["data"], order.model_dump_json(exclude={"signed_by", "reason"})
-        )
-        written = orders.get(key)
+        asked = order.model_dump_json(exclude={"signed_by", "reason"})
+        key = json.dumps([made.candidate.id, opened.manifest["data"], asked])
+        written = bench.shelf.written_for(name, key)
         if written and (home / written).is_dir():
             answer.status_code = 200
             return Written(written, _files(home / written), already=True)
@@ -167,7 +165,7 @@ def release(bench: Bench, name: str, order: Order, answer: Response) -> Written:
         number = 1 + max((int(path.name.rpartition("-")[2]) for path in home.glob("*-[0-9]*")), default=0)
         with opened.writing():
             folder = made.write(home / f"{made.candidate.id}-{number}")
-        orders.put(key, folder.name)
+        bench.shelf.note_order(name, key, folder.name)
     return Written(folder.name, _files(folder), already=False)
 
 

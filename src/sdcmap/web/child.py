@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import _thread
-import json
 import os
 import signal
 import sys
 import threading
 import traceback
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,23 +30,20 @@ def _end_with_server() -> None:
 
 
 class Telling:
-    """What the process is at, as a note that the server reads: a phase in words, and how far a search is."""
+    """What the process is at, noted for the server: a phase in words, and how far a search is."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.said = ""
+    def __init__(self, room: Room, study: str) -> None:
+        self.room, self.study = room, study
+        self.said = Phase()
         self.areas: list[float] = []
+
+    def say(self, phase: Phase) -> None:
+        if phase != self.said:
+            self.said = phase
+            self.room.write_note(f"{self.study}.phase", phase)
 
     def at(self, phase: str) -> None:
         self.say(Phase(phase=phase))
-
-    def say(self, phase: Phase) -> None:
-        said = json.dumps(asdict(phase))
-        if said != self.said:
-            self.said = said
-            aside = self.path.with_name(f"{self.path.name}.part")
-            aside.write_text(said)
-            aside.replace(self.path)
 
     def swept(self, done: int, total: int) -> None:
         """The study itself tells how far it is."""
@@ -56,7 +51,7 @@ class Telling:
 
     def searched(self, evaluations: int, budget: int, area: float) -> None:
         """Told after each generation, those of an earlier process too."""
-        self.areas.append(area)
+        self.areas = [*self.areas, area]
         self.say(Phase(phase="searching", evaluations=evaluations, budget=budget, area=area, areas=self.areas))
 
 
@@ -89,7 +84,7 @@ def _run(room: Room, plan: Path, study: Path, workers: int, task: str) -> None:
     from sdcmap.core.named_files import files_below
     from sdcmap.web.views import Views
 
-    tell = Telling(room.kept(f"{study.name}.phase"))
+    tell = Telling(room, study.name)
     tell.at("reading the file")
     views = Views(room)
     parsed = views.plan(plan.read_text(encoding="utf-8"))

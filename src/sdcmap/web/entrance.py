@@ -20,6 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 BYTES = 24  # of a secret
 KEPT_SECONDS = 3 * 24 * 3600.0  # since a browser came in: a sweep over a weekend
 
@@ -48,12 +50,11 @@ class Kept:
     def read(path: Path) -> Kept:
         """What the last server left; nothing where there is no such note or it cannot be read."""
         try:
-            found = Kept(**json.loads(path.read_text()))
-            known = {digest: float(came) for digest, came in found.sessions.items()}
-            sound = isinstance(found.port, int) and found.place.startswith("/") and len(found.place) > BYTES
-        except (OSError, ValueError, TypeError, AttributeError):
+            found = TypeAdapter(Kept).validate_json(path.read_bytes())
+            sound = found.place.startswith("/") and len(found.place) > BYTES
+        except (OSError, ValueError):
             return Kept()
-        young = {digest: came for digest, came in known.items() if time.time() - came < KEPT_SECONDS}
+        young = {digest: came for digest, came in found.sessions.items() if time.time() - came < KEPT_SECONDS}
         return Kept(found.port, found.place, young) if sound and young else Kept()
 
     def write(self, path: Path) -> None:

@@ -9,14 +9,17 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from filelock import FileLock
+from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from sdcmap.core.named_files import digest_of, files_below
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.files.formats import endings, is_data_file
 
+T = TypeVar("T")
 NAME = re.compile(r"\w[\w .()+-]{0,99}")
 KEPT = ".sdcmap"  # the server's own notes: which sweeps were wanted
 RELEASES = "releases"
@@ -133,6 +136,19 @@ class Room:
         """Where the server notes things of this study."""
         self._below(name)
         return self.notes / name
+
+    def read_note(self, name: str, kind: type[T]) -> T | None:
+        """What the server noted under this name; None where there is nothing, or nothing of this kind."""
+        try:
+            return TypeAdapter(kind).validate_json(self.kept(name).read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def write_note(self, name: str, value: object) -> None:
+        """Note a value under this name, whole or not at all."""
+        from sdcmap.data.whole import write_whole
+
+        write_whole(self.kept(name), to_json(value).decode())
 
     @property
     def notes(self) -> Path:

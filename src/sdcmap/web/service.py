@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
+from threading import Lock, Thread
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import sdcmap
 from sdcmap.errors import SdcmapError
 from sdcmap.web import pages
-from sdcmap.web.answers import Problem, of_error
+from sdcmap.web.answers import Problem, asked_path, of_error
 from sdcmap.web.drawing import Drawing
 from sdcmap.web.entrance import Entrance
 from sdcmap.web.room import Room
 from sdcmap.web.safety import Safety
 from sdcmap.web.shelf import Shelf
 from sdcmap.web.sweeps import Sweeps
-from sdcmap.web.views import Views
-from sdcmap.web.warming import Warming
 from sdcmap.web.workbench import BenchApp, Workbench
 
+QUIET_SECONDS = 1.0  # after the first request to the service
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": words}
     for status, words in {
@@ -35,7 +38,6 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         412: "It was changed meanwhile.", 413: "Too large.", 422: "It does not fit, with every problem.",
     }.items()
 }  # fmt: skip
-
 
 BEARER = {
     "token": {"type": "http", "scheme": "bearer", "description": "The token for programs that `sdcmap serve` printed."}
@@ -46,7 +48,7 @@ class App(BenchApp):
     """The application; its service (api_*.py), which loads numpy and polars, is put together when it is first needed."""
 
     has_service = False
-    _loading = threading.Lock()
+    _loading = Lock()
 
     def load_service(self) -> None:
         """Add the routes of the service, once."""
@@ -85,9 +87,9 @@ def make_app(room: Room, entrance: Entrance | None = None, *, workers: int = 0) 
         root_path_in_servers=False, generate_unique_id_function=lambda route: route.name, responses=PROBLEMS,
         description="Choose what to release: the verbs of sdcmap as a web service.",
     )  # fmt: skip
-    app.bench = Workbench(room, sweeps, drawing, Views(room), Shelf(room, sweeps))
+    app.bench = Workbench(room, sweeps, drawing, Shelf(room, sweeps))
     app.include_router(pages.router)
-    app.add_middleware(Warming, service=app.load_service, load=partial(_warm, app))
+    app.add_middleware(LateService, load=app.load_service, warm=partial(_warm, app))
     app.add_middleware(Safety, room=room, entrance=entrance or Entrance())
 
     async def answer(request: Request, error: Exception) -> Response:
@@ -98,11 +100,28 @@ def make_app(room: Room, entrance: Entrance | None = None, *, workers: int = 0) 
     return app
 
 
+@dataclass
+class LateService:
+    """Has the service loaded before the first request to it, and what the next pages need a moment after."""
+
+    app: ASGIApp
+    load: Callable[[], None]
+    warm: Callable[[], None]
+    _is_loaded: bool = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._is_loaded and scope["type"] == "http" and asked_path(scope).startswith("/api"):
+            await run_in_threadpool(self.load)
+            if not self._is_loaded:
+                self._is_loaded = True
+                asyncio.get_running_loop().call_later(QUIET_SECONDS, Thread(target=self.warm, daemon=True).start)
+        await self.app(scope, receive, send)
+
+
 def _warm(app: App) -> None:
-    """Load what the next pages need, so that the first click on them does not wait for it, and clean up after a kill."""
+    """Draw a chart's script before somebody waits for it, and clean up after a kill."""
     from sdcmap.data.private_folder import remove_left
 
-    app.load_service()
     remove_left(app.bench.room.folder)
     with suppress(Exception):  # the first page with a chart will say what is wrong
         app.bench.drawing.vega()

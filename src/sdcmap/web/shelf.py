@@ -7,10 +7,8 @@ it (such as earlier plans), and its releases (`releases/NAME/`), which a deletio
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -102,17 +100,23 @@ class Shelf:
             if before != text:
                 saved = datetime.fromtimestamp(place.stat().st_mtime, UTC).isoformat(timespec="seconds")
                 plans = [EarlierPlan(saved, before), *self.earlier_plans(name)][:MOST_PLANS]
-                write_whole(self.room.kept(f"{name}.plans"), json.dumps([asdict(plan) for plan in plans]))
+                self.room.write_note(f"{name}.plans", plans)
             write_whole(self.room.new_plan(name), text)
 
     def earlier_plans(self, name: str) -> list[EarlierPlan]:
         """What was saved before the plan that counts, the newest first; none where the note of it is damaged."""
         self.room.plan(name)
-        with suppress(OSError, ValueError, TypeError):
-            return [
-                EarlierPlan(**plan) for plan in json.loads(self.room.kept(f"{name}.plans").read_text(encoding="utf-8"))
-            ]
-        return []
+        return self.room.read_note(f"{name}.plans", list[EarlierPlan]) or []
+
+    # ---- releases ---------------------------------------------------------------------------------------------
+    def written_for(self, name: str, order: str) -> str:
+        """The folder of the release that was written for this order; empty: none."""
+        return (self.room.read_note(f"{name}.orders", dict[str, str]) or {}).get(version_of(order), "")
+
+    def note_order(self, name: str, order: str, folder: str) -> None:
+        """Remember what was written for an order: a second press of the same button writes nothing again."""
+        before = self.room.read_note(f"{name}.orders", dict[str, str]) or {}
+        self.room.write_note(f"{name}.orders", before | {version_of(order): folder})
 
     # ---- notes ------------------------------------------------------------------------------------------------
     def notes(self, name: str) -> str:
@@ -139,33 +143,6 @@ class Shelf:
         shelved = [room.folder / RELEASES / name] if releases else []
         parts = (room.place_of(name), room.folder / f"{name}.toml", room.notes_of(name), *noted, *shelved)
         yield from (path for path in parts if path.exists())
-
-
-@dataclass(frozen=True)
-class Orders:
-    """The orders of one study, kept by their digest in a note of the server."""
-
-    path: Path
-
-    @staticmethod
-    def key(*facts: str) -> str:
-        """What tells two orders apart: the candidate, the data, and everything that was asked."""
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-    def get(self, key: str) -> str:
-        """The folder that was written for this order; empty: none."""
-        return self._all().get(key, "")
-
-    def put(self, key: str, folder: str) -> None:
-        from sdcmap.data.whole import write_whole
-
-        write_whole(self.path, json.dumps(self._all() | {key: folder}))
-
-    def _all(self) -> dict[str, str]:
-        try:
-            return dict(json.loads(self.path.read_text()))
-        except (OSError, ValueError):
-            return {}
 
 
 def version_of(text: str) -> str:

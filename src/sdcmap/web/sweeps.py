@@ -7,14 +7,13 @@ as `sdcmap sweep` in a terminal, is seen by its lock.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from filelock import FileLock, Timeout
@@ -119,8 +118,6 @@ class Sweeps:
     # ---- what a person wants ----------------------------------------------------------------------------------
     def want(self, name: str, wish: Wish) -> None:
         """Start or go on (`running`, `searching`), or stop (`paused`, `cancelled`); what is scored is kept."""
-        from sdcmap.data.whole import write_whole
-
         self.room.plan(name)
         with self._lock:
             before = self._wanted(name)
@@ -132,8 +129,7 @@ class Sweeps:
                 wanted = Wanted("running", "sweep" if wish == "running" else "search")
             else:
                 wanted = Wanted(wish, "sweep" if before is None else before.task)
-            path = self.room.kept(f"{name}.wish")
-            write_whole(path, json.dumps(asdict(wanted)))  # first: a process that ends by itself takes it away
+            self.room.write_note(f"{name}.wish", wanted)  # first: a process that ends by itself takes it away
             if wanted.state == "running":
                 self._start(name, wanted.task)
             else:
@@ -211,15 +207,12 @@ class Sweeps:
             seconds_left=(progress.total - progress.done) / rate if rate else None,
             seconds=time.monotonic() - running.begun if running else None,
             error=self._error(name) if state == "stopped" else "",
-            **vars(self._phase(name) if running else Phase()),
+            **vars(self.phase(name) if running else Phase()),
         )  # fmt: skip
 
-    def _phase(self, name: str) -> Phase:
+    def phase(self, name: str) -> Phase:
         """What the process says it is at; how far, where it searches."""
-        try:
-            return Phase(**json.loads(self.room.kept(f"{name}.phase").read_text()))
-        except (OSError, ValueError, TypeError):
-            return Phase(phase="starting")
+        return self.room.read_note(f"{name}.phase", Phase) or Phase(phase="starting")
 
     def _state(self, name: str, alive: bool, whole: bool) -> SweepState:
         if alive:
@@ -235,10 +228,7 @@ class Sweeps:
 
     def _wanted(self, name: str) -> Wanted | None:
         """What was wanted last; None: nothing, or it is done."""
-        try:
-            return Wanted(**json.loads(self.room.kept(f"{name}.wish").read_text()))
-        except (OSError, ValueError, TypeError):
-            return None
+        return self.room.read_note(f"{name}.wish", Wanted)
 
     def _error(self, name: str) -> str:
         try:

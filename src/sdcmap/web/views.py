@@ -6,34 +6,35 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+import polars as pl
 from cachetools import LRUCache, cached
 from pydantic import TypeAdapter
 
+from sdcmap.core.grid import members_of
 from sdcmap.core.named_files import files_below
 from sdcmap.core.plan_text import read_table
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.errors import PlanError, SdcmapError
+from sdcmap.explore.bars import Bars, bars_of
+from sdcmap.explore.looking import Look, Telling, TellingPairs, look, telling_pairs, telling_sets
+from sdcmap.files.missing_codes import check_columns, codes_of, of_column
+from sdcmap.files.reading import Source, encode
+from sdcmap.map import RUMap
+from sdcmap.study.cost import Cost, cost_of
+from sdcmap.study.folder import Study
+from sdcmap.study.plan import Plan
+from sdcmap.study.search_settings import Proposal
 from sdcmap.web.models import Floor, Map, MapMeasure, Means, Points
 from sdcmap.web.room import Room
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from sdcmap.data.microdata import Column, Microdata
-    from sdcmap.explore.bars import Bars
-    from sdcmap.explore.looking import Look, Telling, TellingPairs
-    from sdcmap.files.reading import Source
-    from sdcmap.map import RUMap
-    from sdcmap.study.cost import Cost
-    from sdcmap.study.folder import Study
-    from sdcmap.study.plan import Plan
-    from sdcmap.study.search_settings import Proposal
+from sdcmap.workflow import open_map, own_choice
 
 T = TypeVar("T")
+ColumnBars: TypeAlias = tuple[Column, Bars]
 Results: TypeAlias = Callable[[Hashable, Callable[[], Any]], Any]
 FRESH_SECONDS = 2.0  # a map that is this young is not made again
 KEPT = 6  # files and maps that are kept
@@ -50,6 +51,14 @@ def few_results(size: int = KEPT) -> Results:
     """
     keep = cached(LRUCache(size), key=lambda key, make: key, condition=threading.Condition())
     return keep(lambda key, make: make())
+
+
+class Told(NamedTuple):
+    """Which columns of a file tell the most, and the columns that this was counted of."""
+
+    columns: list[Column]
+    sets: Telling
+    pairs: TellingPairs
 
 
 @dataclass
@@ -70,9 +79,9 @@ class Views:
     _choices: Results = field(default_factory=lambda: few_results(MOST_CHOICES))
     _costs: Results = field(default_factory=few_results)
     _columns: Results = field(default_factory=lambda: few_results(COLUMNS))
-    _looks: dict[Hashable, Look] = field(default_factory=dict)
-    _told: dict[Hashable, tuple[dict[str, Column], Telling, TellingPairs]] = field(default_factory=dict)
-    _bars: dict[Hashable, dict[str, tuple[Column, Bars]]] = field(default_factory=dict)
+    _looks: LRUCache[Hashable, Look] = field(default_factory=lambda: LRUCache(KEPT))
+    _told: LRUCache[Hashable, Told] = field(default_factory=lambda: LRUCache(KEPT))
+    _bars: LRUCache[Hashable, dict[str, ColumnBars]] = field(default_factory=lambda: LRUCache(KEPT))
     _maps: dict[Hashable, Fresh] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _busy: dict[Hashable, threading.Lock] = field(default_factory=dict)
@@ -80,16 +89,10 @@ class Views:
     # ---- plans and data ---------------------------------------------------------------------------------------
     def plan(self, text: str) -> Plan:
         """The plan in a TOML text; one that is endless is refused unread, and files outside the room are not there."""
-        from sdcmap.core.grid import members_of
-        from sdcmap.study.plan import Plan
-
         table = read_table(text)
         methods = table.get("methods", [])
-        count = (
-            sum(members_of(method) for method in methods if isinstance(method, dict))
-            if isinstance(methods, list)
-            else 0
-        )
+        listed = methods if isinstance(methods, list) else []
+        count = sum(members_of(method) for method in listed if isinstance(method, dict))
         if count > MOST_METHODS:
             raise PlanError(f"a plan of the workbench has at most {MOST_METHODS:,} methods; this one has more.")
         replicates = table.get("replicates", 1)
@@ -107,8 +110,6 @@ class Views:
 
     def data(self, source: Source) -> Microdata:
         """The file that a plan names, below the room, with its roles; it is read once, whatever is stated of it."""
-        from dataclasses import replace
-
         path, state = self._file(source)
         there = replace(source, path=str(path))
         base: Microdata = self._data((there.unstated, state), there.unstated.read)
@@ -122,12 +123,6 @@ class Views:
 
     def _coded(self, source: Source, base: Microdata, state: Hashable) -> Microdata:
         """A file that was read, with the codes for missing values that are stated: each column of them is read once."""
-        from dataclasses import replace
-
-        from sdcmap.data.microdata import Microdata
-        from sdcmap.files.missing_codes import check_columns, codes_of, of_column
-        from sdcmap.files.reading import encode
-
         codes = codes_of(source.missing)
         check_columns(codes, base.names)
         coded = {
@@ -143,47 +138,47 @@ class Views:
 
     def look(self, source: Source) -> Look:
         """A look at a file with its roles; what an earlier one counted is not counted again."""
-        from sdcmap.explore.looking import look
+        data = self.data(source)
 
-        key = self._file(source)
-        data, before = self.data(source), self._looks.get(key)
-        if before is not None and before.data is data:
-            return before
-        return self._newer(self._looks, key, look(data, before, telling=False))
+        def make(before: Look | None) -> Look:
+            return before if before is not None and before.data is data else look(data, before, telling=False)
 
-    def telling(self, source: Source) -> tuple[Telling, TellingPairs]:
-        """Which columns of a file tell the most, in sets and in pairs."""
-        from sdcmap.explore.looking import telling_pairs, telling_sets
+        return self._latest(self._looks, source, make)
 
-        key, seen, data = self._file(source), self.look(source), self.data(source)
-        columns = {name: data.column(name) for name in seen.released}
-        before, sets, pairs = self._told.get(key, ({}, None, None))
-        same = before.keys() == columns.keys() and all(before[name] is column for name, column in columns.items())
-        told = sets if same and sets is not None else telling_sets(data, seen.released)
-        return self._newer(self._told, key, (columns, told, telling_pairs(data, seen.released, pairs)))[1:]
+    def telling(self, source: Source) -> Told:
+        """Which columns of a file tell the most, in sets and in pairs; counted anew where a column is another."""
+        data, released = self.data(source), self.look(source).released
+        columns = [data.column(name) for name in released]
+
+        def make(before: Told | None) -> Told:
+            pairs = telling_pairs(data, released, None if before is None else before.pairs)
+            if before is not None and [*map(id, before.columns)] == [*map(id, columns)]:
+                return before._replace(pairs=pairs)
+            return Told(columns, telling_sets(data, released), pairs)
+
+        return self._latest(self._told, source, make)
 
     def bars(self, source: Source) -> dict[str, Bars]:
         """How the values of each column are spread; of columns that were counted before, as they were."""
-        from sdcmap.explore.bars import bars_of
+        data = self.data(source)
 
-        key, data = self._file(source), self.data(source)
-        before = self._bars.get(key, {})
-        now = {name: before.get(name) for name in data.names}
-        made = {
-            name: kept
-            if kept is not None and kept[0] is data.column(name)
-            else (data.column(name), bars_of(data, name))
-            for name, kept in now.items()
-        }
-        return {name: bars for name, (_, bars) in self._newer(self._bars, key, made).items()}
+        def make(before: dict[str, ColumnBars] | None) -> dict[str, ColumnBars]:
+            made = {name: (data.column(name), (before or {}).get(name)) for name in data.names}
+            return {
+                name: kept if kept is not None and kept[0] is column else (column, bars_of(data, name))
+                for name, (column, kept) in made.items()
+            }
 
-    def _newer(self, kept: dict[Hashable, Any], key: Hashable, made: T) -> T:
-        """What was made, kept in place of an earlier one; the oldest beyond a few files are forgotten."""
+        return {name: bars for name, (_, bars) in self._latest(self._bars, source, make).items()}
+
+    def _latest(self, kept: LRUCache[Hashable, T], source: Source, make: Callable[[T | None], T]) -> T:
+        """What is made of what was kept of this file before, whose place it takes."""
+        key = self._file(source)
         with self._lock:
-            kept.pop(key, None)
+            before = kept.get(key)
+        made = make(before)
+        with self._lock:
             kept[key] = made
-            while len(kept) > KEPT:
-                kept.pop(next(iter(kept)))
         return made
 
     def _file(self, source: Source) -> tuple[Path, Hashable]:
@@ -204,8 +199,6 @@ class Views:
 
     def cost(self, text: str, study: str = "") -> tuple[Plan, Microdata, Cost]:
         """A plan with its risk measures, its data, and what a sweep of it costs."""
-        from sdcmap.study.cost import cost_of
-
         written = self.plan(text)
         data = self.data_of(written, study)
         plan = written.with_risk(data)
@@ -218,8 +211,6 @@ class Views:
     # ---- studies ----------------------------------------------------------------------------------------------
     def study(self, name: str) -> Study:
         """A study opened for reading; close its connection."""
-        from sdcmap.study.folder import Study
-
         return Study.open(self.room.study(name))
 
     def study_data(self, name: str) -> tuple[Plan, Microdata]:
@@ -238,8 +229,6 @@ class Views:
         self, name: str, risk: tuple[str, ...] = (), utility: str = "", limits: Mapping[str, float] | None = None
     ) -> tuple[RUMap, Plan]:
         """The map of a study on these axes and with these limits by measure, by default its plan's."""
-        from sdcmap.workflow import open_map
-
         with self.study(name) as opened:
             return open_map(opened, risk, utility, limits), opened.plan
 
@@ -252,8 +241,6 @@ class Views:
         return words
 
     def _choice_words(self, name: str) -> str:
-        from sdcmap.workflow import own_choice
-
         try:
             choice = own_choice(self.room.study(name))
         except SdcmapError:
@@ -296,8 +283,6 @@ class Views:
             busy.release()
 
     def _map_told(self, name: str, risk: tuple[str, ...], utility: str, limits: Mapping[str, float] | None) -> Map:
-        from sdcmap.workflow import open_map
-
         with self.study(name) as opened:
             return map_told(open_map(opened, risk, utility, limits), opened.plan, opened.proposals())
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Annotated
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, FastAPI, Request
 
@@ -12,7 +13,9 @@ from sdcmap.web.drawing import Drawing
 from sdcmap.web.room import Room
 from sdcmap.web.shelf import Shelf
 from sdcmap.web.sweeps import Sweeps
-from sdcmap.web.views import Views
+
+if TYPE_CHECKING:
+    from sdcmap.web.views import Views
 
 
 @dataclass(frozen=True)
@@ -22,9 +25,15 @@ class Workbench:
     room: Room
     sweeps: Sweeps
     drawing: Drawing
-    views: Views
     shelf: Shelf
     releasing: threading.Lock = field(default_factory=threading.Lock)  # one release or renaming at a time
+
+    @cached_property
+    def views(self) -> Views:
+        """What is asked again and again; numpy and polars are loaded with it."""
+        from sdcmap.web.views import Views
+
+        return Views(self.room)
 
 
 class BenchApp(FastAPI):
