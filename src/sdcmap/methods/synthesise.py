@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, Strengths
-from sdcmap.core.value import Range
+from sdcmap.core.value import Range, Spec
 from sdcmap.data.microdata import Microdata, without_reasons
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible
@@ -123,6 +123,10 @@ class Synthesise(Method):
     def _predictors(self, data: Microdata) -> tuple[str, ...]:
         kept = self._kept(data)
         return self.given or tuple(name for name in kept if name not in self.within)
+
+    def identity(self) -> Spec:
+        """Give the copula revision 5 (eigenvectors have the same sign on every machine); trees are unchanged."""
+        return super().identity() | ({"revision": 5} if self.model == "copula" else {})
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if len(data) < 2:

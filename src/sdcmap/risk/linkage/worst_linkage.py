@@ -103,7 +103,9 @@ class WorstLinkage(Attack):
     'WorstLinkage(inclusion=0.1)'
     """
 
-    revision: ClassVar[int] = 8  # 6: households as wholes; 7: steps on one variable, and squares; 8: labels are read
+    revision: ClassVar[int] = (
+        9  # 7: steps on one variable, and squares; 8: labels are read; 9: ties alike on every machine
+    )
     households: ClassVar[str] = "used: one member found gives the others away"
 
     method: Method | None = None
