@@ -51,7 +51,7 @@ def check_measure(
     refusal = ""
     try:
         identity = measure.apply(data, same, rng_of(0))
-        if measure.axis == "utility" and measure.direction == "lower" and identity.value != 0:
+        if measure.axis == "utility" and measure.direction == "lower" and not _close(identity.value, 0.0, 0.0):
             laws.append("The identity has a loss that is not 0.")
     except OWN_ERRORS as reason:
         refusal = str(reason)

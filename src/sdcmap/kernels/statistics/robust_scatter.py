@@ -70,15 +70,15 @@ def _smallest(x: Array, rng: np.random.Generator) -> Scatter | None:
 def _steps(x: Array, rows: Array, h: int, most: int) -> tuple[float, Array] | None:
     """Concentration: the h records nearest to a set have no larger a determinant; log determinant and set at the end."""
     size = np.inf
+    scatter = _scatter_of(x[rows], ridge=len(rows) < h)
     for _ in range(most):
-        scatter = _scatter_of(x[rows], ridge=len(rows) < h)
         if scatter is None:
             return None
         rows = _nearest(scatter.distances(x), h)
-        own = _scatter_of(x[rows])
-        if own is None:
+        scatter = _scatter_of(x[rows])
+        if scatter is None:
             return None
-        now = float(np.linalg.slogdet(own.covariance)[1])
+        now = float(np.linalg.slogdet(scatter.covariance)[1])
         if now >= size - 1e-12:
             break
         size = now

@@ -160,16 +160,19 @@ def links_one_to_one(pair: Pair, courses: Sequence[Course]) -> LinkTable:
         score = _block(pair, courses)(slice(None), slice(None))
         assignment = dense(score)
         links = best_links(score, 2)
+        taken = np.flatnonzero(assignment.partner >= 0)
+        known = assignment.partner[taken]
+        weight = score[taken, known]
     else:
         best = _best(courses)
         links = best(np.arange(m), KEEP)
         assignment = one_to_one(links, best, n, limit=CANDIDATES)
-    taken = np.flatnonzero(assignment.partner >= 0)
-    known = assignment.partner[taken]
-    weight = np.empty(len(taken))
-    for course in courses:
-        mine = np.flatnonzero(np.isin(taken, course.places))
-        weight[mine] = -_pair_costs(course, known[mine], taken[mine])
+        taken = np.flatnonzero(assignment.partner >= 0)
+        known = assignment.partner[taken]
+        weight = np.empty(len(taken))
+        for course in courses:
+            mine = np.flatnonzero(np.isin(taken, course.places))
+            weight[mine] = -_pair_costs(course, known[mine], taken[mine])
     second = links.index.shape[1] > 1
     other = np.where(links.index[taken, 0] == known, links.score[taken, 1], links.score[taken, 0]) if second else weight
     margin = np.where(np.isfinite(other), weight - other, 0.0)

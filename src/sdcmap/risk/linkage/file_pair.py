@@ -18,7 +18,7 @@ from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.risk.linkage.assignment import dense, one_to_one
+from sdcmap.risk.linkage.assignment import TIE_BITS, dense, one_to_one, round_to_tie
 from sdcmap.risk.linkage.links import Links, block_links
 
 # How sure a link is: the share of true links among links of such a score, and among all links above it.
@@ -311,8 +311,14 @@ def link_nearest(
 def link_table(
     pair: Pair, taken: Array, known: Array, weight: Array, margin: Array, true: Array, facts: Mapping[str, float]
 ) -> LinkTable:
-    """The links (released place `taken`, known place `known`) as one line for each row of the released file."""
+    """The links (released place `taken`, known place `known`) as one line for each row of the released file.
+
+    Weights and margins are rounded, so that those that are equal but for rounding tie on every machine.
+    """
     rows, group = pair.released_rows, pair.released_group
+    unit = np.ldexp(1.0, np.frexp(np.maximum(np.abs(weight), np.abs(weight - margin)))[1] - TIE_BITS)
+    margin, weight = np.round(margin / unit) * unit, weight.copy()
+    round_to_tie(weight)
 
     def placed(values: Array, empty: float) -> Array:
         column = np.full(len(rows), empty, dtype=np.asarray(values).dtype)
