@@ -10,10 +10,9 @@ import numpy as np
 import polars as pl
 
 from sdcmap.charts.style import COLOURS, CONFIG, FONT, SCHEMA
+from sdcmap.core import Array, Microdata
 from sdcmap.core.chart import Chart, Row, Spec
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.tables import table
-from sdcmap.kernels.arrays import Array
 
 BINS = 24
 MOST = 20  # categories that are drawn: those with the most records

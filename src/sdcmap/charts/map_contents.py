@@ -23,9 +23,8 @@ from sdcmap.charts.guides import (
 )
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.method_names import Labelled, groups_of, labelled, short_names
+from sdcmap.core import Choice, PlanError
 from sdcmap.core.chart import Row
-from sdcmap.core.rule import Choice
-from sdcmap.errors import PlanError
 from sdcmap.kernels.decision.pareto import undominated
 from sdcmap.map import RUMap
 

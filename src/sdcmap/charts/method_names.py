@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
 
-from sdcmap.core.method import Method
-from sdcmap.errors import PlanError
+from sdcmap.core import Method, PlanError
 from sdcmap.study.names import parameter
 from sdcmap.study.scores import Scores
 

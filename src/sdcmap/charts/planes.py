@@ -15,9 +15,8 @@ from sdcmap.charts.labels import FAR, FONT_SIZE, Box, Dot, Wish, place
 from sdcmap.charts.legend import STYLES, Entry, legend_view
 from sdcmap.charts.style import COLOURS, CONFIG, GREY, INK, SCHEMA
 from sdcmap.choose import GlobalCriterion
+from sdcmap.core import Choice, PlanError
 from sdcmap.core.chart import Chart, Row, Spec
-from sdcmap.core.rule import Choice
-from sdcmap.errors import PlanError
 from sdcmap.kernels.decision.global_criterion import distances
 from sdcmap.map import RUMap
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from sdcmap.charts.legend import Entry, legend_view
 from sdcmap.charts.style import COLOURS, CONFIG, GREY, INK, SCHEMA
+from sdcmap.core import Array, PlanError
 from sdcmap.core.chart import Chart, Spec
-from sdcmap.errors import PlanError
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.neighbours.counting import Pairs
 
 if TYPE_CHECKING:

@@ -11,18 +11,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sdcmap.core import Array, Method, Microdata, SchemaError, Undefined, did_you_mean
 from sdcmap.core.added_noise import AddedNoise, Stratum, noise_strata, unmasked_scale
-from sdcmap.core.method import Method
 from sdcmap.core.value import decode, parse
 from sdcmap.corrections.estimates import Group, Records, estimate_moments, estimate_regression
 from sdcmap.corrections.formula import Formula, Predictors, check_linear, parse_nested_formula, predictors
 from sdcmap.corrections.result import Corrected
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.readable import Readable
-from sdcmap.errors import SchemaError, Undefined, did_you_mean
 from sdcmap.files.reading import read
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.kernels.statistics.moments import moments
 from sdcmap.kernels.statistics.precision import NORMAL_95

@@ -15,9 +15,8 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
+from sdcmap.core import Array, Undefined
 from sdcmap.corrections.wick import Term, Wick, noise_terms
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import correlation_of, moments
 
 BLOCK = 1 << 15  # records

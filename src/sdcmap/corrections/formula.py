@@ -9,10 +9,8 @@ from itertools import combinations, product
 
 import numpy as np
 
+from sdcmap.core import Array, Microdata, PlanError, SchemaError, did_you_mean
 from sdcmap.corrections.wick import Term
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError, SchemaError, did_you_mean
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.regression import Design
 
 SHAPE = "a formula reads 'y ~ x1 + x2 + x1:x2', with x1*x2 short for x1 + x2 + x1:x2"

@@ -8,14 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from sdcmap.core import Array, Column, Microdata, SdcmapError, Stream
 from sdcmap.core.named_files import content_of, digest_of
-from sdcmap.core.streams import Stream
 from sdcmap.core.value import decode
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.hierarchy import Hierarchy, number_text
-from sdcmap.data.microdata import Column, Microdata
-from sdcmap.errors import SdcmapError
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.breaks import equal_width, interval_labels, interval_of, short
 from sdcmap.methods import Recode
 

@@ -11,24 +11,18 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.random import Generator
 
+from sdcmap.core import Array, Generator, Measure, Microdata, PlanError, Roles, Stream, did_you_mean
 from sdcmap.core.catalogue import offered
 from sdcmap.core.chart import Chart
-from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method, strength_of
-from sdcmap.core.roles import Roles
 from sdcmap.core.rule import Choice, Rule
-from sdcmap.core.streams import Stream
 from sdcmap.core.words import listed
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
-from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.explore.looking import look, opened
 from sdcmap.files.reading import Source, read
 from sdcmap.files.writing import write
-from sdcmap.kernels.arrays import Array
 from sdcmap.map import RUMap
 from sdcmap.methods import METHODS, Chain
 from sdcmap.risk import AttributeInference, ClosestRecord, CorrectAttribution, KAnonymity, WorstLinkage

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from numpy.random import Generator
 
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError
+from sdcmap.core import Array, Generator, Microdata, PlanError
 from sdcmap.files.reading import read
-from sdcmap.kernels.arrays import Array
 
 # The categories of each key, in their order, and the share of persons in each: the margins of the file CPS-8d.
 SHARES = {

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from sdcmap.core import Microdata, SchemaError
 from sdcmap.data.hierarchy import Hierarchy
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SchemaError
 from sdcmap.explore.bars import Bar, column_counts
 
 MOST_ROWS = 500  # categories that a person draws up; of more, a file is written elsewhere

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from sdcmap.core import Array, SchemaError
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Column, Microdata, distinct_codes
 from sdcmap.data.schema import NEVER_RELEASED, ROLES
-from sdcmap.errors import SchemaError
 from sdcmap.explore.missing_looks import missing_looks
 from sdcmap.explore.role_proposals import OF_COLUMNS, Proposal, proposals
 from sdcmap.files.reading import Source, read
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.identifying_columns import alone_on, alone_on_pairs, most_telling
 from sdcmap.study.plan import Plan

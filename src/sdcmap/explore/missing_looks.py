@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Microdata
+from sdcmap.core import Array, Microdata
 from sdcmap.files.missing_codes import Code
-from sdcmap.kernels.arrays import Array
 
 NEGATIVE = (-1, -2, -3, -4, -5, -6, -7, -8, -9, -66, -77, -88, -97, -98, -99, -997, -998, -999, -9999)
 NINES = (97, 98, 99, 997, 998, 999, 9997, 9998, 9999, 99999, 999999, 9999999, 99999999)

@@ -9,15 +9,11 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, Literal, Union
 
 from sdcmap.choose import RULES
+from sdcmap.core import Measure, Method, Microdata, PlanError, Roles, SdcmapError
 from sdcmap.core.catalogue import named_class, offered
 from sdcmap.core.docstring import docstring, parameter_sentences
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
-from sdcmap.core.roles import Roles
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import Range, Value, decode, hints, parse, plain, type_name
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.study.cost import Cost, price_of_measure, price_of_method

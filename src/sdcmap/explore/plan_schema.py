@@ -13,10 +13,9 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias, Union
 
 from sdcmap.choose import RULES
+from sdcmap.core import Measure, Method
 from sdcmap.core.catalogue import offered
 from sdcmap.core.docstring import docstring, parameter_sentences
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import Range, Value, hints, type_name

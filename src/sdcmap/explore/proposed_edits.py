@@ -7,9 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
+from sdcmap.core import Array, Microdata
 from sdcmap.data.amounts import amounts, holds_numbers
-from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.arrays import Array
 
 SUPPORT = 0.01  # smallest share of the records that call for a proposed rule
 FEWEST = 30  # ... and smallest number of them

@@ -9,11 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
+from sdcmap.core import Array, Microdata
 from sdcmap.data.identifiers import numbers_records, says, scan, tokens
-from sdcmap.data.microdata import Microdata
 from sdcmap.explore.column_formulas import MOST_COLUMNS, formulas, rounding
 from sdcmap.explore.missing_looks import mostly_numbers, number_codes
-from sdcmap.kernels.arrays import Array
 
 KEY_LEVELS = 50  # a variable with at most so many categories is proposed as a key
 CODE_LEVELS = 20  # whole numbers with at most so many values are codes of categories

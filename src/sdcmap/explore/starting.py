@@ -15,16 +15,11 @@ from functools import cached_property
 import numpy as np
 
 from sdcmap.choose import Threshold
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
-from sdcmap.core.roles import Roles
+from sdcmap.core import Array, Floats, Measure, Method, Microdata, PlanError, Roles, SchemaError
 from sdcmap.data.amounts import holds_numbers
 from sdcmap.data.cells import distinct_cells
 from sdcmap.data.known_by import DATES
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError, SchemaError
 from sdcmap.files.reading import Source
-from sdcmap.kernels.arrays import Array, Floats
 from sdcmap.kernels.masking.own_values import CROWD
 from sdcmap.methods import (
     PRAM,

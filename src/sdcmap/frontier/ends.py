@@ -18,11 +18,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
+from sdcmap.core import Array, Measure, Method
 from sdcmap.frontier.evaluation import Workshop
 from sdcmap.frontier.plane import Plane, Table
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.decision.pareto import hypervolume, picked, undominated
 from sdcmap.map import RUMap
 from sdcmap.study.plan import Candidate, Plan

@@ -14,10 +14,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
-from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Microdata
+from sdcmap.core import Measure, Method, Microdata, Stream
 from sdcmap.kernels.machine import cores
 from sdcmap.study.device_choice import settled, told_if_lost
 from sdcmap.study.engines import Run, check_engine, crew, lasting, run_all

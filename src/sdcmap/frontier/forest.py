@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Generator
 from sdcmap.kernels.statistics.trees import Tree, bin_edges, binned, drawn_from, grow, leaves_of
 
 TREES, LEAF = 60, 3

@@ -13,13 +13,11 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from sdcmap.core.method import Method
-from sdcmap.core.streams import Stream
+from sdcmap.core import Array, Method, Stream
 from sdcmap.frontier.evaluation import Workshop, bound_id, screening_id, screening_plan
 from sdcmap.frontier.plane import Plane, Table
 from sdcmap.frontier.search_proposals import Lessons, Parent, Proposed, children, starts
 from sdcmap.frontier.space import Point, Space
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.decision.pareto import hypervolume, picked
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.progress import Watch

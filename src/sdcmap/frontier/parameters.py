@@ -12,13 +12,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 import polars as pl
 
+from sdcmap.core import Array, Method, PlanError, Value
 from sdcmap.core.catalogue import drawn
 from sdcmap.core.chart import Chart
-from sdcmap.core.method import Method
-from sdcmap.core.value import Value
-from sdcmap.errors import PlanError
 from sdcmap.frontier.forest import Predictors, importance
-from sdcmap.kernels.arrays import Array
 from sdcmap.map import RUMap
 
 FEWEST = 8  # methods, below which a forest says nothing

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from sdcmap.core import Array, PlanError
 from sdcmap.core.limit import axis_scales
-from sdcmap.errors import PlanError
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.decision.pareto import undominated
 from sdcmap.map import RUMap
 from sdcmap.study.halting import Halt

@@ -12,13 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Generator, PlanError
 from sdcmap.core.method import Method, strength_of
 from sdcmap.core.roles import DIGITS
-from sdcmap.errors import PlanError
 from sdcmap.frontier.space import Dimension, Point, Space
-from sdcmap.kernels.arrays import Array
 from sdcmap.methods import Chain
 
 RANDOM, CROSSED = 0.1, 0.5  # share of children that are new points, and that have two parents

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.random import Generator
 
-from sdcmap.errors import PlanError
+from sdcmap.core import Array, Generator, PlanError
 from sdcmap.frontier.forest import Predictors, importance, neighbours_drawn
 from sdcmap.frontier.plane import Plane, Table
 from sdcmap.frontier.space import Dimension, Point, Space
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.decision.pareto import hypervolume
 
 REPLAYS = 20

@@ -14,12 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
+from sdcmap.core import Method, Microdata, PlanError, Roles, did_you_mean
 from sdcmap.core.catalogue import offered
-from sdcmap.core.method import Method
-from sdcmap.core.roles import Roles
 from sdcmap.core.words import listed
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.explore.starting import Columns
 from sdcmap.methods import METHODS, Chain, Derive, Recode
 from sdcmap.study.search_settings import Search

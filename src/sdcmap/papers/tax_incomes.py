@@ -13,12 +13,10 @@ import numpy as np
 import polars as pl
 
 from sdcmap.charts.curves import draw_curves
+from sdcmap.core import Array, Method, Microdata
 from sdcmap.core.chart import Chart
-from sdcmap.core.method import Method
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
 from sdcmap.files.reading import read
-from sdcmap.kernels.arrays import Array
 from sdcmap.map import overall_score
 from sdcmap.methods import Chain, Noise, SwapReidentified
 from sdcmap.papers.reference import Document, Result, reference_file

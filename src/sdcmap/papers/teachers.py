@@ -11,11 +11,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from sdcmap.core import Array, Measure, Microdata
 from sdcmap.core.grid import grid
-from sdcmap.core.measure import Measure
-from sdcmap.data.microdata import Microdata
 from sdcmap.files.reading import read
-from sdcmap.kernels.arrays import Array
 from sdcmap.methods import Identity, Noise
 from sdcmap.papers.reference import Document, reference_file
 from sdcmap.risk import Index, Position

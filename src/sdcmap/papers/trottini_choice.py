@@ -10,8 +10,7 @@ import polars as pl
 
 from sdcmap.charts.planes import draw_criterion
 from sdcmap.choose import GlobalCriterion
-from sdcmap.core.rule import Choice
-from sdcmap.data.microdata import Microdata
+from sdcmap.core import Choice, Microdata
 from sdcmap.files.reading import read
 from sdcmap.map import RUMap
 from sdcmap.methods import Identity, Noise, RankSwap

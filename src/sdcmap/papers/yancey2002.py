@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Microdata
+from sdcmap.core import Array, Microdata
 from sdcmap.files.reading import read
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import centres, draw_mixture
 from sdcmap.kernels.masking.noise_covariance import complete_covariance_root, rescaled
 from sdcmap.kernels.statistics.information_losses import il2_losses, il5_losses

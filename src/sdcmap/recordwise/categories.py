@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sdcmap.core import Array, Microdata
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
 
 

@@ -12,10 +12,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from sdcmap.core.value import Range, Value
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SchemaError, Undefined, did_you_mean
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Microdata, Range, SchemaError, Undefined, Value, did_you_mean
 from sdcmap.kernels.neighbours.counting import Pairs, is_safe, likeliest_region
 from sdcmap.kernels.quantiles import rank_of
 from sdcmap.recordwise.categories import original_agrees, record_loss, units_agreeing

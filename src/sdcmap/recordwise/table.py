@@ -12,16 +12,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sdcmap.core import Array, Column, Measure, Microdata, PlanError, SchemaError, did_you_mean
 from sdcmap.core.catalogue import drawn
 from sdcmap.core.chart import Chart
-from sdcmap.core.measure import Measure
-from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.readable import Readable
 from sdcmap.data.schema import Schema, Variable
-from sdcmap.errors import PlanError, SchemaError, did_you_mean
 from sdcmap.files.aligning import align
 from sdcmap.files.reading import read
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.neighbours.counting import is_safe
 from sdcmap.recordwise.neighbourhood import Assessment, Unsafe, assess
 

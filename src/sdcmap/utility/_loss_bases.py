@@ -7,16 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, Undefined, did_you_mean
 from sdcmap.core.added_noise import noise_covariance, noise_strata, unmasked_scale
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.method import Method
-from sdcmap.core.value import Range
 from sdcmap.data.cells import cells, common_codes
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined, did_you_mean
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics import information_losses as formulas
 from sdcmap.kernels.statistics.moments import Moments, correlation_of, moments
 from sdcmap.kernels.tables.coding import compress

@@ -8,11 +8,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core import Array, Estimate, Measure, Microdata, Undefined
 from sdcmap.data.amounts import amounts, holds_numbers
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Estimate, Generator, Microdata, Undefined
 from sdcmap.kernels.statistics.moments import moments
 from sdcmap.utility._numeric import NumericMeasure, matrix_of
 

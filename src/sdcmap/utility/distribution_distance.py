@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Estimate, Generator, Microdata, Undefined
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.statistics.moments import mean_and_variance
 from sdcmap.utility._numeric import NumericMeasure, numbers_of, over_variables, sound_weights

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Estimate, Generator, Microdata
 from sdcmap.core.edit_rule import EditMeasure
-from sdcmap.core.measure import Estimate
-from sdcmap.data.microdata import Microdata
 
 
 @dataclass(frozen=True)

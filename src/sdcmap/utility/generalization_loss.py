@@ -7,15 +7,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core import Array, Column, Estimate, Generator, Measure, Microdata, SchemaError, Undefined
 from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
 from sdcmap.data.cells import common_codes, distinct_cells
 from sdcmap.data.hierarchy import Hierarchy, number_text
-from sdcmap.data.microdata import Column, Microdata
-from sdcmap.errors import SchemaError, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers
 
 

@@ -12,10 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sdcmap.core.value import Positive
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Microdata, Positive, Undefined
 from sdcmap.kernels.statistics.information_losses import il1_losses, il1s_losses, relative_losses
 from sdcmap.utility._loss_bases import MomentLoss, ValueLoss
 

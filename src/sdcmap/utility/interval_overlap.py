@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate
+from sdcmap.core import Array, Estimate, Generator, Microdata, PlanError, Undefined
 from sdcmap.corrections.formula import Formula, parse_formula, predictors
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.moments import mean_and_variance
 from sdcmap.kernels.statistics.precision import NORMAL_95
 from sdcmap.kernels.statistics.regression import Design, Fit, least_squares, logit, products

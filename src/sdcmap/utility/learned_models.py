@@ -8,17 +8,11 @@ from importlib.util import find_spec
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, Undefined, did_you_mean
 from sdcmap.core.making import Folds, Making, fold_of, parts_of
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.method import Method
-from sdcmap.core.value import Range
 from sdcmap.data.cells import in_released_categories, joint_codes
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.model_training import EXTRA, Features, Learner, check_told, features_of, learning
-from sdcmap.errors import Undefined, did_you_mean
-from sdcmap.kernels.arrays import Array
 from sdcmap.utility._numeric import keys_and_numbers
 
 SHUFFLES = 3  # of each feature, for its importance

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
+from sdcmap.core import Estimate, Generator, Measure, Microdata, Undefined
 from sdcmap.kernels.statistics.moments import mean_and_variance
 
 

@@ -7,14 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate
-from sdcmap.core.value import Range
+from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Undefined
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.regression import logit
 from sdcmap.kernels.statistics.trees import bin_edges, binned
 from sdcmap.kernels.tables.coding import compress

@@ -7,14 +7,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.streams import Stream
-from sdcmap.core.value import Range
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, Stream, Undefined
 from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers, numbers_of
 

@@ -6,14 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.value import Range
+from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, Undefined
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.utility._numeric import keys_and_numbers, numbers_of
 

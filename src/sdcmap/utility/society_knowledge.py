@@ -8,16 +8,11 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.method import Method
-from sdcmap.core.value import Range
+from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range
 from sdcmap.corrections.correcting import correct
 from sdcmap.corrections.formula import check_linear, parse_nested_formula, predictors
-from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SchemaError, Undefined, did_you_mean
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.beliefs import normal_divergence
 from sdcmap.kernels.statistics.moments import TINY
 

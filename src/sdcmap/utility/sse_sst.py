@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Estimate, Generator, Microdata, Undefined
 from sdcmap.utility._numeric import NumericMeasure, numbers_of
 
 

@@ -8,14 +8,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.value import Range
-from sdcmap.data.microdata import Microdata
+from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, Undefined
 from sdcmap.data.tables import Table, tables, two_way_tables, up_to
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.utility._numeric import sound_weights
 

@@ -7,15 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.method import Method
-from sdcmap.core.value import Range
+from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, Undefined, did_you_mean
 from sdcmap.data.cells import distinct_cells
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined, did_you_mean
-from sdcmap.kernels.arrays import Array
 
 SHOWN = 3  # subgroups whose losses and sizes are told
 

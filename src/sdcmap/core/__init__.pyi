@@ -1,0 +1,26 @@
+"""The names of `vocabulary.py`, resolved on first use."""
+
+from .vocabulary import Array as Array
+from .vocabulary import Choice as Choice
+from .vocabulary import Column as Column
+from .vocabulary import Estimate as Estimate
+from .vocabulary import Floats as Floats
+from .vocabulary import Generator as Generator
+from .vocabulary import Infeasible as Infeasible
+from .vocabulary import Measure as Measure
+from .vocabulary import Method as Method
+from .vocabulary import Microdata as Microdata
+from .vocabulary import PlanError as PlanError
+from .vocabulary import Positive as Positive
+from .vocabulary import Range as Range
+from .vocabulary import Roles as Roles
+from .vocabulary import SchemaError as SchemaError
+from .vocabulary import SdcmapError as SdcmapError
+from .vocabulary import Share as Share
+from .vocabulary import Stream as Stream
+from .vocabulary import Trials as Trials
+from .vocabulary import Undefined as Undefined
+from .vocabulary import Value as Value
+from .vocabulary import did_you_mean as did_you_mean
+
+__all__: list[str]

@@ -1,0 +1,20 @@
+"""The names that most modules need, in one place: files, methods, measures, their parameters, and errors."""
+
+from numpy.random import Generator
+
+from sdcmap.core.estimate import Estimate
+from sdcmap.core.measure import Measure
+from sdcmap.core.method import Method, Trials
+from sdcmap.core.roles import Roles
+from sdcmap.core.rule import Choice
+from sdcmap.core.streams import Stream
+from sdcmap.core.value import Positive, Range, Share, Value
+from sdcmap.data.microdata import Column, Microdata
+from sdcmap.errors import Infeasible, PlanError, SchemaError, SdcmapError, Undefined, did_you_mean
+from sdcmap.kernels.arrays import Array, Floats
+
+__all__ = (
+    "Array", "Choice", "Column", "Estimate", "Floats", "Generator", "Infeasible", "Measure", "Method", "Microdata",
+    "PlanError", "Positive", "Range", "Roles", "SchemaError", "SdcmapError", "Share", "Stream", "Trials", "Undefined",
+    "Value", "did_you_mean",
+)  # fmt: skip
