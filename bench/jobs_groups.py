@@ -11,8 +11,8 @@ import sdcmap as sm
 from jobs import seconds
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
+from sdcmap.methods._gower_groups import group_means, optimal_groups
 from sdcmap.methods._mdav import mdav_groups, squared_distances
-from sdcmap.methods._univariate_groups import group_means, optimal_groups
 from sdcmap.methods.household_swap import moving_pairs
 
 

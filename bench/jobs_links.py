@@ -18,9 +18,9 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.methods.rank_swap import rank_swap
-from sdcmap.risk.linkage import box_search
+from sdcmap.risk.linkage import link_search
 from sdcmap.risk.linkage.assignment import assign
-from sdcmap.risk.linkage.links import Links, agreement_links, agreement_scores, block_links
+from sdcmap.risk.linkage.link_search import Links, agreement_links, agreement_scores, block_links
 
 FIELDS = ("TOTINC", "AGI", "WAGES", "TAXINT", "DIVID", "BUSFARM", "NTXINT", "SOCSEC")
 KEEP = 50
@@ -56,10 +56,10 @@ def zeros_kept(x: Array) -> Array:
 def timed_links(known: Array, released: Array) -> tuple[Links, float, float]:
     """The links, our seconds, and those of the plain formula in numpy on a part, scaled."""
     reach = 0.2 * np.maximum(np.abs(known), 0.1)
-    few = slice(0, 2 * box_search.CHUNK)
-    usual, box_search.FEW_PAIRS = box_search.FEW_PAIRS, 0
+    few = slice(0, 2 * link_search.CHUNK)
+    usual, link_search.FEW_PAIRS = link_search.FEW_PAIRS, 0
     agreement_links(known[few], released, reach[few], LOW, GAIN, KEEP)  # kernels of both ways compiled
-    box_search.FEW_PAIRS = usual
+    link_search.FEW_PAIRS = usual
     start = time.perf_counter()
     links = agreement_links(known, released, reach, LOW, GAIN, KEEP)
     ours = time.perf_counter() - start
@@ -77,7 +77,7 @@ def links_of(mask: Callable[[Array], Array], *, boxes: bool) -> Callable[[int], 
     def job(n: int) -> tuple[float, float]:
         known = incomes(n)
         if not boxes:
-            box_search.BOXES_BELOW = 0.0  # a job has a process of its own
+            link_search.BOXES_BELOW = 0.0  # a job has a process of its own
         return timed_links(known, mask(known))[1:]
 
     return job

@@ -15,7 +15,7 @@ import sdcmap as sm
 from jobs import seconds
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
-from sdcmap.methods.swap_reidentified import own_is_nearest
+from sdcmap.methods.protect import own_is_nearest
 
 SDCMICRO_NOISE = 0.37 / 200_000  # CPU seconds a row of addNoise(additive), 8 variables
 SDCMICRO_IL1S = 0.29 / 200_000  # of dUtility(IL1s)

@@ -20,7 +20,7 @@ from jobs import persons, seconds
 from peers import COMPARED, LOOKED_UP
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
-from sdcmap.risk.external_link import archive_matches
+from sdcmap.risk.exact_match import archive_matches
 
 HERE = Path(__file__).parent
 PYTHON = Path(os.environ.get("SDCMAP_PEERS", HERE / ".venv-peers")) / "bin" / "python"

@@ -23,7 +23,7 @@ from sdcmap.risk.linkage import field_costs as kinds
 from sdcmap.risk.linkage.cost_models import asking_first, certain_fields, hits
 from sdcmap.risk.linkage.field_costs import Cost, block_costs, mean_costs
 from sdcmap.risk.linkage.field_links import FieldCosts, scan_of_fields
-from sdcmap.risk.linkage.links import _agreement_costs, _distance_costs, agreement_links, nearest_links
+from sdcmap.risk.linkage.link_search import _agreement_costs, _distance_costs, agreement_links, nearest_links
 from sdcmap.risk.linkage.pair_search import Race, Search
 from sdcmap.risk.linkage.worst_linkage import Siege
 

@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.data.label_layers import label_matches, layered, read_column, spelt_out
-from sdcmap.data.read_labels import categories_of
+from sdcmap.data.label_layers import categories_of, label_matches, layered, read_column, spelt_out
 
 
 @pytest.mark.parametrize(

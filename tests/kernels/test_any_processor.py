@@ -12,7 +12,7 @@ import pytest
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise_covariance import covariance_root
 from sdcmap.kernels.statistics.robust_scatter import robust_scatter
-from sdcmap.methods._univariate_groups import first_component
+from sdcmap.methods._gower_groups import first_component
 from sdcmap.risk.linkage.assignment import dense
 
 

@@ -21,7 +21,6 @@ from sdcmap.kernels.neighbours.counting import Pairs, count_between
 from sdcmap.kernels.tables.attribution import nearest
 from sdcmap.methods._gower_groups import gower_groups
 from sdcmap.methods._mdav import mdav_groups
-from sdcmap.risk.linkage.box_search import Costs, by_all_pairs
 from sdcmap.risk.linkage.field_costs import (
     BELOW,
     CATEGORY,
@@ -37,7 +36,14 @@ from sdcmap.risk.linkage.field_costs import (
     block_costs,
     mean_costs,
 )
-from sdcmap.risk.linkage.links import _agreement_costs, _distance_costs, agreement_links, nearest_links
+from sdcmap.risk.linkage.link_search import (
+    Costs,
+    _agreement_costs,
+    _distance_costs,
+    agreement_links,
+    by_all_pairs,
+    nearest_links,
+)
 from sdcmap.risk.linkage.pair_search import Race, Search
 
 N, M = 700, 60

@@ -14,7 +14,7 @@ import pytest
 
 from sdcmap import theory
 from sdcmap.theory import NoiseModel
-from sdcmap.theory.order_statistics import normal_moments
+from sdcmap.theory.joint_ranks import normal_moments
 
 MODEL = NoiseModel(n=200, variance=1.0, p=0.99)
 COLUMNS = {

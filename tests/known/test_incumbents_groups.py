@@ -17,8 +17,8 @@ import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.methods._copula import rank_mapped
-from sdcmap.methods._univariate_groups import group_means, group_medians
+from sdcmap.methods._gower_groups import group_means, group_medians
+from sdcmap.methods.shuffle import rank_mapped
 
 ONCE = Stream.of_seed(1)
 

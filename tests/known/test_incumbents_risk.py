@@ -14,7 +14,7 @@ import pytest
 import sdcmap as sm
 from sdcmap.data.cells import distinct_cells
 from sdcmap.kernels.tables.frequency_risks import household_risks
-from sdcmap.risk.log_linear_risk import main_effect_means
+from sdcmap.risk.population_uniqueness import main_effect_means
 
 RNG = np.random.default_rng(0)
 FIVE = ("urbrur", "roof", "walls", "water", "sex")

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 import sdcmap as sm
 from sdcmap.kernels.arrays import Array
-from sdcmap.risk.log_linear_risk import main_effect_means
+from sdcmap.risk.population_uniqueness import main_effect_means
 
 RNG = np.random.default_rng(0)
 

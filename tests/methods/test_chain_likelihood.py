@@ -16,8 +16,8 @@ from sdcmap.core.likelihood import block
 from sdcmap.core.method import Method
 from sdcmap.core.steps import sorted_steps, without
 from sdcmap.core.streams import Stream
+from sdcmap.data.label_layers import interval_read
 from sdcmap.data.microdata import Microdata
-from sdcmap.data.read_labels import interval_read
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.methods import PRAM, MixtureNoise, MultiplicativeNoise, RandomisedResponse, Round, Shuffle, TopCode

@@ -15,15 +15,15 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.methods import _mdav
-from sdcmap.methods._gower_groups import gower_groups
-from sdcmap.methods._mdav import mdav_groups, squared_distances, vmdav_groups
-from sdcmap.methods._univariate_groups import (
+from sdcmap.methods._gower_groups import (
+    gower_groups,
     group_means,
     group_medians,
     group_modes,
     optimal_groups,
     ranked_groups,
 )
+from sdcmap.methods._mdav import mdav_groups, squared_distances, vmdav_groups
 from sdcmap.testing import check_method
 
 ONCE = Stream.of_seed(1)

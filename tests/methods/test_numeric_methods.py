@@ -21,9 +21,9 @@ from sdcmap.errors import Infeasible, PlanError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise_covariance import covariance_root, finished, unmixing, whitening
 from sdcmap.methods._noise_likelihood import CensoredNormal, rounding_step
-from sdcmap.methods.multiplicative_noise import Multiplied, cut_normal_factors, lognormal_factors
+from sdcmap.methods.noise import Multiplied, cut_normal_factors, lognormal_factors
+from sdcmap.methods.protect import own_is_nearest, random_exchange
 from sdcmap.methods.rank_swap import rank_spans
-from sdcmap.methods.swap_reidentified import own_is_nearest, random_exchange
 from sdcmap.testing import check_method
 
 ALL = slice(None)

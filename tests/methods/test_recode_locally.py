@@ -11,7 +11,7 @@ import pytest
 import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.errors import PlanError, SchemaError, Undefined
-from sdcmap.risk.record_risk import crowds
+from sdcmap.risk.exact_match import crowds
 
 ONCE = Stream.of_seed(1)
 LADDER = [sm.Recode(on="age", width=10), sm.Recode(on="age", width=40)]

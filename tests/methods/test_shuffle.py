@@ -10,7 +10,7 @@ import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.methods._copula import drawn_given, normal_scores, quantile_mapped, rank_mapped
+from sdcmap.methods.shuffle import drawn_given, normal_scores, quantile_mapped, rank_mapped
 from sdcmap.testing import check_method
 
 SEEDS = range(20)

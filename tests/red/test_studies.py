@@ -21,8 +21,7 @@ import pytest
 import sdcmap as sm
 from samples import KEYS, PAST_THE_GATE, past_the_gate, people, plan_of
 from sdcmap.bundle import Release, releasing
-from sdcmap.data.private_folder import private_folder
-from sdcmap.data.whole import write_whole
+from sdcmap.data.private_folder import private_folder, write_whole
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import sdcmap as sm
 from sdcmap.kernels.arrays import Array
 from sdcmap.methods.rank_swap import rank_swap
 from sdcmap.risk.linkage.assignment import assign, dense, one_to_one
-from sdcmap.risk.linkage.links import (
+from sdcmap.risk.linkage.link_search import (
     Links,
     agreement_links,
     agreement_scores,

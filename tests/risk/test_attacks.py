@@ -15,11 +15,18 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk.linkage import file_pair as pairing
 from sdcmap.risk.linkage.attack import Attack
-from sdcmap.risk.linkage.fellegi_sunter import Patterns, count_patterns, em
 from sdcmap.risk.linkage.file_pair import LinkTable, calibrated, running_precision
-from sdcmap.risk.linkage.links import agreement_scores
+from sdcmap.risk.linkage.link_search import agreement_scores
 from sdcmap.risk.linkage.nearest_record import whitening
-from sdcmap.risk.linkage.record_linkage import agreement_matrix, coincidence, frequency_weights, signed_log
+from sdcmap.risk.linkage.record_linkage import (
+    Patterns,
+    agreement_matrix,
+    coincidence,
+    count_patterns,
+    em,
+    frequency_weights,
+    signed_log,
+)
 from sdcmap.testing.laws import permuted
 
 RNG = np.random.default_rng(0)

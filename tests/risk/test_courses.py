@@ -28,7 +28,7 @@ from sdcmap.risk.linkage import cost_models as courses_of
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.cost_models import hits, links_of_cheapest, links_one_to_one
 from sdcmap.risk.linkage.file_pair import Pair
-from sdcmap.risk.linkage.links import agreement_scores, distance_scores
+from sdcmap.risk.linkage.link_search import agreement_scores, distance_scores
 from sdcmap.risk.linkage.nearest_record import ranges
 from sdcmap.risk.linkage.record_linkage import frequency_weights
 from sdcmap.risk.linkage.stated_columns import certain_columns, stated

@@ -14,7 +14,7 @@ from sdcmap.risk.linkage import file_pair as pairing
 from sdcmap.risk.linkage.assignment import dense
 from sdcmap.risk.linkage.field_links import likeliest_links
 from sdcmap.risk.linkage.informed_attack import field_costs
-from sdcmap.risk.linkage.links import best_links
+from sdcmap.risk.linkage.link_search import best_links
 
 RNG = np.random.default_rng(0)
 CAP = 20.0

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.risk.linkage import box_search
-from sdcmap.risk.linkage.box_search import LEAF, spatial_order
-from sdcmap.risk.linkage.links import (
+from sdcmap.risk.linkage import link_search
+from sdcmap.risk.linkage.link_search import (
+    LEAF,
     Links,
     agreement_links,
     agreement_scores,
     block_links,
     distance_scores,
     nearest_links,
+    spatial_order,
 )
 
 ROUNDING = 1e-5  # of float32 scores with a few fields of weight about 1
@@ -115,9 +116,9 @@ def test_values_of_any_size() -> None:
     np.testing.assert_allclose(plain.score, moved.score, atol=1e-9)
 
 
-WAYS: dict[str, Callable[[box_search.Costs, int], box_search.Scan]] = {
-    "all pairs": box_search.by_all_pairs,
-    "boxes": lambda costs, enough: box_search.by_boxes(costs, enough)[1],
+WAYS: dict[str, Callable[[link_search.Costs, int], link_search.Scan]] = {
+    "all pairs": link_search.by_all_pairs,
+    "boxes": lambda costs, enough: link_search.by_boxes(costs, enough)[1],
 }
 
 
@@ -127,7 +128,7 @@ def test_neither_the_way_nor_the_threads_matter(way: str, threads: int, monkeypa
     case = records(1500, 9000, 5, seed=7, missing=0.02)
     plain = agreement_links(*case, keep=12, threads=1)
     near = nearest_links(*(np.nan_to_num(part) for part in case[:2]), keep=12, threads=1)
-    monkeypatch.setattr(box_search, "scan_of", lambda costs, chunks, enough: WAYS[way](costs, enough))
+    monkeypatch.setattr(link_search, "scan_of", lambda costs, chunks, enough: WAYS[way](costs, enough))
     for expected, links in (
         (plain, agreement_links(*case, keep=12, threads=threads)),
         (near, nearest_links(*(np.nan_to_num(part) for part in case[:2]), keep=12, threads=threads)),
@@ -138,10 +139,10 @@ def test_neither_the_way_nor_the_threads_matter(way: str, threads: int, monkeypa
 
 def test_boxes_are_taken_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Incomes with zeros kept at zero: few leaves are looked at. Wide noise on twelve fields: nearly all of them."""
-    monkeypatch.setattr(box_search, "FEW_PAIRS", 0)
+    monkeypatch.setattr(link_search, "FEW_PAIRS", 0)
     taken: list[bool] = []
-    original = box_search.by_all_pairs
-    monkeypatch.setattr(box_search, "by_all_pairs", lambda *args: taken.append(True) or original(*args))
+    original = link_search.by_all_pairs
+    monkeypatch.setattr(link_search, "by_all_pairs", lambda *args: taken.append(True) or original(*args))
     case = records(2000, 9000, 5, seed=8)
     same_as = agreement_links(*case, keep=5)
     assert not taken

@@ -21,9 +21,8 @@ from sdcmap.kernels.tables.attribution import ANY, closer_share, nearest
 from sdcmap.kernels.tables.combinations import sets_up_to, unsafe_combinations
 from sdcmap.kernels.tables.frequency_risks import individual_risks
 from sdcmap.risk import RISKS
-from sdcmap.risk._frequencies import frequencies
-from sdcmap.risk._minimal_uniques import minimal_uniques
-from sdcmap.risk.log_linear_risk import main_effect_means, two_way_means, unique_risks
+from sdcmap.risk._frequencies import frequencies, minimal_uniques
+from sdcmap.risk.population_uniqueness import main_effect_means, two_way_means, unique_risks
 from sdcmap.testing import check_measure
 from sdcmap.testing.laws import with_missing
 

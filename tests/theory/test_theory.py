@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sdcmap import theory
 from sdcmap.errors import PlanError
 from sdcmap.theory import KNOWLEDGE, NoiseModel
-from sdcmap.theory.order_statistics import normal_moments
+from sdcmap.theory.joint_ranks import normal_moments
 
 QUICK = [name for name in KNOWLEDGE if not name.endswith("_in_sample")]
 sizes, noises = st.integers(2, 5000), st.just(0.0) | st.floats(1e-9, 50)

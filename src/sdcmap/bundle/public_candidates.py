@@ -25,7 +25,7 @@ from sdcmap.bundle.readme import About
 from sdcmap.core.rule import Choice
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
-from sdcmap.data.whole import write_whole
+from sdcmap.data.private_folder import write_whole
 from sdcmap.errors import PlanError, Refused, SdcmapError, StudyDamaged, StudyMismatch
 from sdcmap.files.reading import Source
 from sdcmap.files.writing import write as write_file

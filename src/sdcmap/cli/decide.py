@@ -49,7 +49,7 @@ def draw_map(
 
     Example: sdcmap map cps-study --risk SmallCells --utility Hellinger -o map.html
     """
-    from sdcmap.data.whole import write_whole
+    from sdcmap.data.private_folder import write_whole
     from sdcmap.workflow import open_map, own_choice
 
     ru = open_map(study, risk, utility)

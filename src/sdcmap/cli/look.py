@@ -135,7 +135,7 @@ def look(
     Example: sdcmap look suf/data.csv --ddi suf/codebook.xml --within suf-study --profile public-use -o puf.toml
     """
     import sdcmap as sm
-    from sdcmap.data.whole import write_whole
+    from sdcmap.data.private_folder import write_whole
     from sdcmap.explore.looking import look as look_at
     from sdcmap.explore.proposed_edits import proposed_edits
     from sdcmap.study.profiles import profile_of

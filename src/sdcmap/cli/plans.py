@@ -88,7 +88,7 @@ def schema(
 
     Example: sdcmap schema -o plan.schema.json
     """
-    from sdcmap.data.whole import write_whole
+    from sdcmap.data.private_folder import write_whole
     from sdcmap.explore.plan_schema import plan_schema
 
     text = json.dumps(plan_schema(), indent=1) + "\n"

@@ -89,7 +89,7 @@ def _write_linked(study: Study, rule: Unsafe, folder: Path) -> None:
 def _show(table: RecordTable, out: Path, unsafe: Path | None, figure: str, external: bool, as_json: bool) -> None:
     import polars as pl
 
-    from sdcmap.data.whole import write_whole
+    from sdcmap.data.private_folder import write_whole
     from sdcmap.errors import PlanError
 
     if external and (figure != "plot" or out.suffix == ".csv" or unsafe is not None or as_json):

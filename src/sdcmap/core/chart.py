@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sdcmap.data.whole import write_whole
+from sdcmap.data.private_folder import write_whole
 from sdcmap.errors import MissingExtra, SdcmapError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def vega_script() -> str:
     if script is None:
         import vl_convert
 
-        from sdcmap.data.whole import write_whole  # here: a server's first page needs no numpy
+        from sdcmap.data.private_folder import write_whole  # here: a server's first page needs no numpy
 
         script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
         with suppress(OSError, SdcmapError):  # a home that cannot be written to

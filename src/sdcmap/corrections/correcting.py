@@ -14,9 +14,8 @@ import polars as pl
 from sdcmap.core import Array, Method, Microdata, SchemaError, Undefined, did_you_mean
 from sdcmap.core.added_noise import AddedNoise, Stratum, noise_strata, unmasked_scale
 from sdcmap.core.value import decode, parse
-from sdcmap.corrections.estimates import Group, Records, estimate_moments, estimate_regression
+from sdcmap.corrections.estimates import Corrected, Group, Records, estimate_moments, estimate_regression
 from sdcmap.corrections.formula import Formula, Predictors, check_linear, parse_nested_formula, predictors
-from sdcmap.corrections.result import Corrected
 from sdcmap.data.cells import cells
 from sdcmap.data.readable import Readable
 from sdcmap.files.reading import read

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sdcmap.data.label_layers import categories_of
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
-from sdcmap.data.read_labels import categories_of
 from sdcmap.errors import SchemaError
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import LARGEST_KEY, compress, count_cells, mixed_radix, move_cells, recount

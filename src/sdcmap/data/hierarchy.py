@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sdcmap.data.whole import write_whole
+from sdcmap.data.private_folder import write_whole
 from sdcmap.errors import SchemaError
 from sdcmap.kernels.masking.breaks import interval_labels, interval_of, whole_steps
 

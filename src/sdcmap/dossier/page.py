@@ -12,7 +12,7 @@ from sdcmap.charts.change_charts import draw_change, draw_correlations
 from sdcmap.core.audience import Audience, significant
 from sdcmap.core.rule import Choice
 from sdcmap.data.microdata import Microdata
-from sdcmap.data.whole import write_whole
+from sdcmap.data.private_folder import write_whole
 from sdcmap.dossier import study_rows
 from sdcmap.dossier.decision import falls_of, pair_of, three_sentences, without_value
 from sdcmap.dossier.evidence import evidence, safe_harbor, snoopers, study_facts, vocabulary

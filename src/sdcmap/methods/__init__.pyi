@@ -4,16 +4,17 @@ import sdcmap.core.method
 
 from .average_weights import AverageWeights as AverageWeights
 from .chain import Chain as Chain
+from .chain import Identity as Identity
 from .derive import Derive as Derive
 from .household_swap import HouseholdSwap as HouseholdSwap
-from .identity import Identity as Identity
 from .microaggregate import Microaggregate as Microaggregate
 from .mixture_noise import MixtureNoise as MixtureNoise
-from .multiplicative_noise import MultiplicativeNoise as MultiplicativeNoise
+from .noise import MultiplicativeNoise as MultiplicativeNoise
 from .noise import Noise as Noise
 from .pram import PRAM as PRAM
 from .pram import RandomisedResponse as RandomisedResponse
 from .protect import Protect as Protect
+from .protect import SwapReidentified as SwapReidentified
 from .rank_swap import RankSwap as RankSwap
 from .recode import Recode as Recode
 from .recode_locally import RecodeLocally as RecodeLocally
@@ -23,7 +24,6 @@ from .sample import Sample as Sample
 from .shuffle import Shuffle as Shuffle
 from .suppress import Suppress as Suppress
 from .swap import Swap as Swap
-from .swap_reidentified import SwapReidentified as SwapReidentified
 from .synthesise import Synthesise as Synthesise
 from .top_code import TopCode as TopCode
 from .top_code import TopCodeJointly as TopCodeJointly

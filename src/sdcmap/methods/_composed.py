@@ -14,21 +14,221 @@ from functools import reduce
 
 import numpy as np
 
-from sdcmap.core.likelihood import Field, Transition
-from sdcmap.core.method import Method
+from sdcmap.core.likelihood import Cells, Field, Normal, Transition
+from sdcmap.core.method import Method, in_strata
 from sdcmap.core.steps import done_again
 from sdcmap.data.cells import common_codes
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.methods._noises import noises_together
+from sdcmap.kernels.masking.noise_covariance import shrinkage, spreads
+from sdcmap.methods._noise_likelihood import LEAST, means_of, rounding_step, whitened
 from sdcmap.methods._transition import TransitionMethod
 from sdcmap.methods.mixture_noise import MixtureNoise
-from sdcmap.methods.multiplicative_noise import MultiplicativeNoise
-from sdcmap.methods.noise import Noise
+from sdcmap.methods.noise import MultiplicativeNoise, Noise
 from sdcmap.methods.rank_swap import RankSwap
 from sdcmap.methods.suppress import Suppress
 from sdcmap.methods.swap import Swap
+
+# Noise after noise, and rounding, cutting or classing after it: what a reader of the note can compute of both together.
+#
+# Sums of normal noises are normal, and their variances add up: y = c x + s + N(0, V), where each noise adds its share
+# of the covariance that those before it have left, and each rescaling draws in all that is there. What was rounded or
+# cut after it lies in a cell, and the chance of the cell stands in the place of a density. A mixture with normal noise
+# beside it is a mixture whose components have the variances of both.
+
+
+GRID = 1e-6  # by how much of itself the width of cells may vary on a grid
+WHOLE = 1 / 12  # what rounding to whole numbers adds to a variance
+
+Ends = tuple[Array, Array]  # between which each released value lay; NaN: missing
+
+
+def noises_together(
+    noises: Sequence[Noise | MixtureNoise], after: Sequence[Method], known: Microdata, released: Microdata
+) -> tuple[Field, ...]:
+    """The fields of noises of the same variables, and of the deterministic steps after them."""
+    if any(isinstance(noise, MixtureNoise) for noise in noises):
+        return _with_mixture(noises, after, known, released)
+    if len({noise.within for noise in noises}) > 1:
+        raise Undefined("noises were added in different strata, and no likelihood of these together is stated.")
+    if not all(noise.options.plain for noise in noises):
+        raise Undefined("noise with bounds, kept zeros or larger noise above states no likelihood with other steps.")
+    names = tuple(dict.fromkeys(name for noise in noises for name in noise.on if name in known.names))
+    if not names:
+        return ()
+    ends = {name: _ends([step for step in after if name in step.masked_names], name, known, released) for name in names}
+
+    def fields_of(rows: Array, others: Array) -> tuple[Field, ...]:
+        x = known.matrix(names)[rows]
+        y = np.column_stack([_numbers(released, name)[others] for name in names])
+        there = {
+            names.index(name): (low[others], high[others])
+            for name, pair in ends.items()
+            if pair
+            for low, high in (pair,)
+        }
+        return _fields(noises, names, x, y, there)
+
+    return in_strata(noises[0].within, known, released, fields_of)
+
+
+def _numbers(released: Microdata, name: str) -> Array:
+    """The numbers of a column; of one that became classes, none."""
+    return released.numbers(name) if released.column(name).levels is None else np.full(len(released), np.nan)
+
+
+def _ends(after: Sequence[Method], name: str, known: Microdata, released: Microdata) -> Ends | None:
+    """Between which values each released one lay before the deterministic steps; None: there are none of them. A value that
+    was blanked lay anywhere."""
+    if not after:
+        return None
+    steps = [step for step in after if not isinstance(step, Suppress)]
+    low = high = _numbers(released, name)
+    for place in reversed(range(len(steps))):
+        moved = max((_half_step(step, name, released) for step in steps[:place]), default=0.0)
+        low, high = steps[place].undone(name, low - moved, high + moved, released)
+    if any(isinstance(step, Suppress) for step in after):
+        if known.missing(name).any():
+            raise Undefined(
+                f"some values of {name!r} were blanked and some are missing, and nobody can tell them apart."
+            )
+        blank = released.missing(name)
+        low, high = np.where(blank, -np.inf, low), np.where(blank, np.inf, high)
+    return low, high
+
+
+def _half_step(step: Method, name: str, released: Microdata) -> float:
+    """Half the step of the grid that a rounding makes: so far a chain moves what a later step changes, to stay on it."""
+    numbers = _numbers(released, name)
+    low, high = step.undone(name, numbers, numbers, released)
+    width = (high - low)[np.isfinite(high - low)]
+    return float(width.max()) / 2 if len(width) and np.ptp(width) <= GRID * width.max() else 0.0
+
+
+def _fields(
+    noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...], x: Array, y: Array, ends: dict[int, Ends]
+) -> tuple[Field, ...]:
+    """All variables together where their noise is correlated and what came after it is not wide; else one by one."""
+    centre = np.where(np.isnan(y).all(axis=0) | np.isin(np.arange(len(names)), list(ends)), means_of(x), means_of(y))
+    before = _covariance_before(noises, names, x, y, ends)
+    scale, shift, added = accumulated(noises, names, before, centre, ends)
+    own = scale * x + shift
+    added += np.diag([0.0 if j in ends else rounding_step(column) ** 2 / 12 for j, column in enumerate(y.T)])
+    narrow = all(np.isfinite(high - low)[~np.isnan(low)].all() for low, high in ends.values())
+    if np.count_nonzero(added - np.diag(np.diag(added))) and narrow:
+        seen = y.copy()
+        for j, (low, high) in ends.items():
+            seen[:, j] = (low + high) / 2
+            added[j, j] += np.nanmean((high - low) ** 2) / 12
+        return whitened(own, seen, added, means_of(x))
+    sds = np.sqrt(np.diag(added))
+    live = [
+        j for j in range(len(names)) if before[j, j] > 0
+    ]  # a constant variable has no noise and tells no record apart
+    return tuple(
+        _in_cells(own[:, j], sds[j], ends[j]) if j in ends else Field(own[:, j] / sds[j], y[:, j] / sds[j], Normal(1.0))
+        for j in live
+    )
+
+
+def _in_cells(own: Array, sd: float, ends: Ends) -> Field:
+    """The field of values that are known by their cells: the number of each."""
+    cell, number = np.unique(np.column_stack(ends), axis=0, return_inverse=True, equal_nan=True)
+    seen = np.where(np.isnan(ends[0]), np.nan, number.ravel().astype(float))
+    return Field(own, seen, Cells(float(sd), cell[:, 0], cell[:, 1]))
+
+
+def accumulated(
+    noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...], before: Array, centre: Array, ends: dict[int, Ends]
+) -> tuple[Array, Array, Array]:
+    """c, s and V of y = c x + s + N(0, V). before: Cov x. Rounding to whole numbers on the way counts by its variance."""
+    scale, shift, added, spread = np.ones(len(names)), np.zeros(len(names)), np.zeros_like(before), before.copy()
+    for turn, noise in enumerate(noises):
+        here = [names.index(name) for name in noise.on if name in names]
+        later = {name for other in noises[turn + 1 :] for name in other.on}
+        new = max(noise.variance, LEAST) * spread[np.ix_(here, here)]
+        new = new if _correlated(noise) else np.diag(np.diag(new))
+        rounded = [WHOLE if noise.integers and (names[j] in later or j in ends) else 0.0 for j in here]
+        for total in (added, spread):
+            total[np.ix_(here, here)] += new + np.diag(rounded)
+        if noise.rescale:
+            c = np.ones(len(names))
+            c[here] = shrinkage(noise.variance)
+            scale, shift = scale * c, c * shift + (1 - c) * centre
+            added, spread = added * np.outer(c, c), spread * np.outer(c, c)
+    return scale, shift, added
+
+
+def _covariance_before(
+    noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...], x: Array, y: Array, ends: dict[int, Ends]
+) -> Array:
+    """Cov x as a snooper has it: of his own records where he knows everybody, else of the released ones, where these are
+    numbers, with the noise taken off."""
+    theirs = len(x) != len(y) and not ends
+    table = y if theirs else x
+    complete = table[~np.isnan(table).any(axis=1)]
+    if len(complete) < 2:
+        raise Undefined("a snooper needs at least 2 records without missing values to know how noise is shaped.")
+    spread = spreads(table)
+    shape = np.atleast_2d(np.cov(complete, rowvar=False))
+    sd = np.sqrt(np.diag(shape))
+    shape = shape / np.where(np.outer(sd, sd) > 0, np.outer(sd, sd), 1.0)
+    np.fill_diagonal(shape, 1.0)
+    covariance: Array = shape * np.outer(spread, spread) / (_growth(noises, names) if theirs else 1.0)
+    return covariance
+
+
+def _growth(noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...]) -> Array:
+    """By how much the noises have multiplied each covariance."""
+    growth = np.ones((len(names), len(names)))
+    for noise in noises:
+        here = np.array([name in noise.on for name in names])
+        both = np.outer(here, here) if _correlated(noise) else np.diag(here)
+        growth *= np.where(both, 1.0 + noise.variance, 1.0)
+        if noise.rescale:
+            c = np.where(here, shrinkage(noise.variance), 1.0)
+            growth *= np.outer(c, c)
+    return growth
+
+
+def _correlated(noise: Noise | MixtureNoise) -> bool:
+    return isinstance(noise, MixtureNoise) or noise.correlated
+
+
+# ---- mixtures ---------------------------------------------------------------------------------------------------
+def _with_mixture(
+    noises: Sequence[Noise | MixtureNoise], after: Sequence[Method], known: Microdata, released: Microdata
+) -> tuple[Field, ...]:
+    """One mixture and normal noises of its variables, along the coordinates of the mixture. Normal noise of another shape
+    than the file's covariance counts there by its variances alone."""
+    mixtures = [noise for noise in noises if isinstance(noise, MixtureNoise)]
+    names, within = mixtures[0].on, {noise.within for noise in noises}
+    plain = all(noise.options.plain and not noise.rescale and not noise.integers for noise in noises)
+    inside = all(set(noise.on) <= set(names) for noise in noises) and set(names) <= set(known.names)
+    if after or len(mixtures) > 1 or len(within) > 1 or not plain or not inside:
+        raise Undefined("mixture noise states a likelihood together with plain noise of its own variables alone.")
+
+    def fields_of(rows: Array, others: Array) -> tuple[Field, ...]:
+        return _mixed(noises, names, known.matrix(names)[rows], released.matrix(names)[others])
+
+    return in_strata(within.pop(), known, released, fields_of)
+
+
+def _mixed(noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...], x: Array, y: Array) -> tuple[Field, ...]:
+    spread = _covariance_before(noises, names, x, y, {})
+    beside, mixed = np.diag([rounding_step(column) ** 2 / 12 for column in y.T]), np.zeros_like(spread)
+    unmixed = None
+    for noise in noises:
+        new = accumulated([noise], names, spread, np.zeros(len(names)), {})[2]
+        if isinstance(noise, MixtureNoise):
+            unmixed, mixed = noise.unmixed(spread), new
+        else:
+            beside = beside + new
+        spread = spread + new
+    if unmixed is None:
+        raise Undefined("the shape of the mixture noise cannot be undone, so it states no likelihood with other noise.")
+    return whitened(x, y, mixed + beside, means_of(x), lambda own, seen: unmixed(own, seen, 1.0, beside))
 
 
 def composed(steps: Sequence[Method], known: Microdata, released: Microdata) -> tuple[Field, ...]:

@@ -1,10 +1,12 @@
-"""Several methods in sequence, as one candidate."""
+"""Several methods in sequence as one candidate, and the file as it is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+
+from numpy.random import Generator
 
 from sdcmap.core.likelihood import Field
 from sdcmap.core.method import Method, Trials
@@ -187,3 +189,31 @@ class Chain(Method):
         for group in groups:
             check_looks(group, self.steps)
         return tuple(field for group in groups for field in composed(group, known, released))
+
+
+# Identity: release everything.
+
+
+@dataclass(frozen=True)
+class Identity(Method):
+    """The file as it is: the end of the map where everything is released. Every plan contains it.
+
+    Missing values, weights and households stay as they are.
+
+    Examples
+    --------
+    >>> Identity().text
+    'Identity'
+    """
+
+    in_every_plan: ClassVar[bool] = True
+    random: ClassVar[bool] = False
+    kept: ClassVar[str] = "everything"
+    distorted: ClassVar[str] = "nothing"
+
+    @property
+    def words(self) -> str:
+        return "the file as it is"
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        return data.change(None, {})

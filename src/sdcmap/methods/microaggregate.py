@@ -17,16 +17,16 @@ from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible, did_you_mean
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.own_values import CROWD
-from sdcmap.methods._gower_groups import gower_groups
-from sdcmap.methods._mdav import mdav_groups, vmdav_groups
-from sdcmap.methods._univariate_groups import (
+from sdcmap.methods._gower_groups import (
     first_component,
+    gower_groups,
     group_means,
     group_medians,
     group_modes,
     optimal_groups,
     ranked_groups,
 )
+from sdcmap.methods._mdav import mdav_groups, vmdav_groups
 
 MOST_GOWER = 20_000  # records of a trial; with more, groups of mixed variables take longer than all other methods
 ONE_BY_ONE = ("individual", "optimal")

@@ -19,8 +19,14 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import centres, draw_mixture, draw_vectors, vector_centres
 from sdcmap.kernels.masking.noise_covariance import covariance_root, unmixing
-from sdcmap.methods._noise_likelihood import LEAST, covariance_before, together, together_inside
-from sdcmap.methods._noise_options import NoiseOptions, noise_shape
+from sdcmap.methods._noise_likelihood import (
+    LEAST,
+    NoiseOptions,
+    covariance_before,
+    noise_shape,
+    together,
+    together_inside,
+)
 
 Unmixed = Callable[[Array, Array, float, Array], tuple[Field, ...]]
 

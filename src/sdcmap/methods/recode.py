@@ -18,8 +18,8 @@ from sdcmap.core.words import number
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.hierarchy import Hierarchy, number_text
 from sdcmap.data.known_by import DATES
+from sdcmap.data.label_layers import interval_read
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
-from sdcmap.data.read_labels import interval_read
 from sdcmap.data.schema import KINDS, Schema
 from sdcmap.errors import Infeasible, SchemaError
 from sdcmap.kernels.arrays import Array

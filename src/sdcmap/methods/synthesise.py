@@ -18,8 +18,14 @@ from sdcmap.errors import Infeasible
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.own_values import unowned_codes, unowned_numbers
 from sdcmap.kernels.statistics.trees import bin_edges, binned, drawn_from, grow
-from sdcmap.methods._copula import drawn_given, normal_scores, quantile_mapped
-from sdcmap.methods.shuffle import predictor_columns, predictor_problems, present_scores
+from sdcmap.methods.shuffle import (
+    drawn_given,
+    normal_scores,
+    predictor_columns,
+    predictor_problems,
+    present_scores,
+    quantile_mapped,
+)
 
 NO_PREDICTOR = ("identifier", "drop", "weight", "household")
 

@@ -25,7 +25,7 @@ from sdcmap.core.value import Spec, Value, decode
 from sdcmap.core.words import axis
 from sdcmap.data import html
 from sdcmap.data.microdata import Microdata
-from sdcmap.data.whole import write_whole
+from sdcmap.data.private_folder import write_whole
 from sdcmap.errors import MOST_PROBLEMS, PlanError, SdcmapError, did_you_mean, shortened
 from sdcmap.files.reading import Source
 from sdcmap.methods import Chain, Derive, Identity, Repair

@@ -20,7 +20,6 @@ docs/theory.md names the erratum.
 from __future__ import annotations
 
 from sdcmap.theory import decision
-from sdcmap.theory.best import Switch, strongest, switches
 from sdcmap.theory.fishing import fishing_in_file, fishing_in_population, fishing_linked
 from sdcmap.theory.informed import noise_guessed, noise_known
 from sdcmap.theory.model import EXACT, KNOWLEDGE, PAPER, NoiseModel
@@ -37,7 +36,7 @@ from sdcmap.theory.positions import (
     position_known,
     rank_of,
 )
-from sdcmap.theory.solving import Solution, crossings, noise_grid, solve
+from sdcmap.theory.solving import Solution, Switch, crossings, noise_grid, solve, strongest, switches
 from sdcmap.theory.typical import (
     each_record,
     fixed_target,

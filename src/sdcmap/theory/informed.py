@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, ndtri
 
 from sdcmap.kernels.arrays import Floats
-from sdcmap.theory.order_statistics import normal_moments
+from sdcmap.theory.joint_ranks import normal_moments
 from sdcmap.theory.parameter_checks import noise_variances, reciprocal, require
 from sdcmap.theory.positions import rank_of
 

@@ -13,9 +13,8 @@ from sdcmap.core.value import Positive, Range, Value
 from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.kernels.arrays import Floats
 from sdcmap.theory import informed, positions, typical
-from sdcmap.theory.best import Switch, strongest, switches
 from sdcmap.theory.parameter_checks import require
-from sdcmap.theory.solving import POINTS, Curve, Solution, crossings, noise_grid, solve
+from sdcmap.theory.solving import POINTS, Curve, Solution, Switch, crossings, noise_grid, solve, strongest, switches
 
 PAPER = ("population", "index", "percentile", "extreme")  # the four curves of figure 4
 EXACT = ("in_sample", "index", "percentile_exact", "extreme_in_sample")

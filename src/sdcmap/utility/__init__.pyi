@@ -3,9 +3,7 @@
 import sdcmap.core.measure
 
 from .category_loss import CategoryLoss as CategoryLoss
-from .correlation_loss import CorrelationLoss as CorrelationLoss
-from .distribution_distance import KolmogorovSmirnov as KolmogorovSmirnov
-from .distribution_distance import Wasserstein as Wasserstein
+from .category_loss import SuppressionLoss as SuppressionLoss
 from .edit_violations import EditViolations as EditViolations
 from .generalization_loss import AverageClassSize as AverageClassSize
 from .generalization_loss import Discernibility as Discernibility
@@ -26,7 +24,7 @@ from .interval_overlap import IntervalWidth as IntervalWidth
 from .interval_overlap import SignificanceAgreement as SignificanceAgreement
 from .learned_models import ImportanceAgreement as ImportanceAgreement
 from .learned_models import TrainOnRelease as TrainOnRelease
-from .mean_precision import MeanPrecision as MeanPrecision
+from .moment_change import CorrelationLoss as CorrelationLoss
 from .moment_change import MomentChange as MomentChange
 from .propensity import PO50 as PO50
 from .propensity import SPECKS as SPECKS
@@ -34,10 +32,12 @@ from .propensity import Propensity as Propensity
 from .query_error import QueryError as QueryError
 from .sample_distances import MMD as MMD
 from .sample_distances import EnergyDistance as EnergyDistance
+from .sample_distances import KolmogorovSmirnov as KolmogorovSmirnov
+from .sample_distances import Wasserstein as Wasserstein
 from .society_knowledge import SocietyKnowledge as SocietyKnowledge
 from .society_knowledge import SocietyUtility as SocietyUtility
+from .sse_sst import MeanPrecision as MeanPrecision
 from .sse_sst import SseSst as SseSst
-from .suppression_loss import SuppressionLoss as SuppressionLoss
 from .table_losses import ConditionalEntropyChange as ConditionalEntropyChange
 from .table_losses import ContingencyChange as ContingencyChange
 from .table_losses import CramersVChange as CramersVChange

@@ -58,7 +58,7 @@ class Kept:
         return Kept(found.port, found.place, young) if sound and young else Kept()
 
     def write(self, path: Path) -> None:
-        from sdcmap.data.whole import write_whole
+        from sdcmap.data.private_folder import write_whole
 
         write_whole(path, json.dumps({"port": self.port, "place": self.place, "sessions": self.sessions}))
 

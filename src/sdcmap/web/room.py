@@ -146,7 +146,7 @@ class Room:
 
     def write_note(self, name: str, value: object) -> None:
         """Note a value under this name, whole or not at all."""
-        from sdcmap.data.whole import write_whole
+        from sdcmap.data.private_folder import write_whole
 
         write_whole(self.kept(name), to_json(value).decode())
 
@@ -218,7 +218,7 @@ class Room:
     def keep(self, name: str, content: str, version: str) -> Path:
         """Keep a table that was drawn up here as a private CSV file, whole or not at all; `version`: the digest of the file
         that it replaces, "" where it is a new one."""
-        from sdcmap.data.whole import write_whole
+        from sdcmap.data.private_folder import write_whole
 
         if version and name not in self._walk():
             raise Overtaken("the file that this one replaces is not here any more: save it under another name.")

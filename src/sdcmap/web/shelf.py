@@ -39,7 +39,7 @@ class Shelf:
 
     def copy(self, name: str, new: str, *, scores: bool) -> None:
         """The plan of a study under another name; with its scores, the whole study, seed and all."""
-        from sdcmap.data.whole import write_whole
+        from sdcmap.data.private_folder import write_whole
         from sdcmap.study.copying import copy_study
 
         with self.sweeps.still(name):
@@ -90,7 +90,7 @@ class Shelf:
     # ---- plans ------------------------------------------------------------------------------------------------
     def save_plan(self, name: str, text: str, version: str = "") -> None:
         """Put a plan in the place of the one before, which is kept too; `version`: of the plan that it was made from."""
-        from sdcmap.data.whole import write_whole
+        from sdcmap.data.private_folder import write_whole
 
         with FileLock(self.room.notes / "plans.lock", mode=0o600):
             place = self.room.plan(name)
@@ -129,7 +129,7 @@ class Shelf:
 
     def write_notes(self, name: str, text: str, version: str) -> None:
         """Keep notes beside the study, never in it or in a release; `version`: of those they were made from."""
-        from sdcmap.data.whole import write_whole
+        from sdcmap.data.private_folder import write_whole
 
         if version and version != version_of(self.notes(name)):
             raise Overtaken("the notes were saved elsewhere meanwhile: look at those first.")

@@ -51,7 +51,7 @@ def cheapest_keys(a: Array, slope: Array, cap: Array, b: Array, square: bool, ke
 
 
 def scan_of(costs: tuple[Array, Array, Array, Array, bool], chunks: Sequence[Array], enough: int) -> Any:
-    """The twin of `risk.linkage.box_search.scan_of`: all rows at once, handed out in chunks."""
+    """The twin of `risk.linkage.link_search.scan_of`: all rows at once, handed out in chunks."""
     a, slope, cap, b, square = costs
     keys = cheapest_keys(a, slope, cap, b, square, enough)
     return lambda rows: (keys[rows], 0)

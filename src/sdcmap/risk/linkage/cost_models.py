@@ -27,7 +27,7 @@ from sdcmap.risk.linkage.file_pair import (
     link_table,
     true_pairs,
 )
-from sdcmap.risk.linkage.links import Links, best_links
+from sdcmap.risk.linkage.link_search import Links, best_links
 from sdcmap.risk.linkage.pair_search import Race, Search
 from sdcmap.risk.linkage.stated_columns import certain_columns
 

@@ -17,10 +17,9 @@ import numpy as np
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import on_device
 from sdcmap.kernels.jit import lane_jit, own_threads
-from sdcmap.risk.linkage.box_search import CHUNK, ROOM
 from sdcmap.risk.linkage.cost_tiles import CACHED, INFINITE, LOW, TILE, lowest, offer, select, tiled
 from sdcmap.risk.linkage.field_costs import BELOW, SAME, WINDOW
-from sdcmap.risk.linkage.links import Links, best_links
+from sdcmap.risk.linkage.link_search import CHUNK, ROOM, Links, best_links
 
 GONE = np.float32(1e18)  # stands for a missing value: it is far from all others
 GOLDEN = 0.6180339887498949  # its multiples scatter starts and ties evenly

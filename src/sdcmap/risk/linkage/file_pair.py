@@ -19,7 +19,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk.linkage.assignment import TIE_BITS, dense, one_to_one, round_to_tie
-from sdcmap.risk.linkage.links import Links, block_links
+from sdcmap.risk.linkage.link_search import Links, block_links
 
 # How sure a link is: the share of true links among links of such a score, and among all links above it.
 

@@ -19,9 +19,9 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.individual_risk import household_numbers
+from sdcmap.risk.linkage.assignment import finish
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.cost_models import Course, certain_fields, hits
-from sdcmap.risk.linkage.dense_assignment import finish
 from sdcmap.risk.linkage.file_pair import Pair
 from sdcmap.risk.linkage.nearest_record import NearestRecord
 

@@ -22,7 +22,7 @@ from sdcmap.risk.linkage.cost_models import Course, course_of, links_one_to_one
 from sdcmap.risk.linkage.field_costs import BELOW, CATEGORY, CELL, MIXTURE, SAME, SQUARE, WINDOW, Cost
 from sdcmap.risk.linkage.field_links import FieldCosts, likeliest_links
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, Scoring, link_one_to_one, scored_in_blocks
-from sdcmap.risk.linkage.links import Links, distance_scores, nearest_links
+from sdcmap.risk.linkage.link_search import Links, distance_scores, nearest_links
 from sdcmap.risk.linkage.stated_columns import Stated, stated
 
 SAMPLE = 64  # known records on which the highest value of a density is looked for

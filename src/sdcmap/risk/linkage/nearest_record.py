@@ -12,6 +12,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk.linkage.attack import Attack
+from sdcmap.risk.linkage.column_readings import as_read
 from sdcmap.risk.linkage.cost_models import (
     Course,
     asking_first,
@@ -22,8 +23,7 @@ from sdcmap.risk.linkage.cost_models import (
 )
 from sdcmap.risk.linkage.field_costs import GAP, SAME, SQUARE, Cost, importance_problems, relative_weights
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, Scoring, link_nearest, link_one_to_one
-from sdcmap.risk.linkage.label_costs import as_read
-from sdcmap.risk.linkage.links import distance_scores, nearest_links
+from sdcmap.risk.linkage.link_search import distance_scores, nearest_links
 
 OF_ALL = ("gower", "mixed")  # metrics of numbers and categories
 FLAT = 1e-10  # directions with less of the largest variance are null

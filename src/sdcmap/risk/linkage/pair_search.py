@@ -39,7 +39,7 @@ from sdcmap.risk.linkage.field_costs import (
     cell_of,
     cost_of_values,
 )
-from sdcmap.risk.linkage.links import Links
+from sdcmap.risk.linkage.link_search import Links
 
 BLOCK = 512  # known records of a block at most
 TIE, TINY = 1e-9, 1e-12  # costs so near, relative and absolute, are equal

@@ -24,19 +24,25 @@ from sdcmap.theory.decision.decision_criterion import (
     Decision,
     GlobalRisk,
     GlobalUtility,
+    Knowledge,
     LimitSweep,
+    acts,
     decide,
     disclosed,
     estimated_knowledge,
     global_risk,
     global_utility,
+    knowledge,
     normal_class,
     notes,
     own_knowledge,
     regions,
     robust_risk,
     robust_utility,
+    share_of_harm,
     sweep_limits,
+    weighed,
+    worst,
 )
 from sdcmap.theory.decision.distributions import Distribution, Normal, Student
 from sdcmap.theory.decision.divergences import (
@@ -48,5 +54,4 @@ from sdcmap.theory.decision.divergences import (
     PlugIn,
     WassersteinDistance,
 )
-from sdcmap.theory.decision.knowledge import Knowledge, acts, knowledge, share_of_harm, weighed, worst
 from sdcmap.theory.decision.losses import LOSSES, Absolute, Bounded, Log, Loss, Quadratic, ZeroOne
