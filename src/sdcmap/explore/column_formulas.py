@@ -203,11 +203,11 @@ def _sum_in_words(names: Sequence[str], factors: Array) -> str:
     'wage + 12 * rent - 0.5 * tax'
     """
     terms = [
-        f"{'-' if factor < 0 else '+'} {'' if abs(factor) == 1 else f'{_number(abs(factor))} * '}{_quoted(name)}"
+        f"{'' if abs(factor) == 1 else f'{_number(abs(factor))} * '}{_quoted(name)}"
         for name, factor in zip(names, factors, strict=True)
     ]
-    words = " ".join(terms)
-    return words.removeprefix("+ ") if factors[0] > 0 else "-" + words.removeprefix("- ")
+    more = (f" {'-' if factor < 0 else '+'} {term}" for factor, term in zip(factors[1:], terms[1:], strict=True))
+    return f"{'-' if factors[0] < 0 else ''}{terms[0]}{''.join(more)}"
 
 
 def _few(target: Array, others: Sequence[Array]) -> Array:

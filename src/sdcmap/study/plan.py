@@ -311,10 +311,7 @@ class Plan:
 
     def find(self, name: str) -> Candidate:
         """The candidate of this name, as `sdcmap choose` prints it, or whose id begins with `name`."""
-        texts = [
-            text for text, words in self.method_names.items() if name == words or name.startswith(f"{words}, draw ")
-        ]
-        candidates = [c for c in self.candidates if c.method.text in texts and self.name_of(c) == name]
+        candidates = [candidate for candidate in self.candidates if self.name_of(candidate) == name]
         candidates = candidates or [candidate for candidate in self.candidates if candidate.id.startswith(name)]
         if len(candidates) != 1 or not name:
             what = "no candidate" if not candidates else f"{len(candidates)} candidates"

@@ -67,20 +67,20 @@ class Reading:
             return f"no reading: {self.withheld}"
         if self.thrown == 0:
             return f"costs nothing that it sees in {self.records:,} records"
-        share = " ".join(filter(None, (self.beyond, _share(self.thrown))))
-        band = "" if self.beyond else f" ({_share(self.low).removesuffix(' %')} to {_share(self.high)})"
+        share = " ".join(filter(None, (self.beyond, f"{_percents(self.thrown)} %")))
+        band = "" if self.beyond else f" ({_percents(self.low)} to {_percents(self.high)} %)"
         told = "share of bias not known" if self.bias is None else f"about {percent(round(self.bias, 2))} of it is bias"
         return f"costs as much as throwing away {share} of {self.records:,} records{band}; {told}"
 
 
-def _share(thrown: float) -> str:
+def _percents(thrown: float) -> str:
     """Whole percents, and tenths near both ends, so that 99.9 is not 100.
 
-    >>> _share(0.382), _share(0.9991), _share(0.004)
-    ('38 %', '99.9 %', '0.4 %')
+    >>> _percents(0.382), _percents(0.9991), _percents(0.004)
+    ('38', '99.9', '0.4')
     """
     near = min(thrown, 1 - thrown) < 0.0095
-    return f"{100 * thrown:.1f} %" if near else f"{100 * thrown:.0f} %"
+    return f"{100 * thrown:.1f}" if near else f"{100 * thrown:.0f}"
 
 
 @dataclass(frozen=True)
