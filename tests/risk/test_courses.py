@@ -311,7 +311,7 @@ def test_a_release_is_held_to_the_upper_end_of_a_fresh_sample() -> None:
     data, method = people(400, 3), sm.Chain((sm.Recode("region", merge=(("e", "f"),)), sm.Noise(NUMBERS, 0.5)))
     masked = method.apply(data, ONCE)
     measure = sm.WorstLinkage(targets=100)
-    (row,) = score_file([measure], data, masked, ONCE, {"method": method.spec()})  # type: ignore[typeddict-item]
+    (row,) = score_file([measure], data, masked, ONCE, method)
     assert (row.measure_id, row.measure) == (measure.id, measure.text)
     again = score_row(replace(measure, draw=1), data, masked, ONCE, method)
     assert row.value == again.value and row.details == again.details
@@ -559,7 +559,7 @@ def test_a_release_is_held_to_the_bound_and_told_it() -> None:
     data, method = people(300, 9), overlapped()
     masked = method.apply(data, ONCE)
     measure = sm.WorstLinkage()
-    (row,) = score_file([measure], data, masked, ONCE, {"method": method.spec()})  # type: ignore[typeddict-item]
+    (row,) = score_file([measure], data, masked, ONCE, method)
     assert isinstance(row.outcome, Estimate) and row.value is not None
     (bound,) = [b.estimate.value for b in row.outcome.bounds if b.attack == "the file before RankSwap"]
     assert row.value < bound

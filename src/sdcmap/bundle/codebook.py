@@ -73,15 +73,15 @@ class Entry(TypedDict):
     missing: NotRequired[list[MissingCode]]
 
 
-def codebook(prepared: Prepared, method: Method) -> list[Entry]:
-    """One entry a released column, as codebook.json holds it."""
-    return [_entry(prepared, method, variable) for variable in prepared.data.schema.variables]
+def codebook(prepared: Prepared, method: Method, public: Method) -> list[Entry]:
+    """Return one entry a released column, as codebook.json holds it; `public` is the method as anybody may read it."""
+    return [_entry(prepared, method, public, variable) for variable in prepared.data.schema.variables]
 
 
-def _entry(prepared: Prepared, method: Method, variable: Variable) -> Entry:
-    steps = [step for step in method.steps if _touches(step, prepared, variable.name)]
-    done = _done(prepared, method, steps, variable)
-    counts = _counts(prepared, steps, variable)
+def _entry(prepared: Prepared, method: Method, public: Method, variable: Variable) -> Entry:
+    steps = [step for step in public.steps if _touches(step, prepared, variable.name)]
+    done = _done(prepared, public, steps, variable)
+    counts = _counts(prepared, [step for step in method.steps if _touches(step, prepared, variable.name)], variable)
     entry: Entry = {
         "name": variable.name,
         "label": variable.label,

@@ -20,7 +20,6 @@ import numpy as np
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.ledger import Earlier, Ledger
 from sdcmap.bundle.limit_checks import check_each_limit, score_file
-from sdcmap.bundle.note import Note
 from sdcmap.bundle.prepared_file import as_written
 from sdcmap.bundle.sketch import People, recognised
 from sdcmap.core.limit import Limit
@@ -142,7 +141,7 @@ def check_joint(
     plan: Plan,
     limits: Sequence[Limit],
     stream: Stream,
-    note: Note,
+    method: Method,
 ) -> list[Check]:
     """All releases of these people together are within every risk limit."""
     if not known.others:
@@ -154,7 +153,7 @@ def check_joint(
         return [Check("joint risk", False, "the joint risk of files with other rows, or synthetic ones, is unknown.")]
     view = joint_view(data, files)
     risks = [limit for limit in limits if limit.measure.axis == "risk"]
-    scores = score_file([limit.measure for limit in risks], data, view, stream.child("joint"), note, alone=False)
+    scores = score_file([limit.measure for limit in risks], data, view, stream.child("joint"), method, alone=False)
     return check_each_limit("joint risk", risks, scores, "of all releases together", plan.policy.release_level)
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from sdcmap.bundle.checks import Check
-from sdcmap.bundle.note import Note
 from sdcmap.choose import Threshold
 from sdcmap.core.estimate import Bound, Estimate
 from sdcmap.core.limit import Limit, Verdict, axis_scales, strictest
@@ -14,7 +13,6 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.rule import Rule
 from sdcmap.core.streams import Stream
-from sdcmap.core.value import decode
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.study.jobs import UNUSED, ScoreRow, maker, no_value, row_of, score_row
@@ -42,13 +40,12 @@ def limits_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) 
 
 def score_file(
     measures: Sequence[Measure], original: Microdata, released: Microdata, stream: Stream,
-    told: Note | Method | None = None, *, alone: bool = True,
+    method: Method | None = None, *, alone: bool = True,
 ) -> list[ScoreRow]:  # fmt: skip
     """Score each measure of a written file under the very method that its note states, with samples and refits of its own.
 
     Several releases together (not `alone`) are no method that could be run again.
     """
-    method = told if told is None or isinstance(told, Method) else decode(told["method"], Method)
     make = maker(original, method, stream) if method is not None and alone else None
     rows = [score_row(measure.fresh(), original, released, stream, method, make) for measure in measures]
     return [row._replace(measure_id=m.id, measure=m.text) for m, row in zip(measures, rows, strict=True)]

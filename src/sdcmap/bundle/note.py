@@ -22,7 +22,6 @@ from sdcmap.errors import SdcmapError
 from sdcmap.files.formats import format_named
 from sdcmap.files.missing_codes import codes_of
 from sdcmap.study.jobs import ScoreRow
-from sdcmap.study.plan import Plan
 from sdcmap.study.public_view import PublicView
 
 FOR_WHOM = {
@@ -98,28 +97,29 @@ class Tried(NamedTuple):
 
 
 def method_note(
-    name: str,
+    view: PublicView,
     method: Method,
     prepared: Prepared,
     profile: str,
     tried: Tried,
-    utilities: Sequence[tuple[Measure, ScoreRow]],
+    losses: Sequence[tuple[Measure, ScoreRow]] = (),
+    overrides: Sequence[dict[str, str]] = (),
 ) -> Note:
-    """The note of a release; `name` is the method's for people."""
-    data = prepared.data
+    """Return the note of a release: its method, name and measures in their public form."""
+    data, public = prepared.data, view.method(method.text)
     numeric = [n for n in prepared.masked if data.column(n).levels is None and n != data.weight]
     return {
         "made_by": f"sdcmap {sdcmap.__version__}",
         "profile": profile,
         "for_whom": FOR_WHOM[profile],
-        "method": method.spec(),
-        "method_name": name,
-        "method_text": method.text,
+        "method": public.spec(),
+        "method_name": view.name_of(method.text),
+        "method_text": public.text,
         "masked": list(prepared.masked),
-        "not_masked": [n for n in prepared.data.names if n not in prepared.masked and n not in prepared.renumbered],
-        "kept_exactly": method.kept,
-        "distorted": method.distorted,
-        "distorted_by": [_amount(measure, score) for measure, score in utilities],
+        "not_masked": [n for n in data.names if n not in prepared.masked and n not in prepared.renumbered],
+        "kept_exactly": public.kept,
+        "distorted": public.distorted,
+        "distorted_by": [_amount(view.texts[measure.text], measure, score) for measure, score in losses],
         "rounded_like_the_original": numeric,
         "renumbered_at_random": list(prepared.renumbered),
         "rows_shuffled": True,
@@ -131,32 +131,18 @@ def method_note(
         "draws_at_gate": tried.at_gate,
         "draws_allowed": tried.allowed,
         "may_not": [*MAY_NOT, CAUTION],
-        "example": example(prepared.data),
-        "correction": correction(prepared.data, method),
-        "written": format_named(prepared.data.schema.format).written,
-        "missing_codes": [str(code) for code in codes_of(codes_in(prepared.data))],
-        "overrides": [],
+        "example": example(data),
+        "correction": correction(data, method),
+        "written": format_named(data.schema.format).written,
+        "missing_codes": [str(code) for code in codes_of(codes_in(data))],
+        "overrides": list(overrides),
     }
 
 
-def public_note(note: Note, plan: Plan, data: Microdata) -> Note:
-    """Return the note as it is written: method, name and measures in their public form (see `PublicView`)."""
-    view = PublicView.of(plan, data)
-    method = view.method(note["method_text"])
-    losses: list[Amount] = [{**loss, "measure": view.texts[loss["measure"]]} for loss in note["distorted_by"]]
-    return {
-        **note,
-        "method": method.spec(),
-        "method_name": view.name_of(note["method_text"]),
-        "method_text": method.text,
-        "distorted_by": losses,
-    }
-
-
-def _amount(measure: Measure, score: ScoreRow) -> Amount:
+def _amount(text: str, measure: Measure, score: ScoreRow) -> Amount:
     value = None if score.value is None else two_digits(score.value)
     better = "closer to the original when " + ("lower" if measure.direction == "lower" else "higher")
-    return {"measure": measure.text, "value": value, "unit": measure.unit, "status": score.status, "reading": better}
+    return {"measure": text, "value": value, "unit": measure.unit, "status": score.status, "reading": better}
 
 
 def two_digits(value: float) -> float:

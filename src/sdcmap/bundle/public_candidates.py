@@ -19,7 +19,7 @@ from sdcmap.bundle.codebook import codebook
 from sdcmap.bundle.ddi_codebook import codebook_xml
 from sdcmap.bundle.limit_checks import limits_of, score_file
 from sdcmap.bundle.nested import FOR_CHOOSING, Parent, in_one_hand, in_one_order, seen_by_the_truth, unread_parent
-from sdcmap.bundle.note import Tried, method_note, public_note
+from sdcmap.bundle.note import Tried, method_note
 from sdcmap.bundle.prepared_file import as_written, prepare
 from sdcmap.bundle.readme import About
 from sdcmap.core.rule import Choice
@@ -33,6 +33,7 @@ from sdcmap.map import RUMap
 from sdcmap.study.folder import locked
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.progress import Progress
+from sdcmap.study.public_view import PublicView
 from sdcmap.study.sweeping import sweep
 
 # The pairs that were measured, kept in pair.json of their folder: what was measured once is not measured again.
@@ -168,11 +169,11 @@ class PublicStudies:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         prepared, method = parent.prepared, parent.candidate.method
         path = write_file(prepared.data, place / f"{FOR_CHOOSING}.{prepared.data.schema.format}")
-        name = self.plan.method_names[method.text]
-        note = method_note(name, method, prepared, parent.profile.name, Tried(1, 1, 0), [])
-        public = public_note(note, self.plan, self.data)
+        view = PublicView.of(self.plan, self.data)
+        note = method_note(view, method, prepared, parent.profile.name, Tried(1, 1, 0))
+        entries = codebook(prepared, method, view.method(method.text))
         about = About(prepared.data.schema.title or "Microdata", "", datetime.now(UTC).date().isoformat())
-        book = write_whole(place / "codebook.xml", codebook_xml(about, codebook(prepared, method), prepared, public))
+        book = write_whole(place / "codebook.xml", codebook_xml(about, entries, prepared, note))
         stated = source_of(self.public.data or Source(""), prepared.data.names)
         return replace(stated, path=str(path), ddi=str(book), within=str(self.within))
 

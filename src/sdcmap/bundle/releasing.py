@@ -40,7 +40,7 @@ from sdcmap.bundle.limit_checks import (
     score_file,
 )
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_only_parent, parent_of
-from sdcmap.bundle.note import Note, Tried, method_note, note_text, public_note
+from sdcmap.bundle.note import Tried, method_note, note_text
 from sdcmap.bundle.prepared_file import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.bundle.readme import About, citation, readme
@@ -56,9 +56,7 @@ from sdcmap.bundle.release_folder import (
 from sdcmap.core.estimate import Estimate
 from sdcmap.core.limit import Limit
 from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
 from sdcmap.core.rule import Choice
-from sdcmap.core.value import decode
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import Infeasible, PlanError, Refused, SdcmapError, StudyMismatch
@@ -67,6 +65,7 @@ from sdcmap.study.folder import Study
 from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.profiles import PROFILES, Profile, profile_of
+from sdcmap.study.public_view import PublicView
 
 
 class _Made(NamedTuple):
@@ -182,16 +181,12 @@ class Release:
         risks = [m for m in self.plan.measures if m.axis == "risk" and not m.expectation]
         expectations = [m for m in self.plan.measures if m.axis == "risk" and m.expectation]
         losses = list(zip(utilities, score_file(utilities, data, released, fresh), strict=True))
-        note = method_note(
-            self.plan.method_names[method.text], method, prepared, self.profile.name,
-            Tried(self.searched, self._methods, at_gate, policy.draws), losses,
-        )  # fmt: skip
         known_scores: dict[Measure, ScoreRow] = {}
 
         def score(measures: Sequence[Measure]) -> list[ScoreRow]:
             """Each measure of the written file, once."""
             new = [measure for measure in measures if measure not in known_scores]
-            known_scores.update(zip(new, score_file(new, data, released, fresh, note), strict=True))
+            known_scores.update(zip(new, score_file(new, data, released, fresh, method), strict=True))
             return [known_scores[measure] for measure in measures]
 
         level = policy.release_level
@@ -202,13 +197,13 @@ class Release:
         pooled = score_expectations(expectations, data, self._draws())
         checks += check_limits(self.limits, list(zip(expectations, pooled, strict=True)), level, what="over draws")
         if self.parent is not None:
-            told, beside = decode(note["method"], Method), known if self.again else None
-            checks += check_nested(self.parent, prepared, back, self.limits, fresh.child("nested"), told, beside)
+            beside = known if self.again else None
+            checks += check_nested(self.parent, prepared, back, self.limits, fresh.child("nested"), method, beside)
         elif self.again:
-            checks += check_joint(known, data, released, self.plan, self.limits, fresh, note)
+            checks += check_joint(known, data, released, self.plan, self.limits, fresh, method)
         checks, overrides = overridden(checks, self.override)
-        note["overrides"] = [entry for entry in overrides if entry["check"] in TOLD_IN_THE_NOTE]
-        self._explain(part, prepared, public_note(note, self.plan, data))
+        tried = Tried(self.searched, self._methods, at_gate, policy.draws)
+        self._explain(part, prepared, tried, losses, overrides)
         return _Made(checks, overrides, _not_tried(known_scores.values(), level))
 
     @property
@@ -241,14 +236,20 @@ class Release:
                 made = method.apply(self.data, Candidate(method, replicate).stream(self.plan.seed))
                 yield as_written(self.data, method, made)
 
-    def _explain(self, part: Path, prepared: Prepared, note: Note) -> None:
-        """Everything beside the data: codebook, method note, what users need to begin, checksums."""
+    def _explain(
+        self, part: Path, prepared: Prepared, tried: Tried, losses: Sequence[tuple[Measure, ScoreRow]],
+        overrides: Sequence[dict[str, str]],
+    ) -> None:  # fmt: skip
+        """Write everything beside the data: codebook, method note, what users need to begin, checksums."""
         title = self.title or prepared.data.schema.title or "Microdata"
         about = About(title, self.owner, datetime.now(UTC).date().isoformat())
-        method = self.candidate.method
-        entries = codebook(prepared, method)
+        method, view = self.candidate.method, PublicView.of(self.plan, self.data)
+        public = view.method(method.text)
+        told = [entry for entry in overrides if entry["check"] in TOLD_IN_THE_NOTE]
+        note = method_note(view, method, prepared, self.profile.name, tried, losses, told)
+        entries = codebook(prepared, method, public)
         texts = {
-            "README.md": readme(about, entries, prepared, method, note),
+            "README.md": readme(about, entries, prepared, public, note),
             "CITATION.cff": citation(about, note),
             "codebook.xml": codebook_xml(about, entries, prepared, note),
             "codebook.json": json.dumps(entries, indent=1, ensure_ascii=False),
