@@ -10,7 +10,7 @@ export default [
     rules: {
       eqeqeq: "error",
       "no-var": "error",
-      "no-unused-vars": ["error", { ignoreRestSiblings: true }],
+      "no-unused-vars": ["error", { ignoreRestSiblings: true, argsIgnorePattern: "^_" }],
       "prefer-const": "error",
     },
   },

@@ -103,14 +103,18 @@ SILENT = sm.utility.TableError(least=10**6)  # no table of 800 people has such a
 
 def finished_studies(folder: Path) -> None:
     """people.csv and studies of it: `cps` of swaps, `axes` with more measures, one without any value, `small`, `blank`
-    that masks the keys unnamed, `known` of what intruder and society know, `found` by a search; `fresh` was not begun."""
+    that masks the keys unnamed, and a chain, `known` of what intruder and society know, `found` by a search; `fresh` was
+    not begun."""
     fresh = swept(folder)
     (folder / "fresh.toml").write_text(fresh.toml())
     swept(folder, "axes", rates=(0.05,), replicates=2, measures=[COUNTED, SILENT, ALIKE], risk="SmallCells")
     swept(folder, "small", rates=(0.05,), replicates=1)
     decided(folder)
     source = source_of("people.csv", ROLES, {})
-    blank = sm.Plan([sm.Suppress(k=2)], [sm.risk.KAnonymity(k=2), sm.Hellinger()], data=source, seed=(1 << 200) + 3)
+    chain = sm.Chain((sm.Noise(on="wage", variance=0.3), sm.Swap("Sex", 0.05)))
+    blank = sm.Plan(
+        [sm.Suppress(k=2), chain], [sm.risk.KAnonymity(k=2), sm.Hellinger()], data=source, seed=(1 << 200) + 3
+    )
     (folder / "blank.toml").write_text(blank.toml())
     sm.sweep(source.read(folder), blank, folder / "blank", workers=1)
     searched(folder)

@@ -123,7 +123,7 @@ def test_anchors_are_shown_and_do_not_squeeze_the_points(swaps: RUMap) -> None:
     info = map_info(swaps)
     nothing = info.anchors.filter(pl.col("name") == "release nothing").row(0, named=True)
     assert (nothing["risk"], nothing["utility"]) == (0.0, 1.0)
-    assert nothing["edge"] and nothing["text"].endswith("distortion 1")
+    assert nothing["edge"] and nothing["text"].endswith("loss 1")
     points = swaps.points.filter(~pl.col("anchor"))["utility"]
     assert info.x.high - info.x.low <= 1.5 * 1.1 * (points.max() - points.min())  # type: ignore[operator]
     whole = info.anchors.filter(pl.col("name") == "release everything").row(0, named=True)

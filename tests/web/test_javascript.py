@@ -6,6 +6,7 @@ import hashlib
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,33 @@ def npm() -> str:
     return found
 
 
-@pytest.mark.parametrize("script", ["format", "lint"])
+@pytest.mark.parametrize("script", ["format", "lint", "types"])
 def test_javascript_passes(npm: str, script: str) -> None:
+    if script == "types":  # of the answers, from the service's own description
+        subprocess.run([sys.executable, HOME / "make_types.py"], check=True)
     ran = subprocess.run([npm, "run", "--silent", script], cwd=HOME, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_types_find_a_field_that_no_answer_has(npm: str, tmp_path: Path) -> None:
+    """The type check can fail: a page reads `choice.reasons`, and the service answers with `reason`."""
+    types = tmp_path / "api.d.ts"
+    subprocess.run([sys.executable, HOME / "make_types.py", types], check=True)
+    (tmp_path / "page.js").write_text(
+        "/** @param {Api.ChosenCandidate} choice */\nexport const f = (choice) => choice.reasons;"
+    )
+    tsc = [
+        HOME / "node_modules" / ".bin" / "tsc",
+        "--checkJs",
+        "--noEmit",
+        "--strict",
+        "--types",
+        "",
+        "page.js",
+        types.name,
+    ]
+    ran = subprocess.run(tsc, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode and "'reasons' does not exist" in ran.stdout and ran.stdout.count("error TS") == 1
 
 
 def test_lock_file_names_no_address_and_pins_every_package() -> None:

@@ -6,15 +6,15 @@ import os
 import random
 import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 import sdcmap as sm
 from sdcmap.core.value import decode
-from sdcmap.kernels.decision.global_criterion import regions
 from sdcmap.web.pages import render
 from visiting import SLOW, Inside, ready, until
 from webroom import Server, people, plan_of
@@ -179,18 +179,38 @@ def tab_to(page: Page, what: str, *, back: bool = False) -> None:
 # ---- the map --------------------------------------------------------------------------------------------------
 
 
-def test_the_choice_that_is_shown_is_the_servers_choice(inside: Inside, server: Server) -> None:
-    ru = sm.RUMap(sm.Study.open(server.folder / "cps").scores(), "SmallCells", "Hellinger")
+LOOKED_UP = """async ([script, part, name, values]) => {
+  const { lookUp } = await import(script), lever = workbench.levers.answer[part][name];
+  return values.map((value) => lookUp(lever, value));
+}"""
+
+
+def test_the_choice_that_is_looked_up_is_the_maps_choice(inside: Inside, server: Server) -> None:
+    scores = sm.Study.open(server.folder / "cps").scores()
     draw = random.Random(5)
-    rules: list[sm.core.rule.Rule] = [sm.Threshold(risk=round(draw.uniform(0.0, 0.06), 6)) for _ in range(40)]
-    rules += [sm.Linear(slope=round(10 ** draw.uniform(-3, 2), 6)) for _ in range(40)]
+    script = f"{server.base}/static/levers.js"
+    rules: list[tuple[Any, str, list[float]]] = [
+        (sm.Threshold(risk=0.01), "risk", [draw.uniform(0.0, 0.06) for _ in range(40)]),
+        (sm.Linear(slope=0.1), "slope", [10 ** draw.uniform(-3, 2) for _ in range(40)]),
+        (sm.IdealPoint(weight=0.5), "weight", [draw.uniform(0, 1) for _ in range(40)]),
+    ]
     with inside.at("/studies/cps/map") as page:
-        asked = [{"type": type(rule).__name__, "risk": 0, "slope": 0} | rule.spec() for rule in rules]
-        shown = page.evaluate(
-            "rules => rules.map(rule => workbench.choose(workbench.state.map, rule)?.id ?? null)", asked
-        )
-    assert shown == [ru.choose(rule).candidate for rule in rules]
-    assert len(set(shown)) > 3
+        for rule, name, values in rules:
+            page.select_option("#rule", type(rule).__name__)
+            page.fill("#lever-number", str(getattr(rule, name)))
+            page.keyboard.press("Enter")
+            until(page, "type => workbench.state.choice?.rule.startsWith(type)", type(rule).__name__)
+            ru = sm.RUMap(scores, "SmallCells", "Hellinger")
+            found = page.evaluate(LOOKED_UP, [script, "rule", name, values])
+            assert found == [ru.choose(replace(rule, **{name: value})).candidate for value in values]
+            limits = [0.001 + 0.001 * number for number in range(30)]
+            found = page.evaluate(LOOKED_UP, [script, "limits", "SmallCells", limits])
+            maps = [sm.RUMap(scores, "SmallCells", "Hellinger", {"SmallCells": limit}) for limit in limits]
+            assert found == [ru.choose(rule).candidate for ru in maps] and len(set(found)) > 1
+            page.locator("#lever").fill("777")  # at once, before the service is asked
+            at = page.evaluate(f"workbench.state.rule.{name}")
+            best = sm.RUMap(scores, "SmallCells", "Hellinger").choose(replace(rule, **{name: at})).candidate
+            assert page.evaluate("workbench.state.best?.id ?? null") == best
 
 
 def test_levers_and_lines_can_be_dragged(inside: Inside) -> None:
@@ -239,22 +259,14 @@ def test_limits_are_dragged_on_the_planes_of_decision_theory(inside: Inside, ser
     draw = random.Random(6)
     with inside.at("/studies/known/decision") as page:
         rule = page.evaluate("workbench.state.rule")
-        both = [
-            {key: round(-4 * draw.random() ** 2, 6) for key in ("agency_limit", "intruder_limit")} for _ in range(60)
-        ]
-        shown = page.evaluate(
-            "all => all.map(limits => workbench.nearest(workbench.state.rows, limits)?.method ?? '')", both
-        )
-        assert shown == [ru.choose(decode(rule | limits, sm.core.rule.Rule)).method for limits in both]
-        assert len(set(shown)) > 1 and "" in shown
-        steps = np.array([[draw.randrange(-4, 1) for _ in range(4)] for _ in range(400)], dtype=float)  # with equals
-        letters = page.evaluate(
-            "all => all.map(([iek, rdh, agency_limit, intruder_limit]) => "
-            "workbench.region({ iek, rdh }, { agency_limit, intruder_limit }))",
-            steps.tolist(),
-        )
-        assert letters == [str(regions(*row)) for row in steps]
-        assert set(letters) == set("ABCD")
+        script = f"{server.base}/static/levers.js"
+        for name in ("agency_limit", "intruder_limit"):
+            values = [round(-4 * draw.random() ** 2, 6) for _ in range(40)]
+            rules = [decode(rule | {name: value}, sm.core.rule.Rule) for value in values]
+            found = page.evaluate(LOOKED_UP, [script, "rule", name, values])
+            assert found == [ru.choose(one).candidate for one in rules] and None in found
+        best = page.evaluate("workbench.state.best.method")
+        assert best == ru.choose(decode(rule, sm.core.rule.Rule)).method
         for line, name, dx, dy in (
             (".grip:not(.side)", "intruder_limit", 0, 70),
             (".grip.side", "agency_limit", -70, 0),

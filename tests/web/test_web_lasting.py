@@ -402,8 +402,9 @@ def test_parts_are_forms_and_parts_that_are_texts_become_tables(client: httpx.Cl
 
 
 def test_a_candidate_that_masks_the_keys_unnamed_shows_what_it_masked(client: httpx.Client) -> None:
-    ids = ok(client.get("/api/studies/blank/map"))["points"]
-    made = next(one for one, anchor in zip(ids["id"], ids["anchor"], strict=True) if not anchor)
+    shown = ok(client.get("/api/studies/blank/map"))
+    pairs = zip(shown["points"]["id"], shown["points"]["method"], strict=True)
+    made = next(one for one, method in pairs if shown["methods"][method].startswith("Suppress"))
     changed = ok(client.get(f"/api/studies/blank/candidates/{made}/changes"))
     assert set(KEYS) <= {table["name"] for table in changed["tables"]} and set(KEYS) <= set(changed["charts"])
     plotted = ok(client.get(f"/api/studies/blank/candidates/{made}/records"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import NamedTuple
 
 import polars as pl
 
@@ -18,7 +19,24 @@ _STEP = 4.0  # pixels
 
 
 def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, height: int) -> list[Row]:
-    """The labels of one panel; anchors and limits are named in the first panel alone. `names`: "all" for every point."""
+    """The labels of one panel in the units of its axes; parameters as for `place_labels`."""
+    placed = place_labels(info, panel, names=names, width=width, height=height)
+    return [_label(label, info, panel, width, height) for label in placed]
+
+
+class PlacedLabel(NamedTuple):
+    """A text, what it names ("name", or "line", "floor", "subsamples"), and its position in pixels of the picture."""
+
+    text: str
+    kind: str
+    spot: Place
+
+
+def place_labels(info: MapInfo, panel: str, *, names: bool | str, width: int, height: int) -> list[PlacedLabel]:
+    """Place the labels of one panel; anchors and limits are named in the first panel alone.
+
+    names : write the names of the chosen and the undominated methods; "all": of every method.
+    """
 
     def pixel(row: Row, x: str = "x", y: str = "y") -> tuple[float, float]:
         return width * info.x.share(row[x]), height * (1 - info.y.share(row[y]))
@@ -54,11 +72,10 @@ def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, heig
     dots += _along([pixel(row) for row in inside], "linear")
     for row in (*here["lines"], *here["bands"]):
         dots += _along([pixel(row), pixel(row, "x2", "y2")], "linear")
-    labels = [_label(spot, wishes, info, panel, width, height) for spot in place(wishes, dots, width, height)]
-    floors = {row["text"] for row in here["lines"] if row["kind"] == "floor"}
-    thrown = {row["text"] for row in inside}
-    kinds = dict.fromkeys(floors, "floor") | dict.fromkeys(thrown, "subsamples")
-    return [label | {"kind": kinds.get(label["text"], label["kind"])} for label in labels]
+    kinds = {row["text"]: "floor" if row["kind"] == "floor" else "line" for row in here["lines"]}
+    kinds |= {row["text"]: "subsamples" for row in inside}
+    texts = ((wishes[spot.wish].text, spot) for spot in place(wishes, dots, width, height))
+    return [PlacedLabel(text, kinds.get(text, "name"), spot) for text, spot in texts]
 
 
 def _on_line(row: Row, start: tuple[float, float], end: tuple[float, float]) -> Wish:
@@ -66,15 +83,15 @@ def _on_line(row: Row, start: tuple[float, float], end: tuple[float, float]) -> 
     return Wish(row["text"], near, True, NEAR)
 
 
-def _label(spot: Place, wishes: list[Wish], info: MapInfo, panel: str, width: int, height: int) -> Row:
+def _label(label: PlacedLabel, info: MapInfo, panel: str, width: int, height: int) -> Row:
     def back(across: float, down: float) -> tuple[float, float]:
         return info.x.at(across / width), info.y.at(1 - down / height)
 
-    wish, (x, y) = wishes[spot.wish], back(spot.x, spot.y)
-    kind = "line" if wish.distances == NEAR else "name"
+    spot = label.spot
+    x, y = back(spot.x, spot.y)
     ends = (*back(*spot.point), *back(*spot.end)) if spot.leader else (None,) * 4
     leader = dict(zip(("from_x", "from_y", "to_x", "to_y"), ends, strict=True))
-    return {"panel": panel, "kind": kind, "text": wish.text, "x": x, "y": y, "align": spot.align, **leader}
+    return {"panel": panel, "kind": label.kind, "text": label.text, "x": x, "y": y, "align": spot.align, **leader}
 
 
 def _along(path: list[tuple[float, float]], how: str) -> list[Dot]:

@@ -26,7 +26,7 @@ def position(x: Axis, y: Axis, utility: float, risk: float) -> tuple[float, floa
 
 
 def loss_word(ru: RUMap) -> str:
-    return "distortion" if ru.signs[1] > 0 else "utility"
+    return "loss" if ru.signs[1] > 0 else "utility"
 
 
 def anchor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:

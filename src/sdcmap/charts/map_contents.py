@@ -25,6 +25,7 @@ from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.method_names import Labelled, groups_of, labelled, short_names
 from sdcmap.core import Choice, PlanError
 from sdcmap.core.chart import Row
+from sdcmap.core.rule import Rule
 from sdcmap.kernels.decision.pareto import undominated
 from sdcmap.map import RUMap
 
@@ -46,6 +47,22 @@ def map_info(
     subsamples: pl.DataFrame | None = None,
 ) -> MapInfo:
     """The tables of the map; parameters as in `draw_map`."""
+    info = unlabeled_info(ru, mark=mark, by=by, facet=facet, colour=colour, names=names, subsamples=subsamples)
+    labels = [row for name in info.panels for row in label_rows(info, name, names=label, width=width, height=height)]
+    return replace(info, labels=_frame(labels))
+
+
+def unlabeled_info(
+    ru: RUMap,
+    *,
+    mark: Choice | None = None,
+    by: str | None = None,
+    facet: str | Mapping[str, str] | None = None,
+    colour: str | Mapping[str, str] = "method",
+    names: Mapping[str, str] | None = None,
+    subsamples: pl.DataFrame | None = None,
+) -> MapInfo:
+    """Return the tables of the map without labels, which depend on the size of the picture."""
     by = by or ("mean" if ru.is_expectation else "release")
     if by not in ("release", "mean"):
         raise PlanError(f"a map is drawn by 'release' or by 'mean'. Got {by!r}.")
@@ -70,7 +87,7 @@ def map_info(
     said = "the file as it is" if whole else short.get(method, "")
     banded = table if len(methods) <= MOST_BANDS else table.filter(pl.col("frontier") | (pl.col("method") == method))
     layer = table.select([name for name in _COLUMNS if name in table.columns])
-    info = MapInfo(
+    return MapInfo(
         by=by,
         panels=titles,
         groups=tuple(dict.fromkeys(groups.values())),
@@ -88,8 +105,14 @@ def map_info(
         subsamples=_frame(subsample_rows(subsamples, x, y, titles)),
         labels=_frame([]),
     )
-    labels = [row for name in titles for row in label_rows(info, name, names=label, width=width, height=height)]
-    return replace(info, labels=_frame(labels))
+
+
+def map_axes(ru: RUMap, by: str, rule: Rule | None = None) -> dict[str, tuple[float, float]]:
+    """Return the ends of the utility axis (x) and of the risk axis (y) of a map with this rule."""
+    table = (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor"))
+    mark = None if rule is None else Choice(None, "", None, None, None, rule, "")
+    x, y = _axes(ru, table, [], mark)
+    return {"x": (x.low, x.high), "y": (y.low, y.high)}
 
 
 def _stated_groups(methods: Sequence[str], colour: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -42,6 +42,8 @@ class ByRelease(Rule):
     chooses `Identity`, the original as it is.
     """
 
+    levers: ClassVar[tuple[str, ...]] = ()  # fields that can be moved: choose/levers.py
+
     by: Literal["release", "mean", "quantile"] = "release"
     quantile: Annotated[Share, Range(0.5, 1, "[)")] = 0.95
 
@@ -73,6 +75,10 @@ class ByRelease(Rule):
         upper = ru.points.group_by("method").agg(pl.col("risk").quantile(self.quantile, "higher").alias("risk"))
         return means.drop("risk").join(upper, on="method", how="left"), f"{self.quantile:g} quantile of risk"
 
+    def _compared(self, ru: RiskUtilityMap) -> pl.DataFrame:
+        """The rows to compare."""
+        return self._rows(ru)[0]
+
     @property
     def _limit_quantile(self) -> float | None:
         """The quantile at which methods are compared with limits; None: their pooled values."""
@@ -82,15 +88,26 @@ class ByRelease(Rule):
         """The rows by their cost, the least first; of equals the one with less risk, then by the method's name."""
         return np.lexsort((rows["method"].to_numpy(), ru.signs[0] * rows["risk"].to_numpy(), cost))
 
+    def _cost(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
+        """What the rule makes small, of candidates or methods."""
+        raise NotImplementedError
+
+    def _passes(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
+        """Whether each row may be chosen, as far as the rule itself is concerned."""
+        return np.isfinite(self._cost(ru, rows))
+
+    def admission(self, ru: RiskUtilityMap, rows: pl.DataFrame, lever: str) -> tuple[Array, float]:
+        """Return the value of a lever, times the sign that comes with it, from which on each row passes; NaN: never."""
+        raise NotImplementedError
+
     def _pick(
-        self, ru: RiskUtilityMap, rows: pl.DataFrame, cost: Array, passing: Array,
-        why: Callable[[dict[str, Any], int, int], str], miss: Callable[[], str], fits: Callable[[pl.DataFrame], Array],
-        own_cost: Callable[[pl.DataFrame], Array],
+        self, ru: RiskUtilityMap, rows: pl.DataFrame, why: Callable[[dict[str, Any], int, int], str],
+        miss: Callable[[], str],
     ) -> Choice:  # fmt: skip
         """The passing row of least cost that is within every limit, brought down to one concrete candidate; never the
         original: to release it as it is is a person's own decision."""
         is_expectation = self._is_expectation(ru)
-        order = self._order(ru, rows, cost)
+        order, passing = self._order(ru, rows, self._cost(ru, rows)), self._passes(ru, rows)
         masked = ~rows["anchor"].to_numpy()
         within = passing & ru.eligible(rows, self._limit_quantile)
         order = order[(within & masked)[order]]
@@ -108,7 +125,7 @@ class ByRelease(Rule):
         elif is_expectation:
             chosen = draws.filter(pl.col("replicate") == draws["replicate"].min()).row(0, named=True)
         else:
-            own = np.where(fits(draws) & ru.eligible(draws), own_cost(draws), np.inf)
+            own = np.where(self._passes(ru, draws) & ru.eligible(draws), self._cost(ru, draws), np.inf)
             chosen = draws.row(int(np.argmin(own)), named=True)
         named = rows[order[1 : RUNNERS_UP + 1]].iter_rows(named=True)
         runners = tuple(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -40,6 +40,8 @@ class GlobalCriterion(ByRelease):
     >>> GlobalCriterion(iek="K", rdh="H", sek="S", dus="U", agency_limit=-40, intruder_limit=-0.8).agency_limit
     -40.0
     """
+
+    levers: ClassVar[tuple[str, ...]] = ("agency_limit", "intruder_limit")
 
     iek: str = ""
     rdh: str = ""
@@ -91,6 +93,9 @@ class GlobalCriterion(ByRelease):
         letters = regions(*self._risks(rows), self.agency_limit, self.intruder_limit)
         return rows.with_columns(pl.Series("region", letters, pl.String), distance=pl.Series(self._distance(rows)))
 
+    def _compared(self, ru: RiskUtilityMap) -> pl.DataFrame:
+        return self.table(ru)
+
     def ranked(self, ru: RiskUtilityMap) -> pl.DataFrame:
         """The masked rows by preference: whatever the limits, the choice is the first row that is safe."""
         rows = self.table(ru).filter(~pl.col("anchor"))
@@ -98,7 +103,6 @@ class GlobalCriterion(ByRelease):
 
     def choose(self, ru: RiskUtilityMap) -> Choice:
         rows, speech = self.table(ru), self._rows(ru)[1].replace("risk", "global risk", 1)
-        safe: Array = (rows["region"] == "D").to_numpy()
 
         def why(row: dict[str, Any], passed: int, eligible: int) -> str:
             return (
@@ -120,9 +124,19 @@ class GlobalCriterion(ByRelease):
                 f"{near['region']} with {near['iek']:.4g} and {near['rdh']:.4g}."
             )
 
-        fits = lambda draws: self._safe(self._with_four(ru, draws))
-        own_distance = lambda draws: self._distance(self._with_four(ru, draws))
-        return self._pick(ru, rows, rows["distance"].to_numpy(), safe, why, miss, fits, own_distance)
+        return self._pick(ru, rows, why, miss)
+
+    def _cost(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
+        return self._distance(self._with_four(ru, rows))
+
+    def _passes(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
+        return self._safe(self._with_four(ru, rows))
+
+    def admission(self, ru: RiskUtilityMap, rows: pl.DataFrame, lever: str) -> tuple[Array, float]:
+        rows = self._with_four(ru, rows)
+        iek, rdh = self._risks(rows)
+        level, held = (iek, rdh <= self.intruder_limit) if lever == "agency_limit" else (rdh, iek <= self.agency_limit)
+        return np.where(held & self._known(rows), level, np.nan), 1.0
 
     def _is_expectation(self, ru: RiskUtilityMap) -> bool:
         values = [ru.scores.values.get(name) for name in self.measures]
@@ -133,6 +147,8 @@ class GlobalCriterion(ByRelease):
 
     def _with_four(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows with the four numbers of each, NaN where it has none: of the candidate, or pooled for the method."""
+        if {*FOUR} <= {*rows.columns}:
+            return rows
         key = "id" if "id" in rows.columns else "method"
         for short, name in zip(FOUR, self.measures, strict=True):
             if key == "id":
@@ -150,9 +166,12 @@ class GlobalCriterion(ByRelease):
     def _risks(self, rows: pl.DataFrame) -> tuple[Array, Array]:
         return rows["iek"].to_numpy(), rows["rdh"].to_numpy()
 
+    def _known(self, rows: pl.DataFrame) -> Array:
+        known: Array = np.logical_and.reduce([~np.isnan(rows[name].to_numpy()) for name in FOUR])
+        return known
+
     def _safe(self, rows: pl.DataFrame) -> Array:
-        known = np.logical_and.reduce([~np.isnan(rows[name].to_numpy()) for name in FOUR])  # NaN is above no limit
-        safe: Array = known & (regions(*self._risks(rows), self.agency_limit, self.intruder_limit) == "D")
+        safe: Array = self._known(rows) & (regions(*self._risks(rows), self.agency_limit, self.intruder_limit) == "D")
         return safe
 
     def _distance(self, rows: pl.DataFrame) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -33,13 +33,21 @@ class Threshold(ByRelease):
     'Threshold(risk=0.012)'
     """
 
+    levers: ClassVar[tuple[str, ...]] = ("risk",)
+
     risk: float = 0.0
+
+    def _cost(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
+        return ru.losses(rows)[1]
+
+    def _passes(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
+        return ru.losses(rows)[0] <= ru.signs[0] * self.risk
+
+    def admission(self, ru: RiskUtilityMap, rows: pl.DataFrame, lever: str) -> tuple[Array, float]:
+        return ru.losses(rows)[0], ru.signs[0]
 
     def choose(self, ru: RiskUtilityMap) -> Choice:
         rows, speech = self._rows(ru)
-        turned, loss = ru.losses(rows)
-        limit = ru.signs[0] * self.risk
-        passing = turned <= limit
         word = "at most" if ru.signs[0] > 0 else "at least"
         by_limits = self.risk == 1 and bool(ru.scales)
 
@@ -57,7 +65,7 @@ class Threshold(ByRelease):
         def miss() -> str:
             if len(rows) == 0:
                 return "Release nothing: no candidate could be made and scored."
-            masked = np.where(rows["anchor"], np.inf, turned)
+            masked = np.where(rows["anchor"], np.inf, ru.losses(rows)[0])
             place = int(np.argmin(masked))
             near = rows.row(place, named=True)
             none = "holds every limit" if by_limits else f"has a {speech} ({ru.labels[0]}) of {word} {self.risk:g}"
@@ -65,12 +73,31 @@ class Threshold(ByRelease):
             miss = f"The nearest miss is {name_of(ru, near)} with {near['risk']:.4g}{unit}"
             return f"Release nothing: no candidate {none}. {miss}{self._over(ru, rows[[place]])}. {NEXT}"
 
-        own = lambda draws: ru.losses(draws)[1]
-        return self._pick(ru, rows, loss, passing, why, miss, lambda draws: ru.losses(draws)[0] <= limit, own)
+        return self._pick(ru, rows, why, miss)
 
 
 @dataclass(frozen=True)
-class Linear(ByRelease):
+class Weighing(ByRelease):
+    """Rules that weigh two parts of each row: the order of rows is that of first + a * second, for some a >= 0."""
+
+    def parts(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> tuple[Array, Array]:
+        """Return both parts of each row."""
+        raise NotImplementedError
+
+    def weigh(self, first: Array, second: Array) -> Array:
+        """Return the cost of rows with these parts."""
+        raise NotImplementedError
+
+    def lever_value(self, slope: float) -> float:
+        """Return the value of the lever at which rows are ordered by first + slope * second."""
+        return slope
+
+    def _cost(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
+        return self.weigh(*self.parts(ru, rows))
+
+
+@dataclass(frozen=True)
+class Linear(Weighing):
     """The least risk + slope * loss among masked candidates; the loss is minus the utility where higher is better.
 
     Parameters
@@ -85,26 +112,27 @@ class Linear(ByRelease):
     'Linear(slope=0.05)'
     """
 
+    levers: ClassVar[tuple[str, ...]] = ("slope",)
+
     slope: Annotated[float, Range(0)] = 1.0
+
+    def parts(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> tuple[Array, Array]:
+        return ru.losses(rows)
+
+    def weigh(self, first: Array, second: Array) -> Array:
+        return first + self.slope * second
 
     def choose(self, ru: RiskUtilityMap) -> Choice:
         rows, speech = self._rows(ru)
-        rows = rows.filter(~pl.col("anchor"))
-
-        def cost(table: pl.DataFrame) -> Array:
-            risk, loss = ru.losses(table)
-            return risk + self.slope * loss
 
         def why(row: dict[str, Any], passed: int, eligible: int) -> str:
             return f"its {speech} + {self.slope:g} * loss is the least of {eligible:,}."
 
-        values = cost(rows)
-        everything = lambda draws: np.ones(len(draws), dtype=bool)
-        return self._pick(ru, rows, values, np.isfinite(values), why, _nothing_made, everything, cost)
+        return self._pick(ru, rows.filter(~pl.col("anchor")), why, _nothing_made)
 
 
 @dataclass(frozen=True)
-class IdealPoint(ByRelease):
+class IdealPoint(Weighing):
     """The masked candidate nearest to the ideal: the risk of releasing nothing with the utility of releasing everything.
 
     Parameters
@@ -120,31 +148,35 @@ class IdealPoint(ByRelease):
     'IdealPoint'
     """
 
+    levers: ClassVar[tuple[str, ...]] = ("weight",)
+
     weight: Share = 0.5
     scale: Literal["anchors", "bounds"] = "anchors"
 
+    def parts(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> tuple[Array, Array]:
+        axes = zip(("utility", "risk"), reversed(self._ends(ru)), strict=True)
+        loss, risk = (((rows[axis].to_numpy() - best) / (worst - best)) ** 2 for axis, (best, worst) in axes)
+        return loss, risk
+
+    def weigh(self, first: Array, second: Array) -> Array:
+        distance: Array = np.sqrt(self.weight * second + (1 - self.weight) * first)
+        return distance
+
+    def lever_value(self, slope: float) -> float:
+        return 1.0 if math.isinf(slope) else slope / (1 + slope)
+
     def choose(self, ru: RiskUtilityMap) -> Choice:
         rows, speech = self._rows(ru)
-        ends = self._ends(ru, rows)
-        rows = rows.filter(~pl.col("anchor"))
-
-        def distance(table: pl.DataFrame) -> Array:
-            axes = zip(("risk", "utility"), ends, (self.weight, 1 - self.weight), strict=True)
-            parts = [w * ((table[axis].to_numpy() - best) / (worst - best)) ** 2 for axis, (best, worst), w in axes]
-            total: Array = np.sqrt(parts[0] + parts[1])
-            return total
 
         def why(row: dict[str, Any], passed: int, eligible: int) -> str:
             return f"with its {speech} it is the nearest of {eligible:,} to the ideal point, by {self.scale}."
 
-        values = distance(rows)
-        everything = lambda draws: np.ones(len(draws), dtype=bool)
-        return self._pick(ru, rows, values, np.isfinite(values), why, _nothing_made, everything, distance)
+        return self._pick(ru, rows.filter(~pl.col("anchor")), why, _nothing_made)
 
-    def _ends(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> list[tuple[float, float]]:
-        """(best, worst) of each axis."""
+    def _ends(self, ru: RiskUtilityMap) -> list[tuple[float, float]]:
+        """(best, worst) of risk and of utility."""
         if self.scale == "anchors":
-            whole = rows.filter("anchor")
+            whole = self._rows(ru)[0].filter("anchor")
             if ru.nothing is None or len(whole) == 0:
                 raise PlanError("the ideal point needs both anchors; a measure has no value for releasing nothing.")
             ends = [(ru.nothing[0], whole["risk"][0]), (whole["utility"][0], ru.nothing[1])]

@@ -10,7 +10,10 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from sdcmap.charts.page_labels import PageLabel, page_labels
 from sdcmap.choose.criterion import FOUR, GlobalCriterion
+from sdcmap.choose.levers import Lever, find_levers
+from sdcmap.core.limit import Limit
 from sdcmap.core.rule import Choice, Rule, RunnerUp
 from sdcmap.core.value import decode
 from sdcmap.errors import PlanError
@@ -26,6 +29,7 @@ from sdcmap.workflow import open_map
 router = APIRouter(prefix="/api/studies/{name}", tags=["maps"])
 Risk = Annotated[list[str] | None, Query(description="Risk measures; several are taken at their worst.")]
 Utility = Annotated[str, Query(description="Utility measure; by default the plan's.")]
+Pixels = Annotated[int, Query(ge=50, le=4000, description="Of the frame that the axes enclose.")]
 MEDIA = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv; charset=utf-8"}
 
 
@@ -94,6 +98,27 @@ class ParameterCharts:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class LeverAnswer:
+    """What a rule chooses, and what it would choose while one number moves and all else stays.
+
+    rule : by the rule's field. limits : by measure, stated or not; none where the risk axis moves with them. methods : of
+    each candidate in a lever, its method. The first start of a lever is null: it is below every value.
+    """
+
+    choice: ChosenCandidate
+    rule: Mapping[str, Lever]
+    limits: Mapping[str, Lever]
+    methods: dict[str, str]
+
+
+@dataclass(frozen=True)
+class PageLabels:
+    """The labels of a map of some size."""
+
+    labels: list[PageLabel]
+
+
 @router.get("/scores")
 def scores(bench: Bench, name: str, measure: str) -> MeasureScores:
     """One measure of every candidate: id, method, replicate, value, standard error; and pooled by method."""
@@ -136,7 +161,11 @@ def picture(
 def choose(bench: Bench, name: str, asked: Asked) -> ChosenCandidate:
     """What a rule chooses, why, and the runners-up; a candidate of null means: release nothing."""
     with bench.views.study(name) as opened:
-        choice = chosen(opened, asked)
+        return of_choice(chosen(opened, asked))
+
+
+def of_choice(choice: Choice) -> ChosenCandidate:
+    """A choice as it is answered."""
     return ChosenCandidate(
         choice.candidate, choice.name, choice.method, choice.replicate, choice.risk, choice.utility, choice.reason,
         choice.searched, choice.rule.text, choice.runners_up,
@@ -149,6 +178,43 @@ def chosen(study: Study, asked: Asked, candidate: str = "", reason: str = "") ->
         return choose_in(study, candidate=candidate, reason=reason)
     rule = None if asked.rule is None else decode(asked.rule, Rule)
     return choose_in(study, rule, on=open_map(study, asked.risk, asked.utility, asked.limits))
+
+
+@router.post("/levers")
+def levers(bench: Bench, name: str, asked: Asked) -> LeverAnswer:
+    """What a rule chooses, and at every value of its numbers and of the limits by measure."""
+    with bench.views.study(name) as study:
+        ru = open_map(study, asked.risk, asked.utility, asked.limits)
+        choice = chosen(study, asked)
+    risks = ru.scores.measure.filter(ru.scores.measure["axis"] == "risk")["name"]
+    found = find_levers(ru, choice.rule, [Limit(ru.scores.measure_named(measure), 1.0) for measure in risks])
+    ids = {one for lever in (*found.rule.values(), *found.limits.values()) for one in lever.candidates if one}
+    rows = ru.points.filter(ru.points["id"].is_in(list(ids))).select("id", "method")
+    return LeverAnswer(of_choice(choice), found.rule, found.limits, dict(rows.iter_rows()))
+
+
+@router.get("/map/labels")
+def map_labels(
+    bench: Bench, name: str, width: Pixels, height: Pixels, risk: Risk = None, utility: Utility = "",
+    by: Literal["release", "mean"] = "release",
+    part: Annotated[str, Query(description="The part that is shown: x low, x high, y low, y high, by commas.")] = "",
+) -> PageLabels:  # fmt: skip
+    """Where the labels of a map of this size stand; none touches another, and what finds no room has none."""
+    with bench.views.study(name) as study:
+        ru = open_map(study, risk or (), utility)
+    return PageLabels(page_labels(ru, by, width, height, _part(part)))
+
+
+def _part(text: str) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    if not text:
+        return None
+    try:
+        left, right, low, high = map(float, text.split(","))
+    except ValueError:
+        raise PlanError("a part of a map is four numbers: x low, x high, y low, y high.") from None
+    if not (left < right and low < high):
+        raise PlanError("a part of a map goes from a lower number to a higher one on both axes.")
+    return (left, right), (low, high)
 
 
 @router.get("/criterion")

@@ -109,11 +109,13 @@ class Deleted:
 
 @dataclass(frozen=True)
 class ComparedStudy:
-    """One of the studies that are compared: its choice (empty: it has no rule), and where that lies on the common axes."""
+    """One of the studies that are compared: its choice (empty: it has no rule), and where that lies on the axes of
+    `labels`: the common ones, or the study's own where there are none."""
 
     name: str
     candidates: int
     frontier: int
+    labels: tuple[str, str]
     choice: str
     risk: float | None
     utility: float | None
@@ -296,7 +298,7 @@ def _compared(bench: Workbench, name: str, ru: RUMap, choice: Choice | None) -> 
     row = _at(ru, choice)
     words = "" if choice is None else choice.name if choice.candidate else "release nothing"
     return ComparedStudy(
-        name, int((~ru.points["anchor"]).sum()), len(ru.frontier), words, row.get("risk"), row.get("utility"),
+        name, int((~ru.points["anchor"]).sum()), len(ru.frontier), ru.labels, words, row.get("risk"), row.get("utility"),
         "" if choice is None else choice.reason, written_releases(bench, name),
     )  # fmt: skip
 

@@ -56,6 +56,14 @@ class Means:
 
 
 @dataclass(frozen=True)
+class MapAxes:
+    """The ends of the utility axis (x) and of the risk axis (y)."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+
+@dataclass(frozen=True)
 class MapMeasure:
     name: str
     axis: Literal["risk", "utility"]
@@ -97,6 +105,7 @@ class Map:
     families: list[str]
     eras: list[str]
     era: list[int | None]
+    axes: dict[str, MapAxes]
     points: Points
     means: Means
     measures: list[MapMeasure]

@@ -29,7 +29,7 @@ from sdcmap.study.cost import Cost, cost_of
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
 from sdcmap.study.search_settings import Proposal
-from sdcmap.web.models import Floor, Map, MapMeasure, Means, Points
+from sdcmap.web.models import Floor, Map, MapAxes, MapMeasure, Means, Points
 from sdcmap.web.room import Room
 from sdcmap.workflow import open_map, own_choice
 
@@ -302,6 +302,7 @@ def _state(study: Path) -> Hashable:
 def map_told(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> Map:
     """The map in columns: points, means with their bands, anchors, and what the axes are."""
     from sdcmap.charts.guides import floor_of
+    from sdcmap.charts.map_contents import map_axes
     from sdcmap.charts.method_names import groups_of, labelled, short_names
 
     methods = ru.means["method"].to_list()
@@ -325,6 +326,7 @@ def map_told(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> Map:
         families=[families[method] for method in methods],
         eras=eras,
         era=era,
+        axes={by: MapAxes(**map_axes(ru, by, plan.rule)) for by in ("release", "mean")},
         points=Points(**_columns(ru, ru.points), method=[place[method] for method in ru.points["method"]]),
         means=Means(**_columns(ru, ru.means)),
         measures=[

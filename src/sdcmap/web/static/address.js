@@ -4,7 +4,7 @@ const numbers = (text) => text.split(",").map(Number);
 const see = query.has("see") ? numbers(query.get("see")) : [];
 
 export const kept = {
-  asks: ["risk", "utility", "rule", "limit"].some((name) => query.has(name)),
+  asks: ["risk", "utility", "rule", "limits"].some((name) => query.has(name)),
   by: query.get("by"),
   rows: query.get("rows"),
   colour: query.get("colour"),
@@ -13,18 +13,14 @@ export const kept = {
   selected: query.getAll("selected"),
   see: see.length === 4 && see.every(Number.isFinite) ? { x: see.slice(0, 2), y: see.slice(2) } : null,
 
-  // Rule, limits and axes as `tried` has them; `levers`: rules that one number sets, with its name.
-  asked(levers) {
+  // Rule, limits and axes as `tried` has them; `rules`: those that one number sets, each with its name as `lever`.
+  asked(rules) {
     const type = query.get("rule"),
       at = query.get("at");
-    const name = type && levers[type] ? Object.keys(levers[type])[0] : null;
-    const limits = query
-      .getAll("limit")
-      .filter(Boolean)
-      .map((text) => [text.slice(text.indexOf(" ") + 1), Number(text.split(" ")[0])]);
+    const name = type ? rules[type]?.lever : null;
     return {
       rule: type ? { type, ...(name && at ? { [name]: Number(at) } : {}) } : null,
-      limits: query.has("limit") ? Object.fromEntries(limits) : null,
+      limits: JSON.parse(query.get("limits") ?? "null"),
       ...(query.get("utility") ? { risk: query.getAll("risk"), utility: query.get("utility") } : {}),
     };
   },

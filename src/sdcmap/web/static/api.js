@@ -1,7 +1,7 @@
 // The service, and small helpers that every page shares.
 import "./words.js";
 
-export const study = document.body.dataset.study;
+export const study = document.body.dataset.study ?? "";
 export const root = new URL("..", import.meta.url).pathname.slice(0, -1); // what stands before every path
 export const base = `${root}/api/studies/${encodeURIComponent(study)}`;
 
@@ -9,23 +9,17 @@ export const base = `${root}/api/studies/${encodeURIComponent(study)}`;
 export const page = (name, asked = {}) =>
   `${root}/studies/${encodeURIComponent(study)}/${name}${Object.keys(asked).length ? `?${new URLSearchParams(asked)}` : ""}`;
 
-// A rule that was tried on the map, {rule, risk, utility}, until it is dropped or the tab is closed.
-const kept = `sdcmap ${root} ${study} rule`;
-export const tried = {
-  get: () => JSON.parse(sessionStorage.getItem(kept)),
-  set: (rule) => (rule ? sessionStorage.setItem(kept, JSON.stringify(rule)) : sessionStorage.removeItem(kept)),
-};
-
-// A candidate that a person picked to release, {id, reason}, and those that were pinned to be compared.
+// What a tab remembers of this study until it is closed.
 const stored = (what, empty) => {
   const key = `sdcmap ${root} ${study} ${what}`;
   return {
-    get: () => JSON.parse(sessionStorage.getItem(key)) ?? empty,
+    get: () => JSON.parse(sessionStorage.getItem(key) ?? "null") ?? empty,
     set: (value) => (value ? sessionStorage.setItem(key, JSON.stringify(value)) : sessionStorage.removeItem(key)),
   };
 };
-export const picked = stored("picked", null);
-export const pins = stored("pins", []);
+export const tried = stored("rule", null); // a rule that was tried on the map, {rule, limits, risk, utility}
+export const picked = stored("picked", null); // a candidate that a person picked to release, {id, reason}
+export const pins = stored("pins", []); // candidates that were pinned to be compared
 
 export class Problem extends Error {
   constructor(status, answer) {
@@ -122,9 +116,20 @@ export const put = (address, body) => ask("PUT", address, JSON.stringify(body), 
 export const remove = (address) => ask("DELETE", address);
 export const send = (address, form) => ask("POST", address, form);
 
-export const byId = (id) => document.getElementById(id);
+// ---- elements -----------------------------------------------------------------------------------------------------
+/**
+ * An element of the page by its id, taken to be a field or a link.
+ * @param {string} id
+ */
+export const byId = (id) => /** @type {HTMLInputElement & HTMLAnchorElement} */ (document.getElementById(id));
 
-// An element: el("td", {class: "n"}, "text", other)
+/**
+ * An element: el("td", {class: "n"}, "text", other)
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} name
+ * @param {Record<string, any>} facts
+ * @param {...(Node | string | null | undefined)} inside
+ */
 export function el(name, facts = {}, ...inside) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(facts)) {
@@ -142,28 +147,54 @@ export function svg(name, facts = {}) {
   return made;
 }
 
+/** @returns {HTMLElement[]} what a selector finds */
+export const all = (selector, /** @type {ParentNode} */ within = document) => [...within.querySelectorAll(selector)];
+
+/** @returns {any} the first that a selector finds, where there must be one */
+export const one = (selector, /** @type {ParentNode} */ within = document) => within.querySelector(selector);
+
+export const hint = (...inside) => el("p", { class: "hint" }, ...inside);
+export const quiet = (...inside) => el("p", { class: "quiet" }, ...inside);
+export const button = (words, act, facts = {}) =>
+  el("button", { type: "button", class: "second", onclick: act, ...facts }, words);
+
+// A field to type in, that no browser fills in or corrects.
+export const textBox = (facts = {}) =>
+  el("input", { type: "text", autocomplete: "off", spellcheck: "false", ...facts });
+
+// A part of the page that scrolls by itself.
+export const region = (label, inside, kind = "wide") =>
+  el("div", { class: kind, tabindex: "0", role: "region", "aria-label": label }, inside);
+
+/**
+ * What can be chosen in a list: names, or [value, words].
+ * @param {(string | [string | number, string])[]} choices
+ * @param {string | number} [chosen]
+ */
+export const options = (choices, chosen) =>
+  choices.map((choice) => {
+    const [value, words] = Array.isArray(choice) ? choice : [choice, choice];
+    return el("option", { value, selected: value === chosen }, words);
+  });
+
 // A table from its heads and rows; a head is a text, or [text, "n"] for numbers.
 export function fill(table, heads, rows, empty = "None.") {
   const classes = heads.map((head) => (Array.isArray(head) ? head[1] : ""));
   const titles = heads.map((head) => (Array.isArray(head) ? head[0] : head));
-  if (!rows.length) return table.replaceChildren(el("tbody", {}, el("tr", {}, el("td", { class: "quiet" }, empty))));
-  const cells = (row) => row.map((cell, place) => el("td", { class: classes[place] }, cell));
-  table.replaceChildren(
-    el(
-      "thead",
-      {},
-      el("tr", {}, ...titles.map((title, place) => el("th", { scope: "col", class: classes[place] }, title))),
-    ),
-    el("tbody", {}, ...rows.map((row) => el("tr", {}, ...cells(row)))),
-  );
+  const cells = (kind, row, facts) => row.map((cell, place) => el(kind, { ...facts, class: classes[place] }, cell));
+  if (rows.length)
+    table.replaceChildren(
+      el("thead", {}, el("tr", {}, ...cells("th", titles, { scope: "col" }))),
+      el("tbody", {}, ...rows.map((row) => el("tr", {}, ...cells("td", row, {})))),
+    );
+  else table.replaceChildren(el("tbody", {}, el("tr", {}, el("td", { class: "quiet" }, empty))));
+  return table;
 }
+export const tableOf = (heads, rows, empty = "None.") => fill(el("table"), heads, rows, empty);
 
+// ---- words --------------------------------------------------------------------------------------------------------
 export const whole = (count) => Number(count).toLocaleString("en");
-export function short(value) {
-  if (value === null || value === undefined) return "infinite";
-  if (!Number.isFinite(value)) return "infinite";
-  return String(Number(value.toPrecision(4)));
-}
+export const short = (value) => (Number.isFinite(value) ? String(Number(value.toPrecision(4))) : "infinite");
 
 // Words for people: draws count from 1, and a utility that is better when lower is a loss.
 export const draw = (row) => `draw ${row.replicate + 1}`;
@@ -174,19 +205,29 @@ export function duration(seconds) {
   return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
 }
 
-let quiet;
+/** @type {ReturnType<typeof setTimeout>} */
+let silence;
 export function say(text) {
   byId("said").textContent = text;
-  clearTimeout(quiet);
-  quiet = setTimeout(() => (byId("said").textContent = ""), 5000);
+  clearTimeout(silence);
+  silence = setTimeout(() => (byId("said").textContent = ""), 5000);
 }
 
+/** @param {Error} error @param {HTMLElement} place */
 export function complain(error, place = byId("problems")) {
   const problems = error instanceof Problem ? error.problems : [String(error.message || error)];
   place.replaceChildren(el("ul", {}, ...problems.map((problem) => el("li", {}, problem))));
 }
 
+// What went wrong, where it was asked for.
+export function alarm(error) {
+  const made = el("div", { class: "alarm", role: "alert" });
+  complain(error, made);
+  return made;
+}
+
 export function later(wait, act) {
+  /** @type {ReturnType<typeof setTimeout>} */
   let timer;
   return (...given) => {
     clearTimeout(timer);
@@ -201,16 +242,16 @@ export async function markSteps() {
   if (!answer?.ok) return;
   const { begun, releases, sweep } = await answer.json();
   const done = { data: true, plan: begun, sweep: sweep.state === "done", choose: releases > 0 };
-  document.querySelectorAll("nav [data-page]").forEach((step, place) => {
-    const isDone = Boolean(done[step.dataset.page]);
+  all("nav [data-page]").forEach((step, place) => {
+    const isDone = Boolean(done[step.dataset.page ?? ""]);
     step.toggleAttribute("data-done", isDone);
-    step.querySelector(".number").textContent = isDone ? "\u2713" : place + 1;
-    step.querySelector(".done").textContent = isDone ? "done" : "";
+    one(".number", step).textContent = isDone ? "\u2713" : String(place + 1);
+    one(".done", step).textContent = isDone ? "done" : "";
   });
 }
 if (study) window.addEventListener("load", markSteps);
 
 // A button that needs a script sleeps until every script of the page has run: no click is lost on a slow machine.
 document.addEventListener("DOMContentLoaded", () => {
-  for (const button of document.querySelectorAll("[data-asleep]")) button.disabled = false;
+  for (const asleep of all("[data-asleep]")) asleep.removeAttribute("disabled");
 });

@@ -1,201 +1,230 @@
-import { base, byId, complain, el, fill, get, losing, page, picked, pins, post, short, whole } from "./api.js";
+import {
+  alarm,
+  all,
+  base,
+  button,
+  byId,
+  complain,
+  el,
+  get,
+  hint,
+  losing,
+  page,
+  picked,
+  pins,
+  post,
+  quiet,
+  region,
+  short,
+  tableOf,
+  textBox,
+  whole,
+} from "./api.js";
 import { idOf, named, offer, wordsOf } from "./candidates.js";
-import { drawChart } from "./chart.js";
-import { lazily, relations, values } from "./masked.js";
+import { lazily, picture, relations, values } from "./masked.js";
 import { Sorted } from "./sorting.js";
+import { inWords } from "./values.js";
 
 const query = new URLSearchParams(location.search);
+const BOXES = ["first", "second", "third"];
+const PLACES = ["id", "other", "third"]; // of the candidates in the address
 
-function measures(candidate) {
-  const rows = ["risk", "utility"].flatMap((axis) =>
-    candidate.measures[axis].map((measure) => [
-      el(
-        "span",
-        {},
-        measure.name,
-        el("span", { class: "hint" }, ` ${axis}, ${measure.unit}, ${measure.better} is better`),
-      ),
-      measure.own,
-      measure.mean,
-      measure.error,
-      measure.spread,
-      measure.original,
-    ]),
-  );
-  const table = el("table");
-  fill(
-    table,
-    [
-      ["measure", "words"],
-      ["this release", "n"],
-      ["mean of its method", "n"],
-      ["± error", "n"],
-      ["95 % of releases (from 40 draws)", "n"],
-      ["unmasked", "n"],
-    ],
-    rows,
-  );
-  name(
-    table,
-    ["risk", "utility"].flatMap((axis) => candidate.measures[axis].map((measure) => `measure ${measure.name}`)),
-  );
-  return el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Measures" }, table);
+// ---- one candidate ------------------------------------------------------------------------------------------------
+// A table whose rows have names, so that those of candidates side by side are compared.
+function rowsNamed(table, names) {
+  all("tbody tr", table).forEach((row, place) => names[place] && (row.dataset.row = names[place]));
+  return table;
 }
 
-function parameters(candidate) {
-  const table = el("table");
-  const rows = Object.entries(candidate.spec)
-    .filter(([name]) => name !== "type")
-    .map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : String(value)]);
-  fill(table, ["parameter", "value"], rows, "No parameter differs from its default.");
-  name(
-    table,
-    rows.map(([parameter]) => `parameter ${parameter}`),
+function measures({ measures: scored }) {
+  const both = ["risk", "utility"].flatMap((axis) => scored[axis].map((measure) => ({ ...measure, axis })));
+  const name = ({ name, axis, unit, better }) =>
+    el("span", {}, name, el("span", { class: "hint" }, ` ${axis}, ${unit}, ${better} is better`));
+  const heads = ["this release", "mean of its method", "± error", "95 % of releases (from 40 draws)", "unmasked"];
+  const table = tableOf(
+    [["measure", "words"], ...heads.map((head) => [head, "n"])],
+    both.map((one) => [name(one), one.own, one.mean, one.error, one.spread, one.original]),
   );
-  return el("div", { class: "narrow" }, table);
+  return region(
+    "Measures",
+    rowsNamed(
+      table,
+      both.map((one) => `measure ${one.name}`),
+    ),
+  );
+}
+
+function parameters({ spec }) {
+  const rows = Object.entries(spec).filter(([name]) => name !== "type");
+  const cells = rows.map(([name, value]) => [name, inWords(value)]);
+  const table = tableOf(["parameter", ["value", "words"]], cells, "No parameter differs from its default.");
+  return el(
+    "div",
+    { class: "narrow" },
+    rowsNamed(
+      table,
+      rows.map(([name]) => `parameter ${name}`),
+    ),
+  );
 }
 
 async function changes(card, id) {
-  const place = el("div", {}, el("p", { class: "quiet" }, "Making the candidate again …"));
+  const place = el("div", {}, quiet("Making the candidate again …"));
   card.append(place);
+  /** @type {Api.Changes} */
   const changed = await get(`${base}/candidates/${id}/changes`);
   const charts = el("div", { class: "columns" });
-  const tables = el("div", { class: "columns" });
-  place.replaceChildren(el("h3", {}, "Before and after"), charts, tables);
-  for (const [name, spec] of Object.entries(changed.charts)) {
-    const chart = el("div", { class: "chart" });
-    charts.append(chart);
-    await drawChart(chart, spec, `${name} before and after masking; the table below holds the numbers.`);
-  }
-  for (const part of changed.tables) {
-    const table = el("table");
-    fill(
-      table,
-      part.head.map((head, place_) => (place_ ? [head, "n"] : head)),
+  const tables = changed.tables.map((part) => {
+    const table = tableOf(
+      part.head.map((head, at) => (at ? [head, "n"] : head)),
       part.rows,
     );
     table.prepend(el("caption", {}, part.name));
-    tables.append(el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": part.name }, table));
-  }
-  if (!changed.tables.length)
-    place.append(el("p", { class: "quiet" }, "This candidate changes no value: it is the file as it is."));
+    return region(part.name, table);
+  });
+  place.replaceChildren(el("h3", {}, "Before and after"), charts, el("div", { class: "columns" }, ...tables));
+  for (const [name, spec] of Object.entries(changed.charts))
+    await picture(charts, spec, `${name} before and after masking; the table below holds the numbers.`);
+  if (!tables.length) place.append(quiet("This candidate changes no value: it is the file as it is."));
 }
 
 async function records(card, id) {
-  const place = el(
-    "div",
-    {},
-    el("h3", {}, "Confidentiality plot"),
-    el("p", { class: "quiet" }, "Counting neighbours …"),
-  );
+  const place = el("div", {}, el("h3", {}, "Confidentiality plot"), quiet("Counting neighbours …"));
   card.append(place);
+  /** @type {Api.Records} */
   const plotted = await get(`${base}/candidates/${id}/records`);
-  place.lastChild.remove();
-  if (!plotted.chart) return place.append(el("p", { class: "quiet" }, plotted.reason));
-  const chart = el("div", { class: "chart" });
-  place.append(chart);
-  const one = el("div", { class: "record", tabindex: "-1", "aria-live": "polite" });
-  const open = (row) => values(one, id, row).catch((error) => complain(error, one));
-  const view = await drawChart(
-    chart,
-    plotted.chart,
-    "Confidentiality plot: neighbours of each released record and how far it was moved; the list below holds the unsafe ones.",
+  place.lastChild?.remove();
+  if (!plotted.chart) return place.append(quiet(plotted.reason));
+  const record = el("div", { class: "record", tabindex: "-1", "aria-live": "polite" });
+  const open = (row) => values(record, id, row).catch((error) => complain(error, record));
+  const words =
+    "Confidentiality plot: neighbours of each released record and how far it was moved; the list below holds the unsafe ones.";
+  const view = await picture(place, plotted.chart, words);
+  view.addEventListener("click", (_, item) => item?.datum?.row !== undefined && open(item.datum.row));
+  const { row: numbers, neighbours, perturbation } = /** @type {Record<string, number[]>} */ (plotted.rows);
+  const opener = (row) =>
+    button(whole(row + 1), () => open(row), { class: "head", "aria-label": `Values of record ${row + 1}` });
+  const table = tableOf(
+    ["row of the masked file", "neighbours", "perturbation"].map((head) => [head, "n"]),
+    numbers.map((row, i) => [opener(row), short(neighbours[i]), short(perturbation[i])]),
   );
-  view.addEventListener("click", (event, item) => item?.datum?.row !== undefined && open(item.datum.row));
-  const table = el("table");
-  const button = (row) =>
-    el(
-      "button",
-      { type: "button", class: "head", "aria-label": `Values of record ${row + 1}`, onclick: () => open(row) },
-      whole(row + 1),
-    );
-  const rows = plotted.rows.row.map((row, i) => [
-    button(row),
-    short(plotted.rows.neighbours[i]),
-    short(plotted.rows.perturbation[i]),
-  ]);
-  fill(
-    table,
-    [
-      ["row of the masked file", "n"],
-      ["neighbours", "n"],
-      ["perturbation", "n"],
-    ],
-    rows,
-  );
-  const left = plotted.counts.left_out
-    ? `${whole(plotted.counts.left_out)} records of size 0 have no relative distance and are left out. `
-    : "";
-  const more = plotted.unsafe > rows.length ? `The first ${whole(rows.length)}:` : "";
+  const { left_out: left, records: count } = plotted.counts;
+  const leftOut = left ? `${whole(left)} records of size 0 have no relative distance and are left out. ` : "";
+  const more = plotted.unsafe > numbers.length ? `The first ${whole(numbers.length)}:` : "";
   place.append(
     el(
       "h3",
       {},
-      plotted.unsafe === 1
-        ? "1 unsafe record"
-        : `${whole(plotted.unsafe)} unsafe records of ${whole(plotted.counts.records)}`,
+      plotted.unsafe === 1 ? "1 unsafe record" : `${whole(plotted.unsafe)} unsafe records of ${whole(count)}`,
     ),
     el("p", { class: "words" }, plotted.words),
-    el("p", { class: "hint words" }, `${left}${more}`),
+    el("p", { class: "hint words" }, `${leftOut}${more}`),
   );
-  if (rows.length)
+  if (numbers.length)
     place.append(
-      el("p", { class: "hint" }, "Click a point or a record to see its values before and after."),
-      el("div", { class: "wide tall narrow", tabindex: "0", role: "region", "aria-label": "Unsafe records" }, table),
+      hint("Click a point or a record to see its values before and after."),
+      region("Unsafe records", table, "wide tall narrow"),
     );
-  place.append(one);
+  place.append(record);
+}
+
+async function show(id) {
+  const card = el("section", { class: "card", "aria-label": `Candidate ${id}` });
+  byId("candidates").append(card);
+  try {
+    /** @type {Api.CandidateFacts} */
+    const candidate = await get(`${base}/candidates/${encodeURIComponent(id)}`);
+    const isMade = candidate.status === "ok";
+    card.append(
+      el("h2", {}, candidate.name),
+      quiet(`id ${candidate.id}`),
+      isMade ? release(candidate) : el("p", { class: "bad" }, `${candidate.status}: ${candidate.reason}`),
+      parameters(candidate),
+      el("h3", {}, "Measures"),
+      measures(candidate),
+    );
+    if (isMade) {
+      await changes(card, candidate.id);
+      card.append(lazily("Correlations and tables, before and after", (place) => relations(place, candidate.id)));
+      await records(card, candidate.id);
+    }
+  } catch (error) {
+    card.append(alarm(error));
+  }
+  card.dataset.ready = "true";
+}
+
+// To the release of this one, with a reason that is noted in the study.
+function release({ id }) {
+  const box = textBox({ id: `why-${id}`, required: true, maxlength: "2000", spellcheck: null });
+  const form = el(
+    "form",
+    { class: "bar release" },
+    el("div", { class: "grow" }, el("label", { for: box.id }, "Why this one"), box),
+    el("button", { type: "submit" }, "Release this one …"),
+  );
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    picked.set({ id, reason: box.value.trim() });
+    location.assign(page("choose"));
+  });
+  return form;
+}
+
+// Of candidates side by side, what is not the same in all of them is marked.
+function mark() {
+  const cards = all("#candidates .card");
+  if (cards.length < 2) return;
+  const named_ = cards.map((card) => new Map(all("tr[data-row]", card).map((row) => [row.dataset.row, row])));
+  for (const name of new Set(named_.flatMap((rows) => [...rows.keys()]))) {
+    const rows = named_.map((of) => of.get(name));
+    const isSame = new Set(rows.map((row) => row?.children[1]?.textContent)).size === 1;
+    for (const row of rows) row?.classList.toggle("differs", !isSame);
+  }
 }
 
 // ---- the table of all ---------------------------------------------------------------------------------------------
-const pinned = new Set([query.get("id"), query.get("other"), query.get("third"), ...pins.get()].filter(Boolean));
+/** @type {Set<string>} */
+const pinned = new Set([...PLACES.map((place) => query.get(place)), ...pins.get()].filter(Boolean));
+const goTo = (ids) => location.assign(page("candidate", Object.fromEntries(ids.map((id, at) => [PLACES[at], id]))));
 
+/** @param {Api.Map} map */
 function table(candidates, map) {
-  byId("all").hidden = !map;
-  if (!map) return;
-  const pin = (row) =>
-    el("input", {
-      type: "checkbox",
-      "aria-label": `Compare ${row.words}`,
-      checked: pinned.has(row.id),
-      onchange: (event) => {
-        if (event.target.checked) pinned.add(row.id);
-        else pinned.delete(row.id);
-        pins.set([...pinned]);
-        compare();
-      },
+  byId("all").hidden = false;
+  const pin = (row) => {
+    const box = el("input", { type: "checkbox", "aria-label": `Compare ${row.words}`, checked: pinned.has(row.id) });
+    box.addEventListener("change", () => {
+      if (box.checked) pinned.add(row.id);
+      else pinned.delete(row.id);
+      pins.set([...pinned]);
+      compare();
     });
+    return box;
+  };
+  const link = (row) => el("a", { href: page("candidate", { id: row.id }) }, row.words);
+  /** @type {import("./sorting.js").Column[]} */
   const columns = [
     { title: "compare", value: (row) => (pinned.has(row.id) ? 0 : 1), cell: pin },
-    {
-      title: "candidate",
-      kind: "words",
-      value: (row) => row.words,
-      cell: (row) => el("a", { href: page("candidate", { id: row.id }) }, row.words),
-    },
+    { title: "candidate", kind: "words", value: (row) => row.words, cell: link },
     { title: "risk", kind: "n", value: (row) => row.risk, cell: (row) => short(row.risk) },
     { title: losing(map), kind: "n", value: (row) => row.utility, cell: (row) => short(row.utility) },
     { title: "on the frontier", value: (row) => (row.frontier ? 0 : 1), cell: (row) => (row.frontier ? "yes" : "") },
-    ...(map.limits.length
-      ? [
-          {
-            title: "within all limits",
-            value: (row) => (row.within ? 0 : 1),
-            cell: (row) => (row.within ? "yes" : "no"),
-          },
-        ]
-      : []),
   ];
+  if (map.limits.length)
+    columns.push({
+      title: "within all limits",
+      value: (row) => (row.within ? 0 : 1),
+      cell: (row) => (row.within ? "yes" : "no"),
+    });
   const sorted = new Sorted(byId("table"), columns, { by: 3, empty: "No candidate has these words." });
   const refresh = () => {
     const words = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
-    const shown = candidates.filter(
-      (row) =>
-        (!byId("frontier-only").checked || row.frontier) &&
-        words.every((word) => row.words.toLowerCase().includes(word)),
-    );
+    const isAny = !byId("frontier-only").checked;
+    const fits = (row) => (isAny || row.frontier) && words.every((word) => row.words.toLowerCase().includes(word));
+    const shown = candidates.filter(fits);
     sorted.set(shown);
-    byId("counted").textContent =
-      `${whole(shown.length)} of ${whole(candidates.length)} candidates${sorted.left ? `, the first ${whole(shown.length - sorted.left)} shown` : ""}`;
+    const first = sorted.left ? `, the first ${whole(shown.length - sorted.left)} shown` : "";
+    byId("counted").textContent = `${whole(shown.length)} of ${whole(candidates.length)} candidates${first}`;
   };
   byId("filter").addEventListener("input", refresh);
   byId("frontier-only").addEventListener("change", refresh);
@@ -205,11 +234,7 @@ function table(candidates, map) {
     refresh();
     compare();
   });
-  byId("compare").addEventListener("click", () =>
-    location.assign(
-      page("candidate", Object.fromEntries([...pinned].map((id, at) => [["id", "other", "third"][at], id]))),
-    ),
-  );
+  byId("compare").addEventListener("click", () => goTo([...pinned]));
   refresh();
   compare();
 }
@@ -221,128 +246,43 @@ function compare() {
   byId("compare").textContent = count > 3 ? "Compare (at most three)" : `Compare ${count || ""}`.trim();
 }
 
-// Of candidates side by side, what is not the same in all of them is marked.
-function mark() {
-  const cards = [...document.querySelectorAll("#candidates .card")];
-  if (cards.length < 2) return;
-  const cells = cards.map(
-    (card) => new Map([...card.querySelectorAll("tr[data-row]")].map((row) => [row.dataset.row, row])),
-  );
-  for (const name of new Set(cells.flatMap((rows) => [...rows.keys()]))) {
-    const rows = cells.map((of) => of.get(name));
-    const same =
-      new Set(
-        rows.map(
-          (row) =>
-            row &&
-            [...row.cells]
-              .slice(1, 2)
-              .map((cell) => cell.textContent)
-              .join(),
-        ),
-      ).size === 1;
-    for (const row of rows) row?.classList.toggle("differs", !same);
-  }
-}
-
-function name(table, names) {
-  [...table.querySelectorAll("tbody tr")].forEach((row, place) => names[place] && (row.dataset.row = names[place]));
-}
-
-async function show(id) {
-  const card = el("section", { class: "card", "aria-label": `Candidate ${id}` });
-  byId("candidates").append(card);
-  try {
-    const candidate = await get(`${base}/candidates/${encodeURIComponent(id)}`);
-    const state =
-      candidate.status === "ok" ? "" : el("p", { class: "bad" }, `${candidate.status}: ${candidate.reason}`);
-    card.append(
-      el("h2", {}, candidate.name),
-      el("p", { class: "quiet" }, `id ${candidate.id}`),
-      state,
-      candidate.status === "ok" ? release(candidate) : "",
-      parameters(candidate),
-      el("h3", {}, "Measures"),
-      measures(candidate),
-    );
-    if (candidate.status === "ok") {
-      await changes(card, candidate.id);
-      card.append(lazily("Correlations and tables, before and after", (place) => relations(place, candidate.id)));
-      await records(card, candidate.id);
-    }
-  } catch (error) {
-    const alarm = el("div", { class: "alarm", role: "alert" });
-    card.append(alarm);
-    complain(error, alarm);
-  }
-  card.dataset.ready = "true";
-}
-
-// To the release of this one, with a reason that is noted in the study.
-function release(candidate) {
-  const box = el("input", { id: `why-${candidate.id}`, required: true, maxlength: "2000", autocomplete: "off" });
-  const form = el(
-    "form",
-    { class: "bar release" },
-    el("div", { class: "grow" }, el("label", { for: box.id }, "Why this one"), box),
-    el("button", { type: "submit" }, "Release this one …"),
-  );
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    picked.set({ id: candidate.id, reason: box.value.trim() });
-    location.assign(page("choose"));
-  });
-  return form;
-}
-
 // What the parameters of all methods have to do with risk and loss.
 async function matters(place) {
+  /** @type {Api.ParameterCharts} */
   const charts = await get(`${base}/parameters`);
   place.replaceChildren();
-  if (charts.reason) return place.append(el("p", { class: "quiet" }, charts.reason));
-  const drawn = [
-    [
-      "coordinates",
+  if (charts.reason) return place.append(quiet(charts.reason));
+  const drawn = {
+    coordinates:
       "Parallel coordinates: a line a method, from its risk and loss to its parameters; the frontier in colour.",
-    ],
-    ["importance", "How much each parameter matters for risk and for loss."],
-  ];
-  for (const [name, words] of drawn) {
-    const chart = el("div", { class: "chart" });
-    place.append(chart, el("p", { class: "hint" }, words));
-    await drawChart(chart, charts[name], words);
+    importance: "How much each parameter matters for risk and for loss.",
+  };
+  for (const [name, words] of Object.entries(drawn)) {
+    await picture(place, charts[name], words);
+    place.append(hint(words));
   }
 }
 
 async function begin() {
+  /** @type {Api.Map | null} */
   const map = await get(`${base}/map`).catch(() => null);
   const candidates = map ? named(map) : [];
   offer(byId("ids"), candidates);
   let id = query.get("id");
   if (!id && map?.rule) id = (await post(`${base}/choices`, {}).catch(() => ({}))).candidate;
-  id ||= candidates.find((row) => row.frontier)?.id;
-  const wanted = [id, query.get("other"), query.get("third")].filter(Boolean);
-  for (const [box, at] of [
-    ["first", 0],
-    ["second", 1],
-    ["third", 2],
-  ])
-    byId(box).value = wanted[at] ? wordsOf(wanted[at], candidates) : "";
-  if (!wanted.length)
-    byId("candidates").append(
-      el("p", {}, "No candidate has been scored yet: ", el("a", { href: page("sweep") }, "start the sweep"), "."),
-    );
-  table(candidates, map);
+  id ||= candidates.find((row) => row.frontier)?.id ?? null;
+  const wanted = [id, query.get("other"), query.get("third")].filter((one) => one !== null);
+  BOXES.forEach((box, at) => (byId(box).value = wanted[at] ? wordsOf(wanted[at], candidates) : ""));
+  if (!wanted.length) {
+    const start = el("a", { href: page("sweep") }, "start the sweep");
+    byId("candidates").append(el("p", {}, "No candidate has been scored yet: ", start, "."));
+  }
+  if (map) table(candidates, map);
   byId("matters").append(lazily("What matters: parameters against risk and loss", matters));
   byId("pick").addEventListener("submit", (event) => {
     event.preventDefault();
-    const picked = ["first", "second", "third"]
-      .map((box) => byId(box).value)
-      .filter((text) => text.trim())
-      .map((text) => idOf(text, candidates));
-    location.assign(
-      page("candidate", Object.fromEntries(picked.map((one, at) => [["id", "other", "third"][at], one]))),
-    );
+    const typed = BOXES.map((box) => byId(box).value).filter((words) => words.trim());
+    goTo(typed.map((words) => idOf(words, candidates)));
   });
   await Promise.all(wanted.map(show));
   mark();

@@ -1,15 +1,17 @@
 // Candidates by name: what a person picks from, and the id behind it.
 import { draw, el } from "./api.js";
-import { rowsOf } from "./rules.js";
+import { rowsOf } from "./points.js";
 
 const MOST = 400; // that a list offers unasked; what is typed is found among all
 
 // Every candidate of a map, those on the frontier first, each with the words it is called by.
 export function named(map) {
   const rows = rowsOf(map).filter((row) => !row.anchor);
-  const often = new Set(rows.filter((row) => row.replicate > 0).map((row) => row.method));
+  const often = new Set(rows.filter((row) => row.replicate).map((row) => row.method));
   const words = (row) => (often.has(row.method) ? `${row.name}, ${draw(row)}` : row.name);
-  return rows.map((row) => ({ ...row, words: words(row) })).sort((a, b) => b.frontier - a.frontier || a.loss - b.loss);
+  return rows
+    .map((row) => ({ ...row, words: words(row) }))
+    .sort((a, b) => Number(b.frontier) - Number(a.frontier) || a.loss - b.loss);
 }
 
 export function offer(list, candidates) {

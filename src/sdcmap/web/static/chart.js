@@ -1,20 +1,17 @@
 // Vega without eval: expressions are interpreted (`ast`), no style is injected, nothing is loaded.
-let ready;
-export async function vega() {
-  ready ||= import("./vega.js").then(() => window.vegaEmbed);
-  return ready;
-}
+/** @type {Promise<Window["vegaEmbed"]> | undefined} */
+let vega;
 
 // A picture is drawn in the colours of the screen; on paper a dark one is turned round (workbench.css).
-export const dark = matchMedia("(prefers-color-scheme: dark)"),
-  paper = matchMedia("print");
+export const dark = matchMedia("(prefers-color-scheme: dark)");
+export const paper = matchMedia("print");
 const tell = () => paper.matches || document.documentElement.toggleAttribute("data-dark", dark.matches);
 dark.addEventListener("change", tell);
 tell();
 
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-export function theme() {
+function theme() {
   const [ink, grey, line] = [colour("--ink"), colour("--plot-grey"), colour("--line")];
   return {
     background: null,
@@ -44,23 +41,17 @@ const options = {
   tooltip: { disableDefaultStyle: true },
 };
 
-export async function draw(node, spec, more = {}) {
-  const embed = await vega();
-  return embed(node, spec, { ...options, ...more });
-}
-
 // A chart of the package; one with a background of its own is drawn as on paper.
 export async function drawChart(node, spec, words) {
-  const paper = "background" in spec;
-  node.classList.toggle("paper", paper);
-  const config = paper ? spec.config : { ...spec.config, ...theme() };
+  const isPaper = "background" in spec;
+  node.classList.toggle("paper", isPaper);
+  const config = isPaper ? spec.config : { ...spec.config, ...theme() };
   const room = Math.min(spec.width || 420, Math.max(140, node.clientWidth - 80));
   const sized = typeof spec.width === "number" ? { ...spec, width: room } : spec;
-  const { view } = await draw(node, { ...sized, config });
+  vega ||= import("./vega.js").then(() => window.vegaEmbed);
+  const { view } = await (await vega)(node, { ...sized, config }, options);
   const canvas = node.querySelector("canvas");
-  if (canvas) {
-    canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", words);
-  }
+  canvas?.setAttribute("role", "img");
+  canvas?.setAttribute("aria-label", words);
   return view;
 }

@@ -1,8 +1,47 @@
-import { base, byId, complain, el, fill, get, markSteps, page, picked, post, root, say, tried, whole } from "./api.js";
+import {
+  alarm,
+  all,
+  base,
+  button,
+  byId,
+  complain,
+  el,
+  get,
+  hint,
+  markSteps,
+  options,
+  page,
+  picked,
+  post,
+  quiet,
+  region,
+  root,
+  say,
+  tableOf,
+  textBox,
+  tried,
+  whole,
+} from "./api.js";
 import { idOf, named, offer, wordsOf } from "./candidates.js";
+import { showChoice } from "./choices.js";
 import { fieldsOf } from "./forms.js";
 
-const state = { forms: [], own: null, rule: null, axes: {}, override: {}, candidates: [], choice: null };
+const state = {
+  /** @type {any[]} of rules */
+  forms: [],
+  /** @type {Record<string, any> | null} the plan's rule */
+  own: null,
+  /** @type {Record<string, any> | null} */
+  rule: null,
+  /** @type {Record<string, any>} axes and limits other than the plan's */
+  axes: {},
+  /** @type {Record<string, string>} check: why it may be overridden */
+  override: {},
+  /** @type {ReturnType<typeof named>} */
+  candidates: [],
+  /** @type {Api.ChosenCandidate | null} */
+  choice: null,
+};
 const WHERE = {
   roles: ["data", "Look at the roles"],
   line: ["plan", "State a limit in the plan"],
@@ -16,33 +55,29 @@ const WHERE = {
 };
 
 // ---- the rule -----------------------------------------------------------------------------------------------------
-const isOwn = () => state.own && !state.axes.utility && JSON.stringify(state.rule) === JSON.stringify(state.own);
+const isOwn = () =>
+  state.own && !Object.keys(state.axes).length && JSON.stringify(state.rule) === JSON.stringify(state.own);
 const asked = () => (isOwn() ? {} : { rule: state.rule, ...state.axes });
 
 function drawRule() {
   const form = state.forms.find((rule) => rule.type === state.rule?.type);
   byId("rule").value = state.rule?.type || "";
-  byId("rule-entries").replaceChildren(...(form ? fieldsOf(form, state.rule, { grids: false, changed: sayRule }) : []));
+  byId("rule-entries").replaceChildren(
+    ...(form ? fieldsOf(form, state.rule ?? {}, { grids: false, changed: sayRule }) : []),
+  );
   sayRule();
 }
 
 function sayRule() {
-  const back = el(
-    "button",
-    { type: "button", class: "second", id: "own-rule", onclick: () => use(state.own) },
-    "Back to the plan's rule",
-  );
   const whence = tried.get() ? "This rule was tried on the map" : "This rule is stated here";
-  byId("rule-said").replaceChildren(
-    ...(!state.rule
-      ? ["The plan states no rule: state one, or name a candidate below."]
-      : isOwn()
-        ? ["This is the plan's rule."]
-        : [
-            state.own ? `${whence}; it is not the plan's. ` : `${whence}; the plan states none.`,
-            state.own ? back : null,
-          ].filter(Boolean)),
-  );
+  const said = !state.rule
+    ? "The plan states no rule: state one, or name a candidate below."
+    : isOwn()
+      ? "This is the plan's rule."
+      : `${whence}; ${state.own ? "it is not the plan's. " : "the plan states none."}`;
+  const canGoBack = state.rule && state.own && !isOwn();
+  const back = button("Back to the plan's rule", () => use(state.own), { id: "own-rule" });
+  byId("rule-said").replaceChildren(said, ...(canGoBack ? [back] : []));
 }
 
 function use(rule) {
@@ -55,41 +90,14 @@ function use(rule) {
 async function choose() {
   if (!state.rule) return byId("choice").replaceChildren();
   try {
-    const choice = (state.choice = await post(`${base}/choices`, asked()));
-    const runners = choice.runners_up.map(({ name, reason }) => el("li", {}, `${name}: ${reason}`));
-    const next = choice.candidate
-      ? []
-      : [
-          el(
-            "p",
-            {},
-            "What to do: ",
-            el("a", { href: page("plan") }, "plan stronger methods"),
-            ", ",
-            el("a", { href: page("sweep") }, "search for a release"),
-            ", or choose another profile.",
-          ),
-        ];
-    byId("choice").replaceChildren(
-      el(
-        "div",
-        { class: "verdict" },
-        el("strong", {}, choice.candidate ? choice.name : "Release nothing"),
-        el("p", {}, choice.reason),
-        ...next,
-      ),
-      ...(runners.length ? [el("h3", {}, "Runners-up"), el("ul", {}, ...runners)] : []),
-    );
+    /** @type {Api.ChosenCandidate} */
+    const choice = await post(`${base}/choices`, asked());
+    state.choice = choice;
+    showChoice(byId("choice"), choice, "choose another profile");
     document.body.dataset.chosen = choice.candidate || "nothing";
   } catch (error) {
-    alarm("choice", error);
+    byId("choice").replaceChildren(alarm(error));
   }
-}
-
-function alarm(place, error) {
-  const made = el("div", { class: "alarm", role: "alert" });
-  byId(place).replaceChildren(made);
-  complain(error, made);
 }
 
 // ---- the checks ---------------------------------------------------------------------------------------------------
@@ -111,11 +119,12 @@ function order() {
 function reason(check) {
   const id = `override-${check.name.replace(/\W/g, "-")}`;
   state.override[check.name] ||= byId("candidate").value.trim() ? byId("reason").value.trim() : ""; // a person's pick has one already
-  const box = el("input", { id, type: "text", value: state.override[check.name] });
+  const box = textBox({ id, value: state.override[check.name], autocomplete: null, spellcheck: null });
   box.addEventListener("input", () => (state.override[check.name] = box.value));
   return el("div", {}, el("label", { for: id }, `Why “${check.name}” may be overridden`), box);
 }
 
+/** @param {Api.Checks} result */
 function drawChecks(result) {
   const told = new Set(); // one advice and one reason for all failed checks of a name
   const line = (check) => {
@@ -162,55 +171,37 @@ function drawChecks(result) {
 
 async function check(event) {
   event?.preventDefault();
-  byId("checks").replaceChildren(el("p", { class: "quiet" }, "Making the candidate again and reading it back …"));
+  byId("checks").replaceChildren(quiet("Making the candidate again and reading it back …"));
   try {
+    /** @type {Api.Checks} */
     const result = await post(`${base}/checks`, order());
     drawChecks(result);
     drawBundle(result);
   } catch (error) {
-    alarm("checks", error);
+    byId("checks").replaceChildren(alarm(error));
   }
 }
 
 // ---- what would leave ---------------------------------------------------------------------------------------------
 const size = (bytes) => (bytes < 1e4 ? `${whole(bytes)} bytes` : `${whole(Math.round(bytes / 1e3))} kB`);
 
+/** @param {Api.Checks} result */
 function drawBundle(result) {
-  if (!result.files.length)
-    return byId("files").replaceChildren(el("p", { class: "hint" }, "Nothing would leave: the checks say why."));
-  const columns = el("table");
+  if (!result.files.length) return byId("files").replaceChildren(hint("Nothing would leave: the checks say why."));
   const done = (column) => (column.masked ? column.done : "as it is");
-  fill(
-    columns,
+  const columns = tableOf(
     [["column", "words"], "label", "kind", ["what was done", "words"]],
     result.columns.map((column) => [column.name, column.label, column.kind, done(column)]),
   );
-  const head = (file) =>
-    el(
-      "pre",
-      { tabindex: "0", role: "region", "aria-label": `First lines of ${file.name}` },
-      file.head + (file.whole ? "" : "…"),
-    );
-  const file = (one) =>
-    el(
-      "details",
-      { class: "file" },
-      el("summary", {}, one.name, el("span", { class: "quiet" }, ` ${size(one.bytes)}`)),
-      one.head ? head(one) : el("p", { class: "quiet" }, "Not a text."),
-    );
+  const fold = (name, note, inside) =>
+    el("details", { class: "file" }, el("summary", {}, name, el("span", { class: "quiet" }, ` ${note}`)), inside);
+  const head = ({ name, head: lines, whole: isWhole }) =>
+    el("pre", { tabindex: "0", role: "region", "aria-label": `First lines of ${name}` }, lines + (isWhole ? "" : "…"));
+  const counts = `${result.files.length} files and ${result.columns.length} columns would leave.`;
   byId("files").replaceChildren(
-    el(
-      "p",
-      {},
-      `${result.files.length} files and ${result.columns.length} columns would leave. Nothing has been written.`,
-    ),
-    ...result.files.map(file),
-    el(
-      "details",
-      { class: "file" },
-      el("summary", {}, `Columns of the file `, el("span", { class: "quiet" }, `${result.columns.length}`)),
-      el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Columns" }, columns),
-    ),
+    el("p", {}, `${counts} Nothing has been written.`),
+    ...result.files.map((file) => fold(file.name, size(file.bytes), file.head ? head(file) : quiet("Not a text."))),
+    fold("Columns of the file", result.columns.length, region("Columns", columns)),
   );
 }
 
@@ -218,7 +209,7 @@ function drawBundle(result) {
 function look(audience) {
   const { candidate, reason: why } = order();
   const tryout = !candidate && !isOwn() && state.choice?.candidate; // by a rule that is not the plan's
-  const said = tryout ? `a rule that the plan does not state chooses it. ${state.choice.reason}`.slice(0, 2000) : why;
+  const said = tryout ? `a rule that the plan does not state chooses it. ${state.choice?.reason}`.slice(0, 2000) : why;
   const asked = new URLSearchParams({ audience, candidate: candidate || tryout || "", reason: said });
   const frame = el("iframe", { title: `The ${audience} report`, sandbox: "", src: `${base}/report/preview?${asked}` });
   const waiting = el("p", { class: "quiet", role: "status" }, "Making the report …");
@@ -231,33 +222,25 @@ function look(audience) {
 
 // ---- the release --------------------------------------------------------------------------------------------------
 async function releases() {
-  const written = await get(`${base}/releases`).catch(() => ({ releases: [] }));
-  byId("releases").replaceChildren(
-    ...written.releases.map((bundle) =>
-      el(
-        "li",
-        {},
-        el(
-          "a",
-          { href: `${base}/releases/${encodeURIComponent(bundle.release)}.zip`, download: true },
-          `Download ${bundle.release}.zip`,
-        ),
-        el(
-          "span",
-          { class: "quiet" },
-          [
-            bundle.name,
-            bundle.signed_by && `signed by ${bundle.signed_by}`,
-            bundle.reason && `picked: ${bundle.reason}`,
-            bundle.when?.slice(0, 10),
-            bundle.files.join(", "),
-          ]
-            .filter(Boolean)
-            .join(" · "),
-        ),
-      ),
-    ),
-  );
+  /** @type {Api.Releases} */
+  const { releases: written } = await get(`${base}/releases`).catch(() => ({ releases: [] }));
+  const entry = ({ release, name, signed_by, reason: why, when, files }) => {
+    const href = `${base}/releases/${encodeURIComponent(release)}.zip`;
+    const facts = [
+      name,
+      signed_by && `signed by ${signed_by}`,
+      why && `picked: ${why}`,
+      when?.slice(0, 10),
+      files.join(", "),
+    ];
+    return el(
+      "li",
+      {},
+      el("a", { href, download: true, "data-release": release }, `Download ${release}.zip`),
+      el("span", { class: "quiet" }, facts.filter(Boolean).join(" · ")),
+    );
+  };
+  byId("releases").replaceChildren(...written.map(entry));
 }
 
 async function write() {
@@ -270,6 +253,7 @@ async function write() {
   byId("write").disabled = true;
   say("Writing the release …");
   try {
+    /** @type {Api.Written} */
     const made = await post(`${base}/releases`, { ...order(), signed_by });
     picked.set(null);
     say(
@@ -279,8 +263,8 @@ async function write() {
     );
     await releases();
     markSteps();
-    [...byId("releases").querySelectorAll("a")]
-      .find((link) => link.href.includes(encodeURIComponent(made.release)))
+    all("a", byId("releases"))
+      .find((link) => link.dataset.release === made.release)
       ?.focus();
   } catch (error) {
     complain(error);
@@ -332,10 +316,7 @@ async function begin() {
   };
   state.candidates = named(map);
   offer(byId("ids"), state.candidates);
-  byId("rule").replaceChildren(
-    el("option", { value: "" }, "none yet"),
-    ...forms.rules.map((form) => el("option", { value: form.type }, form.type)),
-  );
+  byId("rule").replaceChildren(...options([["", "none yet"], ...forms.rules.map((form) => form.type)]));
   drawRule();
   const pick = picked.get();
   await Promise.all([choose(), releases(), pick ? take(pick) : null]);

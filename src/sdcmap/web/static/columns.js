@@ -1,5 +1,5 @@
 // The table of columns: filtered, selected, changed one by one or many at once. It tells what a person states, and draws what was seen.
-import { byId, el, fill, svg, whole } from "./api.js";
+import { button, byId, el, one, options as choicesOf, svg, tableOf, textBox, whole } from "./api.js";
 
 export const ROLES = {
   key: "key",
@@ -32,22 +32,24 @@ const HEADS = [
   ["missing", "n"],
   ["means missing"],
 ];
-const options = (all, value) =>
-  Object.entries(all).map(([key, words]) => el("option", { value: key, selected: key === value }, words));
+const options = (all, value = "") => choicesOf(Object.entries(all), value);
 
 export class Columns {
+  /** @type {Api.SeenFile} what was seen of the file */
+  look = /** @type {any} */ (null);
+  /** @type {Set<string>} */
+  picked = new Set();
+  /** @type {Set<string>} */
+  opened = new Set();
+  last = "";
+  /** @type {Map<string, any>} */
+  made = new Map();
+  body = el("tbody", {});
+
   // stated: {roles, kinds, missing}; changed: called after each change of it
   constructor(stated, changed) {
-    Object.assign(this, {
-      stated,
-      changed,
-      look: null,
-      picked: new Set(),
-      opened: new Set(),
-      last: null,
-      made: new Map(),
-      body: el("tbody", {}),
-    });
+    this.stated = stated;
+    this.changed = changed;
     this.all = el("input", { type: "checkbox", "aria-label": "Select all that are shown" });
     this.all.addEventListener("click", () => {
       for (const v of this.shown()) this.hold(v.name, this.all.checked);
@@ -61,9 +63,9 @@ export class Columns {
       ),
       this.body,
     );
-    byId("by-role").replaceChildren(el("option", { value: "" }, "any"), ...options(ROLES));
-    byId("all-roles").replaceChildren(el("option", { value: "" }, "as they are"), ...options(ROLES));
-    byId("all-kinds").replaceChildren(el("option", { value: "-" }, "as they are"), ...options(KINDS));
+    byId("by-role").replaceChildren(...options({ "": "any", ...ROLES }));
+    byId("all-roles").replaceChildren(...options({ "": "as they are", ...ROLES }));
+    byId("all-kinds").replaceChildren(...options({ "-": "as they are", ...KINDS }, "-"));
     for (const id of ["by-name", "by-kind", "by-role", "by-state"])
       byId(id).addEventListener("input", () => this.draw());
     byId("together").addEventListener("submit", (event) => {
@@ -157,26 +159,14 @@ export class Columns {
     const own = this.codesOf(v.name);
     const bare = (code) => code.replace(/ \([^()]*\)$/, "");
     const press = (code, on) =>
-      el(
-        "button",
-        {
-          type: "button",
-          class: on ? "chip" : "chip likely",
-          "aria-pressed": String(on),
-          "aria-label": `${code} means missing in ${v.name}`,
-          onclick: () => this.setCode(v.name, code, !on),
-        },
-        on ? code : `${code} ?`,
-      );
+      button(on ? code : `${code} ?`, () => this.setCode(v.name, code, !on), {
+        class: on ? "chip" : "chip likely",
+        "aria-pressed": String(on),
+        "aria-label": `${code} means missing in ${v.name}`,
+      });
     const others = v.missing_codes.filter((code) => !own.some((one) => bare(one) === bare(code)));
-    const box = el("input", {
-      type: "text",
-      class: "code",
-      "aria-label": `Another code for missing values of ${v.name}`,
-      placeholder: "code",
-      autocomplete: "off",
-      spellcheck: "false",
-    });
+    const label = `Another code for missing values of ${v.name}`;
+    const box = textBox({ class: "code", "aria-label": label, placeholder: "code" });
     box.addEventListener("change", () => this.setCode(v.name, box.value, true));
     return el(
       "div",
@@ -236,19 +226,13 @@ export class Columns {
     if (before?.facts === facts) return before;
     const tick = el("input", { type: "checkbox", "aria-label": `Select ${v.name}` });
     tick.addEventListener("click", (event) => this.pick(v.name, tick.checked, event.shiftKey));
-    const spread = el(
-      "button",
-      {
-        type: "button",
-        class: "spread",
-        "aria-label": `How the values of ${v.name} are spread`,
-        title: "How its values are spread",
-        onclick: () => {
-          if (!this.opened.delete(v.name)) this.opened.add(v.name);
-          this.draw();
-        },
-      },
+    const spread = button(
       histogram(v.spread),
+      () => {
+        if (!this.opened.delete(v.name)) this.opened.add(v.name);
+        this.draw();
+      },
+      { class: "spread", "aria-label": `How the values of ${v.name} are spread`, title: "How its values are spread" },
     );
     const tr = el(
       "tr",
@@ -285,8 +269,7 @@ export class Columns {
         ? ""
         : `${whole(shown.length)} of ${whole(this.look.variables.length)} columns${drawn.length < shown.length ? `, the first ${MOST} drawn` : ""}`;
     this.mark();
-    if (focused && document.activeElement === document.body)
-      document.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
+    if (focused && document.activeElement === document.body) one(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
   }
 
   // Which are selected: nothing is drawn anew for it.
@@ -320,9 +303,9 @@ function arrange(body, rows) {
 }
 
 // ---- how values are spread ------------------------------------------------------------------------------------------
-const WIDTH = 108,
-  HEIGHT = 26,
-  GAP = 1;
+const WIDTH = 108; // pixels of a small histogram
+const HEIGHT = 26;
+const GAP = 1;
 
 function parts({ bars, others, categories, missing }) {
   const rest = others ? [{ label: `${whole(categories)} rarer categories`, count: others, kind: "others" }] : [];
@@ -346,8 +329,9 @@ export function histogram(spread) {
     if (!count) return;
     const height = Math.max(1, (HEIGHT * count) / most);
     const bar = svg("rect", { class: kind, x: place * width, y: HEIGHT - height, width: width - GAP, height });
-    bar.append(svg("title"));
-    bar.firstChild.textContent = `${label}: ${whole(count)}`;
+    const title = svg("title");
+    title.textContent = `${label}: ${whole(count)}`;
+    bar.append(title);
     drawing.append(bar);
   });
   return drawing;
@@ -359,18 +343,23 @@ export function share(count, most) {
   return bar;
 }
 
+// What the records become, with how many each, in a fold with a line above it.
+export function countFold(words, counts, isOpen, empty) {
+  const most = Math.max(...counts.map(({ count }) => count), 1);
+  const cells = counts.map(({ label, count }) => [label, whole(count), share(count, most)]);
+  const table = tableOf(["becomes", ["records", "n"], ""], cells, empty);
+  return el("details", { open: isOpen }, el("summary", {}, words), el("div", { class: "tall" }, table));
+}
+
 function table(spread, rows) {
-  const made = el("table", {});
   const all = parts(spread);
-  fill(
-    made,
+  return tableOf(
     ["values", ["records", "n"], ["share", "n"], ""],
     all.map(({ label, count }) => [
       label,
       whole(count),
       `${((100 * count) / rows).toFixed(1)} %`,
-      share(count, Math.max(...all.map((one) => one.count))),
+      share(count, Math.max(...all.map((bar) => bar.count))),
     ]),
   );
-  return made;
 }

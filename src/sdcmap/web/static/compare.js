@@ -1,37 +1,40 @@
 // Two studies beside each other.
-import { byId, complain, el, fill, get, root, short, whole } from "./api.js";
+import { byId, complain, el, fill, get, options, root, short, whole } from "./api.js";
 import { drawChart } from "./chart.js";
 
-const { first, second } = byId("compared").dataset;
+const { first = "", second = "" } = byId("compared").dataset;
 const day = (when) => (when ? when.slice(0, 10) : "");
 
 function pick(box, names, shown) {
-  box.replaceChildren(...names.map((name) => el("option", { selected: name === shown }, name)));
+  box.replaceChildren(...options(names, shown));
   box.disabled = names.length < 2;
 }
 
-const release = (one) =>
-  el(
-    "li",
-    {},
-    [one.name, day(one.when), one.signed_by && `signed by ${one.signed_by}`, one.reason].filter(Boolean).join(" · ") ||
-      one.release,
-  );
-const list = (releases) => (releases.length ? el("ul", { class: "plain" }, ...releases.map(release)) : "none");
+function list(releases) {
+  const facts = ({ name, when, signed_by, reason }) => [name, day(when), signed_by && `signed by ${signed_by}`, reason];
+  const words = (release) => facts(release).filter(Boolean).join(" · ") || release.release;
+  return releases.length ? el("ul", { class: "plain" }, ...releases.map((one) => el("li", {}, words(one)))) : "none";
+}
 
-function chosen({ studies, risk, utility }) {
-  const of = (read) => studies.map(read);
+// What each study's rule chooses, with its two numbers: on the axes above, or on the study's own where none are in common.
+/** @param {Api.Comparison} compared */
+function chosen({ studies }) {
+  const row = (head, read) => [head, ...studies.map(read)];
+  const number = (study, value, label) => {
+    if (!study.choice) return "";
+    return el("span", {}, value === null ? "no value" : short(value), el("span", { class: "hint" }, ` ${label}`));
+  };
   fill(
     byId("chosen"),
-    ["", ...of((study) => [study.name, "words"])],
+    ["", ...studies.map((study) => [study.name, "words"])],
     [
-      ["candidates with scores", ...of((study) => whole(study.candidates))],
-      ["on the frontier", ...of((study) => whole(study.frontier))],
-      ["its rule chooses", ...of((study) => study.choice || "there is no rule")],
-      [risk || "risk", ...of((study) => (study.risk === null ? "" : short(study.risk)))],
-      [utility || "utility", ...of((study) => (study.utility === null ? "" : short(study.utility)))],
-      ["because", ...of((study) => study.reason)],
-      ["released", ...of((study) => list(study.releases))],
+      row("candidates with scores", (study) => whole(study.candidates)),
+      row("on the frontier", (study) => whole(study.frontier)),
+      row("its rule chooses", (study) => study.choice || "there is no rule"),
+      row("its risk", (study) => number(study, study.risk, study.labels[0])),
+      row("its utility or loss", (study) => number(study, study.utility, study.labels[1])),
+      row("because", (study) => study.reason),
+      row("released", (study) => list(study.releases)),
     ],
   );
 }
@@ -39,6 +42,7 @@ function chosen({ studies, risk, utility }) {
 async function show() {
   const asked = new URLSearchParams({ first, second, risk: byId("risk").value, utility: byId("utility").value });
   try {
+    /** @type {Api.Comparison} */
     const compared = await get(`${root}/api/comparisons?${asked}`);
     byId("problems").replaceChildren();
     pick(byId("risk"), compared.risks, compared.risk);

@@ -1,13 +1,17 @@
 import { base, byId, complain, el, fill, get, later, post, put, root, say, study, whole } from "./api.js";
-import { Columns, share } from "./columns.js";
+import { Columns, ROLES, share } from "./columns.js";
 
-const stated = { file: document.body.dataset.file, roles: {}, kinds: {}, missing: [] };
+const PARTS = { key: "keys", identifier: "identifiers" }; // of a plan, where they are not called by the role
+
+/** @type {{ file: string, roles: Record<string, string>, kinds: Record<string, string>, missing: string[] }} */
+const stated = { file: document.body.dataset.file ?? "", roles: {}, kinds: {}, missing: [] };
 const state = { begun: false };
 const columns = new Columns(stated, () => {
   changed();
   refresh();
 });
 
+/** @param {Api.SeenFile} look */
 function facts(look) {
   const fact = (value, words) => el("div", { class: "fact" }, el("b", {}, value), el("span", {}, words));
   const gone = look.variables.reduce((sum, v) => sum + v.missing, 0);
@@ -67,7 +71,7 @@ function heat({ names, pairs, pairs_words: words }, rows) {
       { class: "n", title: `${whole(alone)} of ${whole(rows)} records are alone on ${known}` },
       alone ? whole(alone) : "–",
     );
-    made.dataset.heat = Math.ceil(5 * Math.sqrt(alone / most));
+    made.dataset.heat = String(Math.ceil(5 * Math.sqrt(alone / most)));
     return made;
   };
   byId("pairs-words").textContent = `Records alone on each pair of ${words}; on the diagonal, on one column alone.`;
@@ -96,11 +100,13 @@ async function look() {
   const asked = (turn += 1);
   document.body.dataset.looking = "true";
   try {
+    /** @type {Api.SeenFile} */
     const seen = await post(`${root}/api/looks`, stated);
     if (asked !== turn) return;
     byId("problems").replaceChildren();
     columns.set(seen);
     facts(seen);
+    /** @type {Api.TellingColumns} */
     const told = await post(`${root}/api/looks/telling`, stated);
     if (asked === turn) telling(told, seen.rows);
   } catch (error) {
@@ -153,29 +159,15 @@ byId("compare").addEventListener("click", () => go("running"));
 async function begin() {
   if (study) {
     // the data of a study: what its plan states
+    /** @type {Api.StudyPlan} */
     const { table, begun } = await get(base);
     const data = table?.data;
     if (!data) return complain(new Error("this study's plan names no file."));
     state.begun = begun;
     stated.file = data.path;
     stated.missing = data.missing || [];
-    const role = { keys: "key", identifiers: "identifier" };
-    for (const part of [
-      "keys",
-      "numeric",
-      "sensitive",
-      "identifiers",
-      "weight",
-      "household",
-      "stratum",
-      "other",
-      "drop",
-      "replicate",
-      "psu",
-      "wave",
-      "case",
-    ])
-      for (const name of data[part] || []) stated.roles[name] ||= role[part] || part;
+    for (const role of Object.keys(ROLES))
+      for (const name of data[PARTS[role] ?? role] || []) stated.roles[name] ||= role;
     for (const kind of ["nominal", "ordinal"]) for (const name of data[kind] || []) stated.kinds[name] = kind;
     byId("begin-head").textContent = begun ? "Begin another study with these roles" : "Keep these roles";
     byId("begin-words").textContent = begun
@@ -188,10 +180,8 @@ async function begin() {
     byId("find").hidden = byId("compare").hidden = !begun;
     byId("name").required = begun;
   }
-  byId("name").value = `${stated.file
-    .split("/")
-    .pop()
-    .replace(/\.[^.]*$/, "")}${study ? "-2" : ""}`;
+  const file = stated.file.split("/").at(-1) ?? "";
+  byId("name").value = `${file.replace(/\.[^.]*$/, "")}${study ? "-2" : ""}`;
   await look();
 }
 const started = begin().catch(complain);

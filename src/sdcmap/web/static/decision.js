@@ -7,33 +7,60 @@ import {
   el,
   fill,
   get,
-  later,
   page,
   post,
   put,
   root,
   short,
   study,
+  whole,
 } from "./api.js";
+import { candidateLink, deadEnd, showChoice } from "./choices.js";
+import { Levers } from "./levers.js";
+import { drawKey, Plane, rowsOf } from "./planes.js";
 import { word } from "./words.js";
-import { Plane, drawKey, nearest, region, rowsOf } from "./planes.js";
 
-const LEVER = 1000;
-const levers = { agency_limit: "agency", intruder_limit: "intruder" };
-const state = { rule: null, rows: [], best: null };
+/** @typedef {import("./planes.js").Row} Row */
+
+const LEVER = 1000; // steps of a lever
+const LIMITS = { agency_limit: "agency", intruder_limit: "intruder" };
+const state = {
+  /** @type {Record<string, any>} */
+  rule: {},
+  /** @type {Row[]} by preference */
+  rows: [],
+  /** @type {Row | null | undefined} what is chosen; null: nothing, undefined: not known yet */
+  best: undefined,
+  /** @type {Api.ChosenCandidate | null} */
+  choice: null,
+};
 const risk = new Plane(byId("risk-plane"), "iek", "rdh");
 const utility = new Plane(byId("utility-plane"), "sek", "dus");
+const levers = new Levers(() => ({ rule: state.rule, limits: {}, axes: null }), {
+  body: () => ({ rule: state.rule }),
+  onchoice: confirm,
+  onproblem: (error) => complain(error, byId("choice")),
+});
 risk.after = utility.after = overlay;
-window.workbench = { state, nearest, region, risk }; // what the tests look at
+window.workbench = { state, risk, levers }; // what the tests look at
 
 const axis = (name) => (name === "agency_limit" ? risk.x : risk.y);
-const link = (id, words) => el("a", { href: page("candidate", { id }) }, words);
+// The limits from which on a row is safe are its own two numbers.
+const isSafe = (/** @type {Row} */ row) => row.iek <= state.rule.agency_limit && row.rdh <= state.rule.intruder_limit;
 
 function overlay() {
-  if (!risk.view || !utility.view) return;
-  state.best = nearest(state.rows, state.rule);
-  risk.lay([...risk.limits(state.rule, set, overlay), ...risk.ring(state.best)]);
-  utility.lay([...utility.way(state.best), ...utility.ring(state.best)]);
+  if (!risk.box || !utility.box) return;
+  risk.lay([
+    ...risk.limits(state.rule.agency_limit, state.rule.intruder_limit, set, overlay),
+    ...risk.ringOf(state.best),
+  ]);
+  utility.lay([...utility.way(state.best), ...utility.ringOf(state.best)]);
+}
+
+// The row of a candidate: its own, or that of its method where methods are compared.
+function rowOf(candidate) {
+  const method = levers.answer?.methods[candidate];
+  return state.rows.find((row) => (row.id ? row.id === candidate : row.method === method)) ?? null;
 }
 
 function set(change) {
@@ -41,84 +68,51 @@ function set(change) {
     if (!Number.isFinite(value)) continue;
     const [low, high] = axis(name);
     const limit = (state.rule[name] = Math.min(0, Number(Math.max(low, value).toPrecision(6))));
-    const lever = byId(`${levers[name]}-limit`);
+    const lever = byId(`${LIMITS[name]}-limit`);
     lever.value = String(Math.round((LEVER * (limit - low)) / (high - low)));
     lever.setAttribute("aria-valuetext", short(limit));
-    byId(`${levers[name]}-shown`).textContent = short(limit);
+    byId(`${LIMITS[name]}-shown`).textContent = short(limit);
   }
+  const candidate = levers.at(["rule", Object.keys(change)[0]]);
+  state.best = candidate === undefined ? undefined : rowOf(candidate);
+  state.choice = null;
+  risk.draw();
+  utility.draw();
   overlay();
-  risk.recolour();
-  utility.recolour();
   table();
-  confirm();
+  levers.ask();
 }
 
 function table() {
-  const safe = state.rows.filter((row) => region(row, state.rule) === "D");
-  const rows = safe.slice(0, 100);
-  const deadEnd = safe.length
-    ? []
-    : [
-        el(
-          "p",
-          {},
-          "What to do: ",
-          el("a", { href: page("plan") }, "plan stronger methods"),
-          ", ",
-          el("a", { href: page("sweep") }, "search for a release"),
-          ", or set other limits.",
-        ),
-      ];
+  const safe = state.rows.filter(isSafe),
+    counts = `${whole(safe.length)} of ${whole(state.rows.length)} are safe`;
   byId("left").replaceChildren(
-    el(
-      "p",
-      {},
-      el(
-        "strong",
-        {},
-        safe.length
-          ? `${safe.length.toLocaleString("en")} of ${state.rows.length.toLocaleString("en")} are safe`
-          : "Nothing is safe: release nothing.",
-      ),
-    ),
-    ...deadEnd,
+    el("p", {}, el("strong", {}, safe.length ? counts : "Nothing is safe: release nothing.")),
+    ...(safe.length ? [] : [deadEnd("set other limits")]),
   );
+  const name = (row) => (row.id ? candidateLink(row.id, `${row.name}, ${draw(row)}`) : row.name);
   fill(
     byId("table"),
-    [["method", "words"], ...["IEK", "RDH", "SEK", "DUS"].map((name) => [word(name), "n"]), ["from (0, 0)", "n"]],
-    rows.map((row) => [
-      row.id ? link(row.id, `${row.name}, ${draw(row)}`) : row.name,
-      ...[row.iek, row.rdh, row.sek, row.dus, row.distance].map(short),
-    ]),
+    [["method", "words"], ...["IEK", "RDH", "SEK", "DUS"].map((head) => [word(head), "n"]), ["from (0, 0)", "n"]],
+    safe.slice(0, 100).map((row) => [name(row), ...[row.iek, row.rdh, row.sek, row.dus, row.distance].map(short)]),
     "Nothing.",
   );
 }
 
-const confirm = later(200, async () => {
-  const asked = { rule: { ...state.rule } };
-  let found;
-  try {
-    found = await post(`${base}/choices`, asked);
-  } catch (error) {
-    return complain(error, byId("choice"));
-  }
-  if (JSON.stringify(asked.rule) !== JSON.stringify(state.rule)) return;
-  state.choice = found;
-  byId("choice").replaceChildren(
-    el(
-      "div",
-      { class: "verdict" },
-      el("p", {}, found.reason),
-      found.candidate ? el("p", {}, link(found.candidate, "Open this candidate")) : null,
-    ),
-  );
-  document.body.dataset.confirmed = found.candidate || "nothing";
-});
+/** @param {Api.ChosenCandidate} choice */
+function confirm(choice) {
+  state.choice = choice;
+  state.best = choice.candidate ? rowOf(choice.candidate) : null;
+  overlay();
+  showChoice(byId("choice"), choice, "set other limits");
+  document.body.dataset.confirmed = choice.candidate || "nothing";
+}
 
-for (const [name, id] of Object.entries(levers)) {
-  byId(`${id}-limit`).addEventListener("input", (event) => {
+for (const [name, id] of Object.entries(LIMITS)) {
+  const lever = byId(`${id}-limit`);
+  lever.addEventListener("input", () => {
     const [low, high] = axis(name);
-    set({ [name]: low + (Number(event.target.value) / LEVER) * (high - low) });
+    set({ [name]: low + (Number(lever.value) / LEVER) * (high - low) });
   });
 }
 
@@ -139,6 +133,7 @@ function offer(found) {
 // The plan with the four measures, for the variables that are picked.
 async function drafted(more = {}) {
   const [wanted, studied] = [byId("wanted").value, byId("studied").value];
+  /** @type {Api.StudyPlan} */
   const { table: plan, version } = await get(base);
   const four = [
     { type: "IntruderKnowledge", on: wanted },
@@ -148,7 +143,11 @@ async function drafted(more = {}) {
   ];
   const [before, after] = await Promise.all(
     [[], four].map((added) =>
-      post(`${root}/api/plans`, { table: { ...plan, measures: [...plan.measures, ...added] }, study, ...more }),
+      post(`${root}/api/plans`, {
+        table: { ...plan, measures: [...(plan?.measures ?? []), ...added] },
+        study,
+        ...more,
+      }),
     ),
   );
   return { before, after, version };
@@ -189,14 +188,15 @@ byId("add-form").addEventListener("submit", async (event) => {
 });
 
 async function begin() {
+  /** @type {Api.CriterionPlanes} */
   const found = await get(`${base}/criterion`);
   if (!found.rule) return offer(found);
   state.rule = found.rule;
   state.rows = rowsOf(found);
-  const isSafe = (row) => region(row, state.rule) === "D";
+  const { agency_limit, intruder_limit } = state.rule;
   drawKey(byId("key"), found.prior);
-  await risk.set(state.rows, found.prior, isSafe, [state.rule.agency_limit, state.rule.intruder_limit]);
-  await utility.set(state.rows, found.prior, isSafe);
-  set({ agency_limit: state.rule.agency_limit, intruder_limit: state.rule.intruder_limit });
+  risk.set(state.rows, found.prior, isSafe, { iek: agency_limit, rdh: intruder_limit });
+  utility.set(state.rows, found.prior, isSafe);
+  set({ agency_limit, intruder_limit });
 }
 begin().catch((error) => complain(error, byId("choice")));

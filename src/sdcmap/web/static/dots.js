@@ -9,26 +9,32 @@ export const SHAPES = {
 };
 const TURNS = { up: 0, right: 1, down: 2, left: 3 };
 
+function canvas(width, height) {
+  const made = Object.assign(document.createElement("canvas"), { width, height });
+  const pen = /** @type {CanvasRenderingContext2D} */ (made.getContext("2d", { willReadFrequently: true }));
+  return { made, pen };
+}
+
 export class Dots {
   constructor(width, height, ratio) {
-    Object.assign(this, { width, height, ratio, made: new Map(), layer: document.createElement("canvas") });
-    Object.assign(this.layer, { width, height });
-    this.pen = this.layer.getContext("2d", { willReadFrequently: true });
-    this.image = this.pen.createImageData(width, height);
+    this.width = width;
+    this.height = height;
+    this.ratio = ratio;
+    this.stamps = new Map();
+    this.layer = canvas(width, height);
+    this.image = this.layer.pen.createImageData(width, height);
   }
 
   // The stamp of a look: {shape, fill, size (pixels across), opacity, rim, edge (the way an arrow points)}.
   of(look) {
     const key = JSON.stringify(look);
-    if (!this.made.has(key)) this.made.set(key, this.paint(look));
-    return this.made.get(key);
+    if (!this.stamps.has(key)) this.stamps.set(key, this.paint(look));
+    return this.stamps.get(key);
   }
 
   paint({ shape, fill, size, opacity = 1, rim = "", edge = "" }) {
-    const side = Math.ceil((size + 3) * this.ratio),
-      canvas = document.createElement("canvas");
-    canvas.width = canvas.height = side;
-    const pen = canvas.getContext("2d", { willReadFrequently: true });
+    const side = Math.ceil((size + 3) * this.ratio);
+    const { pen } = canvas(side, side);
     pen.globalAlpha = opacity;
     pen.translate(side / 2, side / 2);
     pen.rotate(edge ? (TURNS[edge] * Math.PI) / 2 : 0);
@@ -94,10 +100,10 @@ export class Dots {
 
   // All that was laid, onto a canvas of the same size.
   onto(pen) {
-    this.pen.putImageData(this.image, 0, 0);
+    this.layer.pen.putImageData(this.image, 0, 0);
     pen.save();
     pen.setTransform(1, 0, 0, 1, 0, 0);
-    pen.drawImage(this.layer, 0, 0);
+    pen.drawImage(this.layer.made, 0, 0);
     pen.restore();
   }
 }

@@ -1,33 +1,11 @@
 // Forms from the fields of methods, measures and rules; a form and a table of the plan are two views of one thing.
-import { el } from "./api.js";
+import { all, button, el, hint, options as choicesOf, textBox } from "./api.js";
 import { RecodeEditor } from "./recode.js";
 import { Ordered } from "./reorder.js";
+import { inWords as words } from "./values.js";
 
 const numeric = (entry) => entry.kind === "number" || entry.kind === "whole number";
 let count = 0;
-
-function words(value) {
-  if (Array.isArray(value)) return value.map(words).join(value.some((part) => part?.type) ? "; " : ", ");
-  if (value?.type) return partOf(value);
-  return value === null || value === undefined ? "" : String(value);
-}
-
-// A value made of parts as its text, such as Linkage(metric="l").
-export function partOf({ type, ...given }) {
-  const literal = (value) =>
-    Array.isArray(value)
-      ? `[${value.map(literal).join(", ")}]`
-      : value?.type
-        ? partOf(value)
-        : value === true
-          ? "True"
-          : value === false
-            ? "False"
-            : JSON.stringify(value);
-  return `${type}(${Object.entries(given)
-    .map(([name, value]) => `${name}=${literal(value)}`)
-    .join(", ")})`;
-}
 
 const split = (text, mark = ",") =>
   text
@@ -90,7 +68,7 @@ function write(entry, table, text, sizes) {
   else delete table.grid;
 }
 
-function hint(entry, id) {
+function help(entry, id) {
   const range = entry.range ? ` Range ${entry.range}.` : "";
   const default_ =
     entry.required || entry.default === null || words(entry.default) === "" ? "" : ` Default ${words(entry.default)}.`;
@@ -134,12 +112,11 @@ function chips(entry, box, { columns, kinds }, act) {
   const row = el(
     "div",
     { class: "chips", role: "group", "aria-label": `Columns for ${entry.name}` },
-    ...fit.map(({ name }) =>
-      el("button", { type: "button", class: "chip", "data-column": name, onclick: () => press(name) }, name),
-    ),
+    ...fit.map(({ name }) => button(name, () => press(name), { class: "chip", "data-column": name })),
   );
   const show = () => {
-    for (const chip of row.children) chip.setAttribute("aria-pressed", String(chosen().includes(chip.dataset.column)));
+    for (const chip of all(".chip", row))
+      chip.setAttribute("aria-pressed", String(chosen().includes(chip.dataset.column)));
   };
   box.addEventListener("input", show);
   row.addEventListener("click", show);
@@ -175,32 +152,30 @@ function steps(entry, table, id, options) {
     },
     name: (at) => typeOf(parts()[at]),
   });
-  const step = (part, at, all) => {
+  const step = (part, at) => {
     const type = typeOf(part);
     const form = forms.find((one) => one.type === type);
     const fields =
       typeof part === "string"
-        ? [el("p", { class: "hint" }, `${part}: written as text; change it there.`)]
+        ? [hint(`${part}: written as text; change it there.`)]
         : form
           ? fieldsOf(form, part, { ...options, grids: false })
           : [];
-    const away = el(
-      "button",
-      {
-        type: "button",
-        class: "second",
-        "aria-label": `Remove ${type}`,
-        onclick: () => set(parts().filter((_, other) => other !== at)),
-      },
-      "Remove",
-    );
+    const away = button("Remove", () => set(parts().filter((_, other) => other !== at)), {
+      "aria-label": `Remove ${type}`,
+    });
     return el(
       "div",
       { class: "item step", role: "group", "aria-label": `${type}, step ${at + 1}` },
       el(
         "div",
         { class: "item-head" },
-        el("h4", {}, entry.several ? ordered.handle(at, all.length) : "", entry.several ? ` ${at + 1}. ${type}` : type),
+        el(
+          "h4",
+          {},
+          entry.several ? ordered.handle(at, parts().length) : "",
+          entry.several ? ` ${at + 1}. ${type}` : type,
+        ),
         away,
       ),
       ...fields,
@@ -235,8 +210,7 @@ function steps(entry, table, id, options) {
   const choice = el(
     "select",
     { id, "data-field": entry.name, "aria-describedby": `${id}-hint` },
-    el("option", { value: "" }, "choose …"),
-    ...forms.map((form) => el("option", { value: form.type }, form.type)),
+    ...choicesOf([["", "choose …"], ...forms.map((form) => form.type)]),
   );
   choice.addEventListener("change", () => {
     if (choice.value) set([{ type: choice.value }]);
@@ -260,60 +234,50 @@ function control(entry, table, options) {
       table[entry.name] = box.checked;
       changed();
     });
-    return el("div", {}, box, label, hint(entry, `${id}-hint`));
+    return el("div", {}, box, label, help(entry, `${id}-hint`));
   }
   if (entry.kind === "choice" && !entry.open && !entry.several) {
-    const box = el(
-      "select",
-      described,
-      ...entry.choices.map((choice) =>
-        el("option", { value: choice, selected: choice === (table[entry.name] ?? entry.default) }, choice),
-      ),
-    );
+    const box = el("select", described, ...choicesOf(entry.choices, table[entry.name] ?? entry.default));
     box.addEventListener("change", () => {
       table[entry.name] = box.value;
       changed();
     });
-    return el("div", {}, label, box, hint(entry, `${id}-hint`));
+    return el("div", {}, label, box, help(entry, `${id}-hint`));
   }
   if (entry.kind === "part")
-    return el("div", { class: "whole-row" }, label, ...steps(entry, table, id, options), hint(entry, `${id}-hint`));
-  const box = el("input", {
+    return el("div", { class: "whole-row" }, label, ...steps(entry, table, id, options), help(entry, `${id}-hint`));
+  const box = textBox({
     ...described,
-    type: "text",
     value: textOf(entry, table),
-    autocomplete: "off",
-    spellcheck: "false",
     ...(numeric(entry) && !grids ? { inputmode: "decimal" } : {}),
     placeholder: words(entry.default),
   });
+  /** @type {HTMLElement[]} */
   const parts = [label, box];
-  let sizes = null;
+  const isSet = grids && entry.several && entry.kind === "text" && entry.name === "on";
+  const sizes = isSet ? textBox({ id: `${id}-sizes`, value: sizesOf(entry, table), inputmode: "numeric" }) : null;
   const act = () => {
     write(entry, table, box.value, sizes?.value || "");
     changed();
   };
   if (entry.columns && columns.length) parts.push(chips(entry, box, options, act));
-  parts.push(hint(entry, `${id}-hint`));
-  if (grids && entry.several && entry.kind === "text" && entry.name === "on") {
-    sizes = el("input", {
-      id: `${id}-sizes`,
-      type: "text",
-      value: sizesOf(entry, table),
-      inputmode: "numeric",
-      autocomplete: "off",
-    });
+  parts.push(help(entry, `${id}-hint`));
+  if (sizes)
     parts.push(
-      el("label", { for: `${id}-sizes` }, "in all sets of so many"),
+      el("label", { for: sizes.id }, "in all sets of so many"),
       sizes,
-      el("p", { class: "hint" }, "such as 1, 2; empty: all at once."),
+      hint("such as 1, 2; empty: all at once."),
     );
-  }
   for (const input of [box, sizes]) input?.addEventListener("input", act);
   return el("div", { class: entry.columns && columns.length ? "whole-row" : null }, ...parts);
 }
 
 // Every field of a form; those that stand at their default are folded away.
+/**
+ * @param {any} form
+ * @param {Record<string, any>} table
+ * @param {{ columns?: Api.PlanColumn[], changed?: () => void, grids?: boolean, forms?: any }} how
+ */
 export function fieldsOf(form, table, { columns = [], changed = () => {}, grids = true, forms = null } = {}) {
   const options = { columns, changed, grids, forms, kinds: form.kinds || [] };
   const given = (entry) => entry.required || entry.name in table || entry.name in (table.grid || {});
@@ -333,8 +297,9 @@ export function fieldsOf(form, table, { columns = [], changed = () => {}, grids 
 function recode(form, table, options, drawn) {
   const on = form.entries.filter((entry) => entry.name === "on");
   const others = form.entries.filter((entry) => entry.name !== "on");
-  const typed = el("details", {}, el("summary", {}, `${others.length} more options`));
-  const write = () => typed.replaceChildren(typed.firstElementChild, drawn(others));
+  const summary = el("summary", {}, `${others.length} more options`),
+    typed = el("details");
+  const write = () => typed.replaceChildren(summary, drawn(others));
   const changed = options.changed;
   const editor = new RecodeEditor(table, () => {
     write();

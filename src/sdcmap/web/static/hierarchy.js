@@ -1,9 +1,10 @@
 // A hierarchy drawn up by hand: one row a category, one column a level; counted and checked as it is typed, saved as a file.
-import { base, el, fill, later, post, put, say, whole } from "./api.js";
-import { share } from "./columns.js";
+import { all, base, button, el, hint, later, one, options, post, put, say, textBox, whole } from "./api.js";
+import { countFold } from "./columns.js";
 
 const MOST_LEVELS = 9;
 const REST = "*"; // everything, as ARX and Hierarchy write it
+/** @type {Set<HierarchyDrawing>} */
 const drawings = new Set();
 let made = 0;
 window.addEventListener("beforeunload", (event) => {
@@ -16,31 +17,35 @@ export const setAside = () =>
     drawing.table = null;
   });
 export const drawingOf = (table, on) => {
-  const all = [...drawings];
-  return (
-    all.find((drawing) => drawing.table === table) ||
-    all.find((drawing) => !drawing.table && drawing.on.some((name) => on.includes(name)))
-  );
+  const begun = [...drawings],
+    isOf = (drawing) => drawing.on.some((name) => on.includes(name));
+  return begun.find((drawing) => drawing.table === table) || begun.find((drawing) => !drawing.table && isOf(drawing));
 };
 
 // on: columns; its `saved` is called with {name, levels} of the file that was written, `closed` when nobody draws any more.
 export class HierarchyDrawing {
+  /** @type {object | null} the recode in the plan that it belongs to */
+  table = null;
+  saved = (/** @type {{ name: string, levels: number }} */ _kept) => {};
+  closed = () => {};
+  id = (made += 1);
+  /** @type {string[][]} */
+  rows = [];
+  /** @type {number[]} of each category */
+  records = [];
+  /** @type {Set<number>} */
+  picked = new Set();
+  last = 0;
+  /** @type {string[][][]} */
+  past = [];
+  file = "";
+  version = "";
+  turn = 0;
+  isSound = false;
+
+  /** @param {string[]} on columns */
   constructor(on) {
-    Object.assign(this, {
-      on,
-      table: null,
-      saved: () => {},
-      closed: () => {},
-      id: (made += 1),
-      rows: [],
-      records: [],
-      picked: new Set(),
-      last: 0,
-      past: [],
-      file: "",
-      version: "",
-      turn: 0,
-    });
+    this.on = on;
     drawings.add(this);
     this.ask = later(150, () => this.draft());
     this.heads = el("thead", {});
@@ -54,6 +59,28 @@ export class HierarchyDrawing {
     });
     this.wrong = el("ul", { class: "bad plain", role: "status" });
     this.node = el("section", { class: "drawn", "aria-label": "Draw up a hierarchy" });
+    this.filter = el("input", { type: "search", autocomplete: "off", oninput: () => this.show() });
+    this.level = el("select", { onchange: () => this.offer() });
+    this.name = textBox();
+    this.name.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      this.apply();
+    });
+    this.give = button("Name the selected", () => this.apply(), { class: null });
+    this.back = button("Undo", () => this.undo());
+    this.more = button("Add a level", () => this.addLevel());
+    this.called = textBox({ value: `${on[0]} hierarchy.csv`, oninput: () => this.nameFile() });
+    this.replace = el("input", { type: "checkbox", id: `drawn-${this.id}-replace`, onchange: () => this.nameFile() });
+    const words = "Replace the file: plans that use it as it was will refuse it";
+    this.replacing = el("div", {}, this.replace, el("label", { for: this.replace.id }, words));
+    this.save = button("Save as", () => this.keep(), { class: null });
+    this.all = el("input", { type: "checkbox", "aria-label": "Select all categories that are shown" });
+    this.all.addEventListener("click", () => {
+      const shown = this.rows.map((_, place) => place).filter((place) => this.isShown(place));
+      for (const place of shown) this.mark(place, this.all.checked);
+      this.show();
+    });
     this.lay();
   }
 
@@ -69,44 +96,10 @@ export class HierarchyDrawing {
     return el("div", {}, el("label", { for: node.id }, words), node);
   }
 
-  button(words, act, facts = {}) {
-    return el("button", { type: "button", class: "second", onclick: act, ...facts }, words);
-  }
-
   lay() {
-    this.filter = el("input", { type: "search", autocomplete: "off", oninput: () => this.show() });
-    this.level = el("select", { onchange: () => this.offer() });
-    this.name = el("input", { type: "text", autocomplete: "off", spellcheck: "false" });
-    this.name.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") {
-        event.preventDefault();
-        this.apply();
-      }
-    });
-    this.give = el("button", { type: "button", onclick: () => this.apply() }, "Name the selected");
-    this.back = this.button("Undo", () => this.undo());
-    this.more = this.button("Add a level", () => this.addLevel());
-    this.called = el("input", {
-      type: "text",
-      autocomplete: "off",
-      spellcheck: "false",
-      value: `${this.on[0]} hierarchy.csv`,
-    });
-    this.called.addEventListener("input", () => this.nameFile());
-    this.replace = el("input", { type: "checkbox", onchange: () => this.nameFile() });
-    this.replacing = el(
-      "div",
-      {},
-      this.replace,
-      el("label", { for: `drawn-${this.id}-replace` }, "Replace the file: plans that use it as it was will refuse it"),
-    );
-    this.replace.id = `drawn-${this.id}-replace`;
-    this.save = el("button", { type: "button", onclick: () => this.keep() }, "Save as");
     this.node.append(
       el("h4", { tabindex: "-1" }, this.title),
-      el(
-        "p",
-        { class: "hint" },
+      hint(
         "Select rows (Shift for a range), type a name, press Enter; or type in the cells. Each level is made of the groups of the one below. Missing values stay missing.",
       ),
       el(
@@ -120,10 +113,10 @@ export class HierarchyDrawing {
       el(
         "div",
         { class: "chips" },
-        this.button("Begin with first characters", () => this.begin({ begin: "prefixes" })),
+        button("Begin with first characters", () => this.begin({ begin: "prefixes" })),
         this.more,
-        this.button(`All the rest: ${REST}`, () => this.rest(() => REST)),
-        this.button("All the rest: as one level below", () => this.rest((row, level) => row[level - 1])),
+        button(`All the rest: ${REST}`, () => this.rest(() => REST)),
+        button("All the rest: as one level below", () => this.rest((row, level) => row[level - 1])),
         this.back,
       ),
       el(
@@ -138,7 +131,7 @@ export class HierarchyDrawing {
         this.control("File", "file", this.called),
         this.replacing,
         this.save,
-        this.button("Close without saving", () => this.close()),
+        button("Close without saving", () => this.close()),
       ),
       this.names,
     );
@@ -149,7 +142,7 @@ export class HierarchyDrawing {
   of(on) {
     if (on.join() === this.on.join()) return;
     this.on = on;
-    this.node.querySelector("h4").textContent = this.title;
+    one("h4", this.node).textContent = this.title;
     this.ask();
   }
 
@@ -217,7 +210,7 @@ export class HierarchyDrawing {
   }
 
   undo() {
-    this.rows = this.past.pop();
+    this.rows = this.past.pop() ?? [];
     this.draw();
     this.ask();
   }
@@ -260,12 +253,14 @@ export class HierarchyDrawing {
   // A click with Shift held takes every row that is shown from the last one that was clicked.
   pick(place, on, range) {
     const [from, to] = (range ? [this.last, place] : [place, place]).sort((a, b) => a - b);
-    for (let at = from; at <= to; at += 1)
-      if (this.isShown(at))
-        if (on) this.picked.add(at);
-        else this.picked.delete(at);
+    for (let at = from; at <= to; at += 1) if (this.isShown(at)) this.mark(at, on);
     this.last = place;
     this.show();
+  }
+
+  mark(place, on) {
+    if (on) this.picked.add(place);
+    else this.picked.delete(place);
   }
 
   // ---- drawing ----
@@ -280,22 +275,13 @@ export class HierarchyDrawing {
     const levels = Array.from({ length: (this.rows[0]?.length || 1) - 1 }, (_, k) => k + 1);
     const chosen = Math.min(Number(this.level.value) || 1, levels.length || 1);
     this.level.replaceChildren(
-      ...levels.map((level) => el("option", { value: level, selected: level === chosen }, String(level))),
+      ...options(
+        levels.map((level) => [level, String(level)]),
+        chosen,
+      ),
     );
-    this.all = el("input", { type: "checkbox", "aria-label": "Select all categories that are shown" });
-    this.all.addEventListener("click", () => {
-      const on = this.all.checked;
-      this.rows.forEach((_, place) => {
-        if (this.isShown(place))
-          if (on) this.picked.add(place);
-          else this.picked.delete(place);
-      });
-      this.show();
-    });
     const away = (level) =>
-      levels.length > 1
-        ? this.button("×", () => this.dropLevel(level), { "aria-label": `Take level ${level} away` })
-        : "";
+      levels.length > 1 ? button("×", () => this.dropLevel(level), { "aria-label": `Take level ${level} away` }) : "";
     this.heads.replaceChildren(
       el(
         "tr",
@@ -315,7 +301,7 @@ export class HierarchyDrawing {
     this.nameFile();
   }
 
-  row([category, ...names], place, levels) {
+  row(/** @type {string[]} */ [category, ...names], place, levels) {
     const tick = el("input", { type: "checkbox", "aria-label": `Select ${category}` });
     tick.addEventListener("click", (event) => this.pick(place, tick.checked, event.shiftKey));
     return el(
@@ -330,14 +316,7 @@ export class HierarchyDrawing {
 
   // What is typed is counted at once, and can be undone as one change; Enter goes on to the next row.
   cell(category, name, place, level) {
-    const box = el("input", {
-      type: "text",
-      value: name,
-      list: this.listOf(level),
-      autocomplete: "off",
-      spellcheck: "false",
-      "aria-label": `Level ${level} of ${category}`,
-    });
+    const box = textBox({ value: name, list: this.listOf(level), "aria-label": `Level ${level} of ${category}` });
     let typing = false;
     box.addEventListener("input", () => {
       if (!typing) {
@@ -364,7 +343,7 @@ export class HierarchyDrawing {
     return `drawn-${this.id}-names-${level}`;
   }
   boxAt(place, level) {
-    return this.body.rows[place].cells[level + 2].firstChild;
+    return one("input", this.body.rows[place].cells[level + 2]);
   }
   offer() {
     this.name.setAttribute("list", this.listOf(this.level.value));
@@ -376,9 +355,9 @@ export class HierarchyDrawing {
     this.rows.forEach((_, place) => {
       const tr = this.body.rows[place];
       tr.hidden = !shown[place];
-      tr.querySelector("input").checked = this.picked.has(place);
+      one("input", tr).checked = this.picked.has(place);
     });
-    this.all.checked = shown.some(Boolean) && shown.every((one, place) => !one || this.picked.has(place));
+    this.all.checked = shown.some(Boolean) && shown.every((isShown, place) => !isShown || this.picked.has(place));
     this.give.disabled = !this.picked.size;
     this.give.textContent = this.picked.size ? `Name the ${whole(this.picked.size)} selected` : "Name the selected";
   }
@@ -386,15 +365,16 @@ export class HierarchyDrawing {
   // A file that was opened is replaced only where somebody says so.
   nameFile() {
     this.replacing.hidden = !this.isOpened();
-    this.save.disabled = !this.sound || !this.called.value.trim() || (this.isOpened() && !this.replace.checked);
+    this.save.disabled = !this.isSound || !this.called.value.trim() || (this.isOpened() && !this.replace.checked);
   }
 
   // ---- what was counted ----
+  /** @param {Api.OpenedHierarchy} draft */
   judge(draft) {
     const same =
       draft.rows.length === this.rows.length &&
       draft.rows.every(([category], place) => category === this.rows[place][0]);
-    Object.assign(this, { sound: !draft.problems.length, records: draft.records });
+    Object.assign(this, { isSound: !draft.problems.length, records: draft.records });
     if (!same) {
       this.rows = draft.rows;
       this.picked.clear();
@@ -403,31 +383,23 @@ export class HierarchyDrawing {
     draft.records.forEach((count, place) => {
       this.body.rows[place].cells[2].textContent = whole(count);
     });
-    for (const box of this.body.querySelectorAll("[aria-invalid]")) box.removeAttribute("aria-invalid");
+    for (const box of all("[aria-invalid]", this.body)) box.removeAttribute("aria-invalid");
     for (const [place, level] of draft.split) this.boxAt(place, level).setAttribute("aria-invalid", "true");
     draft.levels.forEach(({ groups }, k) =>
       this.names.children[k].replaceChildren(...groups.map(({ label }) => el("option", { value: label }))),
     );
-    const open = [...this.judged.children].map((details) => details.open);
+    const open = all("details", this.judged).map((details) => details.hasAttribute("open"));
     this.judged.replaceChildren(...draft.levels.map((level, k) => this.summary(level, k + 1, open[k] ?? k === 0)));
     this.tell(draft.problems);
     this.nameFile();
   }
 
   summary({ groups, rarest, unnamed }, level, open) {
-    const table = el("table", {});
-    const most = Math.max(...groups.map(({ count }) => count), 1);
-    fill(
-      table,
-      ["becomes", ["records", "n"], ""],
-      groups.map(({ label, count }) => [label, whole(count), share(count, most)]),
-      "No names yet.",
-    );
     const least = rarest
       ? `; the rarest, “${rarest.label}”, has ${whole(rarest.count)} record${rarest.count === 1 ? "" : "s"}`
       : "";
     const words = `Level ${level}: ${whole(groups.length)} categor${groups.length === 1 ? "y" : "ies"}${least}${unnamed ? `; ${whole(unnamed)} without a name` : ""}.`;
-    return el("details", { open }, el("summary", {}, words), el("div", { class: "tall" }, table));
+    return countFold(words, groups, open, "No names yet.");
   }
 
   tell(problems) {

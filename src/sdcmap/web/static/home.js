@@ -1,4 +1,4 @@
-import { byId, complain, el, get, root, say, send, whole } from "./api.js";
+import { alarm, byId, el, get, one, root, say, send, whole } from "./api.js";
 import { actions } from "./studies.js";
 
 const form = byId("upload");
@@ -6,25 +6,23 @@ const limit = Number(form.dataset.limit);
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const file = byId("file").files[0];
+  const file = byId("file").files?.[0];
   if (!file) return;
   form.querySelector("[role=alert]")?.remove();
-  const alarm = el("div", { role: "alert", class: "alarm" });
   if (file.size > limit) {
-    alarm.textContent = `${file.name} has more than ${Math.round(limit / 1e6)} MB: it was not sent.`;
-    return form.append(alarm);
+    const most = Math.round(limit / 1e6);
+    return form.append(alarm(new Error(`${file.name} has more than ${most} MB: it was not sent.`)));
   }
   const body = new FormData();
   body.append("file", file);
-  const button = form.querySelector("button");
+  const button = one("button", form);
   button.disabled = true;
   say("Sending the file …");
   try {
     const kept = await send(`${root}/api/files`, body);
     location.assign(`${root}/data?file=${encodeURIComponent(kept.name)}`);
   } catch (error) {
-    form.append(alarm);
-    complain(error, alarm);
+    form.append(alarm(error));
     say("");
   } finally {
     button.disabled = false;
@@ -40,6 +38,7 @@ const STATES = {
   "running elsewhere": "running elsewhere",
 };
 
+/** @param {Api.StudyEntry} study */
 function facts(study) {
   const far =
     study.candidates === null
@@ -56,17 +55,18 @@ function facts(study) {
 const line = (study) => document.querySelector(`li [data-study="${CSS.escape(study.name)}"]`);
 
 async function list() {
+  /** @type {Api.Studies} */
   const { studies } = await get(`${root}/api/studies`);
   for (const study of studies) {
     const place = line(study);
     if (!place) continue;
     place.textContent = facts(study);
     const note = study.note ? el("span", { class: "quiet note" }, study.note) : null;
-    place.after(...[el("span", { class: "choice" }), note, actions(study, studies)].filter(Boolean));
+    place.after(el("span", { class: "choice" }), ...(note ? [note] : []), actions(study, studies));
   }
   document.body.dataset.listed = "true";
   for (const study of (await get(`${root}/api/studies?choices=true`)).studies) {
-    const place = line(study)?.parentElement.querySelector(".choice");
+    const place = line(study)?.parentElement?.querySelector(".choice");
     if (place && study.choice)
       place.textContent =
         study.choice === "release nothing" ? "its rule: release nothing" : `its rule chooses ${study.choice}`;

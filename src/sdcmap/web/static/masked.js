@@ -1,10 +1,10 @@
 // What masking did to one candidate: its relations as heat maps, and single records with their values.
-import { base, el, fill, get, complain, whole } from "./api.js";
+import { all, base, complain, el, get, hint, options, quiet, region, tableOf, whole } from "./api.js";
 import { drawChart } from "./chart.js";
 
 // Something that is asked for when it is opened, and only then.
 export function lazily(words, show) {
-  const place = el("div", {}, el("p", { class: "quiet" }, "Making the candidate again …"));
+  const place = el("div", {}, quiet("Making the candidate again …"));
   const made = el("details", {}, el("summary", {}, words), place);
   made.addEventListener("toggle", async () => {
     if (!made.open || made.dataset.asked) return;
@@ -19,10 +19,10 @@ export function lazily(words, show) {
   return made;
 }
 
-async function picture(place, spec, words) {
+export async function picture(place, spec, words) {
   const chart = el("div", { class: "chart" });
   place.append(chart);
-  await drawChart(chart, spec, words);
+  return drawChart(chart, spec, words);
 }
 
 // Correlations of the numbers, and the table of two columns that are picked.
@@ -30,19 +30,15 @@ export async function relations(place, id) {
   const ask = (pair = {}) => get(`${base}/candidates/${id}/relations?${new URLSearchParams(pair)}`);
   const told = await ask();
   place.replaceChildren();
-  if (told.words) place.append(el("p", { class: "quiet" }, told.words));
+  if (told.words) place.append(quiet(told.words));
   if (told.correlations)
     await picture(place, told.correlations, "Correlations of the numbers before and after masking, as two heat maps.");
   if (!told.table) return;
   const boxes = ["down", "across"].map((way, at) => {
-    const box = el(
-      "select",
-      { id: `${way}-${id}` },
-      ...told.columns.map((name) => el("option", { selected: name === told.pair[at] }, name)),
-    );
-    return [el("div", {}, el("label", { for: box.id }, at ? "by" : "Table of"), box), box];
+    const box = el("select", { id: `${way}-${id}` }, ...options(told.columns, told.pair[at]));
+    return { box, field: el("div", {}, el("label", { for: box.id }, at ? "by" : "Table of"), box) };
   });
-  const [down, across] = boxes.map(([, box]) => box);
+  const [down, across] = boxes.map(({ box }) => box);
   const table = el("div");
   const draw = async (spec) => {
     table.replaceChildren();
@@ -52,7 +48,7 @@ export async function relations(place, id) {
       `${down.value} by ${across.value}: per cent of the records before, after, and the change.`,
     );
   };
-  place.append(el("div", { class: "bar" }, ...boxes.map(([label]) => label)), table);
+  place.append(el("div", { class: "bar" }, ...boxes.map(({ field }) => field)), table);
   place.addEventListener("change", async () => {
     try {
       await draw((await ask({ down: down.value, across: across.value })).table);
@@ -65,32 +61,27 @@ export async function relations(place, id) {
 
 // One record beside the one it was made from.
 export async function values(place, id, row) {
+  /** @type {Api.RecordValues} */
   const record = await get(`${base}/candidates/${id}/records/${row}`);
-  const table = el("table");
-  const own = record.original_row === null;
-  const rows = record.values.map((one) => [
-    one.name,
-    one.role || "number",
-    one.original ?? "",
-    one.masked,
-    one.changed ? "changed" : "",
-  ]);
-  fill(table, [["column", "words"], "role", "original", "masked", ""], rows);
-  [...table.querySelectorAll("tbody tr")].forEach((line, at) =>
-    line.classList.toggle("differs", record.values[at].changed),
-  );
+  const cells = ({ name, role, original, masked, changed }) => [
+    name,
+    role || "number",
+    original ?? "",
+    masked,
+    changed ? "changed" : "",
+  ];
+  const table = tableOf([["column", "words"], "role", "original", "masked", ""], record.values.map(cells));
+  all("tbody tr", table).forEach((line, at) => line.classList.toggle("differs", record.values[at].changed));
   const count = record.values.filter((one) => one.changed).length;
-  const words = own
-    ? record.reason
-    : `Row ${whole(record.original_row + 1)} of the original; ${count === 1 ? "one value" : `${whole(count)} values`} of ${whole(rows.length)} changed. It stays in this room: no report and no release holds it.`;
+  const counted = `${count === 1 ? "one value" : `${whole(count)} values`} of ${whole(record.values.length)} changed`;
+  const words =
+    record.original_row === null
+      ? record.reason
+      : `Row ${whole(record.original_row + 1)} of the original; ${counted}. It stays in this room: no report and no release holds it.`;
   place.replaceChildren(
     el("h3", {}, `Record ${whole(row + 1)} before and after`),
-    el("p", { class: "hint" }, words),
-    el(
-      "div",
-      { class: "wide tall", tabindex: "0", role: "region", "aria-label": `Values of record ${row + 1}` },
-      table,
-    ),
+    hint(words),
+    region(`Values of record ${row + 1}`, table, "wide tall"),
   );
   place.scrollIntoView({ block: "nearest" });
   place.focus({ preventScroll: true });

@@ -1,20 +1,50 @@
-import { base, byId, complain, duration, el, get, later, page, post, put, root, say, study, whole } from "./api.js";
-import { fieldsOf, fitting, partOf } from "./forms.js";
+import {
+  all,
+  base,
+  button,
+  byId,
+  complain,
+  duration,
+  el,
+  get,
+  hint,
+  later,
+  one,
+  options,
+  page,
+  post,
+  put,
+  root,
+  say,
+  study,
+  whole,
+} from "./api.js";
+import { fieldsOf, fitting } from "./forms.js";
 import { setAside } from "./hierarchy.js";
+import { partOf } from "./values.js";
 
 const state = {
+  /** @type {Record<string, any>} the plan */
   table: {},
-  forms: null,
+  /** @type {any} */
+  forms: {},
+  /** @type {Api.PlanColumn[]} */
   columns: [],
+  /** @type {string[]} names of the measures */
   texts: [],
+  /** @type {string[]} */
   problems: [],
   open: new WeakSet(),
   turn: 0,
   saved: "",
   version: "",
+  /** @type {string[]} texts of the plan */
   past: [],
+  /** @type {string[]} */
   future: [],
 };
+const unfolding = new WeakMap(); // an item: what unfolds it
+const KINDS = { methods: "method", measures: "measure" };
 const MANY = 6; // methods or measures beyond which they are folded
 const formOf = (group, type) =>
   state.forms[group].find((form) => form.type === type) || {
@@ -26,7 +56,7 @@ const formOf = (group, type) =>
 // ---- from the table to the page -----------------------------------------------------------------------------------
 function draw() {
   for (const group of ["methods", "measures"]) {
-    const folds = () => [...byId(group).querySelectorAll("details:not(.recoded *)")];
+    const folds = () => /** @type {HTMLDetailsElement[]} */ (all("details:not(.recoded *)", byId(group)));
     const open = folds().map((details) => details.open);
     byId(group).replaceChildren(...(state.table[group] || []).map((entry, place) => item(group, entry, place)));
     folds().forEach((details, i) => (details.open = open[i] || false));
@@ -35,41 +65,28 @@ function draw() {
   const rule = state.table.rule;
   byId("rule").value = rule?.type || "";
   byId("rule-fields").replaceChildren(
-    ...(rule
-      ? fieldsOf(formOf("rules", rule.type), rule, { changed: edited, grids: false })
-      : [el("p", { class: "hint" }, "No rule yet.")]),
+    ...(rule ? fieldsOf(formOf("rules", rule.type), rule, { changed: edited, grids: false }) : [hint("No rule yet.")]),
   );
 }
 
 function item(group, entry, place) {
   const form = formOf(group, entry.type);
-  const away = el(
-    "button",
-    {
-      type: "button",
-      class: "second",
-      "aria-label": `Remove ${entry.type} ${place + 1}`,
-      onclick: () => {
-        state.table[group].splice(place, 1);
-        if (group === "measures") state.texts.splice(place, 1);
-        draw();
-        edited();
-      },
-    },
+  const away = button(
     "Remove",
+    () => {
+      state.table[group].splice(place, 1);
+      if (group === "measures") state.texts.splice(place, 1);
+      draw();
+      edited();
+    },
+    { "aria-label": `Remove ${entry.type} ${place + 1}` },
   );
   const unit = form.unit ? ` Unit: ${form.unit}.` : "";
   const body = el("div", {});
-  const fold = el(
-    "button",
-    {
-      type: "button",
-      class: "head",
-      "aria-expanded": "false",
-      onclick: () => (body.hasChildNodes() ? shut() : made.unfold()),
-    },
-    entry.type,
-  );
+  const fold = button(entry.type, () => (body.hasChildNodes() ? shut() : unfold()), {
+    class: "head",
+    "aria-expanded": "false",
+  });
   const made = el(
     "div",
     {
@@ -90,14 +107,14 @@ function item(group, entry, place) {
     body.replaceChildren();
     made.dataset.said = inShort(entry);
   };
-  made.unfold = () => {
+  const unfold = () => {
     // its fields are made when somebody wants to see them
     if (body.hasChildNodes()) return;
     state.open.add(entry);
     fold.setAttribute("aria-expanded", "true");
     made.classList.remove("folded");
     body.append(
-      el("p", { class: "hint" }, form.summary + unit),
+      hint(form.summary + unit),
       ...fieldsOf(form, entry, {
         columns: state.columns,
         forms: state.forms,
@@ -112,7 +129,8 @@ function item(group, entry, place) {
       }),
     );
   };
-  if (state.table[group].length <= MANY || state.open.has(entry)) made.unfold();
+  unfolding.set(made, unfold);
+  if (state.table[group].length <= MANY || state.open.has(entry)) unfold();
   else shut();
   return made;
 }
@@ -141,7 +159,7 @@ function axes(checked) {
   for (const id of ["risk", "utility"]) {
     const fit = names.filter((name) => axis(state.forms, name.split("(")[0]) === id);
     const chosen = id === "risk" ? checked.axes?.risk[0] : checked.axes?.utility;
-    byId(id).replaceChildren(...fit.map((name) => el("option", { value: name, selected: name === chosen }, name)));
+    byId(id).replaceChildren(...options(fit, chosen));
   }
 }
 
@@ -158,13 +176,13 @@ function problems(list) {
   for (const problem of list) {
     const place = problem.match(/^(methods|measures)\[\d+\]/)?.[0];
     const [, type, field] = problem.replace(/^\w+\[\d+\]: /, "").match(/^(\w+)(?:\.(\w+))?/) || [];
-    const items = [...document.querySelectorAll(place ? `[data-place="${place}"]` : "[data-place]")].filter(
-      (item) => place || item.dataset.type === type,
+    const near = all(place ? `[data-place="${place}"]` : "[data-place]").filter(
+      (node) => place || node.dataset.type === type,
     );
-    for (const item of items) {
-      item.unfold();
-      item.querySelector(".said-here").append(el("p", {}, problem));
-      const box = item.querySelector(`[data-field="${field || "on"}"]`);
+    for (const node of near) {
+      unfolding.get(node)();
+      one(".said-here", node).append(el("p", {}, problem));
+      const box = node.querySelector(`[data-field="${field || "on"}"]`);
       box?.setAttribute("aria-invalid", "true");
       const more = box?.closest("details");
       if (more) more.open = true;
@@ -191,9 +209,9 @@ function remember(text) {
 }
 
 function step(back) {
-  if (back) state.future.push(state.past.pop());
-  else state.past.push(state.future.pop());
-  byId("toml").value = state.past.at(-1);
+  const [from, to] = back ? [state.past, state.future] : [state.future, state.past];
+  to.push(from.pop() ?? "");
+  byId("toml").value = state.past.at(-1) ?? "";
   dirty();
   check({ toml: byId("toml").value }, { redraw: true });
 }
@@ -206,7 +224,7 @@ async function save() {
   byId("conflict").hidden = true;
   dirty();
   say("The plan is saved.");
-  if (byId("history").open) history().catch(complain);
+  if (byId("history").hasAttribute("open")) history().catch(complain);
 }
 
 // Another tab, or somebody at the file, has saved meanwhile: nothing is overwritten unasked.
@@ -225,19 +243,11 @@ async function theirs() {
 
 // ---- what was saved before -------------------------------------------------------------------------------------------
 async function history() {
+  /** @type {Api.EarlierPlans} */
   const { plans } = await get(`${base}/plans`);
   const entry = ({ saved, toml, changed }) => {
     const when = new Date(saved).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-    const take = el(
-      "button",
-      {
-        type: "button",
-        class: "second",
-        "aria-label": `Take the plan of ${when} back`,
-        onclick: () => takeBack(toml, when),
-      },
-      "Take it back",
-    );
+    const take = button("Take it back", () => takeBack(toml, when), { "aria-label": `Take the plan of ${when} back` });
     return el(
       "li",
       {},
@@ -264,6 +274,7 @@ function takeBack(toml, when) {
 // ---- both sides in step -------------------------------------------------------------------------------------------
 async function check(draft, { redraw }) {
   const turn = (state.turn += 1);
+  /** @type {Api.CheckedPlan} */
   let checked;
   try {
     checked = await post(`${root}/api/plans`, { ...draft, study });
@@ -299,6 +310,7 @@ async function check(draft, { redraw }) {
 
 // ---- what everything costs, before it is chosen -----------------------------------------------------------------------
 const guess = later(700, async (turn) => {
+  /** @type {Api.CheckedPlan | null} */
   const guessed = await post(`${root}/api/plans`, { toml: byId("toml").value, cost: true, study }).catch(() => null);
   if (turn !== state.turn || !guessed?.seconds) return;
   byId("cost").textContent = `· about ${duration(guessed.seconds)} of one core`;
@@ -314,10 +326,11 @@ async function price(kind) {
   const [group, list, words] = [`${kind}s`, byId(`new-${kind}`), byId(`${kind}-price`)];
   const [turn, type] = [state.turn, list.value];
   words.textContent = "Its price is being looked up …";
+  /** @type {Api.Prices | null} */
   const told = await post(`${root}/api/prices`, { toml: byId("toml").value, group, type, study }).catch(() => null);
   if (turn !== state.turn || list.value !== type) return;
   if (!told) return (words.textContent = "Its price is told when the plan has no problem.");
-  for (const option of list.options) {
+  for (const option of /** @type {HTMLOptionElement[]} */ (all("option", list))) {
     const seconds = told.stated[option.value];
     option.textContent = seconds === undefined ? option.value : `${option.value} (adds about ${duration(seconds)})`;
   }
@@ -362,25 +375,19 @@ byId("rule").addEventListener("change", () => {
 });
 // The lists of what can be added: what no column of the file fits cannot be chosen.
 function offer() {
-  for (const [group, kind] of [
-    ["methods", "method"],
-    ["measures", "measure"],
-  ])
-    for (const option of byId(`new-${kind}`).options)
+  for (const [group, kind] of Object.entries(KINDS))
+    for (const option of /** @type {HTMLOptionElement[]} */ (all("option", byId(`new-${kind}`))))
       option.disabled = !fitting(formOf(group, option.value), state.columns);
 }
 
-for (const [group, kind] of [
-  ["methods", "method"],
-  ["measures", "measure"],
-]) {
+for (const [group, kind] of Object.entries(KINDS)) {
   byId(`new-${kind}`).addEventListener("change", () => price(kind));
   byId(`add-${kind}`).addEventListener("click", () => {
     const entry = { type: byId(`new-${kind}`).value };
     (state.table[group] ||= []).push(entry);
     state.open.add(entry);
     draw();
-    byId(group).lastElementChild.querySelector("input, select")?.focus();
+    one(":scope > :last-child :is(input, select)", byId(group))?.focus();
     edited();
   });
 }
@@ -388,7 +395,7 @@ for (const [group, kind] of [
 byId("save").addEventListener("click", () => save().catch(conflict));
 byId("undo").addEventListener("click", () => step(true));
 byId("redo").addEventListener("click", () => step(false));
-byId("history").addEventListener("toggle", () => byId("history").open && history().catch(complain));
+byId("history").addEventListener("toggle", () => byId("history").hasAttribute("open") && history().catch(complain));
 byId("keep-mine").addEventListener("click", () => theirs().then(save).catch(conflict));
 byId("take-theirs").addEventListener("click", async () => {
   const kept = await theirs();
@@ -414,10 +421,10 @@ window.addEventListener("beforeunload", (event) => {
 async function begin() {
   const [forms, kept] = await Promise.all([get(`${root}/api/forms`), get(base)]);
   state.forms = forms;
-  const option = (form) => el("option", { value: form.type }, form.type);
-  byId("new-method").replaceChildren(...forms.methods.map(option));
-  byId("new-measure").replaceChildren(...forms.measures.map(option));
-  byId("rule").replaceChildren(el("option", { value: "" }, "none yet"), ...forms.rules.map(option));
+  const types = (group) => forms[group].map((form) => form.type);
+  byId("new-method").replaceChildren(...options(types("methods")));
+  byId("new-measure").replaceChildren(...options(types("measures")));
+  byId("rule").replaceChildren(...options([["", "none yet"], ...types("rules")]));
   byId("toml").value = state.saved = kept.toml;
   state.version = kept.version;
   await check({ toml: kept.toml }, { redraw: true });

@@ -1,6 +1,6 @@
 // An editor for recodes: one of six ways, and what it makes of each column, counted as it is typed.
-import { base, el, fill, get, later, post, root, whole } from "./api.js";
-import { share } from "./columns.js";
+import { base, button, el, get, hint, later, one, options as choicesOf, post, root, textBox, whole } from "./api.js";
+import { countFold } from "./columns.js";
 import { drawingOf, HierarchyDrawing } from "./hierarchy.js";
 
 const WAYS = {
@@ -29,18 +29,21 @@ const filled = (value) =>
 
 // table: the recode in the plan; changed: it was edited here.
 export class RecodeEditor {
+  id = (made += 1);
+  /** @type {Api.Recodes | null} what comes of it */
+  seen = null;
+  /** @type {string[]} */
+  files = [];
+  /** @type {Set<string>} categories */
+  marked = new Set();
+  turn = 0;
+  /** @type {HierarchyDrawing | null} */
+  drawing = null;
+
   constructor(table, changed) {
-    const way = Object.keys(WAYS).find((name) => filled(first(table)[name]));
-    Object.assign(this, {
-      table,
-      changed,
-      id: (made += 1),
-      way: way || "",
-      seen: null,
-      files: [],
-      marked: new Set(),
-      turn: 0,
-    });
+    this.table = table;
+    this.changed = changed;
+    this.way = Object.keys(WAYS).find((name) => filled(first(table)[name])) ?? "";
     this.ways = el("div", { class: "ways" });
     this.panel = el("div", { class: "way-panel" });
     this.counts = el("div", {
@@ -110,6 +113,7 @@ export class RecodeEditor {
     const turn = (this.turn += 1);
     if (!this.on.length) return this.tell({ columns: [], levels: null });
     try {
+      /** @type {Api.Recodes} */
       const seen = await post(`${base}/recodes`, { method: { ...first(this.table), on: this.on } });
       if (turn === this.turn) this.tell(seen);
     } catch (error) {
@@ -125,33 +129,21 @@ export class RecodeEditor {
     this.counts.replaceChildren(
       ...(seen.columns.length
         ? seen.columns.map((column, place) => this.column(column, place))
-        : [el("p", { class: "hint" }, "Pick columns to see what becomes of them.")]),
+        : [hint("Pick columns to see what becomes of them.")]),
     );
-    this.node.dataset.counted = this.turn;
+    this.node.dataset.counted = String(this.turn);
   }
 
   column({ name, before_count: many, after, after_count: left, missing, smallest, problem }, place) {
     if (problem)
-      return el(
-        "p",
-        { class: "hint" },
+      return hint(
         el("strong", {}, name),
         ` has ${whole(many)} categories. ${this.way ? problem : "Say how they are recoded."}`,
       );
-    const shown = el("table", {});
-    const most = Math.max(...after.map(({ count }) => count), 1);
-    fill(
-      shown,
-      ["becomes", ["records", "n"], ""],
-      [...after, ...(missing ? [{ label: "missing", count: missing }] : [])].map(({ label, count }) => [
-        label,
-        whole(count),
-        share(count, most),
-      ]),
-      left ? `${whole(left)} categories are too many to list.` : "Nothing is left.",
-    );
+    const counts = missing ? [...after, { label: "missing", count: missing }] : after;
+    const empty = left ? `${whole(left)} categories are too many to list.` : "Nothing is left.";
     const words = `${name}: ${whole(many)} categories become ${whole(left)}; the rarest has ${whole(smallest)} record${smallest === 1 ? "" : "s"}.`;
-    return el("details", { open: place < 2 }, el("summary", {}, words), el("div", { class: "tall" }, shown));
+    return countFold(words, counts, place < 2, empty);
   }
 
   // ---- how ----
@@ -167,27 +159,20 @@ export class RecodeEditor {
           const box = el("input", { type: "radio", name: `recode-${this.id}`, id, checked: way === this.way });
           box.addEventListener("change", () => {
             this.choose(way);
-            this.ways.querySelector(`#${id}`)?.focus();
+            one(`#${id}`, this.ways)?.focus();
           });
           return el("span", { class: "way-choice" }, box, el("label", { for: id }, words));
         }),
     );
-    const held = this.panel.contains(document.activeElement) ? document.activeElement.id : "";
+    const held = this.panel.contains(document.activeElement) ? document.activeElement?.id : "";
     this.panel.replaceChildren(...(this.way ? this[this.way]() : []));
-    if (held) this.panel.querySelector(`#${CSS.escape(held)}`)?.focus();
+    if (held) one(`#${CSS.escape(held)}`, this.panel)?.focus();
     this.board.hidden = this.way !== "hierarchy"; // a drawing waits while another way is tried
   }
 
   field(words, value, act, facts = {}) {
     const id = `recode-${this.id}-field-${words.replace(/\W/g, "-")}`;
-    const box = el("input", {
-      id,
-      type: "text",
-      inputmode: "decimal",
-      autocomplete: "off",
-      value: value ?? "",
-      ...facts,
-    });
+    const box = textBox({ id, inputmode: "decimal", value: value ?? "", ...facts });
     box.addEventListener("input", () => {
       act(box.value.trim());
       this.edit();
@@ -202,11 +187,7 @@ export class RecodeEditor {
 
   select(words, value, options, act) {
     const id = `recode-${this.id}-select-${words.replace(/\W/g, "-")}`;
-    const box = el(
-      "select",
-      { id },
-      ...options.map(([key, shown]) => el("option", { value: key, selected: String(key) === String(value) }, shown)),
-    );
+    const box = el("select", { id }, ...choicesOf(options, value));
     box.addEventListener("change", () => {
       act(box.value);
       this.edit();
@@ -244,14 +225,8 @@ export class RecodeEditor {
       this.edit();
     };
     const rows = held.map((end, place) => {
-      const box = el("input", {
-        type: "text",
-        inputmode: "decimal",
-        class: "code",
-        value: end,
-        "aria-label": `Break ${place + 1}`,
-        autocomplete: "off",
-      });
+      const facts = { inputmode: "decimal", class: "code", value: end };
+      const box = textBox({ ...facts, "aria-label": `Break ${place + 1}` });
       box.addEventListener("input", () => {
         held[place] = box.value.trim();
         keep();
@@ -261,29 +236,18 @@ export class RecodeEditor {
         "span",
         { class: "break" },
         box,
-        el(
-          "button",
-          {
-            type: "button",
-            class: "second",
-            "aria-label": `Take break ${place + 1} away`,
-            onclick: () => {
-              held.splice(place, 1);
-              again();
-            },
-          },
+        button(
           "×",
+          () => {
+            held.splice(place, 1);
+            again();
+          },
+          { "aria-label": `Take break ${place + 1} away` },
         ),
       );
     });
-    const more = el("input", {
-      type: "text",
-      inputmode: "decimal",
-      class: "code",
-      "aria-label": "Another break",
-      placeholder: "break",
-      autocomplete: "off",
-    });
+    const facts = { inputmode: "decimal", class: "code", placeholder: "break" };
+    const more = textBox({ ...facts, "aria-label": "Another break" });
     const add = () => {
       const given = more.value
         .split(/[;\s]+/)
@@ -293,7 +257,7 @@ export class RecodeEditor {
       held.push(...given);
       held.sort((a, b) => a - b);
       again();
-      this.panel.querySelector("[aria-label='Another break']")?.focus();
+      one("[aria-label='Another break']", this.panel)?.focus();
     };
     more.addEventListener("keydown", (event) => {
       if (event.key === "Enter") {
@@ -302,14 +266,8 @@ export class RecodeEditor {
       }
     });
     return [
-      el("p", { class: "hint" }, "Cut points in the column's unit; the two end intervals are open."),
-      el(
-        "div",
-        { class: "chips breaks" },
-        ...rows,
-        more,
-        el("button", { type: "button", class: "second", onclick: add }, "Cut here"),
-      ),
+      hint("Cut points in the column's unit; the two end intervals are open."),
+      el("div", { class: "chips breaks" }, ...rows, more, button("Cut here", add)),
       el(
         "div",
         { class: "fields" },
@@ -393,12 +351,7 @@ export class RecodeEditor {
       });
       return el("div", {}, tick, el("label", { for: id }, `${label} `, el("span", { class: "quiet" }, whole(count))));
     };
-    const called = el("input", {
-      type: "text",
-      id: `recode-${this.id}-called`,
-      autocomplete: "off",
-      placeholder: "a|b",
-    });
+    const called = textBox({ id: `recode-${this.id}-called`, placeholder: "a|b" });
     const join = el("button", { type: "button", disabled: this.marked.size < 2 }, "Merge the marked");
     join.addEventListener("click", () => {
       const group = free.map(([label]) => label).filter((label) => this.marked.has(label));
@@ -412,35 +365,22 @@ export class RecodeEditor {
         {},
         el("strong", {}, names[place]),
         ` = ${group.join(", ")} (${whole(group.reduce((sum, label) => sum + (counts.get(label) || 0), 0))}) `,
-        el(
-          "button",
-          {
-            type: "button",
-            class: "second",
-            "aria-label": `Take ${names[place]} apart`,
-            onclick: () => {
-              groups.splice(place, 1);
-              names.splice(place, 1);
-              again();
-            },
-          },
+        button(
           "Take apart",
+          () => {
+            groups.splice(place, 1);
+            names.splice(place, 1);
+            again();
+          },
+          { "aria-label": `Take ${names[place]} apart` },
         ),
       ),
     );
-    const rare = el(
-      "button",
-      {
-        type: "button",
-        class: "second",
-        onclick: () => {
-          const limit = Number(few.value) || 0;
-          for (const [label, count] of free) if (count < limit) this.marked.add(label);
-          this.draw();
-        },
-      },
-      "Mark all below",
-    );
+    const rare = button("Mark all below", () => {
+      const limit = Number(few.value) || 0;
+      for (const [label, count] of free) if (count < limit) this.marked.add(label);
+      this.draw();
+    });
     const few = el("input", {
       type: "text",
       inputmode: "numeric",
@@ -449,9 +389,7 @@ export class RecodeEditor {
       value: "10",
     });
     return [
-      apart.length
-        ? el("ul", { class: "merged" }, ...apart)
-        : el("p", { class: "hint" }, "Mark two categories or more, and merge them."),
+      apart.length ? el("ul", { class: "merged" }, ...apart) : hint("Mark two categories or more, and merge them."),
       el("div", { class: "categories" }, ...free.map(box)),
       el("div", { class: "row" }, el("div", {}, el("label", { for: called.id }, "under the name"), called), join),
       el("div", { class: "chips" }, rare, few, el("span", { class: "quiet" }, "records")),
@@ -474,11 +412,7 @@ export class RecodeEditor {
     const draw = (words, file, facts = {}) =>
       el("button", { type: "button", class: "second", onclick: () => this.drawUp(file), ...facts }, words);
     return [
-      el(
-        "p",
-        { class: "hint" },
-        "A text file of this folder without a header: value;level 1;level 2;… as ARX writes it.",
-      ),
+      hint("A text file of this folder without a header: value;level 1;level 2;… as ARX writes it."),
       el(
         "div",
         { class: "fields" },
@@ -514,10 +448,10 @@ export class RecodeEditor {
       );
     const begun = Boolean(this.drawing);
     if (!begun) this.take(new HierarchyDrawing(this.on));
-    this.drawing.node.querySelector("h4").focus();
+    one("h4", this.board).focus();
     if (file)
-      this.drawing.begin({ begin: "file", file }); // what stood there can be had back by "Undo"
-    else if (!begun) this.drawing.begin({});
+      this.drawing?.begin({ begin: "file", file }); // what stood there can be had back by "Undo"
+    else if (!begun) this.drawing?.begin({});
   }
 
   // A drawing that was just begun, or one that an editor drawn earlier held.
@@ -526,7 +460,7 @@ export class RecodeEditor {
     this.way ||= "hierarchy";
     const closed = () => {
       this.drawing = null;
-      this.panel.querySelector("[data-draw]")?.focus();
+      one("[data-draw]", this.panel)?.focus();
     };
     this.drawing = Object.assign(drawing, { table: this.table, saved: (kept) => this.use(kept), closed });
     this.board.replaceChildren(drawing.node);

@@ -2,13 +2,16 @@
 import { el, say } from "./api.js";
 
 const FAR = 6; // pixels after which a press is a drag
-const EDGE = 48,
-  STEP = 12; // near the window's edge the page moves along
+const EDGE = 48; // pixels from the window's edge within which the page moves along ...
+const STEP = 12; // ... by so many a frame
 
 export class Ordered {
   // move(from, to): a member goes to another place; insert(what, to): something new comes in; name(place): its name
-  constructor(list, { move, insert = null, name }) {
-    Object.assign(this, { list, move, insert, name });
+  constructor(list, { move, insert, name }) {
+    this.list = list;
+    this.move = move;
+    this.insert = insert;
+    this.name = name;
     this.mark = el("div", { class: "drop-mark" });
   }
 
@@ -127,6 +130,7 @@ export class Ordered {
     const escape = (key) => {
       if (key.key === "Escape") end(key);
     };
+    /** @type {[string, (event: any) => void][]} */
     const listened = [
       ["pointermove", follow],
       ["pointerup", end],

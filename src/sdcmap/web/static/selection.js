@@ -1,12 +1,23 @@
 // Candidates that were chosen together, by a box drawn on the map or row by row: listed, and compared.
-import { draw, el, page, short } from "./api.js";
+import { button, draw, el, page, quiet, short } from "./api.js";
 
-const MOST_COMPARED = 3,
-  MOST_LISTED = 100;
+/** @typedef {import("./points.js").Row} Row */
+
+const MOST_COMPARED = 3;
+const MOST_LISTED = 100;
 
 export class Selection {
+  /** @type {Map<string | undefined, Row>} */
+  chosen = new Map();
+  /** @type {object | null} the box that was drawn */
+  part = null;
+
+  /** @param {HTMLElement} node @param {HTMLElement} head */
   constructor(node, head, { onzoom, onchange }) {
-    Object.assign(this, { node, head, onzoom, onchange, chosen: new Map(), part: null });
+    this.node = node;
+    this.head = head;
+    this.onzoom = onzoom;
+    this.onchange = onchange;
     this.show();
   }
 
@@ -42,60 +53,41 @@ export class Selection {
 
   // A box to tick in a row of a table.
   box(row) {
-    return el("input", {
-      type: "checkbox",
-      checked: this.chosen.has(row.id),
-      "aria-label": `Select ${row.name}, ${draw(row)}`,
-      onchange: (event) => this.toggle(row, event.target.checked),
-    });
+    const facts = { checked: this.chosen.has(row.id), "aria-label": `Select ${row.name}, ${draw(row)}` };
+    const made = el("input", { type: "checkbox", ...facts });
+    made.addEventListener("change", () => this.toggle(row, made.checked));
+    return made;
+  }
+
+  compare() {
+    const [first, other, third] = this.chosen.keys(),
+      count = this.chosen.size;
+    if (count < 2 || count > MOST_COMPARED)
+      return el("span", { class: "quiet" }, `Two or three can be compared${count > 2 ? ": untick some" : ""}.`);
+    return el("a", { href: page("candidate", { id: first, other, ...(third ? { third } : {}) }) }, "Compare them");
   }
 
   show() {
-    const rows = [...this.chosen.values()];
+    const rows = [...this.chosen.values()],
+      listed = rows.slice(0, MOST_LISTED);
     this.head.textContent = rows.length ? `Selected: ${rows.length}` : "Selected";
     if (!rows.length)
-      return this.node.replaceChildren(
-        el("p", { class: "quiet" }, "Draw a box on the map with the mouse, or tick rows of the table."),
-      );
-    const [first, other, third] = rows;
-    const compare =
-      rows.length < 2 || rows.length > MOST_COMPARED
-        ? el(
-            "span",
-            { class: "quiet" },
-            `Two or three can be compared${rows.length > MOST_COMPARED ? ": untick some" : ""}.`,
-          )
-        : el(
-            "a",
-            { href: page("candidate", { id: first.id, other: other.id, ...(third ? { third: third.id } : {}) }) },
-            "Compare them",
-          );
-    const zoom = this.part
-      ? el("button", { type: "button", class: "second", onclick: () => this.onzoom(this.part) }, "Zoom to them")
-      : null;
-    const clear = el("button", { type: "button", class: "second", onclick: () => this.add([]) }, "Clear");
+      return this.node.replaceChildren(quiet("Draw a box on the map with the mouse, or tick rows of the table."));
+    const entry = (row) => {
+      const risk = el("span", { class: "hint" }, `risk ${short(row.risk)}`);
+      return el("li", {}, el("label", {}, this.box(row), `${row.name}, ${draw(row)} `, risk));
+    };
+    const zoom = this.part ? button("Zoom to them", () => this.onzoom(this.part)) : null;
     this.node.replaceChildren(
+      el("ul", { class: "plain" }, ...listed.map(entry)),
+      rows.length > MOST_LISTED ? quiet(`and ${rows.length - MOST_LISTED} more`) : "",
       el(
-        "ul",
-        { class: "plain" },
-        ...rows
-          .slice(0, MOST_LISTED)
-          .map((row) =>
-            el(
-              "li",
-              {},
-              el(
-                "label",
-                {},
-                this.box(row),
-                `${row.name}, ${draw(row)} `,
-                el("span", { class: "hint" }, `risk ${short(row.risk)}`),
-              ),
-            ),
-          ),
+        "p",
+        { class: "row" },
+        this.compare(),
+        zoom,
+        button("Clear", () => this.add([])),
       ),
-      ...(rows.length > MOST_LISTED ? [el("p", { class: "quiet" }, `and ${rows.length - MOST_LISTED} more`)] : []),
-      el("p", { class: "row" }, compare, zoom, clear),
     );
   }
 }

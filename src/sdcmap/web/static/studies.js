@@ -1,5 +1,5 @@
 // What can be done with a study of the list: notes, another name, a copy, a comparison, the archive, deletion.
-import { complain, el, get, post, put, remove, root, say } from "./api.js";
+import { button, complain, el, get, hint, one, options, post, put, remove, root, say, textBox } from "./api.js";
 
 let count = 0;
 const at = (study, part = "") => `${root}/api/studies/${encodeURIComponent(study.name)}${part}`;
@@ -13,29 +13,23 @@ function field(words, box) {
 
 // A form whose button does something; what goes wrong is told in it.
 function form(words, act, ...inside) {
-  const button = el("button", { type: "submit", class: "second" }, words);
+  const submit = el("button", { type: "submit", class: "second" }, words);
   const alarm = el("div", { role: "alert" });
-  const made = el("form", { class: "bar" }, ...inside, button, alarm);
+  const made = el("form", { class: "bar" }, ...inside, submit, alarm);
   made.addEventListener("submit", async (event) => {
     event.preventDefault();
     alarm.replaceChildren();
     alarm.classList.remove("alarm");
-    button.disabled = true;
+    submit.disabled = true;
     try {
       await act();
     } catch (error) {
       alarm.classList.add("alarm");
       complain(error, alarm);
       if (error.status === 412)
-        alarm.append(
-          el(
-            "button",
-            { type: "button", class: "second", onclick: () => made.dispatchEvent(new Event("theirs")) },
-            "Show the saved ones",
-          ),
-        );
+        alarm.append(button("Show the saved ones", () => made.dispatchEvent(new Event("theirs"))));
     } finally {
-      button.disabled = false;
+      submit.disabled = false;
     }
   });
   return made;
@@ -65,13 +59,7 @@ function notes(study) {
 }
 
 function rename(study) {
-  const box = el("input", {
-    value: study.name,
-    required: true,
-    maxlength: "90",
-    autocomplete: "off",
-    spellcheck: "false",
-  });
+  const box = textBox({ value: study.name, required: true, maxlength: "90" });
   return form(
     "Rename",
     async () => {
@@ -83,13 +71,7 @@ function rename(study) {
 }
 
 function copy(study) {
-  const box = el("input", {
-    value: `${study.name} copy`,
-    required: true,
-    maxlength: "90",
-    autocomplete: "off",
-    spellcheck: "false",
-  });
+  const box = textBox({ value: `${study.name} copy`, required: true, maxlength: "90" });
   const scores = el("input", { type: "checkbox", id: `scores-${(count += 1)}` });
   const flag = study.begun
     ? el("div", { class: "flag" }, scores, el("label", { for: scores.id }, "with its scores and its seed"))
@@ -108,7 +90,7 @@ function copy(study) {
 function compare(study, others) {
   const begun = others.filter((other) => other.begun && other.name !== study.name);
   if (!study.begun || !begun.length) return null;
-  const box = el("select", {}, ...begun.map((other) => el("option", {}, other.name)));
+  const box = el("select", {}, ...options(begun.map((other) => other.name)));
   return form(
     "Compare",
     () => location.assign(`${root}/compare?${new URLSearchParams({ first: study.name, second: box.value })}`),
@@ -118,9 +100,7 @@ function compare(study, others) {
 
 function archive(study) {
   const words = study.archived ? "Back into the list" : "Archive";
-  const about = el(
-    "p",
-    { class: "hint" },
+  const about = hint(
     study.archived ? "It is out of the list; nothing else is different." : "Out of the list; nothing of it changes.",
   );
   return form(
@@ -134,7 +114,7 @@ function archive(study) {
 }
 
 function erase(study) {
-  const box = el("input", { autocomplete: "off", spellcheck: "false" });
+  const box = textBox();
   const made = form(
     "Delete for good",
     async () => {
@@ -143,17 +123,18 @@ function erase(study) {
     },
     field(`Type “${study.name}” to delete it`, box),
   );
-  const button = made.querySelector("button");
-  button.classList.add("danger");
-  button.disabled = true;
-  box.addEventListener("input", () => (button.disabled = box.value !== study.name));
+  const erase_ = one("button", made);
+  erase_.classList.add("danger");
+  erase_.disabled = true;
+  box.addEventListener("input", () => (erase_.disabled = box.value !== study.name));
   const kept = study.releases
     ? ` Its ${study.releases === 1 ? "release stays" : `${study.releases} releases stay`} in the folder, but cannot be made again: the ledger will count ${study.releases === 1 ? "it" : "them"} as if every value had been told.`
     : "";
-  return el("div", {}, el("p", { class: "hint" }, `Plan, scores, seed and notes are gone then.${kept}`), made);
+  return el("div", {}, hint(`Plan, scores, seed and notes are gone then.${kept}`), made);
 }
 
 // Everything about one study, made when it is opened.
+/** @param {Api.StudyEntry} study @param {Api.StudyEntry[]} others */
 export function actions(study, others) {
   const inside = el("div", { class: "shelf" });
   const made = el(
@@ -164,11 +145,8 @@ export function actions(study, others) {
   );
   made.addEventListener("toggle", () => {
     if (!made.open || inside.childElementCount) return;
-    inside.append(
-      ...[notes(study), compare(study, others), copy(study), rename(study), archive(study), erase(study)].filter(
-        Boolean,
-      ),
-    );
+    const parts = [notes(study), compare(study, others), copy(study), rename(study), archive(study), erase(study)];
+    inside.append(...parts.filter((part) => part !== null));
     made.dataset.open = "true";
   });
   return made;

@@ -15,6 +15,7 @@ const WORDS = {
 let drawn = -1,
   timer;
 
+/** @param {Api.SweepStatus} status */
 function stateOf(status) {
   if (status.state === "not begun" && status.done)
     return `The plan has grown: ${whole(status.total - status.done)} candidates are new`;
@@ -22,16 +23,18 @@ function stateOf(status) {
 }
 
 // What it is at, and how long that will take: a phase while no candidate is done, then the pace.
+/** @param {Api.SweepStatus} status */
 function pace(status) {
   if (status.state !== "running") return "";
   const since = status.seconds === null ? "" : `, for ${duration(Math.round(status.seconds))} now`;
   if (status.phase === "searching")
-    return `Generation ${whole(status.areas.length)} · ${whole(status.evaluations)} of ${whole(status.budget)} new releases tried · ${Math.round(100 * status.area)} % of the area between no and full protection`;
+    return `Generation ${whole(status.areas.length)} · ${whole(status.evaluations)} of ${whole(status.budget)} new releases tried · ${Math.round(100 * (status.area ?? 0))} % of the area between no and full protection`;
   const phase = status.phase || "making and scoring candidates";
   if (!status.rate) return `${phase[0].toUpperCase()}${phase.slice(1)}${since}`;
   return `${Number(status.rate.toPrecision(2))} candidates a second · about ${duration(status.seconds_left)} left`;
 }
 
+/** @param {Api.SweepStatus} status */
 function next(status) {
   const go = (where, words) => el("a", { href: page(where) }, words);
   if (status.state === "done")
@@ -48,6 +51,7 @@ function next(status) {
 }
 
 async function refresh() {
+  /** @type {Api.SweepStatus} */
   let status;
   try {
     status = await get(`${base}/sweep`);
@@ -66,11 +70,9 @@ async function refresh() {
   if (before && before !== status.state) markSteps();
   byId("counted").textContent = `${whole(status.done)} of ${whole(status.total)} candidates`;
   const searching = status.phase === "searching";
-  byId("progress").value = searching
-    ? status.evaluations / status.budget
-    : status.total
-      ? status.done / status.total
-      : 0;
+  byId("progress").value = String(
+    searching ? (status.evaluations ?? 0) / (status.budget ?? 1) : status.total ? status.done / status.total : 0,
+  );
   byId("pace").textContent = pace(status);
   byId("next-step").replaceChildren(...next(status));
   byId("generations-card").hidden = !status.areas.length;
@@ -138,10 +140,8 @@ async function keepOn() {
   clearTimeout(timer);
   await refresh();
   clearTimeout(timer);
-  timer = setTimeout(
-    keepOn,
-    ["running", "running elsewhere", "stopped", "away"].includes(document.body.dataset.state) ? 1000 : 3000,
-  );
+  const isMoving = ["running", "running elsewhere", "stopped", "away"].includes(document.body.dataset.state ?? "");
+  timer = setTimeout(keepOn, isMoving ? 1000 : 3000);
 }
 window.addEventListener("back", keepOn);
 keepOn();

@@ -46,4 +46,5 @@ export function word(name, shown = name) {
   return explain(made, name);
 }
 
-for (const node of document.querySelectorAll(".word")) explain(node, node.dataset.word || node.textContent.trim());
+for (const node of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".word")))
+  explain(node, node.dataset.word || node.textContent?.trim());
