@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -16,11 +17,12 @@ from sdcmap.explore.parameter_forms import Form, formed
 from sdcmap.explore.parameter_forms import forms as all_forms
 from sdcmap.explore.plan_differences import plan_differences
 from sdcmap.files.dialect import stated_fields
+from sdcmap.study.plan import Plan
 from sdcmap.study.remarks import remarks
 from sdcmap.web.answers import Table
 from sdcmap.web.api_files import Codes, Roles, Stated
 from sdcmap.web.room import Busy
-from sdcmap.web.shelf import version_of
+from sdcmap.web.shelf import EarlierPlan, version_of
 from sdcmap.web.sweeps import SweepStatus
 from sdcmap.web.workbench import Bench, Workbench
 
@@ -73,26 +75,13 @@ class Forms:
 
 
 @dataclass(frozen=True)
-class NewPlan:
-    """A plan, as it was written."""
+class SavedPlan:
+    """A plan as it was saved, and what does not fit its roles; `version` as in StudyPlan."""
 
     name: str
     toml: str
-
-
-@dataclass(frozen=True)
-class KeptPlan(NewPlan):
-    """A plan that was saved."""
-
     version: str
     candidates: int
-
-
-@dataclass(frozen=True)
-class KeptRoles(NewPlan):
-    """A plan whose roles were saved, and what does not fit them."""
-
-    version: str
     problems: list[str]
 
 
@@ -111,11 +100,9 @@ class StudyPlan:
 
 
 @dataclass(frozen=True)
-class ReplacedPlan:
-    """A plan that another one took the place of: when it had been saved, and what the later one states differently."""
+class ReplacedPlan(EarlierPlan):
+    """A plan that another one took the place of, and what the later one states differently."""
 
-    saved: str
-    toml: str
     changed: list[str]
 
 
@@ -163,14 +150,14 @@ def forms() -> Forms:
 
 
 @router.post("/studies", status_code=201)
-def begin(bench: Bench, new: NewStudy) -> NewPlan:
+def begin(bench: Bench, new: NewStudy) -> SavedPlan:
     """Write a starting plan for a file; nothing is swept yet."""
     path = bench.room.free_name(new.name)
     source = new.source
     seen = bench.views.look(source)
     plan = replace(seen, source=source.sensed(bench.room.folder)).plan(source.path, new.profile)
     plan.write(path)
-    return NewPlan(new.name, plan.toml())
+    return _saved(new.name, plan)
 
 
 @router.get("/studies/{name}")
@@ -184,14 +171,18 @@ def study(bench: Bench, name: str) -> StudyPlan:
 
 
 @router.put("/studies/{name}/plan")
-def write_plan(bench: Bench, name: str, text: Text) -> KeptPlan:
+def write_plan(bench: Bench, name: str, text: Text) -> SavedPlan:
     """Keep a plan that has no problem; a study that was begun may grow by it."""
     plan = bench.views.plan(text.toml)
     if bench.sweeps.status(name).is_running:
         raise Busy("a sweep of this study is running: pause it, then change the plan.")
-    toml = plan.toml()
-    bench.shelf.save_plan(name, toml, text.version)
-    return KeptPlan(name, toml, version_of(toml), plan.count)
+    bench.shelf.save_plan(name, plan.toml(), text.version)
+    return _saved(name, plan)
+
+
+def _saved(name: str, plan: Plan, problems: Sequence[str] = ()) -> SavedPlan:
+    text = plan.toml()
+    return SavedPlan(name, text, version_of(text), plan.count, list(problems))
 
 
 @router.get("/studies/{name}/plans")
@@ -215,7 +206,7 @@ def _changed(bench: Workbench, before: str, after: str) -> list[str]:
 
 
 @router.put("/studies/{name}/roles")
-def state_roles(bench: Bench, name: str, stated: StatedRoles) -> KeptRoles:
+def state_roles(bench: Bench, name: str, stated: StatedRoles) -> SavedPlan:
     """Keep other roles in the plan of a study that was not begun; scores belong to the roles that they were made with."""
     plan = bench.views.plan_of(name)
     if bench.room.is_begun(name):
@@ -227,9 +218,8 @@ def state_roles(bench: Bench, name: str, stated: StatedRoles) -> KeptRoles:
     kept = {name: getattr(plan.data, name) for name in ("census", "known_by", *stated_fields(plan.data.dialect))}
     plan = replace(plan, data=replace(now, **kept))
     problems = plan.problems_with(bench.views.data_of(plan))
-    text = plan.toml()
-    bench.shelf.save_plan(name, text)
-    return KeptRoles(name, text, version_of(text), problems)
+    bench.shelf.save_plan(name, plan.toml())
+    return _saved(name, plan, problems)
 
 
 @router.post("/plans")
