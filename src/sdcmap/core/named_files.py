@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from sdcmap.errors import PlanError, SchemaError
 
@@ -77,6 +77,33 @@ def digest_of(path: str, field: str) -> str:
 def is_digest(text: str) -> bool:
     """Whether this can be the beginning of a SHA-256."""
     return len(text) == SHOWN and not set(text) - set("0123456789abcdef")
+
+
+def digest_problems(value: Any) -> Iterator[str]:
+    """What is wrong with the stated digest of a value that names files, the second half of a sentence."""
+    field, paths = _paths_of(value)
+    stated = (value.sha256,) if isinstance(value.sha256, str) else value.sha256
+    if any(stated) and not paths:
+        yield ".sha256 belongs to a file, and no file is named."
+    elif any(stated) and not (len(stated) == len(paths) and all(map(is_digest, stated))):
+        yield f".sha256 must be the first {SHOWN} hexadecimal digits of the SHA-256 of .{field}, in small letters."
+
+
+def fill_digest(value: Any) -> None:
+    """State the digests of the files that a value names, where none are stated."""
+    field, paths = _paths_of(value)
+    if paths and not value.sha256:
+        digests = tuple(digest_of(path, f"{type(value).__name__}.{field}") for path in paths)
+        object.__setattr__(value, "sha256", digests[0] if isinstance(value.sha256, str) else digests)
+
+
+def _paths_of(value: Any) -> tuple[str, tuple[str, ...]]:
+    """The field of a value that holds paths, and these; PRAM.matrix may hold numbers instead."""
+    for field in FILES:
+        given = getattr(value, field, "")
+        if given and isinstance(given if isinstance(given, str) else given[0], str):
+            return field, (given,) if isinstance(given, str) else given
+    return "", ()
 
 
 def content_of(path: str, digest: str) -> bytes:

@@ -22,7 +22,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union
 
 from sdcmap.core.catalogue import named_class, names_of
 from sdcmap.core.docstring import with_inherited
-from sdcmap.core.named_files import FILES, NO_DIGEST
+from sdcmap.core.named_files import FILES, NO_DIGEST, digest_problems, fill_digest
 from sdcmap.core.plan_text import BITS, LONGEST
 from sdcmap.core.words import MOST_NAMED
 from sdcmap.errors import MOST_PROBLEMS, PlanError, did_you_mean, shortened
@@ -64,16 +64,19 @@ class Value:
         cls.__doc__ = with_inherited(cls)
 
     def __post_init__(self) -> None:
-        problems = []
+        problems, names_file = [], "sha256" in hints(type(self))
         for name, kind in hints(type(self)).items():
             try:
                 object.__setattr__(self, name, coerce(kind, getattr(self, name)))
             except ValueError as problem:
                 problems.append(f"{type(self).__name__}.{name} {problem}")
         if not problems:
-            problems = [f"{type(self).__name__}{problem}" for problem in self.problems()]
+            stated = digest_problems(self) if names_file else ()
+            problems = [f"{type(self).__name__}{problem}" for problem in (*self.problems(), *stated)]
         if problems:
             raise PlanError(problems)
+        if names_file:
+            fill_digest(self)
 
     def problems(self) -> Iterator[str]:
         """Problems between fields, such as ".lower must be below .upper."; a subclass says them."""

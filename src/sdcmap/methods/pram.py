@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from sdcmap.core.method import Trials
-from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
+from sdcmap.core.named_files import content_of
 from sdcmap.core.roles import Roles, Strengths, strength
 from sdcmap.core.value import Positive, Range
 from sdcmap.core.words import number, percent
@@ -92,22 +92,13 @@ class PRAM(TransitionMethod):
         stays = (0.9, 0.6) if roles.keys else ()
         return {f"{cls.__name__} {strength(stay)}": cls(roles.keys, stay, alpha=1.0) for stay in stays}
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.matrix, str) and not self.sha256:
-            object.__setattr__(self, "sha256", digest_of(self.matrix, "PRAM.matrix"))
-
     def problems(self) -> Iterator[str]:
         yield from super().problems()
         if isinstance(self.matrix, tuple):
-            if self.sha256:
-                yield ".sha256 belongs to a matrix in a file."
             if len({len(row) for row in self.matrix}) > 1:
                 yield ".matrix must have as many columns as rows."
             elif self.matrix:
                 yield from (f".matrix {problem}" for problem in matrix_problems(np.array(self.matrix)))
-        elif self.sha256 and not is_digest(self.sha256):
-            yield f".sha256 must be the first {SHOWN} hexadecimal digits of the matrix file's SHA-256, in small letters."
 
     def transitions(self, name: str, categories: list[Any], counts: Array) -> Array:
         if not self.matrix:

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.random import Generator
 
 from sdcmap.core.method import Method, Trials
-from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
+from sdcmap.core.named_files import content_of
 from sdcmap.core.roles import Roles, Strengths, strength
 from sdcmap.core.value import Positive, Range
 from sdcmap.core.words import number
@@ -156,11 +156,6 @@ class Recode(Method):
             return None
         return cls((name,), merge=(rare,), labels=("other",))
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.hierarchy and not self.sha256:
-            object.__setattr__(self, "sha256", digest_of(self.hierarchy, "Recode.hierarchy"))
-
     def problems(self) -> Iterator[str]:
         if not self.on:
             yield ".on must name at least one variable."
@@ -179,8 +174,6 @@ class Recode(Method):
             yield f".labels must hold one name for each interval or list: {wanted}. Got {len(self.labels)}."
         if self.becomes != "label" and ways and ways[0] not in OF_NUMBERS:
             yield f".becomes = {self.becomes!r} needs breaks, bins or width."
-        if self.sha256 and not (self.hierarchy and is_digest(self.sha256)):
-            yield f".sha256 must be the first {SHOWN} hexadecimal digits of the hierarchy file's SHA-256, in small letters."
 
     @property
     def _of_numbers(self) -> bool:

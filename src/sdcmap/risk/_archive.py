@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
-from sdcmap.core.named_files import SHOWN, digest_of, is_digest, named_file
+from sdcmap.core.named_files import named_file
 from sdcmap.data.microdata import Column, Microdata
 from sdcmap.errors import SchemaError
 from sdcmap.files.reading import read
-
-
-def stated_digest(owner: str, path: str, sha256: str) -> str:
-    """The digest that was stated, or that of the file where none was."""
-    return sha256 or digest_of(path, f"{owner}.archive")
-
-
-def digest_problems(sha256: str) -> Iterator[str]:
-    """What is wrong with a stated digest, the second half of a sentence."""
-    if sha256 and not is_digest(sha256):
-        yield f".sha256 must be the first {SHOWN} hexadecimal digits of the archive's SHA-256, in small letters."
 
 
 def open_archive(path: str, sha256: str) -> Microdata:

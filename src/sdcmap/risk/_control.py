@@ -17,7 +17,6 @@ from numpy.random import Generator
 from sdcmap.core.making import Folds, Making
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.named_files import digest_of, is_digest
 from sdcmap.core.value import Range
 from sdcmap.data.cells import common_codes, in_released_categories
 from sdcmap.data.label_layers import layered, read_column, spelt_out
@@ -88,15 +87,6 @@ class Controlled(Measure):
     control: Literal["best", "rows", "makings"] = field(default="best", kw_only=True)
     folds: Annotated[int, Range(1)] = field(default=2, kw_only=True)
     method: Method | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.control_file and not self.sha256:
-            object.__setattr__(self, "sha256", digest_of(self.control_file, f"{type(self).__name__}.control_file"))
-
-    def problems(self) -> Iterator[str]:
-        if self.sha256 and not is_digest(self.sha256):
-            yield ".sha256 must be the first 16 hexadecimal digits of the control file's SHA-256, in small letters."
 
     def knowing(self, method: Method) -> Measure:
         return replace(self, method=method)

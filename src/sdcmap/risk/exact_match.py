@@ -17,7 +17,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array, Floats
 from sdcmap.kernels.tables.coding import compress, count_cells
-from sdcmap.risk._archive import digest_problems, read_archive, stated_digest
+from sdcmap.risk._archive import read_archive
 
 # People looked up in a release by what is known of them: records that have their values, or whose labels cover them.
 
@@ -267,13 +267,6 @@ class ExternalLink(Measure):
     on: tuple[str, ...] = ()
     near: Annotated[int, Range(1)] = 1
     sha256: str = ""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "sha256", stated_digest(type(self).__name__, self.archive, self.sha256))
-
-    def problems(self) -> Iterator[str]:
-        yield from digest_problems(self.sha256)
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or data.keys

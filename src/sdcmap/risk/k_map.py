@@ -10,7 +10,6 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate
-from sdcmap.core.named_files import digest_of
 from sdcmap.core.value import Range, Share
 from sdcmap.data.cells import common_codes, in_released_categories, stacked
 from sdcmap.data.covering import check_one_depth, explained, layers_of, mixed_names
@@ -19,7 +18,7 @@ from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.wildcards import MISSING, wildcard_sums
-from sdcmap.risk._archive import digest_problems, read_archive
+from sdcmap.risk._archive import read_archive
 from sdcmap.risk._frequencies import KeyMeasure, frequencies, positive_weights
 
 # The population that a sample was drawn from, as a file: how many of its people match each released record.
@@ -52,15 +51,6 @@ class PopulationMeasure(KeyMeasure):
     _: KW_ONLY
     population: str = ""
     sha256: str = ""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.population and not self.sha256:
-            object.__setattr__(self, "sha256", digest_of(self.population, f"{type(self).__name__}.population"))
-
-    def problems(self) -> Iterator[str]:
-        yield from super().problems()
-        yield from digest_problems(self.sha256)
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         problems = list(super().misfits(data))

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.named_files import digest_of, is_digest, named_file
+from sdcmap.core.named_files import named_file
 from sdcmap.core.value import Range
 from sdcmap.data.cells import common_codes, in_released_categories
 from sdcmap.data.microdata import Microdata
@@ -95,17 +95,9 @@ class PublishedTables(Measure):
     on: tuple[str, ...] = ()
     slip: Annotated[float, Range(0.001, 0.5)] = 0.1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.tables and not self.sha256:
-            digests = tuple(digest_of(path, f"{type(self).__name__}.tables") for path in self.tables)
-            object.__setattr__(self, "sha256", digests)
-
     def problems(self) -> Iterator[str]:
         if not self.tables:
             yield ".tables must be given: the paths of published tables."
-        if self.sha256 and (len(self.sha256) != len(self.tables) or not all(map(is_digest, self.sha256))):
-            yield ".sha256 must be the first 16 hexadecimal digits of each table's SHA-256, in small letters."
 
     @property
     def told(self) -> str:

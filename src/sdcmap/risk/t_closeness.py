@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.measure import Estimate
-from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
+from sdcmap.core.named_files import content_of
 from sdcmap.core.value import Share
 from sdcmap.data.cells import DistinctCells
 from sdcmap.data.hierarchy import Hierarchy, number_text
@@ -66,17 +66,10 @@ class TCloseness(KeyMeasure):
     hierarchy: str = ""
     sha256: str = ""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.hierarchy and not self.sha256:
-            object.__setattr__(self, "sha256", digest_of(self.hierarchy, "TCloseness.hierarchy"))
-
     def problems(self) -> Iterator[str]:
         yield from super().problems()
         if (self.distance == "hierarchical") != bool(self.hierarchy):
             yield '.hierarchy must be given with distance = "hierarchical", and only there.'
-        if self.sha256 and not is_digest(self.sha256):
-            yield f".sha256 must be the first {SHOWN} hexadecimal digits of the hierarchy file's SHA-256, in small letters."
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Column, Estimate, Generator, Measure, Microdata, SchemaError, Undefined
-from sdcmap.core.named_files import SHOWN, content_of, digest_of, is_digest
+from sdcmap.core.named_files import content_of
 from sdcmap.data.cells import common_codes, distinct_cells
 from sdcmap.data.hierarchy import Hierarchy, number_text
 from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers
@@ -50,16 +50,9 @@ class Precision(Measure):
     hierarchy: str = field(kw_only=True)
     sha256: str = field(default="", kw_only=True)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.hierarchy and not self.sha256:
-            object.__setattr__(self, "sha256", digest_of(self.hierarchy, "Precision.hierarchy"))
-
     def problems(self) -> Iterator[str]:
         if not self.hierarchy:
             yield ".hierarchy must be given: the path of a file."
-        if self.sha256 and not is_digest(self.sha256):
-            yield f".sha256 must be the first {SHOWN} hexadecimal digits of the hierarchy file's SHA-256, in small letters."
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         problems = list(super().misfits(data))

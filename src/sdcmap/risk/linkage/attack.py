@@ -15,7 +15,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.files.reading import read
 from sdcmap.kernels.arrays import Array
-from sdcmap.risk._archive import digest_problems, open_archive, read_archive, stated_digest
+from sdcmap.risk._archive import open_archive, read_archive
 from sdcmap.risk.linkage.cost_models import Course
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, lay_out
 
@@ -54,15 +54,9 @@ class Attack(Measure):
     sha256: str = field(default="", kw_only=True)
     inclusion: Annotated[float, Range(0, 1, "(]")] = field(default=1.0, kw_only=True)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.archive:
-            object.__setattr__(self, "sha256", stated_digest(type(self).__name__, self.archive, self.sha256))
-
     def problems(self) -> Iterator[str]:
-        yield from digest_problems(self.sha256)
-        if not self.archive and (self.row or self.sha256):
-            yield ".row and .sha256 belong to an archive, and .archive names none."
+        if self.row and not self.archive:
+            yield ".row belongs to an archive, and .archive names none."
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         if self.on:
