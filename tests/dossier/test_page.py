@@ -272,8 +272,8 @@ def test_what_is_planted_is_not_told_outside(tmp_path: Path) -> None:
 
 def test_a_release_is_remembered_with_what_could_not_be_tried_on_it(tmp_path: Path) -> None:
     data = sm.demo.population(60, seed=6).only(["wage", "interest"])
-    chain = sm.Chain((sm.Noise("wage", 1.0), sm.RankSwap("wage", 0.3), sm.Noise("interest", 1.0)))
-    plan = sm.Plan([chain], [sm.WorstLinkage(), sm.IL1s(on="wage")], rule=sm.Threshold(risk=1.0))
+    chain = sm.Chain((sm.Noise("wage", 0.1), sm.RankSwap("wage", 0.4), sm.Noise("interest", 1.0)))
+    plan = sm.Plan([chain], [sm.WorstLinkage(), sm.IL1s(on="wage")], rule=sm.Threshold(risk=1.0), seed=SEED)
     scores = sm.sweep(data, plan, study=tmp_path / "study")
     choice = sm.RUMap(scores, risk=plan.measures[0], utility=plan.measures[1]).choose(sm.Threshold(risk=1.0))
     with Study.open(tmp_path / "study") as study:
