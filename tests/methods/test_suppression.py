@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sdcmap as sm
@@ -129,9 +129,8 @@ def test_numbers_can_be_keys(data: sm.Microdata) -> None:
     ids=lambda method: method.text,
 )
 @given(data=files())
-@settings(max_examples=8)
 def test_it_obeys_the_laws(method: sm.Suppress, data: sm.Microdata) -> None:
-    check_method(method, data)
+    check_method(method, data, may_refuse=True)
 
 
 # ---- options --------------------------------------------------------------------------------------------------
