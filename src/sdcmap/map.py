@@ -11,17 +11,15 @@ from typing import Any, TypeVar, Unpack
 import numpy as np
 import polars as pl
 
+from sdcmap.core import Measure, Microdata, PlanError, Undefined
 from sdcmap.core.catalogue import drawn
 from sdcmap.core.chart import Chart
 from sdcmap.core.limit import Limit, Verdict, axis_scales
 from sdcmap.core.map_options import MapOptions
-from sdcmap.core.measure import Measure
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.rule import Choice, LimitColumn, Rule
 from sdcmap.core.words import MOST_NAMED, axis
 from sdcmap.data import html
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError, Undefined
 from sdcmap.kernels.decision.pareto import linear_optima, undominated
 from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.study.plan import Plan

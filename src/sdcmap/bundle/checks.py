@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sdcmap.core import Array, Microdata, did_you_mean
 from sdcmap.core.edit_rule import parse_edit
 from sdcmap.core.limit import Verdict
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.data.identifiers import coordinates, numbers_records
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED, UNSERVED
-from sdcmap.errors import did_you_mean
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.marked_records import marked_rows
 from sdcmap.study.plan import Plan

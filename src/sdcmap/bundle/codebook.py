@@ -12,11 +12,9 @@ from typing import NotRequired, TypeAlias, TypedDict
 import numpy as np
 
 from sdcmap.bundle.prepared_file import Prepared
-from sdcmap.core.method import Method
-from sdcmap.data.microdata import Microdata
+from sdcmap.core import Array, Method, Microdata
 from sdcmap.data.schema import Variable
 from sdcmap.files.stat import reason_numbers
-from sdcmap.kernels.arrays import Array
 from sdcmap.methods import Repair
 
 USES = {"weight": "survey weight", "household": "household number", "stratum": "stratum number"}

@@ -14,9 +14,8 @@ import numpy as np
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.prepared_file import RENUMBERED_ROLES
 from sdcmap.bundle.relations import numbers_of, relations
+from sdcmap.core import Array, Microdata
 from sdcmap.core.release_policy import ReleasePolicy
-from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.arrays import Array
 
 EXACT = 1e-9  # relative residual of a linear relation that holds exactly
 USED = 1e-6  # smallest standardised coefficient of a column that is named as part of the relation

@@ -22,14 +22,10 @@ from sdcmap.bundle.ledger import Earlier, Ledger
 from sdcmap.bundle.limit_checks import check_each_limit, score_file
 from sdcmap.bundle.prepared_file import as_written
 from sdcmap.bundle.sketch import People, recognised
+from sdcmap.core import Array, Method, Microdata, SdcmapError, Stream
 from sdcmap.core.limit import Limit
-from sdcmap.core.method import Method
 from sdcmap.core.release_policy import ReleasePolicy
-from sdcmap.core.streams import Stream
 from sdcmap.core.value import decode
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SdcmapError
-from sdcmap.kernels.arrays import Array
 from sdcmap.study.plan import Candidate, Plan
 
 

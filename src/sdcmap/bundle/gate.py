@@ -15,12 +15,10 @@ import numpy as np
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.limit_checks import check_limits
 from sdcmap.bundle.prepared_file import Prepared
+from sdcmap.core import Measure, Method, Microdata
 from sdcmap.core.limit import Limit
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.identifying_columns import alone_on, most_telling
 from sdcmap.methods import Identity

@@ -30,10 +30,9 @@ import numpy as np
 from filelock import FileLock
 
 from sdcmap.bundle.sketch import People, Sketch, telling_names
+from sdcmap.core import Microdata, SdcmapError
 from sdcmap.core.value import Spec
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import PROMISED
-from sdcmap.errors import SdcmapError
 from sdcmap.study.plan import Candidate, Plan
 
 FACTS = "made, data, seed, method, digest, replicate, profile, folder, columns"

@@ -7,14 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sdcmap.bundle.checks import Check
 from sdcmap.choose import Threshold
+from sdcmap.core import Measure, Method, Microdata, SchemaError, Stream, Undefined
 from sdcmap.core.estimate import Bound, Estimate
 from sdcmap.core.limit import Limit, Verdict, axis_scales, strictest
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
 from sdcmap.core.rule import Rule
-from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SchemaError, Undefined
 from sdcmap.study.jobs import UNUSED, ScoreRow, maker, no_value, row_of, score_row
 from sdcmap.study.plan import Plan
 

@@ -28,10 +28,8 @@ from sdcmap.bundle.ledger import Ledger
 from sdcmap.bundle.limit_checks import check_each_limit, score_file
 from sdcmap.bundle.prepared_file import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
+from sdcmap.core import Column, Method, Microdata, Stream
 from sdcmap.core.limit import Limit
-from sdcmap.core.method import Method
-from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Schema
 from sdcmap.errors import Refused, SchemaError
 from sdcmap.methods import Chain

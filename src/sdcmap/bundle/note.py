@@ -12,13 +12,10 @@ from typing import NamedTuple, TypedDict
 
 import sdcmap
 from sdcmap.bundle.prepared_file import Prepared
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
+from sdcmap.core import Measure, Method, Microdata, SdcmapError
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.value import Spec
 from sdcmap.corrections import correct
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SdcmapError
 from sdcmap.files.formats import format_named
 from sdcmap.files.missing_codes import codes_of
 from sdcmap.study.jobs import ScoreRow

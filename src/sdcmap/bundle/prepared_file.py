@@ -13,16 +13,12 @@ from itertools import takewhile
 
 import numpy as np
 import polars as pl
-from numpy.random import Generator
 
-from sdcmap.core.method import Method
-from sdcmap.core.streams import Stream
+from sdcmap.core import Array, Generator, Method, PlanError, Stream, did_you_mean
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
-from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.files.formats import FORMATS
 from sdcmap.files.stat import code_in, rebuilt
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity, in_decimals, in_step_with
 from sdcmap.methods import Derive
 from sdcmap.study.jobs import UNUSED

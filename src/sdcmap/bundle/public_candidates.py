@@ -22,9 +22,7 @@ from sdcmap.bundle.nested import FOR_CHOOSING, Parent, in_one_hand, in_one_order
 from sdcmap.bundle.note import Tried, method_note
 from sdcmap.bundle.prepared_file import as_written, prepare
 from sdcmap.bundle.readme import About
-from sdcmap.core.rule import Choice
-from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Microdata
+from sdcmap.core import Choice, Microdata, Stream
 from sdcmap.data.private_folder import write_whole
 from sdcmap.errors import PlanError, Refused, SdcmapError, StudyDamaged, StudyMismatch
 from sdcmap.files.reading import Source

@@ -12,13 +12,11 @@ import polars as pl
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.note import codes_in
 from sdcmap.bundle.prepared_file import Prepared
-from sdcmap.data.microdata import Column, Microdata
+from sdcmap.core import Array, Column, Microdata, SchemaError
 from sdcmap.data.schema import Variable
-from sdcmap.errors import SchemaError
 from sdcmap.files.formats import format_of
 from sdcmap.files.missing_codes import codes_of
 from sdcmap.files.reading import read
-from sdcmap.kernels.arrays import Array
 
 
 def read_released(path: Path, prepared: Prepared) -> Microdata:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from sdcmap.bundle.codebook import Entry
 from sdcmap.bundle.note import Note, correction
 from sdcmap.bundle.prepared_file import Prepared
-from sdcmap.core.method import Method
+from sdcmap.core import Method, SdcmapError
 from sdcmap.corrections import correct
-from sdcmap.errors import SdcmapError
 from sdcmap.files.formats import format_named
 
 NOT_STATED = "owner not stated"

@@ -17,11 +17,9 @@ import numpy as np
 
 from sdcmap.bundle.recovery import Target, told_along, told_in_groups
 from sdcmap.bundle.tried_relations import FEW, SCREENED, Known, Trials
+from sdcmap.core import Array, Column, Floats, Microdata, Stream
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
-from sdcmap.core.streams import Stream
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Column, Microdata
-from sdcmap.kernels.arrays import Array, Floats
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.kernels.statistics.trees import binned
 from sdcmap.kernels.tables.coding import compress

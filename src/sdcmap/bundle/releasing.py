@@ -53,11 +53,8 @@ from sdcmap.bundle.release_folder import (
     problem_with,
     put_in_place,
 )
-from sdcmap.core.estimate import Estimate
+from sdcmap.core import Choice, Estimate, Measure, Microdata
 from sdcmap.core.limit import Limit
-from sdcmap.core.measure import Measure
-from sdcmap.core.rule import Choice
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import Infeasible, PlanError, Refused, SdcmapError, StudyMismatch
 from sdcmap.files.writing import write as write_file

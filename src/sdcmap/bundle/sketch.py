@@ -33,10 +33,9 @@ from typing import Literal, get_args
 import numpy as np
 
 from sdcmap.bundle.sketch_forms import Form, keyed_hash, stirred, tally, text_word
+from sdcmap.core import Array, Microdata
 from sdcmap.core.release_policy import ReleasePolicy
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED
-from sdcmap.kernels.arrays import Array
 
 SKETCH_SIZE = 1024
 STORED, LOOKED_AT = 7, 9  # most telling columns whose pairs and triples are stored, and compared with what is stored

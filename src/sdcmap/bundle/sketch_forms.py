@@ -16,8 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from sdcmap.data.microdata import Column
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Column
 from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.masking.granularity import common_step
 

@@ -10,11 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
+from sdcmap.core import Array, PlanError, Range, Share
 from sdcmap.core.limit import Limit, Verdict, count_verdicts
 from sdcmap.core.rule import Choice, RiskUtilityMap, Rule, RunnerUp
-from sdcmap.core.value import Range, Share
-from sdcmap.errors import PlanError
-from sdcmap.kernels.arrays import Array
 
 RUNNERS_UP = 3
 ONLY_UNMASKED = (

@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 
 from sdcmap.choose.by_release import ByRelease, name_of
+from sdcmap.core import Array, Range
 from sdcmap.core.rule import Choice, RiskUtilityMap
-from sdcmap.core.value import Range
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.decision.global_criterion import distances, excess, regions
 
 FOUR = ("iek", "rdh", "sek", "dus")

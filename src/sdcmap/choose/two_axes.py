@@ -10,10 +10,8 @@ import numpy as np
 import polars as pl
 
 from sdcmap.choose.by_release import NEXT, ByRelease, measure_words, name_of
+from sdcmap.core import Array, PlanError, Range, Share
 from sdcmap.core.rule import Choice, RiskUtilityMap
-from sdcmap.core.value import Range, Share
-from sdcmap.errors import PlanError
-from sdcmap.kernels.arrays import Array
 
 
 @dataclass(frozen=True)

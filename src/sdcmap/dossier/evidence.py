@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from sdcmap.core import Choice, Microdata
 from sdcmap.core.audience import Audience
-from sdcmap.core.rule import Choice
 from sdcmap.core.words import listed
 from sdcmap.data.identifiers import SAFE_HARBOR, scan
-from sdcmap.data.microdata import Microdata
 from sdcmap.dossier.decision import values_of
 from sdcmap.study.folder import Study
 from sdcmap.study.scores import Scores

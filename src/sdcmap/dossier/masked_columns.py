@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sdcmap.bundle.determines import check_determines
+from sdcmap.core import Array, Method, Microdata
 from sdcmap.core.audience import RECORD_SHARES, SMALL, Audience, significant
 from sdcmap.core.edit_rule import parse_edit
-from sdcmap.core.method import Method
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED
 from sdcmap.explore.looking import look
-from sdcmap.kernels.arrays import Array
 from sdcmap.methods import Derive
 from sdcmap.risk import ExactMatch
 from sdcmap.study.plan import Plan

@@ -9,9 +9,8 @@ from pathlib import Path
 from sdcmap.charts import draw_map
 from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change_charts import draw_change, draw_correlations
+from sdcmap.core import Choice, Microdata, PlanError
 from sdcmap.core.audience import Audience, significant
-from sdcmap.core.rule import Choice
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import write_whole
 from sdcmap.dossier import study_rows
 from sdcmap.dossier.decision import falls_of, pair_of, three_sentences, without_value
@@ -19,7 +18,6 @@ from sdcmap.dossier.evidence import evidence, safe_harbor, snoopers, study_facts
 from sdcmap.dossier.masked_columns import changes, column_rows, given_back, what_holds
 from sdcmap.dossier.questions import answers, in_records, numbers_of, subgroup_means, worst_subgroups
 from sdcmap.dossier.view import View, external_view, internal_view
-from sdcmap.errors import PlanError
 from sdcmap.explore.looking import SMALL_CELLS, look
 from sdcmap.map import RUMap
 from sdcmap.recordwise.neighbourhood import Unsafe

@@ -9,14 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sdcmap.core import Array, Choice, Measure, Microdata, SchemaError, Undefined
 from sdcmap.core.audience import SMALL, significant
-from sdcmap.core.measure import Measure
-from sdcmap.core.rule import Choice
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED
 from sdcmap.data.tables import table
-from sdcmap.errors import SchemaError, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.study.scores import Scores
 from sdcmap.study.subsamples import as_subsample
 from sdcmap.utility.moment_change import MomentChange

@@ -11,12 +11,10 @@ import numpy as np
 import polars as pl
 
 from sdcmap import __version__
+from sdcmap.core import Choice, Measure, Method
 from sdcmap.core.audience import Audience, significant
 from sdcmap.core.docstring import docstring, one_line
 from sdcmap.core.grid import Grid
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
-from sdcmap.core.rule import Choice
 from sdcmap.dossier.view import View
 from sdcmap.errors import StudyDamaged
 from sdcmap.study.folder import Manifest

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sdcmap.core import Array, Column, Microdata
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.readable import Readable
 from sdcmap.errors import OtherOrder, SchemaError
 from sdcmap.files.reading import read
-from sdcmap.kernels.arrays import Array
 
 CHANCE = 5.0  # standard deviations that agreement by chance seldom reaches
 FEWEST = 30  # records below which nothing can be said

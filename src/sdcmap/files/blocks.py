@@ -14,15 +14,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from sdcmap.core import Array, PlanError, SchemaError, SdcmapError
 from sdcmap.data.known_by import known_by_of, with_known_by
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
-from sdcmap.errors import PlanError, SchemaError, SdcmapError
 from sdcmap.files import formats
 from sdcmap.files.formats import format_of
 from sdcmap.files.reading import ORDINAL_LEVELS, Source, encode, plan_columns
 from sdcmap.files.working_copy import Part, open_copy, write_parts
-from sdcmap.kernels.arrays import Array
 
 UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 BASE = 200 << 20  # bytes of the interpreter, its libraries and compiled kernels

@@ -13,13 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from sdcmap.core.measure import Estimate
+from sdcmap.core import Array, Estimate, SchemaError, SdcmapError
 from sdcmap.data.microdata import Microdata, series
 from sdcmap.data.readable import Labelled
 from sdcmap.data.schema import Variable
-from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.files.stat.user_missing import put_back, reason_numbers
-from sdcmap.kernels.arrays import Array
 
 SECONDS = 1_000_000  # microseconds
 NA_WORD = 1954  # the low word of R's NA, which tells it from other NaN

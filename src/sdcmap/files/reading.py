@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.core.value import Value
+from sdcmap.core import Array, Value
 from sdcmap.data.known_by import DATES, known_by_of, with_known_by
 from sdcmap.data.known_by import Stated as KnownBy
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
@@ -26,7 +26,6 @@ from sdcmap.files.missing_codes import Codes, Stated, check_columns, codes_of, o
 from sdcmap.files.plain import Asked, check_width
 from sdcmap.files.stat import coded_frame, split_missing
 from sdcmap.files.text_types import typed
-from sdcmap.kernels.arrays import Array
 
 ORDINAL_LEVELS = 50  # a whole-number key with at most so many distinct values is read as ordinal
 EXACT = 2.0**53  # whole numbers below it are floats

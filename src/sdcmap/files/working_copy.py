@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from sdcmap.data.microdata import Column, Microdata
+from sdcmap.core import Array, Column, Microdata
 from sdcmap.data.private_folder import private_folder
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import SdcmapError, StudyDamaged
-from sdcmap.kernels.arrays import Array
 
 ALIGN = 64  # bytes: where a column may begin
 OPEN_FILES = Path("/proc/self/fd")  # where Linux shows the open files of a process

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from sdcmap.data.microdata import Microdata
+from sdcmap.core import Microdata, SchemaError, SdcmapError
 from sdcmap.data.private_folder import aside
-from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.files.formats import format_of
 
 

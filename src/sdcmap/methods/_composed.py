@@ -14,13 +14,11 @@ from functools import reduce
 
 import numpy as np
 
+from sdcmap.core import Array, Microdata, Undefined
 from sdcmap.core.likelihood import Cells, Field, Normal, Transition
 from sdcmap.core.method import Method, in_strata
 from sdcmap.core.steps import done_again
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise_covariance import shrinkage, spreads
 from sdcmap.methods._noise_likelihood import LEAST, means_of, rounding_step, whitened
 from sdcmap.methods._transition import TransitionMethod

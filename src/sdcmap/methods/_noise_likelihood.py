@@ -8,11 +8,9 @@ from functools import cache
 
 import numpy as np
 
+from sdcmap.core import Array, Infeasible, Microdata, Undefined
 from sdcmap.core.added_noise import AddedNoise
 from sdcmap.core.likelihood import IMPOSSIBLE, Field, Normal, joined
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Infeasible, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.kernels.masking.noise_covariance import (
     complete_covariance,

@@ -9,9 +9,8 @@ from __future__ import annotations
 import threading
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Generator
 from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.scratch_memory import empty
 from sdcmap.kernels.tables.coding import compress

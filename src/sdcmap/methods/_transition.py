@@ -9,14 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.random import Generator
 
+from sdcmap.core import Array, Column, Generator, Method, Microdata, SchemaError, Undefined
 from sdcmap.core.likelihood import Field, Transition
-from sdcmap.core.method import Method
 from sdcmap.data.cells import cells, common_codes, stacked
-from sdcmap.data.microdata import Column, Microdata
-from sdcmap.errors import SchemaError, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import compress, mixed_radix
 

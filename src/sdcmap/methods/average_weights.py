@@ -7,16 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Floats, Generator, Infeasible, Method, Microdata, Range, Roles, Trials
 from sdcmap.core.likelihood import Field
-from sdcmap.core.method import Method, Trials
-from sdcmap.core.roles import Roles
-from sdcmap.core.value import Range
 from sdcmap.core.words import number
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Infeasible
-from sdcmap.kernels.arrays import Array, Floats
 
 
 def averaged(weights: Floats, size: int) -> Floats:

@@ -6,18 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from numpy.random import Generator
-
+from sdcmap.core import Generator, Method, Microdata, Roles, Stream, Trials, Undefined
 from sdcmap.core.likelihood import Field
-from sdcmap.core.method import Method, Trials
-from sdcmap.core.roles import Roles
 from sdcmap.core.steps import check_looks, done_again, sorted_steps
-from sdcmap.core.streams import Stream
 from sdcmap.core.words import listed
 from sdcmap.data.amounts import on_one_grid
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import Schema
-from sdcmap.errors import Undefined
 from sdcmap.methods._composed import composed
 from sdcmap.methods.noise import Noise
 from sdcmap.methods.pram import PRAM

@@ -10,15 +10,11 @@ from functools import cache, reduce
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Floats, Generator, Method, PlanError, Roles, Trials, did_you_mean
 from sdcmap.core.likelihood import Field
-from sdcmap.core.method import Method, Trials
-from sdcmap.core.roles import Roles
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.microdata import Microdata, without_reasons
-from sdcmap.errors import PlanError, did_you_mean
-from sdcmap.kernels.arrays import Array, Floats
 from sdcmap.kernels.masking.granularity import granularity
 
 # Arithmetic on columns: formulas such as "weight / height**2", read from a text and computed for every record.

@@ -7,15 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.method import Method, Trials
+from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Trials, did_you_mean
 from sdcmap.core.roles import Roles, Strengths
-from sdcmap.core.value import Range
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
-from sdcmap.errors import Infeasible, did_you_mean
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.own_values import CROWD
 from sdcmap.methods._gower_groups import (
     first_component,

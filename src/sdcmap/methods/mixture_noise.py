@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Generator, Method, Microdata, Positive, Range, Trials
 from sdcmap.core.added_noise import AddedNoise
 from sdcmap.core.likelihood import Field, Mixture
-from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, strength
-from sdcmap.core.value import Positive, Range
 from sdcmap.core.words import percent
-from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import centres, draw_mixture, draw_vectors, vector_centres
 from sdcmap.kernels.masking.noise_covariance import covariance_root, unmixing
 from sdcmap.methods._noise_likelihood import (

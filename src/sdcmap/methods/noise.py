@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Generator, Method, Microdata, Trials
 from sdcmap.core.added_noise import AddedNoise
 from sdcmap.core.likelihood import IMPOSSIBLE, Field
-from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, Strengths, strength
 from sdcmap.core.value import Range, Spec
 from sdcmap.core.words import percent
-from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise_covariance import normals
 from sdcmap.methods._noise_likelihood import (
     LEAST,

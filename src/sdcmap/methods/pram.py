@@ -9,13 +9,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from sdcmap.core.method import Trials
+from sdcmap.core import Array, Positive, Range, SchemaError, Trials
 from sdcmap.core.named_files import content_of
 from sdcmap.core.roles import Roles, Strengths, strength
-from sdcmap.core.value import Positive, Range
 from sdcmap.core.words import number, percent
-from sdcmap.errors import SchemaError
-from sdcmap.kernels.arrays import Array
 from sdcmap.methods._transition import TransitionMethod, invariant_matrix, response_matrix
 
 SUM_ERROR = 1e-6  # a row of a given matrix may miss 1 by this; it is divided by its sum

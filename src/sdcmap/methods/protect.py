@@ -7,18 +7,12 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 from scipy.spatial import KDTree
 
-from sdcmap.core.method import Method, Trials
-from sdcmap.core.roles import Roles
-from sdcmap.core.streams import Stream
-from sdcmap.core.value import Range
+from sdcmap.core import Array, Generator, Method, Microdata, Range, Roles, Stream, Trials
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import NEVER_RELEASED
 from sdcmap.errors import Infeasible, SchemaError, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import rounded_as_others
 from sdcmap.kernels.masking.noise_covariance import spreads
 from sdcmap.methods.chain import Chain

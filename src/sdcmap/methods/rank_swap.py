@@ -7,16 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Trials
 from sdcmap.core.likelihood import Below, Field, Window
-from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, Strengths, strength
-from sdcmap.core.value import Range
 from sdcmap.core.words import percent
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Infeasible
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
 # Rank swapping.

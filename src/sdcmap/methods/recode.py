@@ -8,12 +8,10 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import polars as pl
-from numpy.random import Generator
 
-from sdcmap.core.method import Method, Trials
+from sdcmap.core import Array, Generator, Infeasible, Method, Positive, Range, SchemaError, Trials
 from sdcmap.core.named_files import content_of
 from sdcmap.core.roles import Roles, Strengths, strength
-from sdcmap.core.value import Positive, Range
 from sdcmap.core.words import number
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.hierarchy import Hierarchy, number_text
@@ -21,8 +19,6 @@ from sdcmap.data.known_by import DATES
 from sdcmap.data.label_layers import interval_read
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS, Schema
-from sdcmap.errors import Infeasible, SchemaError
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.breaks import (
     WHOLE,
     equal_width,

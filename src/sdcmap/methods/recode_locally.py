@@ -8,17 +8,12 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.random import Generator
 
-from sdcmap.core.method import Method, Trials
-from sdcmap.core.roles import Roles
-from sdcmap.core.value import Range
+from sdcmap.core import Array, Generator, Method, Range, Roles, Trials, did_you_mean
 from sdcmap.core.words import listed
 from sdcmap.data.hierarchy import ANYTHING, number_text
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS, Schema
-from sdcmap.errors import did_you_mean
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.methods.recode import Recode
 

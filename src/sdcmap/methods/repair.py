@@ -7,15 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Roles, Trials
 from sdcmap.core.edit_rule import Comparison, EditRule, edit_problems, parse_edit
 from sdcmap.core.likelihood import Field
-from sdcmap.core.method import Method, Trials
-from sdcmap.core.roles import Roles
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Infeasible
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity, in_decimals
 
 ROUNDS = 3  # a repair may break another rule, which the next round looks at

@@ -8,15 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.method import Method, Trials
+from sdcmap.core import Array, Generator, Method, Microdata, Positive, Trials
 from sdcmap.core.roles import Roles, Strengths, strength
-from sdcmap.core.value import Positive
 from sdcmap.core.words import number
 from sdcmap.data.amounts import amounts, changed_amounts
-from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.breaks import randomly_rounded, rounded
 from sdcmap.methods.chain import in_turn
 

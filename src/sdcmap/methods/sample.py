@@ -7,16 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.method import Method, Trials
+from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Trials
 from sdcmap.core.roles import Roles, strength
-from sdcmap.core.value import Range
 from sdcmap.core.words import number, percent
 from sdcmap.data.cells import distinct_cells
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Infeasible
-from sdcmap.kernels.arrays import Array
 
 
 @dataclass(frozen=True)

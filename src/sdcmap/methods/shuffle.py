@@ -7,14 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.method import Method, Trials
-from sdcmap.core.roles import Roles
+from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Roles, Trials
 from sdcmap.core.words import listed
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Infeasible
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise_covariance import covariance_root
 
 # Normal scores, the normal regression between them, and the way back to values by rank.

@@ -9,17 +9,13 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import polars as pl
-from numpy.random import Generator
 
-from sdcmap.core.method import Method, Trials
+from sdcmap.core import Array, Generator, Infeasible, Method, Range, Trials
 from sdcmap.core.roles import Roles, Strengths
-from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.data.cells import DistinctCells, distinct_cells
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS
-from sdcmap.errors import Infeasible
-from sdcmap.kernels.arrays import Array
 from sdcmap.methods._suppression import (
     Rule,
     blanked,

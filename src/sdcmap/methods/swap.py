@@ -8,17 +8,12 @@ from itertools import combinations
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Trials
 from sdcmap.core.likelihood import Field
-from sdcmap.core.method import Method, Trials
 from sdcmap.core.roles import Roles, Strengths, strength
-from sdcmap.core.value import Range
 from sdcmap.core.words import percent
 from sdcmap.data.cells import cells, common_codes
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Infeasible
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.scratch_memory import empty
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.methods._swap_pairs import greedy_pairs, matching_pairs, pairs_in_turn

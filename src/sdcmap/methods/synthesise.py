@@ -7,15 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.method import Method, Trials
+from sdcmap.core import Array, Generator, Infeasible, Method, Trials
 from sdcmap.core.roles import Roles, Strengths
 from sdcmap.core.value import Range, Spec
 from sdcmap.data.microdata import Microdata, without_reasons
 from sdcmap.data.schema import KINDS
-from sdcmap.errors import Infeasible
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.own_values import unowned_codes, unowned_numbers
 from sdcmap.kernels.statistics.trees import bin_edges, binned, drawn_from, grow
 from sdcmap.methods.shuffle import (

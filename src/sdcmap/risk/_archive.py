@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from sdcmap.core import Column, Microdata, SchemaError
 from sdcmap.core.named_files import named_file
-from sdcmap.data.microdata import Column, Microdata
-from sdcmap.errors import SchemaError
 from sdcmap.files.reading import read
 
 

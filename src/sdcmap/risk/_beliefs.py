@@ -12,13 +12,10 @@ from functools import partial
 
 import numpy as np
 
+from sdcmap.core import Array, Method, Microdata, SchemaError, Undefined
 from sdcmap.core.added_noise import AddedNoise, unmasked_scale
 from sdcmap.core.likelihood import IMPOSSIBLE, Field, Same
-from sdcmap.core.method import Method
 from sdcmap.data.cells import cells
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SchemaError, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.beliefs import normal_posterior, posterior_moments
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair

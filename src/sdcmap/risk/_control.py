@@ -12,17 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Generator, Measure, Method, Microdata, Range, SchemaError, Undefined
 from sdcmap.core.making import Folds, Making
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
-from sdcmap.core.value import Range
 from sdcmap.data.cells import common_codes, in_released_categories
 from sdcmap.data.label_layers import layered, read_column, spelt_out
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SchemaError, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import share_error
 from sdcmap.risk._archive import read_archive
 from sdcmap.risk.linkage.field_costs import relative_weights

@@ -9,12 +9,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core.measure import Measure
-from sdcmap.core.value import Share
+from sdcmap.core import Array, Measure, Microdata, Share, Undefined
 from sdcmap.data.cells import DistinctCells, distinct_cells
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.combinations import Margins, margin_places, margins_of, members, set_count, sets_up_to
 from sdcmap.kernels.tables.frequency_risks import individual_risks

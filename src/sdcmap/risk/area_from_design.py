@@ -8,13 +8,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 from scipy.spatial import cKDTree
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined, did_you_mean
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Undefined, did_you_mean
 from sdcmap.kernels.tables.coding import compress
 
 TIE = 1e-9  # distances so near, relative and absolute, are equal

@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Column, Estimate, Generator, Microdata, Range
 from sdcmap.core.making import Making
-from sdcmap.core.measure import Estimate
-from sdcmap.core.value import Range
 from sdcmap.data.cells import common_codes, stacked
-from sdcmap.data.microdata import Column, Microdata
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import nearest
 from sdcmap.risk._control import Controlled, Difference, Split, positions, ranges_of
 from sdcmap.risk.l_diversity import check_comparable, secret_misfits, secret_of

@@ -7,16 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Column, Estimate, Generator, Measure, Microdata, Range, Undefined
 from sdcmap.core.making import Making
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.value import Range
 from sdcmap.data.cells import in_released_categories, stacked
 from sdcmap.data.label_layers import spelt_out
-from sdcmap.data.microdata import Column, Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import closer_share, nearest, share_error, two_nearest
 from sdcmap.risk._control import Controlled, Places, Split, positions, ranges_of
 from sdcmap.risk.linkage.field_costs import importance_problems

@@ -7,15 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.value import Range
+from sdcmap.core import Array, Estimate, Floats, Generator, Measure, Microdata, Range, SchemaError, Undefined
 from sdcmap.data.cells import common_codes, in_released_categories, moves
 from sdcmap.data.covering import explained, fitting, in_texts
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SchemaError, Undefined
-from sdcmap.kernels.arrays import Array, Floats
 from sdcmap.kernels.tables.coding import compress, count_cells
 from sdcmap.risk._archive import read_archive
 

@@ -6,12 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from numpy.random import Generator
-
-from sdcmap.core.measure import Estimate
-from sdcmap.core.value import Share
-from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Estimate, Generator, Microdata, Share
 from sdcmap.kernels.tables.frequency_risks import household_risks
 from sdcmap.risk._frequencies import LinkMeasure
 

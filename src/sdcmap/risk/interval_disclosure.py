@@ -6,13 +6,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.value import Positive
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Positive, Undefined
 from sdcmap.kernels.statistics.robust_scatter import robust_scatter
 
 PERCENTS = np.arange(1, 11)  # the width is 1, 2, ... 10 %

@@ -7,15 +7,10 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate
-from sdcmap.core.value import Range, Share
+from sdcmap.core import Array, Estimate, Generator, Microdata, Range, SchemaError, Share, Undefined
 from sdcmap.data.cells import common_codes, in_released_categories, stacked
 from sdcmap.data.covering import check_one_depth, explained, layers_of, mixed_names
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SchemaError, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.wildcards import MISSING, wildcard_sums
 from sdcmap.risk._archive import read_archive

@@ -8,14 +8,9 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.value import Positive, Range, Share
+from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Positive, Range, Share, Undefined, did_you_mean
 from sdcmap.data.cells import DistinctCells
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined, did_you_mean
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.diversity import entropy_diversity, largest_within, recursive_diversity, shares_within
 from sdcmap.kernels.tables.wildcards import wildcard_sums
 from sdcmap.risk._frequencies import KeyMeasure

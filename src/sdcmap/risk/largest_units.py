@@ -8,14 +8,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.value import Range
+from sdcmap.core import Array, Estimate, Floats, Generator, Measure, Microdata, Range, Undefined, did_you_mean
 from sdcmap.data.cells import common_codes, in_released_categories
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined, did_you_mean
-from sdcmap.kernels.arrays import Array, Floats
 from sdcmap.kernels.tables.coding import compress
 
 ROUNDING = 1e-12  # of a distance, relative

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Estimate, Generator, Microdata
 from sdcmap.core.making import Making
-from sdcmap.core.measure import Estimate
-from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import shared_nearest
 from sdcmap.risk._control import Controlled, Difference, Split, positions, ranges_of
 

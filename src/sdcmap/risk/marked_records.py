@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Estimate, Generator, Microdata
 from sdcmap.core.edit_rule import EditMeasure, EditRule
-from sdcmap.core.measure import Estimate
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.arrays import Array
 
 
 @dataclass(frozen=True)

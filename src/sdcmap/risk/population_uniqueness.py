@@ -9,14 +9,9 @@ from itertools import combinations
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.value import Range
+from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, Undefined
 from sdcmap.data.cells import DistinctCells, distinct_cells
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.wildcards import MISSING, wildcard_sums
 from sdcmap.risk._frequencies import KeyMeasure, positive_weights
 

@@ -7,13 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.value import Range
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, Undefined
 from sdcmap.kernels.quantiles import place_of
 from sdcmap.kernels.statistics.precision import inverse_of_mean
 

@@ -8,16 +8,11 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import polars as pl
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
+from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, SchemaError, Undefined, did_you_mean
 from sdcmap.core.named_files import named_file
-from sdcmap.core.value import Range
 from sdcmap.data.cells import common_codes, in_released_categories
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SchemaError, Undefined, did_you_mean
 from sdcmap.files.reading import read
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
 
 COUNT = "count"  # the column of a table that holds its counts

@@ -8,16 +8,11 @@ from importlib.util import find_spec
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.value import Positive, Range
+from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Positive, Range, Undefined
 from sdcmap.data.cells import common_codes, in_released_categories, joint_codes
 from sdcmap.data.covering import check_one_depth, explained, fitting
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.model_training import EXTRA, Learner, check_told, features_of, learning
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import attribution_probabilities, shares
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.l_diversity import check_comparable, secret_misfits, secret_of

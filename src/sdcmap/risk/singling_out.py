@@ -8,16 +8,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Undefined
 from sdcmap.core.making import Making
-from sdcmap.core.measure import Estimate
-from sdcmap.core.value import Range
 from sdcmap.data.cells import in_released_categories, joint_codes
 from sdcmap.data.covering import check_one_depth
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.tables.attribution import share_error
 from sdcmap.kernels.tables.coding import compress

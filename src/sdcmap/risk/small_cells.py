@@ -6,14 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.value import Range
+from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, Undefined
 from sdcmap.data.cells import DistinctCells, cells, common_codes, distinct_cells, in_released_categories, moves
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress, in_small_cells
 from sdcmap.kernels.tables.combinations import unsafe_combinations
 from sdcmap.risk._frequencies import FrequencyMeasure, KeyMeasure, key_sets

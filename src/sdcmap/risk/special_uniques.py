@@ -7,14 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate
-from sdcmap.core.value import Range
+from sdcmap.core import Array, Estimate, Generator, Microdata, Range
 from sdcmap.data.cells import DistinctCells, common_codes, in_released_categories
 from sdcmap.data.covering import explained, in_texts, layers_of, mixed_names
-from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.combinations import members
 from sdcmap.kernels.tables.wildcards import MISSING, wildcard_sums

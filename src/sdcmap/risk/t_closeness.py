@@ -7,16 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate
+from sdcmap.core import Array, Estimate, Generator, Microdata, SchemaError, Share, Undefined
 from sdcmap.core.named_files import content_of
-from sdcmap.core.value import Share
 from sdcmap.data.cells import DistinctCells
 from sdcmap.data.hierarchy import Hierarchy, number_text
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SchemaError, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.diversity import equal_distances, hierarchical_distances, ordered_distances
 from sdcmap.risk._frequencies import KeyMeasure
 from sdcmap.risk.l_diversity import SLACK, secret_misfits, secret_of, sensitive_groups

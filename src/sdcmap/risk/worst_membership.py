@@ -8,14 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Generator, Microdata, Range, Undefined
 from sdcmap.core.estimate import Estimate, Skipped
 from sdcmap.core.making import Making
-from sdcmap.core.value import Range
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.kernels.tables.attribution import crowds, two_nearest
 from sdcmap.risk._control import Controlled, Places, Split, positions, ranges_of

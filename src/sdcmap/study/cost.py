@@ -11,12 +11,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from sdcmap.core import Measure, Method, Microdata, SdcmapError, Stream
 from sdcmap.core.making import Folds, made_without
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
-from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SdcmapError
 from sdcmap.study.plan import Plan
 
 T = TypeVar("T")

@@ -21,9 +21,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from sdcmap.core import Microdata, PlanError, SdcmapError, did_you_mean
 from sdcmap.core.named_files import in_this_room, present_room
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError, SdcmapError, did_you_mean
 from sdcmap.files.apart import safe_path
 from sdcmap.kernels.scratch_memory import under_this_limit
 from sdcmap.study.cluster import Cluster, client_behind, client_of

@@ -19,9 +19,7 @@ import polars as pl
 from filelock import FileLock, Timeout
 
 from sdcmap import __version__
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
-from sdcmap.data.microdata import Microdata
+from sdcmap.core import Measure, Method, Microdata
 from sdcmap.data.private_folder import PART, remove_left, write_whole
 from sdcmap.errors import SdcmapError, StudyChanged, StudyDamaged, StudyMismatch
 from sdcmap.files.working_copy import open_copy, write_copy

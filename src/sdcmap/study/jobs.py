@@ -12,15 +12,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from numpy.random import Generator
-
+from sdcmap.core import Generator, Method, Microdata, Stream
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
 from sdcmap.core.making import Folds, Making, made_without
 from sdcmap.core.measure import Enough, Measure
-from sdcmap.core.method import Method
-from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.readable import Readable
 from sdcmap.errors import ContractBroken, Infeasible, SchemaError, Undefined
 from sdcmap.files.aligning import align, without_id

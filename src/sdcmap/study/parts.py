@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sdcmap.core import Microdata, Stream
 from sdcmap.core.making import fold_of
-from sdcmap.core.streams import Stream
-from sdcmap.data.microdata import Microdata
 
 SHARE = 0.25  # of the people
 

@@ -11,20 +11,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from numpy.random import Generator
-
+from sdcmap.core import Generator, Measure, Method, Microdata, Stream
 from sdcmap.core.edit_rule import edit_problems, parse_edit
 from sdcmap.core.grid import Grid, decode_grid
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
 from sdcmap.core.plan_text import read_table
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.core.rule import Choice, Rule
-from sdcmap.core.streams import Stream
 from sdcmap.core.value import Spec, Value, decode
 from sdcmap.core.words import axis
 from sdcmap.data import html
-from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import write_whole
 from sdcmap.errors import MOST_PROBLEMS, PlanError, SdcmapError, did_you_mean, shortened
 from sdcmap.files.reading import Source

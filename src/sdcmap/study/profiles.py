@@ -11,11 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
-from sdcmap.core.measure import Measure
-from sdcmap.core.roles import Roles
+from sdcmap.core import Measure, Microdata, PlanError, Roles, did_you_mean
 from sdcmap.core.value import Range, Share, Value, coerce, hints
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError, did_you_mean
 
 NAMES = ("WorstLinkage", "AttributeInference", "ClosestRecord")
 

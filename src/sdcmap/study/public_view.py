@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sdcmap.core import Method, Microdata
 from sdcmap.core.audience import SMALL, coarse
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.grid import Grid
-from sdcmap.core.method import Method
 from sdcmap.core.named_files import FILES, NO_DIGEST
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import Spec, V, decode
-from sdcmap.data.microdata import Microdata
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 

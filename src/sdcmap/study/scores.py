@@ -12,13 +12,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
+from sdcmap.core import Measure, Method, PlanError, did_you_mean
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
 from sdcmap.core.words import listed
 from sdcmap.data import html
-from sdcmap.errors import PlanError, did_you_mean
 from sdcmap.study.names import drawn_name
 from sdcmap.study.plan import Plan
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
+from sdcmap.core import Measure, Method, PlanError, did_you_mean
 from sdcmap.core.value import Range, Share, Value, decode
-from sdcmap.errors import PlanError, did_you_mean
 
 STARTS = 24  # spread over the space before the first generation
 WATCHED = "watched"

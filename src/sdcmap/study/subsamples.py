@@ -7,16 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.method import Method
-from sdcmap.core.rule import Choice
-from sdcmap.core.streams import Stream
+from sdcmap.core import Array, Choice, Estimate, Generator, Measure, Method, Microdata, PlanError, Stream
 from sdcmap.core.words import percent
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError
-from sdcmap.kernels.arrays import Array
 from sdcmap.methods import Identity, Sample
 from sdcmap.study.cost import cost_guess
 from sdcmap.study.parts import part_of

@@ -13,9 +13,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from sdcmap.core.measure import Measure
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import PlanError
+from sdcmap.core import Measure, Microdata, PlanError
 from sdcmap.files.blocks import check_room
 from sdcmap.files.working_copy import passing_copy
 from sdcmap.kernels.machine import cores

@@ -10,12 +10,9 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from sdcmap.core.method import Method
+from sdcmap.core import Array, Column, Infeasible, Method, Microdata, SchemaError, Undefined
 from sdcmap.core.value import Value, decode, parse, type_name
-from sdcmap.data.microdata import Column, Microdata
 from sdcmap.data.schema import Schema, Variable
-from sdcmap.errors import Infeasible, SchemaError, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.study.plan import Candidate
 
 OWN_ERRORS = (Infeasible, Undefined, SchemaError)

@@ -8,11 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.method import Method
-from sdcmap.data.microdata import Microdata
+from sdcmap.core import Array, Estimate, Measure, Method, Microdata
 from sdcmap.errors import ContractBroken, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.testing.laws import (
     OWN_ERRORS,
     LawBroken,

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sdcmap.core.method import Method
-from sdcmap.data.microdata import Column, Microdata
+from sdcmap.core import Column, Method, Microdata
 from sdcmap.errors import ContractBroken
 from sdcmap.study.plan import Candidate
 from sdcmap.testing.laws import (

@@ -9,9 +9,7 @@ from typing import Annotated
 
 from numpy.typing import ArrayLike
 
-from sdcmap.core.value import Positive, Range, Value
-from sdcmap.errors import PlanError, did_you_mean
-from sdcmap.kernels.arrays import Floats
+from sdcmap.core import Floats, PlanError, Positive, Range, Value, did_you_mean
 from sdcmap.theory import informed, positions, typical
 from sdcmap.theory.parameter_checks import require
 from sdcmap.theory.solving import POINTS, Curve, Solution, Switch, crossings, noise_grid, solve, strongest, switches

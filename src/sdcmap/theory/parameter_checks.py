@@ -10,9 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sdcmap.core.value import Range
-from sdcmap.errors import PlanError
-from sdcmap.kernels.arrays import Floats
+from sdcmap.core import Floats, PlanError, Range
 
 Numbers: TypeAlias = float | Floats  # one number, or one a record
 Flags: TypeAlias = bool | np.bool_ | NDArray[np.bool_]

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from sdcmap.errors import PlanError
+from sdcmap.core import Floats, PlanError
 from sdcmap.kernels import quantiles
-from sdcmap.kernels.arrays import Floats
 from sdcmap.theory.joint_ranks import mse_of_extreme, normal_moments
 from sdcmap.theory.parameter_checks import noise_variances, reciprocal, records, require
 from sdcmap.theory.poisson_binomial import mse_of_rank

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq, minimize_scalar
 
-from sdcmap.errors import PlanError
-from sdcmap.kernels.arrays import Floats
+from sdcmap.core import Floats, PlanError
 from sdcmap.theory.parameter_checks import noise_variances, require
 
 # Where a curve over the noise variance meets zero, or another curve: a scan of a grid, then a refined root each.

@@ -13,14 +13,13 @@ import sdcmap as sm
 from sdcmap.bundle.prepared_file import masked_names
 from sdcmap.charts import draw_table_change
 from sdcmap.charts.change_charts import draw_change, draw_correlations, draw_density_change, has_density
+from sdcmap.core import Microdata, PlanError
 from sdcmap.core.audience import Audience
 from sdcmap.core.rule import Choice, Rule
 from sdcmap.core.words import listed
-from sdcmap.data.microdata import Microdata
 from sdcmap.dossier.masked_columns import Table
 from sdcmap.dossier.masked_columns import changes as changes_of
 from sdcmap.dossier.study_rows import MeasureRow, score_table
-from sdcmap.errors import PlanError
 from sdcmap.recordwise import Unsafe
 from sdcmap.study.plan import Plan
 from sdcmap.web.models import Columns

@@ -9,12 +9,10 @@ from typing import Annotated, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, Field, StringConstraints
 
+from sdcmap.core import Measure, Method, PlanError, SdcmapError
 from sdcmap.core.catalogue import named_class
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
 from sdcmap.core.named_files import content_of, digest_of, files_below
 from sdcmap.data.hierarchy import Hierarchy
-from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.explore.bars import Recoded, levels_of, recoded
 from sdcmap.explore.hierarchies import DraftHierarchy, by_first_characters, categories_of, drafted, written
 from sdcmap.explore.parameter_forms import example_of, price_of, stated_price

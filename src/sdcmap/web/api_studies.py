@@ -11,9 +11,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, StringConstraints
 
 from sdcmap.charts import draw_fronts
+from sdcmap.core import Choice, PlanError, SdcmapError
 from sdcmap.core.plan_text import read_table
-from sdcmap.core.rule import Choice
-from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.explore.plan_differences import Difference, plan_differences
 from sdcmap.map import RUMap
 from sdcmap.study.folder import Study

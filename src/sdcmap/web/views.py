@@ -15,11 +15,10 @@ import polars as pl
 from cachetools import LRUCache, cached
 from pydantic import TypeAdapter
 
+from sdcmap.core import Column, Microdata, PlanError, SdcmapError
 from sdcmap.core.grid import members_of
 from sdcmap.core.named_files import files_below
 from sdcmap.core.plan_text import read_table
-from sdcmap.data.microdata import Column, Microdata
-from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.explore.bars import Bars, bars_of
 from sdcmap.explore.looking import Look, Telling, TellingPairs, look, telling_pairs, telling_sets
 from sdcmap.files.missing_codes import check_columns, codes_of, of_column

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sdcmap.core import Array, SchemaError
 from sdcmap.data.microdata import Microdata, series
 from sdcmap.data.schema import Variable
-from sdcmap.errors import SchemaError
 from sdcmap.files.stat.user_missing import Code, code_in, numeric_bytes, put_back, reason_numbers, split_missing
-from sdcmap.kernels.arrays import Array
 
 Labels = dict[Any, str]
 NAMES = {"sav": r"[^\W\d_][\w.@#$]{0,63}", "dta": r"[^\W\d]\w{0,31}", "xpt": r"[A-Za-z_][A-Za-z0-9_]{0,31}"}

@@ -7,14 +7,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.value import Range
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SchemaError, Undefined
+from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, SchemaError, Undefined
 from sdcmap.files.reading import read
-from sdcmap.kernels.arrays import Array
 from sdcmap.risk._archive import open_archive, read_archive
 from sdcmap.risk.linkage.cost_models import Course
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, lay_out

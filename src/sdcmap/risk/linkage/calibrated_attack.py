@@ -7,10 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
+from sdcmap.core import Measure, Method, Microdata, Undefined
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.column_readings import (
     Learnt,

@@ -12,13 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sdcmap.core.method import Method
-from sdcmap.core.streams import Stream
+from sdcmap.core import Array, Infeasible, Method, Microdata, SchemaError, Stream, Undefined
 from sdcmap.data.cells import joint_codes
 from sdcmap.data.label_layers import ReadLabels, read_column
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Infeasible, SchemaError, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.risk.linkage.field_costs import CATEGORY, Cost
 from sdcmap.risk.linkage.file_pair import Pair
 from sdcmap.risk.linkage.learned_evidence import Evidence, category_evidence, number_evidence

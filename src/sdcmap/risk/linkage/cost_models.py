@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sdcmap.core.method import Method
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Method
 from sdcmap.risk.linkage.assignment import dense, one_to_one
 from sdcmap.risk.linkage.field_costs import SAME, Cost, block_costs, mean_costs
 from sdcmap.risk.linkage.file_pair import (

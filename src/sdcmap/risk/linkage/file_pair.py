@@ -14,10 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from sdcmap.core import Array, Microdata, Undefined
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.risk.linkage.assignment import TIE_BITS, dense, one_to_one, round_to_tie
 from sdcmap.risk.linkage.link_search import Links, block_links
 

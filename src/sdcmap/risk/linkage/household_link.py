@@ -9,13 +9,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
-from sdcmap.core.measure import Estimate, Measure
-from sdcmap.core.method import Method
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Undefined
 from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.individual_risk import household_numbers

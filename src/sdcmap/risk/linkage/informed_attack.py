@@ -9,12 +9,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from sdcmap.core import Array, Measure, Method, Range, Undefined
 from sdcmap.core.likelihood import Below, Cells, Field, Mixture, Normal, Same, Transition, Window
-from sdcmap.core.measure import Measure
-from sdcmap.core.method import Method
-from sdcmap.core.value import Range
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.mixtures import log_mixture
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.calibrated_attack import Calibrated

@@ -8,9 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Microdata, Undefined
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.column_readings import as_read
 from sdcmap.risk.linkage.cost_models import (

@@ -8,10 +8,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from sdcmap.core.value import Range
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Microdata, Range, Undefined
 from sdcmap.kernels.jit import jit
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.column_readings import as_read, labelled

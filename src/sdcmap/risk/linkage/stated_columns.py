@@ -13,13 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sdcmap.core import Array, Method, Microdata, SchemaError, Undefined
 from sdcmap.core.likelihood import Field, Same
-from sdcmap.core.method import Method
 from sdcmap.core.steps import check_looks, done_again, never_moved, sorted_steps
 from sdcmap.data.cells import common_codes
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import SchemaError, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.risk.linkage.file_pair import Pair
 

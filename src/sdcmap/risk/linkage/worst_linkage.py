@@ -9,18 +9,12 @@ from functools import reduce
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
+from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, SchemaError, Stream, Undefined
 from sdcmap.core.estimate import Bound, Estimate, SampledShare, Skipped
 from sdcmap.core.measure import Enough, Measure
-from sdcmap.core.method import Method
 from sdcmap.core.steps import without
-from sdcmap.core.streams import Stream
-from sdcmap.core.value import Range
 from sdcmap.core.words import listed
-from sdcmap.data.microdata import Microdata
-from sdcmap.errors import Infeasible, SchemaError, Undefined
-from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.calibrated_attack import Calibrated

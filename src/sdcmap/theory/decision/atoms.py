@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sdcmap.errors import PlanError, Undefined
-from sdcmap.kernels.arrays import Floats
+from sdcmap.core import Floats, PlanError, Undefined
 from sdcmap.theory.decision.distributions import Distribution, unwrap
 from sdcmap.theory.parameter_checks import Numbers
 

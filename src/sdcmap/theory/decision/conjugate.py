@@ -13,8 +13,7 @@ from typing import Annotated, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdcmap.core.value import Positive, Range, Value
-from sdcmap.kernels.arrays import Floats
+from sdcmap.core import Floats, Positive, Range, Value
 from sdcmap.theory.decision.decision_criterion import GlobalRisk, GlobalUtility, Options, global_risk, global_utility
 from sdcmap.theory.decision.distributions import Normal, Student, unwrap
 from sdcmap.theory.parameter_checks import Numbers, require

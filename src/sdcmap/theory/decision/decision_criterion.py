@@ -13,8 +13,7 @@ from typing import NamedTuple, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sdcmap.errors import PlanError, Undefined
-from sdcmap.kernels.arrays import Floats
+from sdcmap.core import Floats, PlanError, Undefined
 from sdcmap.kernels.decision import global_criterion as kernel
 from sdcmap.theory.decision.distributions import Distribution, Normal, unwrap
 from sdcmap.theory.decision.divergences import Divergence, LossInduced

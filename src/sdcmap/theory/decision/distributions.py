@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from sdcmap.errors import PlanError, Undefined
-from sdcmap.kernels.arrays import Floats
+from sdcmap.core import Floats, PlanError, Undefined
 from sdcmap.theory.parameter_checks import Numbers
 
 NODES = 0.05 * np.arange(-800, 801)  # of `expected`; sinh(40) is 1e17 scales away

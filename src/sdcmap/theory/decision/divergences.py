@@ -14,9 +14,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core.value import Range, Value
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Floats
+from sdcmap.core import Floats, Range, Undefined, Value
 from sdcmap.theory.decision.atoms import INSTEAD, Atoms, Discrete, Samples
 from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, density_of, unwrap
 from sdcmap.theory.decision.losses import Absolute, Log, Loss, Quadratic

@@ -15,9 +15,7 @@ from typing import Annotated, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdcmap.core.value import Positive, Range, Value
-from sdcmap.errors import Undefined
-from sdcmap.kernels.arrays import Floats
+from sdcmap.core import Floats, Positive, Range, Undefined, Value
 from sdcmap.theory.decision.atoms import Atoms, Discrete, Samples
 from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, unwrap
 from sdcmap.theory.parameter_checks import Numbers
