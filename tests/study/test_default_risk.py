@@ -52,12 +52,12 @@ def synthetic_of(plan: sm.Plan) -> Candidate:
 
 # ---- default risk ---------------------------------------------------------------------------------------------
 def test_each_side_of_the_risk_has_a_measure_or_a_reason() -> None:
-    found = default_risk(people())
+    measures, off = default_risk(people())
     infer = sm.risk.AttributeInference("ill", worst=True)
-    assert found == ((sm.WorstLinkage(), infer, sm.risk.ClosestRecord()), {})
-    assert tuple(type(measure).__name__ for measure in found.measures) == NAMES
+    assert (measures, off) == ((sm.WorstLinkage(), infer, sm.risk.ClosestRecord()), {})
+    assert tuple(type(measure).__name__ for measure in measures) == NAMES
     amounts = sm.read(frame(), sensitive=["ill"], numeric=["wage"], other=["sex", "area"])
-    assert default_risk(amounts).measures[1] == sm.risk.AttributeInference("ill", ["wage"], worst=True)
+    assert default_risk(amounts)[0][1] == sm.risk.AttributeInference("ill", ["wage"], worst=True)
     nobody = sm.read(frame(), keys=["sex", "area", "ill"], numeric=["wage"], census=True)
     measures, off = default_risk(nobody)
     assert measures == (sm.WorstLinkage(),)

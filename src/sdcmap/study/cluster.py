@@ -29,10 +29,8 @@ from sdcmap.study.worker import one_thread, opened, run_here
 PATIENCE = 60  # seconds to wait for a scheduler and for its first worker
 ASK_EVERY = 2  # seconds between two looks at the number of workers
 GONE = "the Dask scheduler is gone; what was stored is kept: start it and sweep again to go on."
-NEEDS_TLS = (
-    "a Dask cluster off this machine needs TLS: give the ca-file, cert and key of distributed.comm.tls in Dask's "
-    "configuration, such as DASK_DISTRIBUTED__COMM__TLS__CA_FILE."
-)
+NEEDS_TLS = """a Dask cluster off this machine needs TLS: give the ca-file, cert and key of distributed.comm.tls in Dask's \
+configuration, such as DASK_DISTRIBUTED__COMM__TLS__CA_FILE."""
 HELD: dict[str, Microdata] = {}  # in a worker: data it received, by digest
 
 
@@ -71,9 +69,7 @@ class Cluster(Executor):
     shared_fate = False  # the death of one worker is no other's
 
     def __init__(self, client: Any, data: Microdata, copy: Path) -> None:
-        self.client = client
-        self.digest = data.digest
-        self.plugin = ""
+        self.client, self.digest, self.plugin = client, data.digest, ""
         self._workers, self._ask_again = 1, 0.0
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
@@ -183,20 +179,17 @@ def client_of(engine: str, workers: int) -> Iterator[Any]:
             quiet = {"distributed.worker.memory.spill": False, "distributed.worker.memory.target": False}
             stack.enter_context(dask.config.set(quiet))
             stack.enter_context(safe_path())
-            cluster = stack.enter_context(
-                LocalCluster(
-                    n_workers=workers, threads_per_worker=1, host="127.0.0.1", security=Security.temporary(),
-                    dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},  # any port, and no page on it
-                    local_directory=scratch, silence_logs=50,
-                )
+            cluster = LocalCluster(
+                n_workers=workers, threads_per_worker=1, host="127.0.0.1", security=Security.temporary(),
+                dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},  # any port, and no page on it
+                local_directory=scratch, silence_logs=50,
             )  # fmt: skip
-            yield stack.enter_context(Client(cluster, set_as_default=False))
-            return
-        address, security = _address(engine), Security()
-        try:
-            client = Client(address, security=security, timeout=PATIENCE, set_as_default=False)
-        except (OSError, TimeoutError):
-            raise SdcmapError(f"no Dask scheduler answers at {engine.removeprefix('dask://')}.") from None
+            client = Client(stack.enter_context(cluster), set_as_default=False)
+        else:
+            try:
+                client = Client(_address(engine), security=Security(), timeout=PATIENCE, set_as_default=False)
+            except (OSError, TimeoutError):
+                raise SdcmapError(f"no Dask scheduler answers at {engine.removeprefix('dask://')}.") from None
         yield stack.enter_context(client)
 
 

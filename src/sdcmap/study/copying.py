@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from contextlib import closing
 from pathlib import Path
+from sqlite3 import connect
 
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SdcmapError
@@ -29,15 +29,10 @@ def copy_study(source: Path, target: Path) -> Path:
                     shutil.copy2(source / name, part / name)
             if (source / "kept").is_dir():
                 shutil.copytree(source / "kept", part / "kept")
-            _copy_database(source / DATABASE, part / DATABASE)
+            with closing(connect(source / DATABASE)) as old, closing(connect(part / DATABASE)) as new:
+                old.backup(new)  # by SQLite itself, which knows what still lies in its log
+            (part / DATABASE).chmod(0o600)
             part.rename(target)
     except OSError as error:
         raise SdcmapError(f"the study cannot be copied ({error.strerror}).") from None
     return target
-
-
-def _copy_database(source: Path, target: Path) -> None:
-    """By SQLite itself, which knows what still lies in its log."""
-    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
-        old.backup(new)
-    target.chmod(0o600)

@@ -54,58 +54,50 @@ def cost_of(data: Microdata, plan: Plan, limit: float = SECONDS) -> Cost:
     t (n / ROWS)^growth on n, with the growth that its class states: 1 where each record is looked at on its own, 2 where
     each pair is. Releases that measures ask to be made again without some of the people are counted with the method.
     """
-    ends = time.process_time() + limit
-    few = _evenly(data)
+    ends, few = time.process_time() + limit, _evenly(data)
     methods = plan.expanded[:: max(1, len(plan.expanded) // METHODS)]
     making: list[float] = []
     masked, known = few.change(None, {}), methods[0]
     for method in methods:
         if making and time.process_time() > ends - limit / 2:
             break
-        try:
-            made, seconds = _made(data, few, method, plan.measures)
-        except SdcmapError:  # it cannot be made of so few
-            continue
-        masked, known = made, method
-        making.append(seconds)
-    stated = [seconds for seconds in (measure.seconds(data) for measure in plan.measures) if seconds is not None]
+        with suppress(SdcmapError):  # it cannot be made of so few
+            masked, seconds = _made(data, few, method, plan.measures)
+            known = method
+            making.append(seconds)
+    stated = {measure: measure.seconds(data) for measure in plan.measures}
     timed: list[float] = []
-    others = [measure for measure in plan.measures if measure.seconds(data) is None]
+    others = [measure for measure, seconds in stated.items() if seconds is None]
     for measure in others:
         if timed and time.process_time() > ends:
             break
         with suppress(SdcmapError):
             timed.append(_scored(data, few, masked, known, measure))
-    scoring = sum(stated) + float(np.mean(timed or [0.0])) * len(others)
-    drawn = sum(1 for method in plan.expanded if method.random)
+    scoring = sum(filter(None, stated.values())) + float(np.mean(timed or [0.0])) * len(others)
+    drawn = sum(method.random for method in plan.expanded)
     return Cost(plan.count, float(np.mean(making or [0.0])), scoring, drawn)
 
 
 def price_of_method(data: Microdata, plan: Plan, method: Method, now: Cost) -> float | None:
     """Seconds that a method would add to a plan that costs `now`; None where it cannot be made of a few records."""
-    try:
+    with suppress(SdcmapError):
         _, seconds = _made(data, _evenly(data), method, plan.measures)
-    except SdcmapError:
-        return None
-    return plan.draws_of(method) * (seconds + now.scoring)
+        return plan.draws_of(method) * (seconds + now.scoring)
+    return None
 
 
 def price_of_measure(data: Microdata, plan: Plan, measure: Measure) -> float | None:
     """Seconds that a measure would add to a plan; None where it has no value of a few records."""
-    stated = measure.seconds(data)
-    if stated is None:
-        few = _evenly(data)
-        for method in plan.expanded:
-            with suppress(SdcmapError):
-                masked = method.apply(few, DRAWS)
-                return plan.count * _scored(data, few, masked, method, measure)
-        return None
-    return plan.count * stated
+    if (stated := measure.seconds(data)) is not None:
+        return plan.count * stated
+    few = _evenly(data)
+    for method in plan.expanded:
+        with suppress(SdcmapError):
+            return plan.count * _scored(data, few, method.apply(few, DRAWS), method, measure)
+    return None
 
 
-def _made(
-    data: Microdata, few: Microdata, method: Method, measures: Sequence[Measure]
-) -> tuple[Microdata, float]:  # fmt: skip
+def _made(data: Microdata, few: Microdata, method: Method, measures: Sequence[Measure]) -> tuple[Microdata, float]:
     """A few records as a method masks them, and the seconds that it would take on all of them, makings again included."""
     made, seconds = _timed(partial(method.apply, few, DRAWS))
     again = sum(folds.times * (1 - folds.held_out) for folds in _asked(measures, method, made))
@@ -123,23 +115,18 @@ def _scored(data: Microdata, few: Microdata, masked: Microdata, method: Method, 
 
 def makings_of(data: Microdata, plan: Plan) -> int:
     """How many releases without some of the people a sweep makes beside the candidates, for measures that ask for them."""
-    counts = (
-        plan.draws_of(method) * sum(folds.times for folds in _asked(plan.measures, method, data))
-        for method in plan.expanded
-    )
-    return sum(counts)
+    asked = {method: _asked(plan.measures, method, data) for method in plan.expanded}
+    return sum(plan.draws_of(method) * folds.times for method, several in asked.items() for folds in several)
 
 
 def _asked(measures: Sequence[Measure], method: Method, masked: Microdata) -> set[Folds]:
     """The makings that measures ask for, beside a file that this method made."""
-    asked = (measure.knowing(method).makings(masked) for measure in measures)
-    return {folds for folds in asked if folds is not None}
+    return {folds for measure in measures if (folds := measure.knowing(method).makings(masked)) is not None}
 
 
 def _evenly(data: Microdata) -> Microdata:
     """Some records, evenly over the file, as a file of its own."""
-    rows = np.unique(np.linspace(0, len(data) - 1, min(ROWS, len(data))).astype(np.int64))
-    part = data.take(rows)
+    part = data.take(np.unique(np.linspace(0, len(data) - 1, min(ROWS, len(data))).astype(np.int64)))
     return Microdata(part.schema, part.columns)
 
 

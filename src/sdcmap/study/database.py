@@ -93,16 +93,15 @@ class Database:
 
     def verified(self, table: str) -> list[Row]:
         """The same inside a snapshot."""
-        kinds = list(columns_of(table).values())
         if self._lacks(table):
             return []
         try:
             stored = self.connection.execute(f"select * from {table} order by 1, 2").fetchall()
-            if self.path is not None and not (
-                all(len(row) == len(kinds) and is_whole(table, row) for row in stored)
-                and len(stored) == self._tallied(table)
-            ):
-                raise damaged(self.path)
+            if self.path is not None:
+                width = len(columns_of(table))
+                whole = all(len(row) == width and is_whole(table, row) for row in stored)
+                if not whole or len(stored) != self._tallied(table):
+                    raise damaged(self.path)
         except DAMAGED:
             raise damaged(self.path) from None
         return [row[:-1] for row in stored]
@@ -148,17 +147,15 @@ class Database:
 
     def _insert(self, table: str, rows: Sequence[Sequence[Any]], *, replace: bool) -> None:
         marks = ",".join("?" * len(columns_of(table)))
-        if self.path is None:
-            stored = [(*row, 0) for row in rows]
-        else:
-            stored = [(*row, checksum(table, typed(table, row))) for row in rows]
+        checked = self.path is not None
+        stored = [(*row, checksum(table, typed(table, row)) if checked else 0) for row in rows]
         if replace:
             self.connection.executemany(f"insert or replace into {table} values ({marks})", stored)
             count = self.connection.execute(f"select count(*) from {table}").fetchone()[0]
         else:
             added = self.connection.executemany(f"insert or ignore into {table} values ({marks})", stored).rowcount
             count = max(self._tallied(table), 0) + added
-        if self.path is not None:
+        if checked:
             tally = (table, count)
             self.connection.execute("insert or replace into tally values (?,?,?)", (*tally, checksum("tally", tally)))
 
@@ -169,8 +166,7 @@ def connect(path: Path | None) -> Database:
         if path is not None:
             path.touch(mode=0o600)
         connection = sqlite3.connect(path or ":memory:", check_same_thread=False)
-        _check(connection)
-        _check_version(connection, path)
+        _check(connection, path)
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = normal")
         for name, columns in TABLES.items():
@@ -193,27 +189,23 @@ def _connect_to_read(path: Path) -> Database:
         raise SdcmapError(f"{path.parent} was not closed and may only be read: open it once where it may be written.")
     try:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True, check_same_thread=False)
-        _check(connection)
-        _check_version(connection, path)
+        _check(connection, path)
         return Database(path, connection)
     except DAMAGED:
         raise damaged(path) from None
 
 
-def _check(connection: sqlite3.Connection) -> None:
+def _check(connection: sqlite3.Connection, path: Path | None) -> None:
+    """DatabaseError for a damaged one; StudyMismatch for one of an earlier version, whose scores lack what made them or
+    their details."""
     if connection.execute("pragma quick_check(1)").fetchone()[0] != "ok":
         raise sqlite3.DatabaseError
-
-
-def _check_version(connection: sqlite3.Connection, path: Path | None) -> None:
-    """StudyMismatch for a database of an earlier version, whose scores lack what made them or their details."""
     columns = [row[1] for row in connection.execute("pragma table_info(score)")]
     if columns and not {"measure_id", "details"} <= {*columns}:
         connection.close()
-        raise StudyMismatch(
-            f"{path} was made by an earlier version of sdcmap, whose scores this version cannot read: "
-            "`sdcmap sweep` sets them aside and computes all of them again."
-        )
+        what_to_do = "`sdcmap sweep` sets them aside and computes all of them again."
+        earlier = "an earlier version of sdcmap, whose scores this version cannot read"
+        raise StudyMismatch(f"{path} was made by {earlier}: {what_to_do}")
 
 
 def damaged(path: Path | None) -> StudyDamaged:

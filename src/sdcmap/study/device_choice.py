@@ -23,23 +23,20 @@ def settled(device: str) -> Device:
         raise PlanError(f"the device must be one of {', '.join(DEVICES)}.{did_you_mean(device, DEVICES)}")
     if device == "cpu":
         return Device("cpu", "")
-    try:
-        return Device(device, present_card())
-    except NoCard as reason:
-        if device == "gpu":
-            raise SdcmapError(no_gpu(reason)) from None
-        go_back(reason)
-        return Device("cpu", "")
-
-
-def no_gpu(reason: NoCard) -> str:
-    return f'no GPU can be used: {reason}; device="auto" would go on without one.'
+    with told_if_lost():
+        try:
+            return Device(device, present_card())
+        except NoCard as reason:
+            if device == "gpu":
+                raise
+            go_back(reason)
+            return Device("cpu", "")
 
 
 @contextmanager
 def told_if_lost() -> Iterator[None]:
-    """A GPU that is lost or full on the way, where one was asked for, ends with one sentence."""
+    """A GPU that is absent, lost or full, where one was asked for, ends with one sentence."""
     try:
         yield
     except NoCard as reason:
-        raise SdcmapError(no_gpu(reason)) from None
+        raise SdcmapError(f'no GPU can be used: {reason}; device="auto" would go on without one.') from None

@@ -34,6 +34,8 @@ CHUNK_SECONDS = 0.05  # work in one chunk
 WINDOW = 4  # chunks in flight per worker
 ALONE = 4  # deaths of a worker that runs one candidate alone, before the candidate is given up
 STARTS = 3  # times a pool that dies while it starts is started again
+NO_START = """the worker processes could not start. Put the call under `if __name__ == "__main__":`, because workers \
+import the script, or use workers=1."""
 KILLED = "its worker process was killed every time (out of memory, or a crash in compiled code)"
 Run = Callable[[Sequence[Job]], list[CandidateRow]]
 
@@ -148,10 +150,7 @@ def make_executor(engine: str, workers: int) -> Executor:
             return pool
         except BrokenExecutor:
             pool.shutdown()
-    raise SdcmapError(
-        'the worker processes could not start. Put the call under `if __name__ == "__main__":`, '
-        "because workers import the script, or use workers=1."
-    )
+    raise SdcmapError(NO_START)
 
 
 def _start_worker() -> None:
@@ -159,8 +158,7 @@ def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in ("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ[name] = "1"
-    parent = multiprocessing.parent_process()
-    if parent is not None:
+    if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
@@ -215,7 +213,7 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
                 if deaths < (2 if len(chunk) > 1 else ALONE):
                     suspects.append((chunk, deaths))
                 elif len(chunk) == 1:
-                    yield [_killed(chunk[0])]
+                    yield [candidate_row(chunk[0], "failed", KILLED, 0.0)]
                 else:
                     half = len(chunk) // 2
                     suspects += [(chunk[:half], 1), (chunk[half:], 1)]
@@ -223,10 +221,6 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
         for future in flying:
             future.cancel()
         stop(executor)
-
-
-def _killed(job: Job) -> CandidateRow:
-    return candidate_row(job, "failed", KILLED, 0.0)
 
 
 def stop(executor: Executor) -> None:

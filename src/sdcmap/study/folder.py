@@ -8,9 +8,11 @@ import re
 import shutil
 import sqlite3
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, TypedDict, Unpack
@@ -31,14 +33,8 @@ from sdcmap.study.scores import Scores
 from sdcmap.study.search_settings import Proposal
 
 DATABASE = "scores.sqlite"
-BEGUN = {
-    "incoming",
-    "lock",
-    DATABASE,
-    f"{DATABASE}-wal",
-    f"{DATABASE}-shm",
-    f"{DATABASE}-journal",
-}  # before a manifest is
+# what a folder may hold before a manifest is
+BEGUN = {"incoming", "lock", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal"}
 TYPES = {"text": pl.String, "real": pl.Float64, "integer": pl.Int64}
 
 
@@ -110,8 +106,7 @@ class Study:
     @staticmethod
     def open(path: str | Path) -> Study:
         """An existing study folder, for reading and choosing."""
-        path = Path(path)
-        manifest = Study.manifest_of(path)
+        manifest = Study.manifest_of(path := Path(path))
         return Study(path, connect(path / DATABASE), manifest)
 
     @staticmethod
@@ -122,10 +117,7 @@ class Study:
         try:
             manifest: Manifest = json.loads((path / "manifest.json").read_text())
             int(manifest["seed"], 16), str(manifest["data"]), [(e["rule"][0], e["first"]) for e in manifest["rules"]]
-            (
-                [(e["check"],) for e in manifest.get("overrides", [])],
-                [(e["folder"],) for e in manifest.get("releases", [])],
-            )
+            [e["check"] for e in manifest.get("overrides", [])] + [e["folder"] for e in manifest.get("releases", [])]
             if manifest.pop("checksum", _checksum(manifest)) != _checksum(manifest):
                 raise ValueError
         except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
@@ -145,7 +137,7 @@ class Study:
             return
         path = Path(path)
         _make_folder(path)
-        with locked(path), _cleaned(path, data, plan) as study:
+        with locked(path), _begun(path, data, plan) as study:
             study.fix_rule(plan)
             study.note(plan=plan.digest)
             plan.write(path / "plan.toml")
@@ -195,18 +187,12 @@ class Study:
     @property
     def rule_was_fixed_first(self) -> bool:
         """Whether the present rule and its limits were fixed before the first score; no clock is asked."""
-        rules = self.manifest.get("rules", [])
-        return bool(rules) and bool(rules[-1]["first"])
+        return any(rule["first"] for rule in self.manifest.get("rules", [])[-1:])
 
     # ---- writing ----------------------------------------------------------------------------------------------
-    @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> AbstractContextManager[None]:
         """One writer at a time."""
-        if self.path is None:
-            yield
-            return
-        with locked(self.path):
-            yield
+        return nullcontext() if self.path is None else locked(self.path)
 
     def add(self, rows: Sequence[CandidateRow]) -> None:
         """Store candidates and their scores in one transaction; what is there already stays."""
@@ -221,10 +207,10 @@ class Study:
 
     def add_file(self, file: OutsideFile) -> None:
         """Put the scores of a file made elsewhere beside our candidates; another content needs another name."""
-        for row in map(CandidateRow._make, ((*row, ()) for row in self.database.rows("candidate"))):
-            if row.method == file.name and row.kind != "file":
+        for row_id, kind, method, *_ in self.database.rows("candidate"):
+            if method == file.name and kind != "file":
                 raise SdcmapError(f"a method of this study is named {file.name!r}: give the file another name.")
-            if row.method == file.name and row.id != file.id:
+            if method == file.name and row_id != file.id:
                 raise SdcmapError(f"the study holds another file named {file.name!r}: give this one another name.")
         self.add([CandidateRow(file.id, "file", file.name, 0, "ok", "", 0.0, "", file.scores)])
 
@@ -264,12 +250,12 @@ class Study:
     # ---- reading ----------------------------------------------------------------------------------------------
     def done(self) -> dict[str, Done]:
         """Candidate id -> its status and the measures it has."""
-        measures: dict[str, set[str]] = {}
+        measures: defaultdict[str, set[str]] = defaultdict(set)
         candidate, score, _ = self._tables()
         for name, measure_id in score.select("candidate", "measure_id").iter_rows():
-            measures.setdefault(name, set()).add(measure_id)
+            measures[name].add(measure_id)
         ended = candidate.select("id", "status").iter_rows()
-        return {name: Done(status, frozenset(measures.get(name, ()))) for name, status in ended}
+        return {name: Done(status, frozenset(measures[name])) for name, status in ended}
 
     def scores(self, plan: Plan | None = None) -> Scores:
         """The scores of this plan's candidates and measures (None: the study's own plan) and of files made elsewhere.
@@ -280,8 +266,7 @@ class Study:
         candidate, score, measure = self._tables()
         if self.path is not None:  # a study in memory holds nothing else
             ids = _ids(plan)
-            outdated = _outdated(plan, ids, candidate, score)
-            if outdated:
+            if outdated := _outdated(plan, ids, candidate, score):
                 _tell(f"{self.path}: {outdated} left out, since other code or another default made them. Sweep again.")
             candidate = candidate.filter(_among("id", ids) | (pl.col("kind") == "file"))
         return self._scores(plan, candidate, score, measure)
@@ -297,15 +282,7 @@ class Study:
             measures = [m.id for m in plan.measures]
             score = score.filter(_among("candidate", candidate["id"].to_list()), _among("measure_id", measures))
             measure = measure.filter(_among("id", measures))
-        return Scores(
-            candidate,
-            score.drop("measure_id"),
-            measure.drop("id"),
-            {m.text: m for m in plan.measures},
-            {method.text: method for method in plan.expanded},
-            plan,
-            plan.method_names,
-        )
+        return Scores.of_plan(plan, candidate, score.drop("measure_id"), measure.drop("id"))
 
     def _tables(self) -> Tables:
         """Candidates, scores and measures; read again only after somebody changed something."""
@@ -355,22 +332,14 @@ def _make_folder(path: Path) -> None:
         raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
 
 
-def _cleaned(path: Path, data: Microdata, plan: Plan) -> Study:
-    """The study, continued or new, without what a killed writer left."""
+def _begun(path: Path, data: Microdata, plan: Plan) -> Study:
+    """A new study, or the one that lies in this folder, when it is one of the same data and seed; what a killed writer left
+    is removed, and what changed since is told."""
     remove_left(path)
-    return _continued(path, data, plan) or _created(path, data, plan)
-
-
-def _created(path: Path, data: Microdata, plan: Plan) -> Study:
-    study = Study(path, connect(path / DATABASE), {})
-    study.note(version=__version__, created=_now(), data=data.digest, seed=hex(plan.seed), rules=[])
-    return study
-
-
-def _continued(path: Path, data: Microdata, plan: Plan) -> Study | None:
-    """The study that lies in this folder, when it is one of the same data and seed; what changed since is told."""
     if not (path / "manifest.json").exists():
-        return None
+        study = Study(path, connect(path / DATABASE), {})
+        study.note(version=__version__, created=_now(), data=data.digest, seed=hex(plan.seed), rules=[])
+        return study
     manifest = Study.manifest_of(path)
     if manifest["data"] != data.digest:
         raise StudyMismatch(f"{path} belongs to other data: name another folder.")
@@ -380,7 +349,7 @@ def _continued(path: Path, data: Microdata, plan: Plan) -> Study | None:
     try:
         study = Study(path, connect(path / DATABASE), manifest)
     except StudyMismatch:
-        aside = _aside(path / DATABASE, version)
+        aside = set_aside(path / DATABASE, version)
         _tell(f"{path} was made by sdcmap {version}: its numbers do not say what made them, so all are computed again.")
         _tell(f"They were set aside as {aside.name}.")
         study = Study(path, connect(path / DATABASE), manifest)
@@ -402,15 +371,10 @@ def _tell_what_changed(study: Study, plan: Plan, version: str) -> None:
     if outdated or version != __version__:
         kept = len(score.filter(_among("candidate", ids), _among("measure_id", [m.id for m in plan.measures])))
         again = f"; {outdated} computed again, since other code or another default made them" if outdated else ""
-        newer = f", which is newer than this {__version__}" if _is_newer(version) else ""
+        theirs, ours = ([int(part) for part in re.findall(r"\d+", name)[:3]] for name in (version, __version__))
+        newer = f", which is newer than this {__version__}" if theirs > ours else ""
         numbers = _counted(kept, "number") or "no number"
         _tell(f"{study.path} was last written by sdcmap {version}{newer}: {numbers} of this plan kept{again}.")
-
-
-def _is_newer(version: str) -> bool:
-    """Whether a version is above this one, by its numbers."""
-    theirs, ours = ([int(part) for part in re.findall(r"\d+", name)[:3]] for name in (version, __version__))
-    return theirs > ours
 
 
 def _outdated(plan: Plan, ids: Sequence[str], candidate: pl.DataFrame, score: pl.DataFrame) -> str:
@@ -421,13 +385,8 @@ def _outdated(plan: Plan, ids: Sequence[str], candidate: pl.DataFrame, score: pl
     have = set(candidate["id"])
     wanted = zip(ids, plan.candidates, strict=True)
     lacking = {(made.method.text, made.replicate) for name, made in wanted if name not in have}
-    others = (
-        candidate.filter(pl.col("kind").is_in(["candidate", "identity"]))
-        .select("method", "replicate")
-        .unique()
-        .iter_rows()
-    )
-    candidates = sum(1 for name in others if name in lacking)
+    releases = candidate.filter(pl.col("kind").is_in(["candidate", "identity"])).select("method", "replicate")
+    candidates = len(lacking.intersection(releases.iter_rows()))
     numbers = 0
     ours = score.filter(_among("candidate", ids))
     for measure in plan.measures:
@@ -445,20 +404,20 @@ def _among(column: str, names: Sequence[str]) -> pl.Expr:
     return pl.col(column).is_in(pl.Series(names, dtype=pl.String).implode())
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}" if count else ""
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}" if number else ""
 
 
 def _tell(sentence: str) -> None:
     warnings.warn(sentence, StudyChanged, stacklevel=2)
 
 
-def _aside(file: Path, version: str) -> Path:
+def set_aside(file: Path, version: str) -> Path:
     """Put a database and its log out of the way, under a name that is free."""
-    number = 1
-    while (kept := file.with_name(f"scores.{version}-{number}.sqlite")).exists():
-        number += 1
-    file.replace(kept)
+    names = (file.with_name(f"scores.{version}-{number}.sqlite") for number in count(1))
+    kept = next(name for name in names if not name.exists())
+    if file.exists():
+        file.replace(kept)
     for tail in ("-wal", "-shm"):
         file.with_name(file.name + tail).unlink(missing_ok=True)
     return kept

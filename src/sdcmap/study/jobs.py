@@ -12,13 +12,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from sdcmap.core import Generator, Method, Microdata, Stream
+from sdcmap.core import Infeasible, Method, Microdata, SchemaError, Stream, Undefined
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
 from sdcmap.core.making import Folds, Making, made_without
 from sdcmap.core.measure import Enough, Measure
 from sdcmap.data.readable import Readable
-from sdcmap.errors import ContractBroken, Infeasible, SchemaError, Undefined
+from sdcmap.errors import ContractBroken
 from sdcmap.files.aligning import align, without_id
 from sdcmap.files.reading import read
 from sdcmap.kernels.device import NoCard, running_on
@@ -92,7 +92,7 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
     """
     started = time.perf_counter()
     status, reason = "ok", ""
-    scores: tuple[ScoreRow, ...] = ()
+    scores: list[ScoreRow] = []
     try:
         with running_on(job.device):
             scores = _scored(part_of(data, job.part) if job.part else data, job)
@@ -105,7 +105,7 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
     return candidate_row(job, status, reason, time.perf_counter() - started, scores)
 
 
-def _scored(data: Microdata, job: Job) -> tuple[ScoreRow, ...]:
+def _scored(data: Microdata, job: Job) -> list[ScoreRow]:
     """The candidate made and scored, until all is measured or it is seen to be beaten."""
     stream, method = Stream(job.key), job.candidate.method
     masked = method.apply(data, stream)
@@ -114,27 +114,22 @@ def _scored(data: Microdata, job: Job) -> tuple[ScoreRow, ...]:
     for measure in job.measures:
         enough = None if job.halt is None else partial(_beaten_at, job.halt, scores, measure.text)
         scores.append(score_row(measure, data, masked, stream, method, make, enough))
-        if job.halt is not None and job.halt.beaten({row.measure: row.value for row in scores}):
+        if enough is not None and enough(scores[-1].value):
             break
-    return tuple(scores)
+    return scores
 
 
-def _beaten_at(halt: Halt, scores: Sequence[ScoreRow], measure: str, value: float) -> bool:
+def _beaten_at(halt: Halt, scores: Sequence[ScoreRow], measure: str, value: float | None) -> bool:
     """Whether a candidate with these scores is beaten, if the measure has this value or a worse one."""
     return halt.beaten({**{row.measure: row.value for row in scores}, measure: value})
 
 
-def candidate_row(
-    job: Job, status: str, reason: str, seconds: float, scores: tuple[ScoreRow, ...] = ()
-) -> CandidateRow:
+def candidate_row(job: Job, status: str, reason: str, seconds: float, scores: Sequence[ScoreRow] = ()) -> CandidateRow:
     """The row of a job; one that was left before its last measure was taken to its end is a bound."""
     early = len(scores) < len(job.measures) or any(score.status == "bound" for score in scores)
-    made, left = job.candidate, status == "ok" and early
-    kind = "bound" if left else job.kind or made.kind
-    seal = Stream(job.key).seal
-    return CandidateRow(
-        row_id(made, kind), kind, made.method.text, made.replicate, status, reason, seconds, seal, scores
-    )
+    made, row = job.candidate, (status, reason, seconds, Stream(job.key).seal, tuple(scores))
+    kind = "bound" if status == "ok" and early else job.kind or made.kind
+    return CandidateRow(row_id(made, kind), kind, made.method.text, made.replicate, *row)
 
 
 def row_id(candidate: Candidate, kind: Kind) -> str:
@@ -161,11 +156,10 @@ def score_row(
     `make` where the measure asks for it; an undefined value has its reason, and one that was left with `enough` is a
     bound."""
     try:
-        estimate = _estimate(measure, original, masked, stream, method, make, enough)
+        return row_of(measure, _estimate(measure, original, masked, stream, method, make, enough))
     except Enough as seen:
-        return ScoreRow(
-            measure.id, measure.text, seen.value, None, NO_DETAILS, "bound", "others have less risk and less loss."
-        )
+        reason = "others have less risk and less loss."
+        return ScoreRow(measure.id, measure.text, seen.value, None, NO_DETAILS, "bound", reason)
     except (Undefined, SchemaError) as error:
         unpaired = measure.paired and not masked.paired
         return no_value(measure, "unpaired" if unpaired else "undefined", str(error))
@@ -173,7 +167,6 @@ def score_row(
         raise
     except Exception as error:
         return no_value(measure, "failed", _type_and_place(error))
-    return row_of(measure, estimate)
 
 
 def _estimate(
@@ -183,7 +176,9 @@ def _estimate(
     informed = measure if method is None else measure.knowing(method)
     folds = None if make is None else informed.makings(masked)
     makings = () if make is None or folds is None else make(folds)
-    return informed.apply(original, masked, _rng_of(measure, stream), makings, enough)
+    # only sampled measures have a stream of their own, the others draw nothing
+    rng = stream.child(f"measure {measure.digest}").rng() if measure.sampled else UNUSED
+    return informed.apply(original, masked, rng, makings, enough)
 
 
 def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:
@@ -193,18 +188,13 @@ def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:
         se = None if estimate.se is None else float(estimate.se)
         return ScoreRow(measure.id, measure.text, float(estimate.value) + 0.0, se, details, "ok", "")  # 0 for -0
     if math.isinf(estimate.value):
-        return ScoreRow(measure.id, measure.text, None, None, details, "infinite", "")
+        return no_value(measure, "infinite", "", details)
     return no_value(measure, "undefined", "the value is not a number.", details)
 
 
 def no_value(measure: Measure, status: str, reason: str, details: str = NO_DETAILS) -> ScoreRow:
     """The row of a measure that has no value here."""
     return ScoreRow(measure.id, measure.text, None, None, details, status, reason)
-
-
-def _rng_of(measure: Measure, stream: Stream) -> Generator:
-    """The generator of a measure; only sampled measures have a stream of their own, the others draw nothing."""
-    return stream.child(f"measure {measure.digest}").rng() if measure.sampled else UNUSED
 
 
 UNUSED = Stream(bytes(32)).rng()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -24,11 +25,11 @@ def names_of(methods: Iterable[Method], stated: Mapping[str, str]) -> dict[str, 
     >>> list(names_of(noises, {noises[2].text: "rents"}).values())
     ['wage with noise 10 % (root eigen)', 'wage with noise 10 % (root cholesky)', 'rents']
     """
-    alike: dict[str, list[Method]] = {}
+    alike: defaultdict[str, list[Method]] = defaultdict(list)
     names: dict[str, str] = {}
     for method in methods:
         names[method.text] = stated.get(method.text) or method.words
-        alike.setdefault(names[method.text], []).append(method)
+        alike[names[method.text]].append(method)
     for words, several in alike.items():
         if len(several) > 1:
             names |= _told_apart(words, several, set(alike))
@@ -47,17 +48,15 @@ def _told_apart(words: str, methods: Sequence[Method], taken: set[str]) -> dict[
 
 def _differences(methods: Sequence[Method]) -> list[str]:
     """What each of some methods of one shape has in the parameters in which they differ; nothing for other shapes."""
-    shapes = {tuple(type(step) for step in method.steps) for method in methods}
-    if len(shapes) > 1:
+    if len({tuple(map(type, method.steps)) for method in methods}) > 1:
         return [""] * len(methods)
-    said: list[list[str]] = [[] for _ in methods]
+    said: list[list[str]] = []  # by parameter, what each method has
     for steps in zip(*(method.steps for method in methods), strict=True):
         for name in [f.name for f in fields(steps[0])]:
             values = [getattr(step, name) for step in steps]
             if len(set(values)) > 1:
-                for words, value in zip(said, values, strict=True):
-                    words.append(f"{name} {parameter(value)}".strip())
-    return [", ".join(words) for words in said]
+                said.append([f"{name} {parameter(value)}".strip() for value in values])
+    return [", ".join(words) for words in zip(*said, strict=True)] or [""] * len(methods)
 
 
 def parameter(value: object) -> str:
@@ -107,11 +106,8 @@ def stated_names(
     if problems:  # a table that could not be read has no method
         return {}
     pairs = [(method, name) for method, name in zip(methods, names, strict=True) if name is not None]
-    problems += [
-        f"methods: {shortened(str(name))} names a grid, whose members have words of their own; write one out to name it."
-        for method, name in pairs
-        if isinstance(method, Grid)
-    ]
+    grids = [f"methods: {shortened(str(name))} names a grid" for method, name in pairs if isinstance(method, Grid)]
+    problems += [f"{grid}, whose members have words of their own; write one out to name it." for grid in grids]
     if any(not isinstance(name, str) for _, name in pairs):
         problems.append(NOT_A_LINE)
     return {method: name for method, name in pairs if isinstance(method, Method) and isinstance(name, str)}

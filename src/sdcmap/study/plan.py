@@ -4,46 +4,34 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import itertools
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from sdcmap.core import Generator, Measure, Method, Microdata, Stream
+from sdcmap.core import Choice, Generator, Measure, Method, Microdata, PlanError, SdcmapError, Stream, did_you_mean
 from sdcmap.core.edit_rule import edit_problems, parse_edit
 from sdcmap.core.grid import Grid, decode_grid
 from sdcmap.core.plan_text import read_table
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
-from sdcmap.core.rule import Choice, Rule
-from sdcmap.core.value import Spec, Value, decode
+from sdcmap.core.rule import Rule
+from sdcmap.core.value import Value, decode
 from sdcmap.core.words import axis
 from sdcmap.data import html
 from sdcmap.data.private_folder import write_whole
-from sdcmap.errors import MOST_PROBLEMS, PlanError, SdcmapError, did_you_mean, shortened
+from sdcmap.errors import MOST_PROBLEMS, shortened
 from sdcmap.files.reading import Source
 from sdcmap.methods import Chain, Derive, Identity, Repair
 from sdcmap.study.names import drawn_name, names_of, problems_of_names, stated_names, without_names
 from sdcmap.study.profiles import NAMES, Profile, default_risk, profile_of
-from sdcmap.study.search_settings import Search, search_of
+from sdcmap.study.search_settings import Search
 
 MOST_REPLICATES = 1_000_000
-_PARTS = (
-    "methods",
-    "measures",
-    "replicates",
-    "risk",
-    "limits",
-    "utility",
-    "rule",
-    "edits",
-    "derive",
-    "data",
-    "profile",
-    "policy",
-    "search",
-)
+OTHER_SEED = """the choice was made among candidates of another seed than this plan's: take the plan that the sweep \
+was bound to, `scores.plan` or `Study.open(folder).plan`."""
 
 
 @dataclass(frozen=True)
@@ -134,51 +122,27 @@ class Plan:
     seed_stated: bool = field(init=False, repr=False, compare=False)
 
     def __init__(
-        self,
-        methods: Method | Grid[Any] | Iterable[Method | Grid[Any]],
-        measures: Measure | Iterable[Measure],
-        replicates: int = 1,
-        risk: str | Measure | Iterable[str | Measure] = (),
-        utility: str | Measure = "",
-        limits: float | Iterable[float] | Mapping[Any, float] = (),
-        rule: Rule | None = None,
-        data: Source | None = None,
-        names: Mapping[Any, str] | None = None,
-        seed: int | None = None,
-        derive: Mapping[str, str] | Sequence[Derive] = (),
-        profile: Profile | str | Mapping[str, Any] | None = None,
-        policy: ReleasePolicy | None = None,
-        edits: str | Sequence[str] = (),
-        search: Search | Mapping[str, Any] | None = None,
-        found: Iterable[Method] = (),
-    ) -> None:
-        measured: tuple[Measure, ...] = _listed(measures)
-        known = [measure for measure in measured if isinstance(measure, Measure)]
-        risks = tuple(_measure_named(str(name), known) for name in _listed(risk))
+        self, methods: Method | Grid[Any] | Iterable[Method | Grid[Any]], measures: Measure | Iterable[Measure],
+        replicates: int = 1, risk: str | Measure | Iterable[str | Measure] = (), utility: str | Measure = "",
+        limits: float | Iterable[float] | Mapping[Any, float] = (), rule: Rule | None = None, data: Source | None = None,
+        names: Mapping[Any, str] | None = None, seed: int | None = None, derive: Mapping[str, str] | Sequence[Derive] = (),
+        profile: Profile | str | Mapping[str, Any] | None = None, policy: ReleasePolicy | None = None,
+        edits: str | Sequence[str] = (), search: Search | Mapping[str, Any] | None = None, found: Iterable[Method] = (),
+    ) -> None:  # fmt: skip
+        listed: tuple[Measure, ...] = _listed(measures)
+        known = [measure for measure in listed if isinstance(measure, Measure)]
+        risks, losses = ([m.text for m in known if m.axis == name] for name in ("risk", "utility"))
+        named = tuple(_measure_named(str(name), known) for name in _listed(risk)) or tuple(risks[:1])
         held = None if profile is None else profile_of(profile)
-        facts: dict[str, Any] = {
-            "methods": _listed(methods),
-            "measures": measured,
-            "replicates": replicates,
-            "risk": risks or tuple(m.text for m in known if m.axis == "risk")[:1],
-            "utility": _measure_named(str(utility), known) or next((m.text for m in known if m.axis == "utility"), ""),
-            "policy": policy or DEFAULT_POLICY,
-            "profile": held,
-            "rule": rule,
-            "data": data,
-            "edits": _edits(edits),
-            "derive": _derived(derive),
-            "search": search_of(search),
-            "found": tuple(found),
-            "names": {str(method): name for method, name in (names or {}).items()},
-            "seed": secrets.randbits(256) if seed is None else seed,
-            "seed_stated": seed is not None,
-        }
-        facts["limits"] = _limits_of(limits or _limits_in(held, known), facts["risk"], known)
-        for name, value in facts.items():
-            object.__setattr__(self, name, value)
-        problems = list(self._problems())
-        if problems:
+        vars(self).update(  # frozen: no attribute can be assigned
+            methods=_listed(methods), measures=listed, replicates=replicates, risk=named, rule=rule, data=data,
+            utility=_measure_named(str(utility), known) or next(iter(losses), ""), found=tuple(found), profile=held,
+            limits=_limits_of(limits or _limits_in(held, known), named, known), policy=policy or DEFAULT_POLICY,
+            search=Search(**search) if isinstance(search, Mapping) else search, edits=_edits(edits),
+            derive=_derived(derive), names={str(method): name for method, name in (names or {}).items()},
+            seed=secrets.randbits(256) if seed is None else seed, seed_stated=seed is not None,
+        )  # fmt: skip
+        if problems := list(self._problems()):
             raise PlanError(problems)
 
     def __repr__(self) -> str:
@@ -189,74 +153,63 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """For a notebook: methods by name, measures, and how to choose; never the seed."""
-        draws = [(name, self.draws_of(m)) for m, name in self._with_names]
+        draws = [(self.method_names[method.text], self.draws_of(method)) for method in self.expanded]
         told = [(m.brief, m.axis, m.unit, self.limits.get(m.text)) for m in self.measures]
         rule = html.paragraph(f"Rule: {self.rule.text}") if self.rule else ""
         shown = html.table(["measure", "axis", "unit", "limit"], told, "measures")
         return html.paragraph(repr(self)) + html.table(["method", "draws"], draws, "methods") + shown + rule
 
-    @property
-    def _with_names(self) -> Iterator[tuple[Method, str]]:
-        return ((method, self.method_names[method.text]) for method in self.expanded)
-
     def _problems(self) -> Iterator[str]:
-        methods: tuple[object, ...] = self.methods  # types are promised, and a script may break the promise
-        measures: tuple[object, ...] = self.measures
-        for method in methods:
-            if not isinstance(method, Method | Grid):
-                yield f"Plan.methods holds a {type(method).__name__}, which is no method."
-        for measure in measures:
-            if not isinstance(measure, Measure):
-                yield f"Plan.measures holds a {type(measure).__name__}, which is no measure."
+        # types are promised, and a script may break the promise
+        for what, parts, kind in (("method", self.methods, Method | Grid), ("measure", self.measures, Measure)):
+            for part in parts:
+                if not isinstance(part, kind):
+                    yield f"Plan.{what}s holds a {type(part).__name__}, which is no {what}."
         if not isinstance(self.replicates, int) or not 1 <= self.replicates <= MOST_REPLICATES:
             yield f"Plan.replicates must be in [1, {MOST_REPLICATES}]. Got {self.replicates!r:.20}."
         if not isinstance(self.seed, int) or self.seed < 0:
             yield "Plan.seed must be a whole number of at least 0."
-        names = [m.text for m in measures if isinstance(m, Measure)]
+        measures = [m for m in self.measures if isinstance(m, Measure)]
+        names = [m.text for m in measures]
+        known = names if any(m.axis == "risk" for m in measures) else [*names, *NAMES]
         if not names:
             yield "Plan.measures must hold at least one measure."
         for name in sorted({name for name in names if names.count(name) > 1}):
             yield f"Plan.measures holds {name} twice."
-        unasked = () if any(isinstance(m, Measure) and m.axis == "risk" for m in measures) else NAMES
         for name in (*self.risk, *([self.utility] if self.utility else [])):
-            if name not in names and name not in unasked:
+            if name not in known:
                 yield f"the axis {name!r} is none of the plan's measures.{did_you_mean(name, names)}"
         for name in self.rule.measures if self.rule else ():
             if name not in names:
                 yield f"the rule reads {name!r}, which is none of the plan's measures.{did_you_mean(name, names)}"
-        yield from self._limit_problems()
-        yield from problems_of_names(self.names)
-
-    def _limit_problems(self) -> Iterator[str]:
-        names = [m.text for m in self.measures if isinstance(m, Measure)]
-        unasked = () if any(isinstance(m, Measure) and m.axis == "risk" for m in self.measures) else NAMES
         for name, limit in self.limits.items():
-            if name not in (*names, *unasked):
-                known = (*names, *unasked)
+            if name not in known:
                 yield f"the limit of {name!r} is for none of the plan's measures.{did_you_mean(name, known)}"
             if not limit > 0:
                 yield f"the limit of {name!r} must be above 0. Got {limit:g}."
+        yield from problems_of_names(self.names)
 
     # ---- candidates -------------------------------------------------------------------------------------------
     @cached_property
     def expanded(self) -> tuple[Method, ...]:
         """Every method once, grids unfolded, `Identity()` first."""
         methods: dict[str, Method] = {Identity().digest: Identity()}
-        for method in (*map(self.finished, self._stated()), *self.found):
+        for method in (*map(self.finished, self.stated), *self.found):
             methods.setdefault(method.digest, method)
         return tuple(methods.values())
 
     @cached_property
     def _drawn_once(self) -> frozenset[str]:
         """The digests of the methods that only a search found."""
-        stated = {self.finished(method).digest for method in self._stated()} if self.found else set()
+        stated = {self.finished(method).digest for method in self.stated} if self.found else set()
         return frozenset(method.digest for method in self.found) - stated
 
     def draws_of(self, method: Method) -> int:
         """How many candidates a method of this plan has."""
         return self.replicates if method.random and method.digest not in self._drawn_once else 1
 
-    def _stated(self) -> Iterator[Method]:
+    @property
+    def stated(self) -> Iterator[Method]:
         """The methods as they are stated, grids unfolded."""
         return (m for entry in self.methods for m in (entry if isinstance(entry, Grid) else (entry,)))
 
@@ -279,7 +232,7 @@ class Plan:
     @cached_property
     def stated_names(self) -> Mapping[str, str]:
         """Method text, as stated and with the plan's last steps -> the name that the plan states for it."""
-        finished = {self.finished(m).text: self.names[m.text] for m in self._stated() if m.text in self.names}
+        finished = {self.finished(m).text: self.names[m.text] for m in self.stated if m.text in self.names}
         return {**self.names, **finished}
 
     def name_of_method(self, method: Method) -> str:
@@ -288,16 +241,14 @@ class Plan:
 
     def name_of(self, candidate: Candidate) -> str:
         """A candidate's name for people: its method's, with the draw where there are several."""
-        several = self.draws_of(candidate.method) > 1
-        return drawn_name(self.method_names[candidate.method.text], candidate.replicate if several else None)
+        draw = candidate.replicate if self.draws_of(candidate.method) > 1 else None
+        return drawn_name(self.method_names[candidate.method.text], draw)
 
     @property
     def candidates(self) -> Iterator[Candidate]:
         """Every candidate, replicate by replicate, so that a stopped sweep has whole replicates."""
-        for replicate in range(self.replicates):
-            for method in self.expanded:
-                if replicate < self.draws_of(method):
-                    yield Candidate(method, replicate)
+        pairs = itertools.product(range(self.replicates), self.expanded)
+        return (Candidate(method, draw) for draw, method in pairs if draw < self.draws_of(method))
 
     @property
     def count(self) -> int:
@@ -309,10 +260,8 @@ class Plan:
         candidates = [candidate for candidate in self.candidates if self.name_of(candidate) == name]
         candidates = candidates or [candidate for candidate in self.candidates if candidate.id.startswith(name)]
         if len(candidates) != 1 or not name:
-            what = "no candidate" if not candidates else f"{len(candidates)} candidates"
-            raise PlanError(
-                f"{what} of this plan begin with {shortened(name)}: give the name or id that `sdcmap choose` prints."
-            )
+            what = f"{len(candidates) or 'no'} candidate{'s' if candidates else ''} of this plan"
+            raise PlanError(f"{what} begin with {shortened(name)}: give the name or id that `sdcmap choose` prints.")
         return candidates[0]
 
     def make(self, data: Microdata, choice: Choice | Candidate | str) -> Microdata:
@@ -327,23 +276,23 @@ class Plan:
             raise PlanError("the choice is to release nothing, so there is no candidate to make.")
         candidate = self.find(name)
         if isinstance(choice, Choice) and choice.seal not in ("", candidate.stream(self.seed).seal):
-            raise PlanError(
-                "the choice was made among candidates of another seed than this plan's: take the plan that the sweep "
-                "was bound to, `scores.plan` or `Study.open(folder).plan`."
-            )
+            raise PlanError(OTHER_SEED)
         return candidate
 
     def bound(self, seed: int) -> Plan:
         """The same plan bound to this seed, as if it had been stated."""
         plan = copy.copy(self)
-        for name, value in (("seed", seed), ("seed_stated", True)):
-            object.__setattr__(plan, name, value)
+        vars(plan).update(seed=seed, seed_stated=True)
         return plan
 
     def grown(self, methods: Iterable[Method]) -> Plan:
         """The same plan with these methods that a search found, one draw each."""
-        plan = replace(self, found=tuple(methods))
-        object.__setattr__(plan, "seed_stated", self.seed_stated)
+        return self._changed(found=tuple(methods))
+
+    def _changed(self, **facts: Any) -> Plan:
+        """The same plan with other facts; whether its seed was stated stays."""
+        plan = replace(self, **facts)
+        vars(plan).update(seed_stated=self.seed_stated)
         return plan
 
     def with_risk(self, data: Microdata) -> Plan:
@@ -352,14 +301,12 @@ class Plan:
         to_choose_by = self.rule or self.limits or self.risk or self.data or self.profile
         if not to_choose_by or any(measure.axis == "risk" for measure in self.measures):
             return self
-        given = default_risk(data).measures if self.profile is None else tuple(self.profile.measures(data).limits)
+        given = default_risk(data)[0] if self.profile is None else tuple(self.profile.measures(data).limits)
         kinds = [(type(measure).__name__, measure.text) for measure in given]
         risk = tuple(text for name in self.risk for kind, text in kinds if name in (kind, text))
         stated = [m.text for m in self.measures]
         limits = {name: v for name, v in self.limits.items() if name in stated or any(name in kind for kind in kinds)}
-        plan = replace(self, measures=(*self.measures, *given), risk=risk, limits=limits)
-        object.__setattr__(plan, "seed_stated", self.seed_stated)
-        return plan
+        return self._changed(measures=(*self.measures, *given), risk=risk, limits=limits)
 
     @property
     def compares_records(self) -> bool:
@@ -368,17 +315,12 @@ class Plan:
 
     def problems_with(self, data: Microdata) -> list[str]:
         """Everything in which the plan does not fit these data, each once."""
-        parts: tuple[Method | Measure, ...] = (*self.expanded, *self.measures)
-        misfits: dict[str, None] = {}
-        for part in parts:
-            misfits |= dict.fromkeys(part.misfits(data))
-        for text in self.edits:
-            misfits |= dict.fromkeys(parse_edit(text).misfits(data))
-        for step in self.derive:
-            misfits |= dict.fromkeys([*step.misfits(data)] or step.doubts(data))
+        parts: tuple[Any, ...] = (*self.expanded, *self.measures, *map(parse_edit, self.edits))
+        misfits = [misfit for part in parts for misfit in part.misfits(data)]
+        misfits += [problem for step in self.derive for problem in [*step.misfits(data)] or step.doubts(data)]
         if self.data is None and not data.keys and not data.numeric:
-            misfits["the data have no keys and no numeric variables: state roles when reading them."] = None
-        return list(misfits)
+            misfits.append("the data have no keys and no numeric variables: state roles when reading them.")
+        return list(dict.fromkeys(misfits))
 
     # ---- TOML -------------------------------------------------------------------------------------------------
     def toml(self) -> str:
@@ -388,25 +330,20 @@ class Plan:
         table: dict[str, Any] = {"replicates": self.replicates, "risk": list(self.risk), "utility": self.utility}
         if self.profile is not None:
             table["profile"] = self.profile.table()
-        if self.limits and self.limits != _limits_in(self.profile, self.measures):
+        if self.limits != _limits_in(self.profile, self.measures):
             table["limits"] = dict(self.limits)
         if self.policy != DEFAULT_POLICY:
             table["policy"] = {"reason": self.policy.reason, **self.policy.changed}
-        if self.edits:
-            table["edits"] = list(self.edits)
-        if self.derive:
-            table["derive"] = {step.on: step.formula for step in self.derive}
+        table |= {"edits": list(self.edits), "derive": {step.on: step.formula for step in self.derive}}
         for name in ("rule", "data", "search"):
-            part: Value | None = getattr(self, name)
-            if part is not None:
+            if (part := getattr(self, name)) is not None:
                 table[name] = {key: value for key, value in part.spec().items() if name == "rule" or key != "type"}
-        table["methods"] = [self._named_spec(entry) for entry in self.methods]
+        names = [self.names.get(entry.text) if isinstance(entry, Method) else None for entry in self.methods]
+        pairs = zip(self.methods, names, strict=True)
+        table["methods"] = [entry.spec() | ({"name": name} if name else {}) for entry, name in pairs]
         table["measures"] = [measure.spec() for measure in self.measures]
-        return tomli_w.dumps(table)
-
-    def _named_spec(self, entry: Method | Grid[Method]) -> Spec:
-        name = self.names.get(entry.text) if isinstance(entry, Method) else None
-        return entry.spec() | ({"name": name} if name else {})
+        optional = ("limits", "edits", "derive")
+        return tomli_w.dumps({name: part for name, part in table.items() if part or name not in optional})
 
     @cached_property
     def digest(self) -> str:
@@ -430,31 +367,26 @@ class Plan:
     def from_toml(text: str, *, seed: int | None = None) -> Plan:
         """The plan in a TOML text; PlanError with every problem at once."""
         table = read_table(text)
-        unknown = [name for name in table if name not in _PARTS][:MOST_PROBLEMS]
-        problems = [f"a plan has no part {shortened(name)}.{did_you_mean(name, _PARTS)}" for name in unknown]
-        given: dict[str, Any] = {name: table[name] for name in table if name in _PARTS}
+        parts = [f.name for f in fields(Plan) if f.name not in ("names", "found", "seed", "seed_stated")]
+        unknown = [name for name in table if name not in parts][:MOST_PROBLEMS]
+        problems = [f"a plan has no part {shortened(name)}.{did_you_mean(name, parts)}" for name in unknown]
+        given: dict[str, Any] = {name: table[name] for name in table if name in parts}
         given["methods"], names = without_names(given.get("methods", []))
         for name, base in (("methods", Method), ("measures", Measure)):
             given[name] = _decoded_list(name, given.get(name, []), base, problems)
         given["names"] = stated_names(given["methods"], names, problems)
         for name, part_base in (("rule", Rule), ("data", Source), ("policy", ReleasePolicy), ("search", Search)):
             if name in given:
-                spec = (
-                    given[name]
-                    if name == "rule" or not isinstance(given[name], Mapping)
-                    else {**given[name], "type": part_base.__name__}
-                )
-                given[name] = _decoded(f"[{name}]", spec, part_base, problems)
+                if name != "rule" and isinstance(given[name], Mapping):
+                    given[name] = {**given[name], "type": part_base.__name__}
+                given[name] = _decoded(f"[{name}]", given[name], part_base, problems)
         try:
             plan = Plan(**given, seed=seed)
         except PlanError as error:
-            plan, problems = None, [*problems, *error.problems]
+            problems += error.problems
         except (TypeError, ValueError):
-            plan, problems = (
-                None,
-                [*problems, "risk must be a list, limits a list or a table of numbers, utility a text."],
-            )
-        if plan is None or problems:
+            problems.append("risk must be a list, limits a list or a table of numbers, utility a text.")
+        if problems:
             raise PlanError(problems)
         return plan
 
@@ -464,9 +396,8 @@ def _edits(given: str | Sequence[str]) -> tuple[str, ...]:
     edits = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Sequence) else (None,)
     if not all(isinstance(text, str) for text in edits):
         raise PlanError("""edits must be a list of rules, such as ['age < 15 -> marital = "never"'].""")
-    problems = list(edit_problems(edits)) if edits else []
-    if problems:
-        raise PlanError([f"edits: {problem}" for problem in problems])
+    if edits and (problems := [f"edits: {problem}" for problem in edit_problems(edits)]):
+        raise PlanError(problems)
     return tuple(dict.fromkeys(edits))
 
 
@@ -499,9 +430,8 @@ def _limits_of(given: Any, risk: Sequence[str], measures: Sequence[Measure]) -> 
     if not isinstance(given, Mapping):
         values = tuple(map(float, _listed(given)))
         if values and len(values) != len(risk):
-            raise PlanError(
-                f"Plan.limits must hold one limit for each of {len(risk)} risk measures. Got {len(values)}."
-            )
+            wanted = f"one limit for each of {len(risk)} risk measures"
+            raise PlanError(f"Plan.limits must hold {wanted}. Got {len(values)}.")
         given = dict(zip(risk, values, strict=False))
     texts = [measure.text for measure in measures]
     limits: dict[str, float] = {}
@@ -519,8 +449,7 @@ def _limits_in(profile: Profile | None, measures: Sequence[Measure]) -> dict[str
 
 def _listed(given: Any) -> tuple[Any, ...]:
     """One thing or several, as a tuple."""
-    single = isinstance(given, str | Value | Grid | int | float)
-    return (given,) if single else tuple(given)
+    return (given,) if isinstance(given, str | Value | Grid | int | float) else tuple(given)
 
 
 def _decoded(where: str, spec: Any, base: type[Value], problems: list[str]) -> Any:

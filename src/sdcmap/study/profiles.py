@@ -17,17 +17,10 @@ from sdcmap.core.value import Range, Share, Value, coerce, hints
 NAMES = ("WorstLinkage", "AttributeInference", "ClosestRecord")
 
 
-class DefaultRisk(NamedTuple):
-    """The measures, the first of which is on the axis of the map; and by class name why others are off, in a sentence that
-    names the class."""
-
-    measures: tuple[Measure, ...]
-    off: Mapping[str, str]
-
-
-def default_risk(data: Microdata) -> DefaultRisk:
-    """Linkage by the best attack, inference of each sensitive variable from the keys (without keys: from the other numbers)
-    at its worst category, and membership; what does not fit the data is off, with the reason.
+def default_risk(data: Microdata) -> tuple[tuple[Measure, ...], dict[str, str]]:
+    """Linkage by the best attack, which is on the axis of the map, inference of each sensitive variable from the keys
+    (without keys: from the other numbers) at its worst category, and membership. And by class name why others are off,
+    since they do not fit the data, in a sentence that names the class.
 
     Each sees what the others do not, and has a limit of its own: linkage is blind for fully synthetic files, a file
     without a single link may still allow inference, and being in the file may itself be the secret.
@@ -38,7 +31,7 @@ def default_risk(data: Microdata) -> DefaultRisk:
     infers = [AttributeInference(secret, known, worst=True) for secret in data.sensitive]
     none = {} if infers else {"AttributeInference": "AttributeInference is off: no column is stated as sensitive."}
     measures, off = _fitting((WorstLinkage(), *infers, ClosestRecord()), data)
-    return DefaultRisk(tuple(measures), none | off)
+    return tuple(measures), none | off
 
 
 def _fitting(measures: Iterable[Measure], data: Microdata) -> tuple[list[Measure], dict[str, str]]:
@@ -53,7 +46,7 @@ def not_measured(data: Microdata, measures: Iterable[Measure]) -> list[str]:
     kinds = {type(measure).__name__ for measure in measures}
     if kinds.isdisjoint(NAMES):
         return []
-    return [reason for name, reason in default_risk(data).off.items() if name not in kinds]
+    return [reason for name, reason in default_risk(data)[1].items() if name not in kinds]
 
 
 MOST_SECRETS = 8  # columns that are inferred, each by an attack of its own
@@ -136,10 +129,8 @@ class Profile(Value):
     @property
     def words(self) -> str:
         """The name, and which limits are not those of that name."""
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        usual = PROFILES[self.name]
-        changed = [f"{name} {value:g}" for name, value in given.items() if name in LIMITS and value is not None
-                   and value != getattr(usual, name)]  # fmt: skip
+        pairs = {name: (getattr(self, name), getattr(PROFILES[self.name], name)) for name in LIMITS}
+        changed = [f"{name} {now:g}" for name, (now, usual) in pairs.items() if now not in (None, usual)]
         return self.name + (f" (changed: {', '.join(changed)})" if changed else "")
 
     def measures(self, data: Microdata) -> Held:
@@ -148,41 +139,34 @@ class Profile(Value):
         return Held({m: limit for m in measures if (limit := self.limit_of(m)) is not None}, off)
 
     def _measures(self, data: Microdata) -> Iterator[Measure]:
-        from sdcmap.risk import (
-            AttributeInference,
-            ClosestRecord,
-            ExactMatch,
-            LargestUnits,
-            PPercent,
-            RecordRisk,
-            SpecialUniques,
-            WorstLinkage,
-        )
+        from sdcmap import risk  # only where a profile is measured
 
-        yield WorstLinkage(inclusion=self.inclusion)
-        yield ExactMatch()
+        yield risk.WorstLinkage(inclusion=self.inclusion)
+        yield risk.ExactMatch()
         if data.keys:
-            yield ExactMatch(on=data.keys, k=max(3, self.k))
-            yield RecordRisk(on=data.keys, inclusion=self.inclusion)
-            yield SpecialUniques(on=data.keys[:MOST_KEYS], largest=3 if len(data.keys) <= FEW_KEYS else 2)
+            yield risk.ExactMatch(on=data.keys, k=max(3, self.k))
+            yield risk.RecordRisk(on=data.keys, inclusion=self.inclusion)
+            yield risk.SpecialUniques(on=data.keys[:MOST_KEYS], largest=3 if len(data.keys) <= FEW_KEYS else 2)
         # of few people as many are outside as inside; one making leaves few out, for a file of fewer is masked more
         outside: dict[str, Any] = {"held_out": 0.5, "folds": 4} if len(data) < FEW_PEOPLE else {}
-        for secret in secrets_of(data):
+        # what a snooper would like to learn: the sensitive columns, or the amounts where none is stated
+        secrets = data.sensitive or [name for name in data.numeric if data.schema[name].knowable]
+        for secret in secrets[:MOST_SECRETS]:
             known = tuple(name for name in data.knowable if name != secret)
-            yield AttributeInference(secret, known, worst=True, **outside)
+            yield risk.AttributeInference(secret, known, worst=True, **outside)
         if self.membership < 1:
-            yield ClosestRecord(on=data.knowable, **outside)
-        if self.largest is not None and (self.size or data.numeric):
-            yield LargestUnits(on=self.size or data.numeric[0], largest=LARGEST)
-        if self.totals is not None and (self.size or data.numeric):
-            yield PPercent(on=self.size or data.numeric[0], by=data.keys, p=self.p)
+            yield risk.ClosestRecord(on=data.knowable, **outside)
+        size = self.size or next(iter(data.numeric), "")
+        if self.largest is not None and size:
+            yield risk.LargestUnits(on=size, largest=LARGEST)
+        if self.totals is not None and size:
+            yield risk.PPercent(on=size, by=data.keys, p=self.p)
 
     def limit_of(self, measure: Measure) -> float | None:
         """The limit of a measure; None where the profile has none for its kind."""
         if type(measure).__name__ == "ExactMatch":
             return self.small if getattr(measure, "k", 2) > 2 else self.found
-        field = LIMIT_OF.get(type(measure).__name__)
-        return None if field is None else getattr(self, field)
+        return getattr(self, LIMIT_OF.get(type(measure).__name__, ""), None)
 
     def for_rows(self, rows: int) -> Profile:
         """The same, with a share found that is not more than the people who may be."""
@@ -191,8 +175,7 @@ class Profile(Value):
 
     def table(self) -> dict[str, Any]:
         """Every limit, as a plan states it."""
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: value for name, value in given.items() if value}
+        return {f.name: value for f in fields(self) if (value := getattr(self, f.name))}
 
 
 LIMIT_OF = {
@@ -202,33 +185,22 @@ LIMIT_OF = {
 LIMITS = (
     "found", "people", "record", "subgroup", "k", "small", "special", "inferred", "membership", "largest", "p", "totals",
 )  # fmt: skip
-PROFILES = {
-    profile.name: profile
-    for profile in (
-        Profile(),
-        Profile(
-            "scientific-use",
-            found=0.2,
-            people=None,
-            record=None,
-            subgroup=0.4,
-            small=0.2,
-            special=0.2,
-            inferred=0.2,
-            membership=1.0,
-        ),
-        Profile("teaching", found=0.02, people=100, record=0.2, subgroup=0.05, k=5, special=0.02, membership=0.55),
-        Profile("business", largest=0.05, totals=0.05),
-    )
-}
+_CHANGED: dict[str, dict[str, Any]] = {  # limits that are not those of "public-use"
+    "public-use": {},
+    "scientific-use": dict.fromkeys(("found", "small", "special", "inferred"), 0.2)
+    | {"people": None, "record": None, "subgroup": 0.4, "membership": 1.0},
+    "teaching": {"found": 0.02, "people": 100, "record": 0.2, "subgroup": 0.05, "k": 5, "special": 0.02,
+                 "membership": 0.55},
+    "business": {"largest": 0.05, "totals": 0.05},
+}  # fmt: skip
+PROFILES = {name: Profile(name, **changed) for name, changed in _CHANGED.items()}
 
 
 def profile_named(name: str) -> Profile:
     """The profile of that name; one sentence where there is none."""
     if name not in PROFILES:
-        raise PlanError(
-            f"there is no profile {name!r:.40}: one of {', '.join(PROFILES)}.{did_you_mean(name, PROFILES)}"
-        )
+        hint = did_you_mean(name, PROFILES)
+        raise PlanError(f"there is no profile {name!r:.40}: one of {', '.join(PROFILES)}.{hint}")
     return PROFILES[name]
 
 
@@ -239,9 +211,8 @@ def profile_of(given: Profile | str | Mapping[str, Any]) -> Profile:
     if isinstance(given, str):
         return profile_named(given)
     known = hints(Profile)
-    problems = [
-        f"a profile has no limit {name!r:.40}.{did_you_mean(name, known)}" for name in given if name not in known
-    ]
+    unknown = [name for name in given if name not in known]
+    problems = [f"a profile has no limit {name!r:.40}.{did_you_mean(name, known)}" for name in unknown]
     changed: dict[str, Any] = {}
     for name, value in given.items():
         try:
@@ -252,8 +223,3 @@ def profile_of(given: Profile | str | Mapping[str, Any]) -> Profile:
     if problems:
         raise PlanError(problems)
     return replace(usual, **changed)
-
-
-def secrets_of(data: Microdata) -> tuple[str, ...]:
-    """What a snooper would like to learn: the sensitive columns, or the amounts where none is stated."""
-    return (data.sensitive or tuple(name for name in data.numeric if data.schema[name].knowable))[:MOST_SECRETS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 Progress = Callable[[int, int], None]  # candidates done, candidates in all
 Watch = Callable[[int, int, float], None]  # evaluations of a search, its budget, the share of the area that it has
@@ -16,15 +17,8 @@ def bar(show: bool | None = None, card: str = "") -> Iterator[Progress]:
     if not (sys.stderr.isatty() if show is None else show):
         yield lambda done, total: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    words = TextColumn(f"candidates on {card}" if card else "candidates")
-    columns = (BarColumn(), MofNCompleteColumn(), words, TimeElapsedColumn(), TextColumn("left"))
-    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as shown:
-        task = shown.add_task("sweep", total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
+    with _shown(f"candidates on {card}" if card else "candidates", left=True) as update:
+        yield lambda done, total: update(completed=done, total=total)
 
 
 @contextmanager
@@ -34,15 +28,17 @@ def search_bar(watch: Watch | None = None, show: bool | None = None) -> Iterator
     if watch is not None or not (sys.stderr.isatty() if show is None else show):
         yield watch or (lambda done, budget, area: None)
         return
+    with _shown("evaluations, {task.description}", left=False) as update:
+        yield lambda done, budget, area: update(completed=done, total=budget, description=f"{area:.1%} of the area")
+
+
+@contextmanager
+def _shown(words: str, *, left: bool) -> Iterator[Callable[..., None]]:
+    """A bar on the error stream, with the time left where that is asked for, and how to update it."""
+    from rich import progress
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("evaluations, {task.description}"), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True)) as shown:
-        task = shown.add_task("starts", total=None)
-
-        def seen(done: int, budget: int, area: float) -> None:
-            shown.update(task, completed=done, total=budget, description=f"{area:.1%} of the area")
-
-        yield seen
+    columns = (progress.BarColumn(), progress.MofNCompleteColumn(), progress.TextColumn(words))
+    ends = (progress.TextColumn("left"), progress.TimeRemainingColumn()) if left else ()
+    with progress.Progress(*columns, progress.TimeElapsedColumn(), *ends, console=Console(stderr=True)) as shown:
+        yield partial(shown.update, shown.add_task("starts", total=None))

@@ -108,13 +108,13 @@ class PublicView:
         public = PublicValues(data)
         methods = tuple(part for entry in plan.methods for part in _public_methods(entry, public))
         measures = tuple(map(public.of, plan.measures))
-        texts = {m.text: public.of(m).text for m in (*plan.expanded, *plan.measures, *_members(plan))}
+        texts = {m.text: public.of(m).text for m in (*plan.expanded, *plan.measures, *plan.stated)}
         names = {texts.get(text, text): name for text, name in plan.names.items() if not public.mentions_private(name)}
         limits = {texts.get(name, name): limit for name, limit in plan.limits.items()}
         shown = replace(
             plan, methods=methods, measures=measures, risk=tuple(texts.get(name, name) for name in plan.risk),
             utility=texts.get(plan.utility, plan.utility), limits=limits, profile=None, policy=DEFAULT_POLICY, data=None,
-            rule=None if plan.rule is None else _public_rule(plan.rule, texts), names=names, search=None,
+            rule=plan.rule and _public_rule(plan.rule, texts), names=names, search=None,
             found=tuple(map(public.of, plan.found)), seed=0,
         )  # fmt: skip
         return PublicView(shown, texts)
@@ -125,19 +125,15 @@ class PublicView:
         texts = self.texts | {name: f"file made elsewhere {number}" for number, name in enumerate(made, 1)}
         ids = {own: f"row {number}" for number, own in enumerate(scores.candidate["id"], 1)}
         no_reason = pl.lit("").alias("reason")
-        bare = pl.Series("details", [_without_attacks(details) for details in scores.score["details"]], dtype=pl.String)
-        return Scores(
-            scores.candidate.with_columns(pl.col("id").replace(ids), pl.col("method").replace(texts), no_reason).select(
-                PUBLIC
-            ),
-            scores.score.with_columns(
-                pl.col("candidate").replace(ids), pl.col("measure").replace(texts), no_reason, bare
-            ),
-            scores.measure.with_columns(pl.col("name").replace(texts)),
-            {measure.text: measure for measure in self.plan.measures},
-            {method.text: method for method in self.plan.expanded},
+        own = (Estimate.from_details(0.0, None, details) for details in scores.score["details"])
+        without_attacks = [replace(estimate, bounds=(), skipped=()).to_details() for estimate in own]
+        bare = pl.Series("details", without_attacks, dtype=pl.String)
+        rows, methods = pl.col("candidate").replace(ids), pl.col("method").replace(texts)
+        return Scores.of_plan(
             self.plan,
-            self.plan.method_names,
+            scores.candidate.with_columns(pl.col("id").replace(ids), methods, no_reason).select(PUBLIC),
+            scores.score.with_columns(rows, pl.col("measure").replace(texts), no_reason, bare),
+            scores.measure.with_columns(pl.col("name").replace(texts)),
         )
 
     def rule(self, rule: Rule) -> Rule:
@@ -153,10 +149,6 @@ class PublicView:
         return self.plan.method_names.get(self.texts.get(text, ""), "a method that the plan no longer has")
 
 
-def _members(plan: Plan) -> Iterator[Method]:
-    return (method for entry in plan.methods for method in (entry if isinstance(entry, Grid) else (entry,)))
-
-
 def _public_methods(entry: Method | Grid[Method], public: PublicValues) -> Iterator[Method | Grid[Method]]:
     """Yield a method, or a grid; the members of a grid that names files, since a role cannot be opened to take a digest."""
     if isinstance(entry, Method):
@@ -169,15 +161,8 @@ def _public_methods(entry: Method | Grid[Method], public: PublicValues) -> Itera
 
 def _public_rule(rule: Rule, texts: Mapping[str, str]) -> Rule:
     given = {f.name: getattr(rule, f.name) for f in fields(rule)}
-    changes: dict[str, Any] = {
-        name: texts[part] for name, part in given.items() if isinstance(part, str) and part in texts
-    }
-    return replace(rule, **changes)
-
-
-def _without_attacks(details: str) -> str:
-    """Return the details of a score without what they tell of single attacks."""
-    return replace(Estimate.from_details(0.0, None, details), bounds=(), skipped=()).to_details()
+    public = {name: texts[part] for name, part in given.items() if isinstance(part, str) and part in texts}
+    return replace(rule, **public)
 
 
 def round_scores(scores: Scores, rows: int) -> Scores:
@@ -201,11 +186,10 @@ def round_scores(scores: Scores, rows: int) -> Scores:
         rounded += [(ids[method], name, None, None, NO_DETAILS, "unpaired", "") for method in synthetic]
     ends = scores.measure["name", "at_nothing"].iter_rows()
     nothing = [None if end is None else _rounded(end, units[name], rows) for name, end in ends]
+    schema = {name: scores.candidate.schema[name] for name in PUBLIC}
     return replace(
         scores,
-        candidate=pl.DataFrame(
-            candidates, schema={name: scores.candidate.schema[name] for name in PUBLIC}, orient="row"
-        ),
+        candidate=pl.DataFrame(candidates, schema=schema, orient="row"),
         score=pl.DataFrame(rounded, schema=scores.score.schema, orient="row"),
         measure=scores.measure.with_columns(pl.Series("at_nothing", nothing, dtype=pl.Float64)),
         values={},

@@ -18,7 +18,7 @@ from typing import Any
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SdcmapError, StudyDamaged
 from sdcmap.study.database import DAMAGED, TABLES, columns_of, is_whole, typed
-from sdcmap.study.folder import Study, locked
+from sdcmap.study.folder import Study, locked, set_aside
 
 STORED = tuple(name for name in TABLES if name != "tally")  # the tally is counted anew
 PAGE_SIZE = 4096  # SQLite's own default, and ours, where the file no longer says
@@ -54,38 +54,17 @@ def repair(path: str | Path) -> Repaired:
     Study.manifest_of(path)  # a folder without one is no study
     file = path / "scores.sqlite"
     with locked(path):
-        whole = _whole(path)
-        if whole is not None:
-            return Repaired(*whole, None)
+        with suppress(StudyDamaged), Study.open(path) as study:  # every row can be read and is whole, and none is lost
+            counts = [len(study.database.rows(name)) for name in STORED]
+            return Repaired(counts[0], counts[1], None)
         rows = _rescued(file)
-        kept = _aside(file)
-        for tail in ("-wal", "-shm"):
-            file.with_name(file.name + tail).unlink(missing_ok=True)
+        kept = set_aside(file, "damaged")
         with Study.open(path) as study:
             study.database.insert({name: [record[:-1] for record in records] for name, records in rows.items()})
             with suppress(SdcmapError):  # plan or data are damaged too: the next sweep writes them, and the measures
                 study.add_measures(study.plan.measures, study.data)
             counts = [len(study.database.rows(name)) for name in rows]
     return Repaired(counts[0], counts[1], kept)
-
-
-def _whole(path: Path) -> tuple[int, int] | None:
-    """Numbers of candidates and scores, when every row of the database can be read and is whole, and none is lost."""
-    try:
-        with Study.open(path) as study:
-            counts = [len(study.database.rows(name)) for name in STORED]
-    except StudyDamaged:
-        return None
-    return counts[0], counts[1]
-
-
-def _aside(file: Path) -> Path:
-    number = 1
-    while (kept := file.with_name(f"scores.damaged-{number}.sqlite")).exists():
-        number += 1
-    if file.exists():
-        file.replace(kept)
-    return kept
 
 
 # ---- rows off pages -------------------------------------------------------------------------------------------
@@ -96,18 +75,14 @@ def _rescued(file: Path) -> dict[str, list[Sequence[Any]]]:
         for record in dict.fromkeys(_records(_merged(file, scratch), scratch)):
             for name, whole in rows.items():
                 width = len(columns_of(name))
-                if not any(record[width:]) and _is_row(record[:width], name):
-                    whole.append(record[:width])
-                    break
+                if any(record[width:]):
+                    continue
+                with suppress(TypeError, ValueError):  # a text where a number belongs
+                    # a whole number of a real column lies as an integer
+                    if is_whole(name, (*typed(name, record[: width - 1]), record[width - 1])):
+                        whole.append(record[:width])
+                        break
     return rows
-
-
-def _is_row(record: Sequence[Any], table: str) -> bool:
-    """Whether a record, where a whole number of a real column lies as an integer, is a whole row of a table."""
-    try:
-        return is_whole(table, (*typed(table, record[:-1]), record[-1]))
-    except (TypeError, ValueError):  # a text where a number belongs
-        return False
 
 
 def _merged(file: Path, scratch: Path) -> bytes:

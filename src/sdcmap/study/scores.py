@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -47,6 +48,14 @@ class Scores:
     methods: Mapping[str, Method] = field(default_factory=dict, repr=False)
     plan: Plan | None = field(default=None, repr=False, compare=False)
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
+    _estimates: dict[str, Mapping[str, Estimate]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _pooled: dict[str, Mapping[str, Estimate]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @staticmethod
+    def of_plan(plan: Plan, candidate: pl.DataFrame, score: pl.DataFrame, measure: pl.DataFrame) -> Scores:
+        """The scores of a plan, with its measures, methods and names."""
+        methods = {method.text: method for method in plan.expanded}
+        return Scores(candidate, score, measure, {m.text: m for m in plan.measures}, methods, plan, plan.method_names)
 
     def __post_init__(self) -> None:
         for table, lacking in (("candidate", {"kind": "candidate", "seal": ""}), ("score", {"details": NO_DETAILS})):
@@ -64,41 +73,44 @@ class Scores:
         pooled = {name: dict(self.pooled(name).select("method", "value").iter_rows()) for name in self.measure["name"]}
         draws = self._made.group_by("method", maintain_order=True).len().iter_rows()
         rows = [(self.name_of(method), count, *(of.get(method) for of in pooled.values())) for method, count in draws]
-        return html.paragraph(repr(self)) + html.table(
-            ["method", "draws", *map(self.brief_of, pooled)], rows, "methods"
-        )
+        columns = ["method", "draws", *map(self.brief_of, pooled)]
+        return html.paragraph(repr(self)) + html.table(columns, rows, "methods")
 
     def column(self, measure: str) -> pl.DataFrame:
         """One measure of every candidate that was made: id, kind, method, replicate, value (may be inf), se, details."""
+        self._place_of(measure)
+        value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
+        rows = self._rows_of(measure).select("candidate", value, "se", "details").drop_nulls("value")
+        return self._made.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left")
+
+    def _place_of(self, measure: str) -> int:
+        """The place of a measure in the table; PlanError where it is not there."""
         names = self.measure["name"].to_list()
         if measure not in names:
             raise PlanError(f"no measure {measure!r} in these scores.{did_you_mean(measure, names)}")
-        value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
-        rows = self._by_measure.get((measure,), self.score.clear()).select("candidate", value, "se", "details")
-        return self._made.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left").drop_nulls(
-            "value"
-        )
+        return names.index(measure)
+
+    def _rows_of(self, measure: str) -> pl.DataFrame:
+        """The rows of a measure in the table of scores."""
+        return self._by_measure.get((measure,), self.score.clear())
 
     def unpaired(self, measure: str) -> pl.DataFrame:
         """The candidates to which a measure does not apply, because it compares records and theirs are fully synthetic."""
-        rows = self._by_measure.get((measure,), self.score.clear()).filter(pl.col("status") == "unpaired")
+        rows = self._rows_of(measure).filter(pl.col("status") == "unpaired")
         return self._made.filter(pl.col("id").is_in(rows["candidate"].implode())).select("id", "method")
 
     def measure_named(self, name: str) -> Measure:
         """The measure of this name; of a table made elsewhere, a value that knows its direction only."""
         if name in self.values:
             return self.values[name]
-        names = self.measure["name"].to_list()
-        if name not in names:
-            raise PlanError(f"no measure {name!r} in these scores.{did_you_mean(name, names)}")
-        lower = self.measure["direction"][names.index(name)] == "lower"
+        lower = self.measure["direction"][self._place_of(name)] == "lower"
         return LowerIsBetter(name) if lower else HigherIsBetter(name)
 
     def outcome(self, candidate: str, measure: str) -> Estimate | Absent:
         """What a measure says of one candidate, or why it says nothing."""
         if candidate in self.estimates(measure):
             return self.estimates(measure)[candidate]
-        rows = self._by_measure.get((measure,), self.score.clear()).filter(pl.col("candidate") == candidate)
+        rows = self._rows_of(measure).filter(pl.col("candidate") == candidate)
         if not len(rows):
             return Absent(applies=True, reason="it was not measured.")
         row = rows.row(0, named=True)
@@ -108,35 +120,23 @@ class Scores:
         """One measure of every candidate that has a value, by the candidate's id."""
         if measure not in self._estimates:
             table = self.column(measure)
-            details = json.loads(
-                f"[{','.join(table['details'].to_list())}]"
-            )  # one document is read much faster than many
-            rows = zip(table["id"].to_list(), table["value"].to_list(), table["se"].to_list(), details, strict=True)
+            details = json.loads(f"[{','.join(table['details'])}]")  # one document is read much faster than many
+            rows = zip(*(table[name].to_list() for name in ("id", "value", "se")), details, strict=True)
             self._estimates[measure] = {key: Estimate.from_details(*rest) for key, *rest in rows}
         return self._estimates[measure]
 
     def pooled_estimates(self, measure: str) -> Mapping[str, Estimate]:
         """One measure of every method, pooled over its draws, by the method's text."""
         if measure not in self._pooled:
-            self._pooled[measure] = {key: self._pool(measure)(own) for key, own in self._draws(measure).items()}
+            pool = self.values.get(measure, _PLAIN).pool
+            self._pooled[measure] = {method: pool(own) for method, own in self._draws(measure).items()}
         return self._pooled[measure]
 
-    def _pool(self, measure: str) -> Callable[[Sequence[Estimate]], Estimate]:
-        return self.values.get(measure, _PLAIN).pool
-
     def _draws(self, measure: str) -> dict[str, list[Estimate]]:
-        draws: dict[str, list[Estimate]] = {}
+        draws: defaultdict[str, list[Estimate]] = defaultdict(list)
         for method, estimate in zip(self.column(measure)["method"], self.estimates(measure).values(), strict=True):
-            draws.setdefault(method, []).append(estimate)
+            draws[method].append(estimate)
         return draws
-
-    @cached_property
-    def _estimates(self) -> dict[str, Mapping[str, Estimate]]:
-        return {}
-
-    @cached_property
-    def _pooled(self) -> dict[str, Mapping[str, Estimate]]:
-        return {}
 
     @cached_property
     def _made(self) -> pl.DataFrame:
@@ -177,12 +177,10 @@ class Scores:
 
     def pooled(self, measure: str) -> pl.DataFrame:
         """One measure of each method: pooled value, standard error, 2.5 and 97.5 % of single releases, count."""
-        draws, pooled = self._draws(measure), self.pooled_estimates(measure)
-        rows = [
-            (method, pooled[method].value, pooled[method].se, *_band(own), len(own)) for method, own in draws.items()
-        ]
-        schema = {"method": pl.String, "value": pl.Float64, "se": pl.Float64, "low": pl.Float64, "high": pl.Float64}
-        return pl.DataFrame(rows, schema={**schema, "count": pl.Int64}, orient="row")
+        pairs = zip(self.pooled_estimates(measure).values(), self._draws(measure).items(), strict=True)
+        rows = [(method, pooled.value, pooled.se, *_band(own), len(own)) for pooled, (method, own) in pairs]
+        schema = {"method": pl.String, **dict.fromkeys(("value", "se", "low", "high"), pl.Float64), "count": pl.Int64}
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def with_file(self, name: str, estimates: Mapping[str, Estimate]) -> Scores:
         """The same scores with a file made elsewhere beside our candidates."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
@@ -68,17 +68,10 @@ class Search(Value):
             name, _, bound = text.rpartition("=")
             meant = [full for full, cls in names.items() if name.strip() in (full, cls)]
             if not meant:
-                raise PlanError(
-                    f"Search.bounds names {name[:40]!r}, which is no utility measure of the plan."
-                    f"{did_you_mean(name.strip(), names.values())}"
-                )
+                hint = did_you_mean(name.strip(), names.values())
+                raise PlanError(f"Search.bounds names {name[:40]!r}, which is no utility measure of the plan.{hint}")
             stated |= dict.fromkeys(meant, None if bound.strip() == WATCHED else float(bound))
         return stated
-
-
-def search_of(given: Search | Mapping[str, Any] | None) -> Search | None:
-    """The settings as a plan has them."""
-    return Search(**given) if isinstance(given, Mapping) else given
 
 
 def _is_number(text: str) -> bool:

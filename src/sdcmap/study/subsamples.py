@@ -72,8 +72,7 @@ def _percents(thrown: float) -> str:
     >>> _percents(0.382), _percents(0.9991), _percents(0.004)
     ('38', '99.9', '0.4')
     """
-    near = min(thrown, 1 - thrown) < 0.0095
-    return f"{100 * thrown:.1f}" if near else f"{100 * thrown:.0f}"
+    return f"{100 * thrown:.{1 if min(thrown, 1 - thrown) < 0.0095 else 0}f}"
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,9 @@ class SubsampleCurve:
         """Why no score is read off this curve; empty where one is."""
         if len(self.thrown) < LEAST_RATES or not np.isfinite(self.whole):
             return "it has no value for small subsamples, or for the original itself."
-        means, errors = np.array([_mean_and_error(self._losses(draws)) for draws in self.draws]).T
+        losses = [self._losses(draws) for draws in self.draws]
+        means = np.array([own.mean() for own in losses])
+        errors = np.array([own.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else 0.0 for own in losses])
         tiny = 1e-12 * max(1.0, abs(self.whole))
         if np.abs(means).max() <= tiny:
             return "leaving records out does not change it."
@@ -118,8 +119,7 @@ class SubsampleCurve:
         thrown, beyond = self.share_of(scores)
         if thrown == 0 or beyond:
             return Reading(self.measure.text, self.records, thrown, thrown, thrown, beyond)
-        again = [self._resampled(scores, rng) for _ in range(RESAMPLES)]
-        low, high = np.quantile(again, [0.025, 0.975])
+        low, high = np.quantile([self._resampled(scores, rng) for _ in range(RESAMPLES)], [0.025, 0.975])
         return Reading(self.measure.text, self.records, thrown, min(low, thrown), max(high, thrown))
 
     def odds_of(self, scores: Sequence[Estimate]) -> float | None:
@@ -168,11 +168,6 @@ class SubsampleCurve:
         return np.log(thrown / (1 - thrown)), y + 1e-12 * np.arange(len(y))  # strictly, for `np.interp`
 
 
-def _mean_and_error(losses: Array) -> tuple[float, float]:
-    error = float(losses.std(ddof=1)) / np.sqrt(len(losses)) if len(losses) > 1 else 0.0
-    return float(losses.mean()), float(error)
-
-
 KEPT = (0.99, 0.9, 0.75, 0.5, 0.25, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)  # shares of the records in a subsample
 FEWEST = 20  # records of the smallest one
 DRAWS = 20
@@ -198,14 +193,9 @@ def price_of_subsamples(data: Microdata, measures: Iterable[Measure], draws: int
 
 
 def as_subsample(
-    data: Microdata,
-    scores: Scores,
-    method: Choice | Method | str,
-    measures: Iterable[Measure] | None = None,
-    *,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> tuple[Reading, ...]:
+    data: Microdata, scores: Scores, method: Choice | Method | str, measures: Iterable[Measure] | None = None, *,
+    draws: int = DRAWS, seed: int = 0,
+) -> tuple[Reading, ...]:  # fmt: skip
     """Every utility score of one method, read as "costs as much as throwing away 38 % of the records".
 
     Parameters
@@ -231,23 +221,20 @@ def as_subsample(
     asked = [m for m in scores.values.values() if m.axis == "utility"] if measures is None else list(measures)
     if any(measure.axis != "utility" for measure in asked):
         raise PlanError("as_subsample reads utility measures: a risk is not the price of anything.")
-    stated = {measure.text: _estimates(scores, measure, text) for measure in asked}
+    stated = {measure: _estimates(scores, measure, text) for measure in asked}
     if not asked:
         return ()
     made = subsamples(data, asked, draws=draws, seed=seed)
-    readings = [_reading(curve_of(made, m, len(data)), stated[m.text], seed) for m in asked]
-    masking, moved = scores.methods.get(text), [m for m, r in zip(asked, readings, strict=True) if r.thrown]
-    if masking is None or not moved:
-        return tuple(readings)
-    part = part_of(data, Stream.of_seed(seed, "as_subsample", "quarter").key)
-    again = _swept(part, [*_samples(part), masking], moved, draws, seed, workers=1)
-    bias = {
-        m.text: _bias_share(
-            curve_of(made, m, len(data)), stated[m.text], curve_of(again, m, len(part)), _estimates(again, m, text)
-        )
-        for m in moved
-    }
-    return tuple(replace(reading, bias=bias.get(reading.measure)) for reading in readings)
+    curves = {measure: curve_of(made, measure, len(data)) for measure in asked}
+    readings = {measure: _reading(curve, stated[measure], seed) for measure, curve in curves.items()}
+    masking, moved = scores.methods.get(text), [measure for measure, reading in readings.items() if reading.thrown]
+    if masking is not None and moved:
+        part = part_of(data, Stream.of_seed(seed, "as_subsample", "quarter").key)
+        again = _swept(part, [*_samples(part), masking], moved, draws, seed, workers=1)
+        for m in moved:
+            small = curve_of(again, m, len(part)), _estimates(again, m, text)
+            readings[m] = replace(readings[m], bias=_bias_share(curves[m], stated[m], *small))
+    return tuple(readings[measure] for measure in asked)
 
 
 def curve_of(scores: Scores, measure: Measure, records: int) -> SubsampleCurve:
@@ -274,7 +261,8 @@ def _swept(
     data: Microdata, methods: Sequence[Method], measures: Iterable[Measure], draws: int, seed: int, workers: int | None
 ) -> Scores:
     own = int.from_bytes(Stream.of_seed(seed, "subsamples").key, "big")  # no stream of a release
-    return sweep(data, Plan(methods, list(measures), draws, seed=own), workers=workers, progress=_silent)
+    plan = Plan(methods, list(measures), draws, seed=own)
+    return sweep(data, plan, workers=workers, progress=lambda done, total: None)  # no bar
 
 
 def _finite(draws: Iterable[Estimate]) -> bool:
@@ -303,7 +291,3 @@ def _bias_share(
 def _estimates(scores: Scores, measure: Measure, method: str) -> list[Estimate]:
     own = scores.column(measure.text).filter(pl.col("method") == method)["id"]
     return [scores.estimates(measure.text)[candidate] for candidate in own]
-
-
-def _silent(done: int, total: int) -> None:
-    """No bar: a report or a notebook tells when it is done."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -27,22 +27,15 @@ from sdcmap.study.progress import Progress, bar
 from sdcmap.study.scores import Scores
 from sdcmap.study.worker import run_here
 
+Lack = tuple[Candidate, tuple[Measure, ...]]  # a candidate, and the measures that it lacks
 NOT_DONE = Done("", frozenset())
 START_SECONDS = 2.0  # that worker processes need to start, about
 
 
 def sweep(
-    data: Microdata,
-    plan: Plan,
-    study: str | Path | None = None,
-    *,
-    workers: int | None = None,
-    engine: str | None = None,
-    executor: Executor | None = None,
-    progress: Progress | None = None,
-    memory: int = 0,
-    device: str = "cpu",
-) -> Scores:
+    data: Microdata, plan: Plan, study: str | Path | None = None, *, workers: int | None = None, engine: str | None = None,
+    executor: Executor | None = None, progress: Progress | None = None, memory: int = 0, device: str = "cpu",
+) -> Scores:  # fmt: skip
     """Make and score every candidate of `plan`; go on where an earlier sweep of the study stopped.
 
     Parameters
@@ -69,8 +62,7 @@ def sweep(
     crowd = 1 + workers if engine == "processes" else 1  # processes on this machine, this one included
     check_room(memory, len(data), crowd)
     plan = plan.with_risk(data)
-    problems = plan.problems_with(data)
-    if problems:
+    if problems := plan.problems_with(data):
         raise PlanError(problems)
     with (
         Study.begin(study, data, plan) as kept,
@@ -85,11 +77,11 @@ def sweep(
         done = kept.done()
         finished = plan.count - sum(1 for _ in _lacking(done, plan)) if done else 0
         report(finished, plan.count)
-        for job in _first_of_each_class(done, plan, asked.name):  # compiles the kernels before workers start
+        for job in _jobs(_first_of_each_class(done, plan), plan, asked.name):  # compiles kernels before workers start
             kept.add(run_here(data, [job]))
             done[job.candidate.id] = Done("ok", frozenset(measure.id for measure in plan.measures))
             finished += 1
-        todo = (_job(candidate, measures, plan, asked.name) for candidate, measures in _lacking(done, plan))
+        todo = _jobs(_lacking(done, plan), plan, asked.name)
         for batch in _worth_no_start(data, todo, plan.count - finished) if unhurried else ():
             kept.add(batch)
             finished += len(batch)
@@ -113,7 +105,7 @@ def _copy(study: Path | None, data: Microdata) -> AbstractContextManager[Path]:
     return nullcontext(study.resolve()) if study else passing_copy(data)
 
 
-def _lacking(done: Mapping[str, Done], plan: Plan) -> Iterator[tuple[Candidate, tuple[Measure, ...]]]:
+def _lacking(done: Mapping[str, Done], plan: Plan) -> Iterator[Lack]:
     """Each candidate that lacks a score, with the measures it lacks."""
     for candidate in plan.candidates:
         status, have = done.get(candidate.id, NOT_DONE)
@@ -122,16 +114,16 @@ def _lacking(done: Mapping[str, Done], plan: Plan) -> Iterator[tuple[Candidate, 
             yield candidate, lacking
 
 
-def _job(candidate: Candidate, measures: tuple[Measure, ...], plan: Plan, device: str) -> Job:
-    return Job(candidate, candidate.stream(plan.seed).key, measures, device=device)
+def _jobs(lacking: Iterable[Lack], plan: Plan, device: str) -> Iterator[Job]:
+    return (Job(made, made.stream(plan.seed).key, measures, device=device) for made, measures in lacking)
 
 
-def _first_of_each_class(done: Mapping[str, Done], plan: Plan, device: str) -> Iterator[Job]:
+def _first_of_each_class(done: Mapping[str, Done], plan: Plan) -> Iterator[Lack]:
     classes = {type(method) for method in plan.expanded}
     for candidate, measures in _lacking(done, plan):
         if type(candidate.method) in classes:
             classes.remove(type(candidate.method))
-            yield _job(candidate, measures, plan, device)
+            yield candidate, measures
         if not classes:
             return
 
@@ -164,14 +156,11 @@ def standing(study: Path, plan: Plan | None = None) -> Standing:
         plan = plan or opened.plan
         done = opened.done()
         releases = "kind in ('candidate', 'identity')"
-        statuses = f"select status, count(*) from candidate where {releases} group by status"
-        unmade = (
-            f"select method, count(*), min(reason) from candidate where status <> 'ok' and {releases} "
-            "group by method order by 1"
-        )
-        counts = dict(opened.connection.execute(statuses))
-        refused = opened.connection.execute(unmade).fetchall()
-    left = sum(1 for _ in _lacking(done, plan))
-    names = plan.method_names
-    named = tuple((names.get(method, method), count, reason) for method, count, reason in refused)
-    return Standing(plan.count, plan.count - left, counts, named)
+        ask = opened.connection.execute
+        counts = dict(ask(f"select status, count(*) from candidate where {releases} group by status"))
+        unmade = f"from candidate where status <> 'ok' and {releases} group by method order by 1"
+        refused = ask(f"select method, count(*), min(reason) {unmade}").fetchall()
+    left, names = sum(1 for _ in _lacking(done, plan)), plan.method_names
+    return Standing(
+        plan.count, plan.count - left, counts, tuple((names.get(row[0], row[0]), *row[1:]) for row in refused)
+    )
