@@ -15,9 +15,11 @@ import pytest
 import sdcmap as sm
 from samples import SEED, chosen, past_the_gate, plan_of
 from sdcmap.bundle import Release
-from sdcmap.bundle.nested import in_one_order, parent_of, side_by_side
+from sdcmap.bundle.nested import LINKAGE, InOneHand, in_one_order, parent_of, side_by_side
+from sdcmap.core.estimate import Bound, Estimate, SampledShare
 from sdcmap.errors import Refused, SchemaError
 from sdcmap.methods import Recode
+from sdcmap.study.jobs import no_value, row_of
 
 ROLES: dict[str, Any] = {
     "keys": ("region", "sex"), "numeric": ("age", "wage"), "sensitive": ("wage",), "household": ("hh",),
@@ -200,3 +202,37 @@ def test_a_second_file_of_some_of_the_rows_lies_beside_those_of_the_first(here: 
     (joint,) = [check for check in checks if check.name == "joint risk"]
     alone, beside = (float(text) for text in re.findall(r"(?:alone|by side): ([\d.]+);", joint.reason))
     assert alone > 0.3 and 0.2 < beside <= 1, "as many of those that are left"
+
+
+EXACT, SAMPLED = Estimate(value=0.04), Estimate(value=0.04, share=SampledShare(trials=100))
+BOUNDED = Estimate(value=0.04, bounds=(Bound(attack="by far", estimate=Estimate(value=0.3)),))
+
+
+@pytest.mark.parametrize(
+    ("alone", "beside", "stated", "passed"),
+    [
+        (EXACT, EXACT, 0.04, True),
+        (EXACT, EXACT, 0.039, False),
+        (EXACT, SAMPLED, 0.05, False),  # 0.04 of 100 targets may be more than 0.05
+        (EXACT, SAMPLED, 0.2, True),
+        (SAMPLED, EXACT, 0.05, False),  # who holds both can look at the first alone
+        (EXACT, BOUNDED, 0.2, False),
+        (EXACT, SAMPLED, None, False),  # it may find more than the 0.05 of the first one's profile
+        (SAMPLED, SAMPLED, None, True),  # as much as the first alone, which is out
+        (BOUNDED, SAMPLED, None, True),
+    ],
+)
+def test_the_joint_risk_is_compared_by_its_confidence_limit(
+    alone: Estimate, beside: Estimate, stated: float | None, passed: bool
+) -> None:
+    hand = InOneHand(row_of(LINKAGE, alone), row_of(LINKAGE, beside), 0.05, 0.95, stated)
+    assert hand.check.passed == passed and hand.value == 0.04
+    assert hand.limit.value == (stated if stated is not None else max(0.05, alone.upper(0.95)))
+    assert hand.check.verdict is not None and hand.check.verdict.end == max(alone.upper(0.95), beside.upper(0.95))
+    assert ("at most" in hand.check.reason) == any(one is not EXACT for one in (alone, beside))
+
+
+def test_a_joint_risk_without_a_value_fails() -> None:
+    none = no_value(LINKAGE, "undefined", "there are too few records.")
+    hand = InOneHand(row_of(LINKAGE, EXACT), none, 0.05, 0.95)
+    assert hand.value is None and not hand.check.passed and "could not be computed" in hand.check.reason

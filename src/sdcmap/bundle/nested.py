@@ -26,15 +26,16 @@ from sdcmap.bundle.checks import Check
 from sdcmap.bundle.earlier import History, files_of, history
 from sdcmap.bundle.ledger import Ledger
 from sdcmap.bundle.limit_checks import check_each_limit, score_file
-from sdcmap.bundle.prepared_file import Prepared, as_written, in_format, prepare
+from sdcmap.bundle.prepared_file import Prepared, in_format, prepare_candidate
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
-from sdcmap.core import Column, Method, Microdata, Stream
-from sdcmap.core.limit import Limit
+from sdcmap.core import Column, Method, Microdata, SchemaError, Stream
+from sdcmap.core.limit import Limit, Verdict
 from sdcmap.data.schema import Schema
-from sdcmap.errors import Refused, SchemaError
+from sdcmap.errors import Refused
 from sdcmap.methods import Chain
 from sdcmap.risk import WorstLinkage
 from sdcmap.study.folder import Study
+from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.profiles import PROFILES, Profile, profile_named
 
@@ -78,26 +79,20 @@ def parent_of(within: Path, file: Path) -> Parent:
     with Study.open(within) as study:
         entries = study.manifest.get("releases", [])[::-1]
         here = [entry for entry in entries if Path(entry["folder"]) == file.parent.resolve()][:1]
-        if not here and not is_for_choosing(file):
+        if not here and not file.name.startswith(f"{FOR_CHOOSING}."):
             raise _not_nested(f"the study {within} has released no file in {file.parent}: name the study that did.")
         plan, data = study.plan, in_format(study.data, file.suffix.removeprefix("."))
     methods = {method.text: method for method in plan.expanded}
     for entry in here or entries:
-        if entry["method"] not in methods:
-            continue
-        made = unread_parent(data, plan, Candidate(methods[entry["method"]], int(entry["replicate"])))
-        back = read_released(file, made.prepared)
-        if check_read_back(made.prepared, back, OTHER_MACHINE).passed:
-            return replace(made, file=back, profile=plan.profile or profile_named(str(entry["profile"])))
+        if (method := methods.get(entry["method"])) is not None:
+            made = unread_parent(data, plan, Candidate(method, int(entry["replicate"])))
+            back = read_released(file, made.prepared)
+            if check_read_back(made.prepared, back, OTHER_MACHINE).passed:
+                return replace(made, file=back, profile=plan.profile or profile_named(str(entry["profile"])))
     if here and here[0]["method"] not in methods:
         raise _not_nested(f"the plan of {within} has no longer the method that made {file}.")
     told = "a nested release is made from that file as it is." if here else "release the scientific-use file first."
     raise _not_nested(f"{file} is not the file that {within} released: {told}")
-
-
-def is_for_choosing(file: Path) -> bool:
-    """Whether a file was made by `choose_pair`, to choose by, and is no release."""
-    return file.name.startswith(f"{FOR_CHOOSING}.")
 
 
 def _not_nested(reason: str) -> Refused:
@@ -106,8 +101,7 @@ def _not_nested(reason: str) -> Refused:
 
 def unread_parent(data: Microdata, plan: Plan, candidate: Candidate, joint: float | None = None) -> Parent:
     """A release that another could be made from, as it would be written."""
-    method, stream = candidate.method, candidate.stream(plan.seed)
-    prepared = prepare(data, method, as_written(data, method, method.apply(data, stream)), stream)
+    prepared = prepare_candidate(data, candidate.method, candidate.stream(plan.seed))
     return Parent(data, plan, candidate, plan.profile or PROFILES["scientific-use"], prepared, prepared.data, joint)
 
 
@@ -122,41 +116,35 @@ def check_lineage(plan: Plan) -> list[Check]:
 def check_only_parent(known: History, again: bool) -> Check:
     """Other releases of these people than the one that this is made from need `again`; then they lie beside these two."""
     if not known.others:
-        return Check(
-            "earlier releases", True, "of these people the file that this one is made from is released, no other."
-        )
-    count = (
-        f"{known.others} release{'s' if known.others > 1 else ''} of the same people beside the file it is made from"
-    )
+        none = "of these people the file that this one is made from is released, no other."
+        return Check("earlier releases", True, none)
+    releases = f"{known.others} release{'s' if known.others > 1 else ''} of the same people"
+    end = "; the joint risk of all was computed"
     if known.lost:
-        told = f"of which {known.lost} cannot be made again: what all of them tell together is not known"
-        return Check("earlier releases", False, f"the ledger knows {count}, {told}.")
-    if not again:
-        told = "state again=True to have the joint risk of all of them measured"
-        return Check("earlier releases", False, f"the ledger knows {count}, and releases add up: {told}.")
-    return Check("earlier releases", True, f"the ledger knows {count}; the joint risk of all was computed.")
+        end = f", of which {known.lost} cannot be made again: what all of them tell together is not known"
+    elif not again:
+        end = ", and releases add up: state again=True to have the joint risk of all of them measured"
+    sentence = f"the ledger knows {releases} beside the file it is made from{end}."
+    return Check("earlier releases", again and not known.lost, sentence)
 
 
 def check_nested(
-    parent: Parent,
-    prepared: Prepared,
-    back: Microdata,
-    limits: Sequence[Limit],
-    stream: Stream,
-    method: Method,
+    parent: Parent, prepared: Prepared, back: Microdata, limits: Sequence[Limit], stream: Stream, method: Method,
     known: History | None = None,
-) -> list[Check]:
+) -> list[Check]:  # fmt: skip
     """The second file, made by `method`, attacked by who holds the truth, and both files in one hand."""
     if not parent.prepared.data.paired or not prepared.data.paired:
         told = "a row of one of the two files is nobody's: who holds both knows what the first told, which was measured"
         return [Check("nested", True, f"{told} when it was released.")]
     first, second = in_one_order(parent, prepared, back)
     checks = seen_by_the_truth(parent, first, second, limits, stream, method)
-    others = _beside(parent, known, stream) if known is not None else []
-    if any(file is None or file.origin is not None or not file.paired for file in others):
+    others = [] if known is None else files_of(known, parent.original, parent.plan, stream)
+    beside = [file for file in others if file is not None and file.origin is None and file.paired]
+    if len(beside) < len(others):
         told = "another release of these people has other rows, or synthetic ones: what all tell together is not known"
         return [*checks, Check("joint risk", False, f"{told}.")]
-    return [*checks, in_one_hand(parent, first, second, stream, [file for file in others if file]).check]
+    ordered = [replace(file.take(parent.prepared.origin).only(_shown(parent)), origin=None) for file in beside]
+    return [*checks, in_one_hand(parent, first, second, stream, ordered).check]
 
 
 def seen_by_the_truth(
@@ -167,14 +155,6 @@ def seen_by_the_truth(
     risks = [limit for limit in limits if limit.measure.axis == "risk"]
     own = score_file([limit.measure for limit in risks], first.truth, second, stream, both, alone=False)
     return check_each_limit("nested", risks, own, "by who holds the truth", parent.plan.policy.release_level)
-
-
-def _beside(parent: Parent, known: History, stream: Stream) -> list[Microdata | None]:
-    """Other releases of these people, in the order of the first file's rows."""
-    made = files_of(known, parent.original, parent.plan, stream)
-    order = parent.prepared.origin
-    whole = [None if file is None or file.origin is not None else file.take(order) for file in made]
-    return [None if file is None else replace(file.only(_shown(parent)), origin=None) for file in whole]
 
 
 @dataclass(frozen=True)
@@ -190,17 +170,14 @@ class First:
 def in_one_order(parent: Parent, prepared: Prepared, back: Microdata) -> tuple[First, Microdata]:
     """The truth, the first and the second file, each row of them the same person, in the columns of the second."""
     names = [name for name in back.names if name not in prepared.renumbered]
-    strange = [name for name in names if name not in parent.original.names]
-    if strange:
+    if strange := [name for name in names if name not in parent.original.names]:
         raise SchemaError(f"no column {strange[0]!r} in the file that this one is made from.")
-    roles = {variable.name: variable.role or "other" for variable in prepared.data.schema.variables}
+    roles = {v.name: v.role or "other" for v in prepared.data.schema.variables if v.name in names}
     whole = replace(parent.original.take(parent.prepared.origin), origin=None)
-    truth = whole.only(names).with_roles(**{name: roles[name] for name in names})
-    unlike = [name for name in names if not _comparable(truth.column(name), back.column(name))]
-    if unlike:
-        raise SchemaError(
-            f"column {unlike[0]!r} was read in another kind than for the first file: state its kind alike."
-        )
+    truth = whole.only(names).with_roles(**roles)
+    if unlike := [name for name in names if not _comparable(truth.column(name), back.column(name))]:
+        reason = "was read in another kind than for the first file: state its kind alike."
+        raise SchemaError(f"column {unlike[0]!r} {reason}")
     shown = _shown(parent)
     here = replace(parent.prepared, origin=np.arange(len(truth)), suppressed=_of(parent.prepared.suppressed, shown))
     first = aligned(whole.only(shown), parent.file.only(shown), here)
@@ -226,77 +203,84 @@ def _of(codes: Mapping[str, float | str], names: Sequence[str]) -> dict[str, flo
 
 @dataclass(frozen=True)
 class InOneHand:
-    """Shares of people found by the best linkage: in the first file alone (of the same rows, where the second has not all),
-    and in all files side by side; None: not computed. `stated`: the limit that was stated; else `limit`, the first one's,
-    or what it finds alone, for it is out."""
+    """People found by the best linkage: in the first file alone (of the same rows, where the second has not all), and in
+    all files side by side. `stated`: the limit that was stated; else `tolerated`, the first one's, or what the first finds
+    alone, for it is out. Confidence limits at `level` are compared, as everywhere."""
 
-    alone: float | None
-    side_by_side: float | None
-    limit: float
+    alone: ScoreRow
+    side_by_side: ScoreRow
+    tolerated: float
+    level: float
     stated: float | None = None
     part: bool = False
     files: int = 2
 
     @property
-    def value(self) -> float | None:
-        """What counts: who holds all files can also look at the first alone."""
-        return None if self.alone is None or self.side_by_side is None else max(self.alone, self.side_by_side)
-
-    @property
-    def line(self) -> float:
+    def limit(self) -> Limit:
         """The largest tolerable share."""
-        return max(self.limit, self.alone or 0.0) if self.stated is None else self.stated
+        if self.stated is not None:
+            return Limit(LINKAGE, self.stated, "the stated limit")
+        own = Limit(LINKAGE, self.tolerated, "the first file").judge(self.alone.outcome, self.level)
+        return replace(own.limit, value=max(self.tolerated, own.end or 0.0))
 
     @property
-    def passed(self) -> bool:
-        return self.value is not None and self.value <= self.line
+    def verdicts(self) -> list[Verdict]:
+        """How the first file alone and all files side by side stand to the limit: who holds all can look at either."""
+        return [self.limit.judge(score.outcome, self.level) for score in (self.alone, self.side_by_side)]
+
+    @property
+    def value(self) -> float | None:
+        """The larger of the two shares; None where one was not computed."""
+        alone, beside = self.alone.value, self.side_by_side.value
+        return None if alone is None or beside is None else max(alone, beside)
 
     @property
     def check(self) -> Check:
         if self.value is None:
             return Check("joint risk", False, "the joint risk of both files could not be computed.")
+        verdicts = self.verdicts
+        passed = all(verdict.status == "met" for verdict in verdicts)
         files = "both files" if self.files == 2 else f"all {self.files} files of these people"
         rows = ", of the same rows," if self.part else ""
-        line = f"its line: {self.limit:g}" if self.stated is None else f"the stated line: {self.stated:g}"
-        parts = f"the first file{rows} alone: {self.alone:.4g}; side by side: {self.side_by_side:.4g}; {line}"
-        end = "the second adds nothing" if self.stated is None else "within it"
-        if not self.passed:
-            end = "the second adds to it" if self.stated is None else "over it"
-        return Check("joint risk", self.passed, f"{FOUND} of {files} in one hand is {self.value:.4g} ({parts}): {end}.")
+        line = f"its line: {self.tolerated:g}" if self.stated is None else f"the stated line: {self.stated:g}"
+        alone, beside = map(_say_share, (self.alone, self.side_by_side), verdicts)
+        parts = f"the first file{rows} alone: {alone}; side by side: {beside}; {line}"
+        ends = ("the second adds to it", "the second adds nothing") if self.stated is None else ("over it", "within it")
+        said = f"{LINKAGE.words} of {files} in one hand is {self.value:.4g} ({parts}): {ends[passed]}."
+        return Check("joint risk", passed, said, verdict=max(verdicts, key=lambda verdict: verdict.end or 0.0))
 
 
-FOUND = WorstLinkage().words
+LINKAGE = WorstLinkage()
+
+
+def _say_share(score: ScoreRow, verdict: Verdict) -> str:
+    """A share in words, with its upper confidence limit where that is another number."""
+    value, end = score.value or 0.0, verdict.end or 0.0
+    return f"{value:.4g} (at most {end:.4g})" if end > value else f"{value:.4g}"
 
 
 def in_one_hand(
     parent: Parent, first: First, second: Microdata, stream: Stream, others: Sequence[Microdata] = ()
 ) -> InOneHand:
     """The best linkage of the first file alone, by who has read its note, and of all files side by side."""
-    linkage, limit = WorstLinkage(inclusion=parent.profile.inclusion), parent.profile.found
-    rows = second.origin
-    shown = first.released if rows is None else first.released.take(rows)  # like is held against like
-    told = parent.candidate.method
-    (alone,) = score_file([linkage], first.whole, shown, stream.child("first"), told, alone=False)
+    linkage, rows = [WorstLinkage(inclusion=parent.profile.inclusion)], second.origin
+    shown, *more = [file if rows is None else file.take(rows) for file in (first.released, *others)]  # like with like
+    (alone,) = score_file(linkage, first.whole, shown, stream.child("first"), parent.candidate.method, alone=False)
     known = side_by_side(first.whole, first.truth, *(first.whole for _ in others))
-    every = [file if rows is None else file.take(rows) for file in (first.released, *others)]
-    (both,) = score_file([linkage], known, side_by_side(every[0], second, *every[1:]), stream)
-    return InOneHand(alone.value, both.value, limit, parent.joint, rows is not None, 2 + len(others))
+    (both,) = score_file(linkage, known, side_by_side(shown, second, *more), stream)
+    found, level = parent.profile.found, parent.plan.policy.release_level
+    return InOneHand(alone, both, found, level, parent.joint, rows is not None, 2 + len(others))
 
 
 def side_by_side(first: Microdata, *others: Microdata) -> Microdata:
     """Files with the same people in the same order as one, the others' columns under other names; rows that belong
-    together are told."""
+    together are told. A role that a file may have only once is the first file's."""
     columns = {name: first.column(name) for name in first.names}
     variables = list(first.schema.variables)
     for number, file in enumerate(others, 2):
-        for name in file.names:
-            beside = f"{name} (file {number})"
-            columns[beside] = file.column(name)
-            variables.append(replace(file.schema[name], name=beside, role=_role_beside(file, name)))
+        for variable in file.schema.variables:
+            beside = f"{variable.name} (file {number})"
+            role = "other" if variable.role in ("weight", "household", "stratum") else variable.role
+            columns[beside] = file.column(variable.name)
+            variables.append(replace(variable, name=beside, role=role))
     return Microdata(Schema(tuple(variables), first.schema.format), columns, first.origin)
-
-
-def _role_beside(data: Microdata, name: str) -> str | None:
-    """A role that a file may have only once is the first file's."""
-    role = data.schema[name].role
-    return "other" if role in ("weight", "household", "stratum") else role

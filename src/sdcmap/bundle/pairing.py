@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,13 @@ import polars as pl
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.limit_checks import limits_of
-from sdcmap.bundle.nested import InOneHand
+from sdcmap.bundle.nested import LINKAGE, InOneHand
 from sdcmap.bundle.public_candidates import Measured, PublicCandidates, PublicStudies, measured_pairs
 from sdcmap.choose.by_release import ByRelease
-from sdcmap.core.rule import Choice, Rule
-from sdcmap.errors import Infeasible, PlanError, Refused, SchemaError
+from sdcmap.core import Choice, Infeasible, Measure, PlanError, SchemaError
+from sdcmap.core.rule import Rule
+from sdcmap.errors import Refused
 from sdcmap.map import RUMap
-from sdcmap.risk import WorstLinkage
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
 from sdcmap.study.progress import Progress
@@ -103,16 +103,14 @@ def choose_pair(
     that are nobody's (a synthetic file) have no joint linkage: such candidates are named and not paired. Survey weights,
     households and missing values are as each measure says.
     """
-    problems = _problems(public, most, joint, weights)
-    if problems:
+    if problems := [*_problems(public, most, joint, weights)]:
         raise PlanError(problems)
     with Study.open(scientific) as study:
         plan, data, scores = _still_to_choose(study), study.data, study.scores()
     ru = RUMap.of_plan(scores, plan)
     firsts = shortlist(ru, _rule(plan), most)
     studies = PublicStudies(Path(scientific).resolve(), plan, data, public, Path(folder), joint)
-    seconds: dict[tuple[str, str], Choice] = {}
-    tried: list[TriedPair] = []
+    pairs: dict[TriedPair, tuple[Choice, Choice]] = {}
     unused: list[str] = []
     capped = len(firsts) > most
     with measured_pairs(Path(folder), data, plan) as kept:
@@ -123,18 +121,17 @@ def choose_pair(
                 capped |= len(passing) > most
                 for second in passing[:most]:
                     found = kept.measured(_key(first, second, made.plan), lambda: made.measured(second))  # noqa: B023
-                    tried.append(_tried(first, second, found, made, joint))
-                    seconds[tried[-1].ids] = second
+                    pairs[_tried(first, second, found, made, joint)] = first, second
             except (PlanError, SchemaError, Infeasible, Refused) as error:
                 unused.append(f"{first.name}: {error}")
-        best = least_loss(tried, (ru.signs[1], _sign(public)), weights)
-        reason = _reason(best, tried, unused, most if capped else 0, weights, (_words(plan), _words(public)))
-        _note(studies, best, tried, reason, joint, seconds)
+        tried, utilities = (*pairs,), (_utility(plan), _utility(public))
+        best = least_loss(tried, (ru.signs[1], 1.0 if utilities[1].direction == "lower" else -1.0), weights)
+        words = utilities[0].words, utilities[1].words
+        reason = _reason(best, tried, unused, most if capped else 0, weights, words)
+        _note(studies, best, tried, reason, joint, pairs[best][1].searched if best else 0)
     if best is None:
-        return PairChoice(None, None, None, tuple(tried), tuple(unused), capped, reason)
-    chosen = next(first for first in firsts if first.candidate == best.ids[0])
-    place = studies.study_of(best.ids[0])
-    return PairChoice(chosen, seconds[best.ids], place, tuple(tried), tuple(unused), capped, reason)
+        return PairChoice(None, None, None, tried, tuple(unused), capped, reason)
+    return PairChoice(*pairs[best], studies.study_of(best.ids[0]), tried, tuple(unused), capped, reason)
 
 
 def least_loss(pairs: Sequence[TriedPair], signs: tuple[float, float], weights: Weights | None) -> TriedPair | None:
@@ -173,40 +170,34 @@ def _unbeaten(ru: RUMap, choice: Choice, by_method: bool) -> RUMap:
 
 
 # ---- what is asked --------------------------------------------------------------------------------------------
-def _problems(public: Plan, most: int, joint: float | None, weights: Weights | None) -> list[str]:
-    problems = []
+def _problems(public: Plan, most: int, joint: float | None, weights: Weights | None) -> Iterator[str]:
     if not isinstance(most, int) or most < 1:
-        problems.append("most must be a whole number of at least 1.")
+        yield "most must be a whole number of at least 1."
     if joint is not None and not 0 < joint <= 1:
-        problems.append("joint must be a share in (0, 1].")
+        yield "joint must be a share in (0, 1]."
     if weights is not None and (len(weights) != 2 or min(weights) < 0 or not 0 < sum(weights) < float("inf")):
-        problems.append("weights must be two numbers of at least 0, one of them above.")
+        yield "weights must be two numbers of at least 0, one of them above."
     if public.rule is None:
-        problems.append("the public plan has no rule: fix one before the first score.")
+        yield "the public plan has no rule: fix one before the first score."
     if not public.utility:
-        problems.append("the public plan has no utility measure: a pair is chosen by what it loses.")
+        yield "the public plan has no utility measure: a pair is chosen by what it loses."
     if public.data is None:
-        problems.append("the public plan has no data part: it says the roles of the columns.")
-    return problems
+        yield "the public plan has no data part: it says the roles of the columns."
 
 
 def _still_to_choose(study: Study) -> Plan:
     """The plan of a scientific file that is still to be chosen, and made from the original."""
-    plan = study.plan
+    plan, reason = study.plan, ""
     if study.manifest.get("releases"):
         told = "make the public file from what was released (`look --within`, docs/nested.md)"
-        raise _not_paired(f"the scientific study has released a file already, so there is nothing to choose: {told}.")
-    if plan.data is not None and plan.data.within:
-        raise _not_paired(
-            "the scientific study's data are a released file themselves: three nested files are not served."
-        )
+        reason = f"the scientific study has released a file already, so there is nothing to choose: {told}."
+    elif plan.data is not None and plan.data.within:
+        reason = "the scientific study's data are a released file themselves: three nested files are not served."
+    if reason:
+        raise Refused([Check("pair", False, reason)])
     if plan.rule is None or not plan.risk or not plan.utility:
         raise PlanError("the scientific plan needs a rule, a risk and a utility measure to choose by.")
     return plan
-
-
-def _not_paired(reason: str) -> Refused:
-    return Refused([Check("pair", False, reason)])
 
 
 def _rule(plan: Plan) -> Rule:
@@ -215,14 +206,8 @@ def _rule(plan: Plan) -> Rule:
     return plan.rule
 
 
-def _sign(plan: Plan) -> float:
-    return next(
-        1.0 if measure.direction == "lower" else -1.0 for measure in plan.measures if measure.text == plan.utility
-    )
-
-
-def _words(plan: Plan) -> str:
-    return next((measure.words for measure in plan.measures if measure.text == plan.utility), plan.utility)
+def _utility(plan: Plan) -> Measure:
+    return next(measure for measure in plan.measures if measure.text == plan.utility)
 
 
 # ---- one pair -------------------------------------------------------------------------------------------------
@@ -230,30 +215,25 @@ def _key(first: Choice, second: Choice, plan: Plan) -> str:
     """What names a measured pair: both candidates with the seals of their draws, and what was measured."""
     limits = [(limit.measure.id, limit.value) for limit in limits_of(plan, [plan.rule], None)]
     utility = [measure.id for measure in plan.measures if measure.text == plan.utility]
-    parts = [first.candidate, first.seal, second.candidate, second.seal, limits, utility, WorstLinkage().id]
+    parts = [first.candidate, first.seal, second.candidate, second.seal, limits, utility, LINKAGE.id]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 
 def _tried(first: Choice, second: Choice, found: Measured, made: PublicCandidates, joint: float | None) -> TriedPair:
-    hand = InOneHand(found["alone"], found["side_by_side"], made.parent.profile.found, joint)
-    problems = list(found["failed"])
+    tolerated, level = made.parent.profile.found, made.parent.plan.policy.release_level
+    hand, problems = InOneHand(found["alone"], found["side_by_side"], tolerated, level, joint), list(found["failed"])
     if not problems or hand.value is not None:
-        problems += [] if hand.passed else [hand.check.reason]
+        problems += [] if hand.check.passed else [hand.check.reason]
         problems += ["the loss against the original could not be computed."] if found["loss"] is None else []
-    ids = str(first.candidate), str(second.candidate)
-    utilities = first.utility, found["loss"]
-    return TriedPair((first.name, second.name), ids, utilities, hand.value, hand.line, tuple(problems))
+    ids, utilities = (str(first.candidate), str(second.candidate)), (first.utility, found["loss"])
+    return TriedPair((first.name, second.name), ids, utilities, hand.value, hand.limit.value, tuple(problems))
 
 
 # ---- what is said and noted -----------------------------------------------------------------------------------
 def _reason(
-    best: TriedPair | None,
-    tried: Sequence[TriedPair],
-    unused: Sequence[str],
-    capped: int,
-    weights: Weights | None,
+    best: TriedPair | None, tried: Sequence[TriedPair], unused: Sequence[str], capped: int, weights: Weights | None,
     words: tuple[str, str],
-) -> str:
+) -> str:  # fmt: skip
     """Why this pair, or none."""
     firsts = len({pair.ids[0] for pair in tried})
     more = f" (more candidates pass than the {capped} of each file that were paired)" if capped else ""
@@ -280,20 +260,16 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _note(
-    studies: PublicStudies,
-    best: TriedPair | None,
-    tried: Sequence[TriedPair],
-    reason: str,
-    joint: float | None,
-    seconds: dict[tuple[str, str], Choice],
-) -> None:
+    studies: PublicStudies, best: TriedPair | None, tried: Sequence[TriedPair], reason: str, joint: float | None,
+    searched: int,
+) -> None:  # fmt: skip
     """Remember the pair in the study of its public file, and in no other."""
     for first in dict.fromkeys(pair.ids[0] for pair in tried):
         facts: dict[str, Any] = {}
         if best is not None and best.ids[0] == first:
             facts = {
-                "first": first, "candidate": best.ids[1], "searched": seconds[best.ids].searched, "reason": reason,
-                "joint": joint, "tried": len(tried), "pairs": [asdict(pair) for pair in tried],
+                "first": first, "candidate": best.ids[1], "searched": searched, "reason": reason, "joint": joint,
+                "tried": len(tried), "pairs": [asdict(pair) for pair in tried],
             }  # fmt: skip
         with Study.open(studies.study_of(first)) as study, study.writing():
             study.note(pair=facts)

@@ -7,7 +7,7 @@ belongs together. The file order of an original often follows the sampling, so n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -65,10 +65,8 @@ def marked(variable: Variable, column: Column, gone: Array, form: str) -> tuple[
     code = _free_code(variable, column, form) if gone.any() else None
     if code is None:
         return variable, column, None
-    reasons = (*variable.reasons, code)
-    named = replace(
-        variable, reasons=reasons, missing=(*variable.missing, code), values=(*variable.values, (code, WORDS))
-    )
+    reasons, missing = (*variable.reasons, code), (*variable.missing, code)
+    named = replace(variable, reasons=reasons, missing=missing, values=(*variable.values, (code, WORDS)))
     if column.levels is None:
         before = np.zeros(len(gone), dtype=np.int64) if column.reasons is None else column.reasons
         held = np.where(gone, len(reasons), before)
@@ -84,19 +82,16 @@ def lettered(variable: Variable, form: str) -> Variable:
     if form not in ("dta", "xpt") or all(isinstance(code, str) for code in variable.reasons):
         return variable
     taken = {str(code).lower() for code in variable.reasons}
-    free = (_cased(letter, form) for letter in reversed(LETTERS) if letter not in taken)
+    free = (letter for letter in reversed(_letters(form)) if letter.lower() not in taken)
     renamed = {code: code if isinstance(code, str) else next(free) for code in variable.reasons}
-    words = {code: f"{code:g}" if not isinstance(code, str) else "" for code in variable.reasons} | dict(
-        variable.values
-    )
+    words = {code: "" if isinstance(code, str) else f"{code:g}" for code in variable.reasons} | dict(variable.values)
     labels = {renamed.get(code, code): label for code, label in words.items() if label}
-    return replace(
-        variable, reasons=tuple(renamed.values()), missing=tuple(renamed.values()), values=tuple(labels.items())
-    )
+    codes = tuple(renamed.values())
+    return replace(variable, reasons=codes, missing=codes, values=tuple(labels.items()))
 
 
-def _cased(letter: str, form: str) -> str:
-    return letter.upper() if form == "xpt" else letter
+def _letters(form: str) -> str:
+    return LETTERS.upper() if form == "xpt" else LETTERS
 
 
 def _free_code(variable: Variable, column: Column, form: str) -> Code | None:
@@ -104,13 +99,11 @@ def _free_code(variable: Variable, column: Column, form: str) -> Code | None:
     if form == "sav" and len(variable.missing) >= MOST_IN_SPSS:
         return None
     dtype = pl.Float64() if column.levels is None else column.levels.dtype
-    choices: tuple[Code, ...] = NUMBERS if dtype.is_numeric() else TEXTS
-    if form in ("dta", "xpt"):
-        choices = tuple(_cased(letter, form) for letter in LETTERS)
-    texts = pl.Series(column.values).unique() if column.levels is None else column.levels.drop_nulls()
-    met = {*texts.to_list(), *variable.missing, *(str(code).lower() for code in variable.missing)}
-    free = (code for code in choices if code not in met)
-    return next((code for code in free if code_in(form, dtype, code) is not None), None)
+    choices: Sequence[Code] = NUMBERS if dtype.is_numeric() else TEXTS
+    choices = _letters(form) if form in ("dta", "xpt") else choices
+    values = pl.Series(column.values).unique() if column.levels is None else column.levels.drop_nulls()
+    met = {*values.to_list(), *variable.missing, *(str(code).lower() for code in variable.missing)}
+    return next((code for code in choices if code not in met and code_in(form, dtype, code) is not None), None)
 
 
 # Numbers as the original would have written them: its granularity, its type, none of its user-missing codes.
@@ -162,9 +155,9 @@ def _merged(variable: Variable, step: float) -> list[tuple[float, float]]:
     merged: list[tuple[float, float]] = []
     for low, high in _missing_intervals(variable):
         if merged and low <= merged[-1][1] + step:
-            merged[-1] = merged[-1][0], max(high, merged[-1][1])
-        else:
-            merged.append((low, high))
+            low, before = merged.pop()
+            high = max(high, before)
+        merged.append((low, high))
     return merged
 
 
@@ -179,16 +172,15 @@ class Prepared:
     origin: Array
     masked: tuple[str, ...]
     renumbered: tuple[str, ...]
-    suppressed: Mapping[str, float | str]  # the code of suppressed values in each column that has some
+    suppressed: Mapping[str, Code]  # the code of suppressed values in each column that has some
 
 
 def in_format(data: Microdata, form: str) -> Microdata:
     """The same data, to be released in another format; how another program shows its numbers goes. "": in their own."""
     writable = [known.name for known in FORMATS if known.write is not None]
     if form not in ("", *writable):
-        raise PlanError(
-            f"a release is written as {', '.join(writable[:-1])} or {writable[-1]}.{did_you_mean(form, writable)}"
-        )
+        names = f"{', '.join(writable[:-1])} or {writable[-1]}"
+        raise PlanError(f"a release is written as {names}.{did_you_mean(form, writable)}")
     if form in ("", data.schema.format):
         return data
     variables = tuple(replace(variable, format="") for variable in data.schema.variables)
@@ -204,13 +196,12 @@ def masked_names(data: Microdata, method: Method, masked: Microdata) -> tuple[st
 def rounded(data: Microdata, masked: Microdata) -> Microdata:
     """The masked file with its changed numbers at the original's granularity, and on the grid of those beside them that did
     not change; adjusted weights stay as they are. Where rows were taken, any column may have changed before."""
-    changed = masked.changes if masked.base is data else set(masked.names) & set(data.names)
-    amounts = [n for n in data.names if n in changed and n != data.weight and _numbers_in_both(data, masked, n)]
+    changed = masked.changes if masked.base is data else set(masked.names)
+    amounts = [
+        name for name in data.names if name in changed and name != data.weight
+        and data.column(name).levels is None and masked.column(name).levels is None
+    ]  # fmt: skip
     return masked.change(None, {name: _as_original(data, masked, name) for name in amounts})
-
-
-def _numbers_in_both(data: Microdata, masked: Microdata, name: str) -> bool:
-    return data.column(name).levels is None and masked.column(name).levels is None
 
 
 def _as_original(data: Microdata, masked: Microdata, name: str) -> Array:
@@ -227,17 +218,22 @@ def as_written(data: Microdata, method: Method, masked: Microdata) -> Microdata:
     """The masked file with its numbers as they will stand in the release: rounded, and what its last steps derive computed
     from the rounded ones, so that a reader who computes it finds the same."""
     whole = rounded(data, masked)
-    derived = tuple(takewhile(lambda step: isinstance(step, Derive), reversed(method.steps)))[::-1]
-    for step in derived:
+    derived = [*takewhile(lambda step: isinstance(step, Derive), reversed(method.steps))]
+    for step in reversed(derived):
         whole = rounded(data, step.mask(whole, UNUSED))
     return whole
+
+
+def prepare_candidate(data: Microdata, method: Method, stream: Stream) -> Prepared:
+    """The file that a method makes of the data with this stream, as it will be written."""
+    return prepare(data, method, as_written(data, method, method.apply(data, stream)), stream)
 
 
 def prepare(data: Microdata, method: Method, masked: Microdata, stream: Stream) -> Prepared:
     """The file as it will be written; `masked` is the candidate, rounded."""
     order = stream.child("release rows").rng().permutation(len(masked))
     variables, columns = [], {}
-    codes: dict[str, float | str] = {}
+    codes: dict[str, Code] = {}
     for variable in masked.schema.variables:
         if variable.role in NEVER_RELEASED:
             continue
@@ -251,10 +247,9 @@ def prepare(data: Microdata, method: Method, masked: Microdata, stream: Stream) 
         variable, columns[variable.name] = rebuilt(variable, column)
         variables.append(variable)
     schema = Schema(tuple(variables), data.schema.format, title=data.schema.title, universe=data.schema.universe)
-    released = Microdata(schema, columns, paired=masked.paired)
     origin = order if masked.origin is None else masked.origin[order]
-    renumbered_names = released.schema.of_role(*RENUMBERED_ROLES)
-    return Prepared(released, origin, masked_names(data, method, masked), renumbered_names, codes)
+    released, ids = Microdata(schema, columns, paired=masked.paired), schema.of_role(*RENUMBERED_ROLES)
+    return Prepared(released, origin, masked_names(data, method, masked), ids, codes)
 
 
 def renumbered(variable: Variable, column: Column, rng: Generator) -> tuple[Variable, Column]:
@@ -291,9 +286,7 @@ def _free_numbers(count: int, variable: Variable) -> Array:
 def _numbers_in(dtype: pl.DataType, numbers: Array) -> pl.Series:
     """Ids in the type the column came in, or in a wider one."""
     plain = pl.Series(numbers)
-    if dtype.is_float():
-        return plain.cast(dtype)
-    if not dtype.is_integer():
+    if not (dtype.is_float() or dtype.is_integer()):
         return plain.cast(pl.String)
     fitting = plain.cast(dtype, strict=False)
     return plain if fitting.null_count() else fitting

@@ -7,28 +7,37 @@ nothing of these comes from the original again. A pair is measured as its releas
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.codebook import codebook
 from sdcmap.bundle.ddi_codebook import codebook_xml
 from sdcmap.bundle.limit_checks import limits_of, score_file
-from sdcmap.bundle.nested import FOR_CHOOSING, Parent, in_one_hand, in_one_order, seen_by_the_truth, unread_parent
+from sdcmap.bundle.nested import (
+    FOR_CHOOSING,
+    LINKAGE,
+    Parent,
+    in_one_hand,
+    in_one_order,
+    seen_by_the_truth,
+    unread_parent,
+)  # fmt: skip
 from sdcmap.bundle.note import Tried, method_note
-from sdcmap.bundle.prepared_file import as_written, prepare
+from sdcmap.bundle.prepared_file import prepare_candidate
 from sdcmap.bundle.readme import About
-from sdcmap.core import Choice, Microdata, Stream
+from sdcmap.core import Choice, Microdata, PlanError, SdcmapError, Stream
 from sdcmap.data.private_folder import write_whole
-from sdcmap.errors import PlanError, Refused, SdcmapError, StudyDamaged, StudyMismatch
+from sdcmap.errors import Refused, StudyDamaged, StudyMismatch
 from sdcmap.files.reading import Source
 from sdcmap.files.writing import write as write_file
 from sdcmap.map import RUMap
 from sdcmap.study.folder import locked
+from sdcmap.study.jobs import ScoreRow, no_value
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.progress import Progress
 from sdcmap.study.public_view import PublicView
@@ -42,11 +51,11 @@ NAME = "pair.json"
 
 class Measured(TypedDict):
     """What was measured of a pair: what the public file loses against the original, the shares found in the scientific file
-    alone and in both side by side, and what failed by who holds the truth."""
+    alone and in both side by side (each a row of a score table), and what failed by who holds the truth."""
 
     loss: float | None
-    alone: float | None
-    side_by_side: float | None
+    alone: ScoreRow
+    side_by_side: ScoreRow
     failed: list[str]
 
 
@@ -86,13 +95,18 @@ def _read(path: Path, whose: str) -> dict[str, Measured]:
         return {}
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
-        pairs: dict[str, Measured] = kept["pairs"]
-        [(pair["loss"], pair["alone"], pair["side_by_side"], pair["failed"]) for pair in pairs.values()]
+        every = kept["pairs"].items()
+        pairs = {key: _restored(pair) for key, pair in every if isinstance(pair["alone"], list)}  # others: version 0.1
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise StudyDamaged(f"{path} cannot be read: remove it, and the pairs are measured again.") from None
     if kept["whose"] != whose:
         raise StudyMismatch(f"{path.parent} belongs to another scientific study: name another folder.")
     return pairs
+
+
+def _restored(pair: Mapping[str, Any]) -> Measured:
+    alone, beside = ScoreRow(*pair["alone"]), ScoreRow(*pair["side_by_side"])
+    return {"loss": pair["loss"], "alone": alone, "side_by_side": beside, "failed": pair["failed"]}
 
 
 NOBODYS = "a row of a synthetic file is nobody's, so both files have no joint linkage."
@@ -112,14 +126,13 @@ class PublicCandidates:
         both files in one hand; by draws of its own, so that a release measures anew."""
         candidate = self.plan.chosen(second)
         method, stream = candidate.method, candidate.stream(self.plan.seed)
-        made = prepare(self.data, method, as_written(self.data, method, method.apply(self.data, stream)), stream)
+        made, fresh = prepare_candidate(self.data, method, stream), stream.child("pair scores")
         if not made.data.paired:
-            return {"loss": None, "alone": None, "side_by_side": None, "failed": [NOBODYS]}
+            none = no_value(LINKAGE, "unpaired", NOBODYS)
+            return {"loss": None, "alone": none, "side_by_side": none, "failed": [NOBODYS]}
         first, file = in_one_order(self.parent, made, made.data)
-        fresh = stream.child("pair scores")
-        checks = seen_by_the_truth(
-            self.parent, first, file, limits_of(self.plan, [self.plan.rule], None), fresh, method
-        )
+        limits = limits_of(self.plan, [self.plan.rule], None)
+        checks = seen_by_the_truth(self.parent, first, file, limits, fresh, method)
         utility = [measure for measure in self.plan.measures if measure.text == self.plan.utility]
         (loss,) = score_file(utility, first.truth, file, fresh)
         hand = in_one_hand(self.parent, first, file, fresh)
@@ -179,11 +192,10 @@ class PublicStudies:
 def source_of(stated: Source, names: Sequence[str]) -> Source:
     """What is stated of the columns, for a file with these that we wrote: identifiers and dropped columns may be gone, and
     how another file was written says nothing of ours."""
-
-    def here(listed: Sequence[str]) -> tuple[str, ...]:
-        return tuple(name for name in listed if name in names)
-
+    identifiers, drop, proposed = (
+        tuple(name for name in listed if name in names) for listed in (stated.identifiers, stated.drop, stated.proposed)
+    )
     return replace(
-        stated, identifiers=here(stated.identifiers), drop=here(stated.drop), proposed=here(stated.proposed),
-        missing=(), sep="", decimal="", thousands="", quote="", encoding="",
+        stated, identifiers=identifiers, drop=drop, proposed=proposed, missing=(), sep="", decimal="", thousands="",
+        quote="", encoding="",
     )  # fmt: skip
