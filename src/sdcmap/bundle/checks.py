@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,29 +17,8 @@ from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.marked_records import marked_rows
 from sdcmap.study.plan import Plan
 
-HARD = (
-    "seed",
-    "roles",
-    "determines",
-    "line",
-    "redraws",
-    "risk",
-    "loss",
-    "read back",
-    "earlier releases",
-    "joint risk",
-    "nested",
-    "choice",
-    "pair",
-)
-SOFT = (
-    "identifier",
-    "weight",
-    "edits",
-    "ledger",
-    "unmasked",
-    "gate",
-)  # a person who knows better may override them with a written reason
+# a person who knows better may override these with a written reason; every other check is hard
+SOFT = ("identifier", "weight", "edits", "ledger", "unmasked", "gate")
 REMEDIES = {  # what a person does about a check that failed
     "seed": "leave the seed out of the plan and sweep again: a strong one is drawn.",
     "roles": "look at every column and state its role, then confirm the roles that were proposed.",
@@ -103,60 +82,53 @@ class Check:
 
 def overridden(checks: Sequence[Check], override: Mapping[str, str]) -> tuple[list[Check], list[dict[str, str]]]:
     """The checks with the failed soft ones passed where a reason is stated, and what was overridden with its reason."""
-    names = dict.fromkeys(check.name for check in checks if not check.passed and check.name in override)
-    used = [{"check": name, "reason": override[name]} for name in names]
-    said = [
-        c
-        if c.passed or c.name not in names
-        else replace(c, passed=True, reason=f"{c.reason} Overridden: {override[c.name]}")
-        for c in checks
-    ]
-    return said, used
+    said, used = [], {}
+    for check in checks:
+        if not check.passed and check.name in override:
+            reason = used[check.name] = override[check.name]
+            check = replace(check, passed=True, reason=f"{check.reason} Overridden: {reason}")
+        said.append(check)
+    return said, [{"check": name, "reason": reason} for name, reason in used.items()]
 
 
-def problems_of_override(override: Mapping[str, str]) -> list[str]:
+def problems_of_override(override: Mapping[str, str]) -> Iterator[str]:
     """Every reason why these checks cannot be overridden."""
-    problems = []
     for name, reason in override.items():
-        if name in (*HARD, *REPORTED):
-            problems.append(f"the check {name!r} cannot be overridden; only {', '.join(SOFT[:-1])} and {SOFT[-1]} can.")
+        if name not in (*REMEDIES, *REPORTED):
+            yield f"there is no check {name!r} to override.{did_you_mean(name, REMEDIES)}"
         elif name not in SOFT:
-            problems.append(f"there is no check {name!r} to override.{did_you_mean(name, (*SOFT, *HARD))}")
+            yield f"the check {name!r} cannot be overridden; only {', '.join(SOFT[:-1])} and {SOFT[-1]} can."
         elif not isinstance(reason, str) or not reason.strip():
-            problems.append(f"overriding the check {name!r} needs a reason in words.")
-    return problems
+            yield f"overriding the check {name!r} needs a reason in words."
 
 
 # ---- checks that need no score --------------------------------------------------------------------------------
 def check_seed(plan: Plan) -> Check:
     """With the method published and a small seed, trying seeds gives the data back."""
     bits = plan.policy.seed_bits
-    strong = plan.seed.bit_length() >= bits
-    short = f"the plan's seed has fewer than {bits} bits and could be guessed: leave it out, and one is drawn."
-    return Check("seed", strong, f"the seed has at least {bits} bits." if strong else short)
+    if plan.seed.bit_length() >= bits:
+        return Check("seed", True, f"the seed has at least {bits} bits.")
+    short = f"the plan's seed has fewer than {bits} bits and could be guessed"
+    return Check("seed", False, f"{short}: leave it out, and one is drawn.")
 
 
 def check_redraws(draws: int, most: int) -> Check:
     """Of many draws of a method that is too risky one passes by luck, so few may be tried."""
+    if draws > most:
+        return Check("redraws", False, f"{most} other draws of this method came to the gate before, and no more may.")
     told = f"{draws} {'draws' if draws > 1 else 'draw'} of this method came to the gate, of at most {most}."
-    over = f"{most} other draws of this method came to the gate before, and no more may."
-    return Check("redraws", draws <= most, told if draws <= most else over)
+    return Check("redraws", True, told)
 
 
 def check_roles(data: Microdata, proposed: Sequence[str] = (), confirmed: bool = False) -> Check:
     """Every column has a role that somebody stated or confirmed, and that something serves."""
-    unstated = data.schema.of_role(None)
-    if unstated:
+    if unstated := data.schema.of_role(None):
         return Check("roles", False, f"nobody has stated a role for {_some(unstated)}: state it when reading the data.")
-    unserved = data.schema.unserved(*UNSERVED)
-    if unserved:
+    if unserved := data.schema.unserved(*UNSERVED):
         return Check("roles", False, " ".join(unserved))
     if proposed and not confirmed:
-        sentence = (
-            f"nobody has confirmed the roles proposed for {_some(proposed)}: look at them and take them out of the plan's "
-            "`proposed`, or confirm all of them (--confirm-roles)."
-        )
-        return Check("roles", False, sentence)
+        advice = "look at them and take them out of the plan's `proposed`, or confirm all of them (--confirm-roles)"
+        return Check("roles", False, f"nobody has confirmed the roles proposed for {_some(proposed)}: {advice}.")
     told = f"; {len(proposed)} proposed roles were confirmed all at once" if proposed else ""
     return Check("roles", True, f"every column has a stated role{told}.")
 
@@ -169,69 +141,57 @@ def _some(names: Sequence[str]) -> str:
 
 def check_identifiers(released: Microdata, policy: ReleasePolicy) -> Check:
     """No column looks like an identifier that was stated as something else; `released` is still in file order."""
-    alike = [repr(v.name) for v in released.schema.variables if _looks_like_identifier(released, v.name, policy)]
-    places = [repr(name) for name in coordinates(_numbers_before(released))]
-    told = [f"nearly every record has a value of its own in {', '.join(alike)}"] if alike else []
-    told += [f"{', '.join(places)} look like coordinates"] if places else []
+    before = released if released.base is None else released.base  # an identifier stays one under noise
+    numbers = {name: _known_numbers(before, name) for name in released.numeric if name in before.numeric}
+    alike = [v.name for v in released.schema.variables if _looks_like_identifier(released, before, v.name, policy)]
+    told = [f"nearly every record has a value of its own in {', '.join(map(repr, alike))}"] if alike else []
+    if places := coordinates(numbers):
+        told.append(f"{', '.join(map(repr, places))} look like coordinates")
     if not told:
         return Check("identifier", True, "no released column looks like an identifier.")
     return Check("identifier", False, f"{'; '.join(told)}: state identifiers as such.")
 
 
-def _numbers_before(released: Microdata) -> dict[str, Array]:
-    """The known numbers of each column that is released as a number, as they were before masking."""
-    before = released if released.base is None else released.base
-    return {name: before.numbers(name)[~before.missing(name)] for name in released.numeric if name in before.numeric}
+def _known_numbers(data: Microdata, name: str) -> Array:
+    return data.numbers(name)[~data.missing(name)]
 
 
-def _looks_like_identifier(data: Microdata, name: str, policy: ReleasePolicy) -> bool:
+def _looks_like_identifier(data: Microdata, before: Microdata, name: str, policy: ReleasePolicy) -> bool:
     """Text with a value for nearly each record, any category for each; a number where it numbers the records."""
     variable = data.schema[name]
     if variable.role in ("household", "stratum", "weight", *NEVER_RELEASED):
         return False
-    known = ~data.missing(name)
-    count = int(known.sum())
-    distinct = len(np.unique(data.codes(name)[known]))
-    if data.column(name).levels is not None:
-        text = variable.storage in ("String", "Categorical", "Enum")
-        return count > 1 and distinct >= (policy.distinct_values if text else 1.0) * count
-    before = data if data.base is None else data.base  # an identifier stays one under noise
-    return numbers_records(before.numbers(name)[~before.missing(name)])
+    if data.column(name).levels is None:
+        return numbers_records(_known_numbers(before, name))
+    known = data.codes(name)[~data.missing(name)]
+    text = variable.storage in ("String", "Categorical", "Enum")
+    return len(known) > 1 and len(np.unique(known)) >= (policy.distinct_values if text else 1.0) * len(known)
 
 
 def check_edits(edits: Sequence[str], data: Microdata, released: Microdata, most: float) -> Check:
     """Records that break an edit rule of the plan are nonsense to users and tell a snooper who was masked."""
     rules = [parse_edit(text) for text in edits]
     readable = tuple(rule for rule in rules if not any(rule.unreadable(released, data)))
-    gone = (
-        f"; {len(rules) - len(readable)} can no longer be read in the released columns" if readable != (*rules,) else ""
-    )
-    marked = int(marked_rows(readable, data, released).sum())
-    passed = marked <= most * len(released)
-    told = (
-        f"{marked:,} of {len(released):,} records break one of {len(rules)} edit rules that held in the original{gone}"
-    )
-    advice = (
-        "" if passed else f", more than {most:.1%}: they are known to be masked; mask the columns of the rule together"
-    )
-    return Check("edits", passed, f"{told}{advice}.")
+    lost = len(rules) - len(readable)
+    gone = f"; {lost} can no longer be read in the released columns" if lost else ""
+    marked, rows = int(marked_rows(readable, data, released).sum()), len(released)
+    told = f"{marked:,} of {rows:,} records break one of {len(rules)} edit rules that held in the original{gone}"
+    if marked <= most * rows:
+        return Check("edits", True, f"{told}.")
+    advice = "they are known to be masked; mask the columns of the rule together"
+    return Check("edits", False, f"{told}, more than {most:.1%}: {advice}.")
 
 
 def check_weight(released: Microdata, unmasked_keys: Sequence[str], profile: str, most: float) -> Check:
     """A weight that is nearly a record's own is a key; scientific users get the count only."""
-    weight = released.weight
-    if weight is None:
+    if released.weight is None:
         return Check("weight", True, "the file has no weight.")
     strata = released.schema.of_role("stratum")
-    alone = _unique_share(released, (weight, *strata))
-    with_keys = _unique_share(released, (weight, *strata, *unmasked_keys))
+    alone, with_keys = (_unique_share(released, (released.weight, *strata, *keys)) for keys in ((), unmasked_keys))
     passed = profile == "scientific-use" or alone <= most
-    sentence = (
-        f"{alone:.0%} of the records are alone with their weight{' and stratum' if strata else ''} "
-        f"({with_keys:.0%} with the unmasked keys)"
-    )
+    also = f"{' and stratum' if strata else ''} ({with_keys:.0%} with the unmasked keys)"
     advice = "" if passed else f", more than {most:.0%}: round the weights or calibrate them in coarser groups"
-    return Check("weight", passed, f"{sentence}{advice}.")
+    return Check("weight", passed, f"{alone:.0%} of the records are alone with their weight{also}{advice}.")
 
 
 def _unique_share(data: Microdata, names: Sequence[str]) -> float:

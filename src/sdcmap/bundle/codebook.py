@@ -6,13 +6,13 @@ original.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NotRequired, TypeAlias, TypedDict
+from collections.abc import Iterator, Sequence
+from typing import NotRequired, TypeAlias, TypedDict, cast
 
 import numpy as np
 
 from sdcmap.bundle.prepared_file import Prepared
-from sdcmap.core import Array, Method, Microdata
+from sdcmap.core import Method, Microdata
 from sdcmap.data.schema import Variable
 from sdcmap.files.stat import reason_numbers
 from sdcmap.methods import Repair
@@ -77,34 +77,25 @@ def codebook(prepared: Prepared, method: Method, public: Method) -> list[Entry]:
 
 
 def _entry(prepared: Prepared, method: Method, public: Method, variable: Variable) -> Entry:
-    steps = [step for step in public.steps if _touches(step, prepared, variable.name)]
-    done = _done(prepared, public, steps, variable)
-    counts = _counts(prepared, [step for step in method.steps if _touches(step, prepared, variable.name)], variable)
+    name, role = variable.name, variable.role or ""
+    steps, own = ([step for step in m.steps if _touches(step, prepared, name)] for m in (public, method))
+    done, counts = _done(prepared, public, steps, variable), _counts(prepared, own, variable)
     entry: Entry = {
-        "name": variable.name,
+        "name": name,
         "label": variable.label,
         "kind": variable.kind,
         "type": variable.storage,
-        "masked": variable.name in prepared.masked,
+        "masked": name in prepared.masked,
         "done": done,
-        "why": WHY.get(variable.role or "", TOLD_APART) if done else "",
+        "why": WHY.get(role, TOLD_APART) if done else "",
         "reading": _reading(prepared, steps, variable, counts),
         "counts": counts,
     }
-    if variable.universe:
-        entry["universe"] = variable.universe
-    known = _known(prepared.data, variable)
-    if len(known):
-        entry["range"] = [float(known.min()), float(known.max())]
-    if variable.role in USES:
-        entry["use"] = USES[variable.role]
-    categories = _categories(prepared.data, variable)
-    if categories:
-        entry["categories"] = categories
-    missing = _missing(prepared.data, variable)
-    if missing:
-        entry["missing"] = missing
-    return entry
+    more: dict[str, object] = {
+        "universe": variable.universe, "range": _range(prepared.data, variable), "use": USES.get(role),
+        "categories": _categories(prepared.data, variable), "missing": _missing(prepared.data, variable),
+    }  # fmt: skip
+    return cast(Entry, entry | {fact: said for fact, said in more.items() if said})
 
 
 def _touches(step: Method, prepared: Prepared, name: str) -> bool:
@@ -113,12 +104,13 @@ def _touches(step: Method, prepared: Prepared, name: str) -> bool:
     return repairs or name in step.masks(prepared.data)
 
 
-def _known(data: Microdata, variable: Variable) -> Array:
-    """The numbers of a numeric column that are not missing."""
+def _range(data: Microdata, variable: Variable) -> list[float]:
+    """The smallest and the largest number of a numeric column; nothing where it has none."""
     if data.column(variable.name).levels is not None or variable.role in USES:
-        return np.empty(0)
+        return []
     numbers = data.numbers(variable.name)
-    return numbers[np.isfinite(numbers)]
+    known = numbers[np.isfinite(numbers)]
+    return [float(known.min()), float(known.max())] if len(known) else []
 
 
 def _done(prepared: Prepared, method: Method, steps: Sequence[Method], variable: Variable) -> str:
@@ -148,12 +140,9 @@ def _reading(prepared: Prepared, steps: Sequence[Method], variable: Variable, co
         return "Values are as in the file that was masked."
     said = ["A single value says nothing of anybody."] if any(step.random for step in steps) else []
     said += [f"Distorted: {words}." for words in dict.fromkeys(step.distorted for step in steps) if words]
-    if counts["recoded"]:
-        said.append("A recoded value stands for all values of its class.")
-    if variable.name in prepared.suppressed:
-        said.append(
-            f"{_whole(prepared.suppressed[variable.name])} is a value blanked to protect, not a missing answer."
-        )
+    said += ["A recoded value stands for all values of its class."] if counts["recoded"] else []
+    if (code := prepared.suppressed.get(variable.name)) is not None:
+        said.append(f"{_whole(code)} is a value blanked to protect, not a missing answer.")
     return " ".join(said)
 
 
@@ -162,12 +151,12 @@ def _missing(data: Microdata, variable: Variable) -> list[MissingCode]:
     labels = dict(variable.values)
     plain = data.missing(variable.name) & (reason_numbers(variable, data.column(variable.name)) == 0)
     codes: list[MissingCode] = [{"code": None, "label": "missing"}] if plain.any() else []
-    return codes + [
-        {"code": list(code), "label": ""}
-        if isinstance(code, tuple)
-        else {"code": _whole(code), "label": labels.get(code, "")}
-        for code in variable.missing
-    ]
+    for code in variable.missing:
+        if isinstance(code, tuple):
+            codes.append({"code": list(code), "label": ""})
+        else:
+            codes.append({"code": _whole(code), "label": labels.get(code, "")})
+    return codes
 
 
 def _whole(code: Code) -> Code:
@@ -191,16 +180,15 @@ def codebook_text(entries: Sequence[Entry]) -> str:
     """The same as a page to read."""
     lines = ["# Codebook", ""]
     for entry in entries:
-        lines += [f"## {entry['name']}", ""]
-        lines += [f"{entry['label']}\n"] if entry["label"] else []
         use = f", {entry['use']}" if "use" in entry else ""
+        lines += [f"## {entry['name']}", "", *([f"{entry['label']}\n"] if entry["label"] else [])]
         lines += [f"{entry['kind']}{use}, {'masked' if entry['masked'] else 'not masked'}", ""]
-        lines += [f"- {words}" for words in _told(entry)] + [""]
+        lines += [*(f"- {words}" for words in _told(entry)), ""]
         shown: list[tuple[Code, str, str]] = [(c["value"], c["label"], "") for c in entry.get("categories", [])]
         shown += [(_code(c["code"]), c["label"], "missing") for c in entry.get("missing", [])]
         if shown:
-            lines += ["| value | label | |", "|---|---|---|"]
-            lines += [f"| {_cell(value)} | {_cell(label)} | {mark} |" for value, label, mark in shown] + [""]
+            rows = (f"| {_cell(value)} | {_cell(label)} | {mark} |" for value, label, mark in shown)
+            lines += ["| value | label | |", "|---|---|---|", *rows, ""]
     return "\n".join(lines)
 
 
@@ -209,20 +197,16 @@ def done_words(entry: Entry) -> str:
     return f"Done: {entry['done']}. Why: {entry['why']}" if entry["done"] else "Done: nothing."
 
 
-def _told(entry: Entry) -> list[str]:
+def _told(entry: Entry) -> Iterator[str]:
     """What was done, why, of whom it was asked, the range, the counts and how to read it, a line each."""
-    asked = [f"Universe: {entry['universe']}"] if "universe" in entry else []
-    ends = (
-        [f"Range in the release: {' to '.join(f'{end:,.15g}' for end in entry['range'])}."] if "range" in entry else []
-    )
-    counted = [f"{count:,} {what}" for what, count in entry["counts"].items() if count]
-    return [
-        done_words(entry),
-        *asked,
-        *ends,
-        *([f"In the release: {', '.join(counted)}."] if counted else []),
-        entry["reading"],
-    ]
+    yield done_words(entry)
+    if "universe" in entry:
+        yield f"Universe: {entry['universe']}"
+    if "range" in entry:
+        yield f"Range in the release: {' to '.join(f'{end:,.15g}' for end in entry['range'])}."
+    if counted := [f"{count:,} {what}" for what, count in entry["counts"].items() if count]:
+        yield f"In the release: {', '.join(counted)}."
+    yield entry["reading"]
 
 
 def _code(code: Code | list[float] | None) -> str:

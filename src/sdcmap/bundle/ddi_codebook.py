@@ -7,7 +7,7 @@ to read it. Frequencies and moments are left out: whoever has the file can count
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from sdcmap.bundle.codebook import Entry, done_words
@@ -36,10 +36,9 @@ def codebook_xml(about: About, entries: Sequence[Entry], prepared: Prepared, not
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(book, encoding="unicode") + "\n"
 
 
-def _put(parent: Element, tag: str, text: str = "", attributes: Mapping[str, str] | None = None) -> Element:
+def _put(parent: Element, tag: str, text: str = "", **attributes: str) -> Element:
     """A new element, with characters that XML has not shown as such."""
-    clean = {name: NO_XML.sub("\ufffd", value) for name, value in (attributes or {}).items()}
-    element = SubElement(parent, tag, clean)
+    element = SubElement(parent, tag, {name: NO_XML.sub("\ufffd", value) for name, value in attributes.items()})
     element.text = NO_XML.sub("\ufffd", text) or None
     return element
 
@@ -48,7 +47,7 @@ def _document(book: Element, about: About, note: Note) -> None:
     citation = _put(_put(book, "docDscr"), "citation")
     _put(_put(citation, "titlStmt"), "titl", f"Codebook of {about.title}")
     production = _put(citation, "prodStmt")
-    _put(production, "prodDate", about.date, {"date": about.date})
+    _put(production, "prodDate", about.date, date=about.date)
     _put(production, "software", note["made_by"])
 
 
@@ -60,19 +59,19 @@ def _study(book: Element, about: About, prepared: Prepared, note: Note) -> None:
     _put(title, "subTitl", f"{note['profile']} file")
     if about.owner:
         _put(_put(citation, "rspStmt"), "AuthEnty", about.owner)
-    _put(_put(citation, "distStmt"), "distDate", about.date, {"date": about.date})
-    if prepared.data.schema.universe:
-        _put(_put(_put(study, "stdyInfo"), "sumDscr"), "universe", prepared.data.schema.universe)
+    _put(_put(citation, "distStmt"), "distDate", about.date, date=about.date)
+    if universe := prepared.data.schema.universe:
+        _put(_put(_put(study, "stdyInfo"), "sumDscr"), "universe", universe)
     use = _put(_put(study, "dataAccs"), "useStmt")
     _put(use, "restrctn", note["for_whom"])
     _put(use, "conditions", " ".join(note["may_not"]))
-    _put(study, "notes", f"{note['method_name']}. Exactly kept: {note['kept_exactly'] or 'nothing is promised'}. "
-         f"Distorted: {note['distorted'] or 'see the method note'}.", {"type": "masking"})  # fmt: skip
+    kept, distorted = note["kept_exactly"] or "nothing is promised", note["distorted"] or "see the method note"
+    _put(study, "notes", f"{note['method_name']}. Exactly kept: {kept}. Distorted: {distorted}.", type="masking")
 
 
 def _file(book: Element, prepared: Prepared) -> None:
     data = prepared.data
-    text = _put(_put(book, "fileDscr", attributes={"ID": FILE}), "fileTxt")
+    text = _put(_put(book, "fileDscr", ID=FILE), "fileTxt")
     _put(text, "fileName", f"data.{data.schema.format}")
     size = _put(text, "dimensns")
     _put(size, "caseQnty", str(len(data)))
@@ -81,22 +80,33 @@ def _file(book: Element, prepared: Prepared) -> None:
 
 
 def _variable(parent: Element, number: int, entry: Entry, rows: int) -> None:
-    var = _put(parent, "var", attributes=_attributes(number, entry))
+    var = _put(parent, "var", **_attributes(number, entry))
     if entry["label"]:
         _put(var, "labl", entry["label"])
     ends = {name: f"{end:.15g}" for name, end in zip(("min", "max"), entry.get("range", ()), strict=False)}
     if ends:
-        _put(_put(var, "valrng"), "range", attributes={"UNITS": "REAL", **ends})
-    _missing_ranges(var, entry)
+        _put(_put(var, "valrng"), "range", UNITS="REAL", **ends)
+    codes = [missing for missing in entry.get("missing", []) if missing["code"] is not None]
+    invalid = _put(var, "invalrng") if codes else var
+    for missing in codes:
+        if isinstance(code := missing["code"], list):
+            _put(invalid, "range", UNITS="REAL", min=f"{code[0]:g}", max=f"{code[1]:g}")
+        else:
+            _put(invalid, "item", VALUE=str(code))
     if "universe" in entry:
         _put(var, "universe", entry["universe"])
     gone = entry["counts"]["missing"] + entry["counts"]["suppressed"]
     for kind, value in {"vald": str(rows - gone), "invd": str(gone), **ends}.items():
-        _put(var, "sumStat", value, {"type": kind})
+        _put(var, "sumStat", value, type=kind)
     _put(var, "txt", entry["reading"])
-    _categories(var, entry)
-    _put(var, "varFormat", attributes=_format(entry["type"]))
-    _put(var, "notes", done_words(entry), {"type": "masking"})
+    for category in entry.get("categories", []):
+        _category(_put(var, "catgry"), str(category["value"]), category["label"])
+    for missing in codes:
+        if missing["label"]:
+            _category(_put(var, "catgry", missing="Y"), str(missing["code"]), missing["label"])
+    time = {"category": TIMES[entry["type"]]} if entry["type"] in TIMES else {}
+    _put(var, "varFormat", type="character" if entry["type"] in TEXTS else "numeric", **time)
+    _put(var, "notes", done_words(entry), type="masking")
 
 
 def _attributes(number: int, entry: Entry) -> dict[str, str]:
@@ -110,32 +120,7 @@ def _attributes(number: int, entry: Entry) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _missing_ranges(var: Element, entry: Entry) -> None:
-    codes = [one["code"] for one in entry.get("missing", []) if one["code"] is not None]
-    if not codes:
-        return
-    invalid = _put(var, "invalrng")
-    for code in codes:
-        if isinstance(code, list):
-            _put(invalid, "range", attributes={"UNITS": "REAL", "min": f"{code[0]:g}", "max": f"{code[1]:g}"})
-        else:
-            _put(invalid, "item", attributes={"VALUE": str(code)})
-
-
-def _categories(var: Element, entry: Entry) -> None:
-    shown = [(str(one["value"]), one["label"], False) for one in entry.get("categories", [])]
-    shown += [
-        (str(one["code"]), one["label"], True)
-        for one in entry.get("missing", [])
-        if one["label"] and one["code"] is not None
-    ]
-    for value, label, missing in shown:
-        category = _put(var, "catgry", attributes={"missing": "Y"} if missing else None)
-        _put(category, "catValu", value)
-        if label:
-            _put(category, "labl", label)
-
-
-def _format(storage: str) -> dict[str, str]:
-    time = {"category": TIMES[storage]} if storage in TIMES else {}
-    return {"type": "character" if storage in TEXTS else "numeric", **time}
+def _category(category: Element, value: str, label: str) -> None:
+    _put(category, "catValu", value)
+    if label:
+        _put(category, "labl", label)

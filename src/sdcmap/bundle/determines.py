@@ -8,6 +8,7 @@ Time is linear in the records.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -34,15 +35,11 @@ def check_determines(data: Microdata, released: Microdata, masked: Sequence[str]
     told = "; ".join(str(relation) for relation in learnt if not relation.gives_back(policy))
     given = [f"{name!r} is masked, but unmasked {by} it" for name, by in exact.items()]
     given += [str(relation) for relation in learnt if relation.gives_back(policy)]
-    if not given:
-        least = f" (told are: {told})" if told else ""
-        return Check(
-            "determines",
-            True,
-            f"no released columns give a masked one back for {policy.recovered_share:.0%} of it{least}.",
-        )
-    advice = "mask these too, state how they are derived (`derive`), or drop them from the data"
-    return Check("determines", False, f"{'; '.join(given)}: {advice}.{f' Also: {told}.' if told else ''}")
+    if given:
+        advice = "mask these too, state how they are derived (`derive`), or drop them from the data"
+        return Check("determines", False, f"{'; '.join(given)}: {advice}.{f' Also: {told}.' if told else ''}")
+    none = f"no released columns give a masked one back for {policy.recovered_share:.0%} of it"
+    return Check("determines", True, f"{none}{f' (told are: {told})' if told else ''}.")
 
 
 def _linear_relations(data: Microdata, masked: Sequence[str], unmasked: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -50,13 +47,12 @@ def _linear_relations(data: Microdata, masked: Sequence[str], unmasked: Sequence
     known = {name: numbers for name in unmasked if (numbers := numbers_of(data.column(name))) is not None}
     for name in masked:
         target = numbers_of(data.column(name))
-        parts = None if target is None or not known else _exact_parts(target, known)
-        if parts:
+        if target is not None and (parts := _exact_parts(target, known)):
             yield name, f"{' and '.join(map(repr, parts))} {'gives' if len(parts) == 1 else 'together give'}"
 
 
-def _exact_parts(target: Array, known: dict[str, Array]) -> list[str] | None:
-    """Names of the columns that make up `target` exactly, or None."""
+def _exact_parts(target: Array, known: dict[str, Array]) -> list[str]:
+    """Names of the columns that make up `target` exactly; none where no columns do."""
     names = sorted(known, key=lambda name: int(np.isnan(known[name]).sum()))
     while names:  # leave out the columns with most missing values until enough complete records remain
         x = np.column_stack([known[name] for name in names])
@@ -64,17 +60,14 @@ def _exact_parts(target: Array, known: dict[str, Array]) -> list[str] | None:
         if complete.sum() >= 2 * (len(names) + 1):
             break
         names.pop()
-    if not names:
-        return None
-    y = _standardised(target[complete])
-    if not y.any():
-        return None  # constant
-    x = _standardised(x[complete])
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        return None  # too large to have a variance
+    else:
+        return []
+    x, y = _standardised(x[complete]), _standardised(target[complete])
+    if not y.any() or not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return []  # constant, or too large to have a variance
     coefficients, *_ = np.linalg.lstsq(x, y, rcond=None)
     if np.linalg.norm(y - x @ coefficients) >= EXACT * np.linalg.norm(y):
-        return None
+        return []
     return [name for name, b in zip(names, coefficients, strict=True) if abs(b) > USED]
 
 
@@ -90,15 +83,13 @@ def _fixing_columns(data: Microdata, masked: Sequence[str], unmasked: Sequence[s
 
     One record a household is looked at: that its members share both columns does not make one fix the other.
     """
-    one = np.ones(len(data), dtype=bool)
+    one = np.full(len(data), data.household is None)
     if data.household is not None:
-        one = np.zeros(len(data), dtype=bool)
         one[np.unique(data.codes(data.household), return_index=True)[1]] = True
-    for name in masked:
-        for other in unmasked:
-            both = one & ~(data.missing(name) | data.missing(other))
-            if _fixes(data.codes(other)[both], data.codes(name)[both]):
-                yield name, f"{other!r} fixes"
+    for name, other in product(masked, unmasked):
+        both = one & ~(data.missing(name) | data.missing(other))
+        if _fixes(data.codes(other)[both], data.codes(name)[both]):
+            yield name, f"{other!r} fixes"
 
 
 def _fixes(x: Array, y: Array) -> bool:
@@ -107,9 +98,8 @@ def _fixes(x: Array, y: Array) -> bool:
         return False
     representative = np.zeros(int(x.max()) + 1, dtype=y.dtype)
     representative[x] = y
-    if (representative[x] != y).any():
-        return False
     groups = np.bincount(x).astype(float)
     shares = np.bincount(y) / len(y)
     pairs = (groups * (groups - 1)).sum() / 2
-    return bool(pairs * (1 - (shares**2).sum()) >= SURPRISING_PAIRS)
+    surprising = pairs * (1 - (shares**2).sum()) >= SURPRISING_PAIRS
+    return bool(surprising and (representative[x] == y).all())

@@ -55,9 +55,7 @@ def history(ledgers: Sequence[Ledger], data: Microdata, plan: Plan, candidate: C
             exact = (entry.data, entry.seed) == ours
             if exact and (entry.digest, entry.replicate) == (candidate.method.digest, candidate.replicate):
                 same += 1
-                continue
-            method = _method(entry, data)
-            if method is None:
+            elif (method := _method(entry, data)) is None:
                 lost += 1
             elif exact and method.digest == entry.digest:
                 remade.append(Candidate(method, entry.replicate))
@@ -68,29 +66,26 @@ def history(ledgers: Sequence[Ledger], data: Microdata, plan: Plan, candidate: C
 
 def _of_these_people(ledger: Ledger, data: Microdata, policy: ReleasePolicy) -> list[Earlier]:
     """The ledger's releases of these people, each once however often it was written."""
-    entries = {(entry.data, entry.seed, entry.digest, entry.replicate): entry for entry in ledger.earlier()}.values()
+    entries = {(entry.data, entry.seed, entry.digest, entry.replicate): entry for entry in ledger.earlier()}
     ours = ledger.fingerprint(data.digest)
-    unsure = [entry for entry in entries if entry.data != ours]
-    people = People(data, ledger.key) if unsure else None
-    met = [] if people is None else recognised([entry.sketches for entry in unsure], people, policy)
-    strangers = {id(entry) for entry, known in zip(unsure, met, strict=True) if not known}
-    return [entry for entry in entries if id(entry) not in strangers]
+    unsure = {name: entry.sketches for name, entry in entries.items() if entry.data != ours}
+    met = recognised([*unsure.values()], People(data, ledger.key), policy) if unsure else []
+    known = dict(zip(unsure, met, strict=True))
+    return [entry for name, entry in entries.items() if known.get(name, True)]
 
 
 def _method(entry: Earlier, data: Microdata) -> Method | None:
-    """The earlier release's method, where this version of the program has it and it fits these columns."""
+    """The earlier release's method, where this version of the program has it and it fits these columns.
+
+    An earlier name that differs from a present one in upper and lower case alone is that one.
+    """
+    present = {name.casefold(): name for name in data.names}
+    names = {n: present[n.casefold()] for n in entry.columns if n not in data.names and n.casefold() in present}
     try:
-        method = decode(_renamed(entry.method, _present_names(entry, data)), Method)
+        method = decode(_renamed(entry.method, names), Method)
         return None if list(method.misfits(data)) else method
     except SdcmapError:
         return None
-
-
-def _present_names(entry: Earlier, data: Microdata) -> dict[str, str]:
-    """Earlier names that differ from a present one in upper and lower case alone."""
-    present = {name.casefold(): name for name in data.names}
-    gone = [name for name in entry.columns if name not in data.names]
-    return {name: present[name.casefold()] for name in gone if name.casefold() in present}
 
 
 def _renamed(spec: Any, names: Mapping[str, str]) -> Any:
@@ -118,27 +113,21 @@ def check_earlier(known: History, again: bool) -> Check:
 
 def check_ledgers(ledger: Ledger, more: Sequence[Ledger], closed: int, noted: Sequence[str]) -> Check:
     """Every release of this study is in a ledger that was looked into; `noted` are the ids that the study remembers."""
-    seen = {ledger.id, *(other.id for other in more)}
-    elsewhere = [name for name in dict.fromkeys(noted) if name not in seen]
+    elsewhere = dict.fromkeys(name for name in noted if name not in {one.id for one in (ledger, *more)})
     name = f"the ledger {ledger.id}" if ledger.exists else "a new ledger"
     looked = f"{name} is used; {len(more)} other{'' if len(more) == 1 else 's'} of this user were looked into as well"
-    if not elsewhere and not closed:
-        return Check("ledger", True, f"{looked}.")
     problems = [f"earlier releases of this study are in another ledger ({', '.join(elsewhere)})"] if elsewhere else []
     problems += [f"{closed} of this user's ledgers cannot be read"] if closed else []
-    sentence = f"{looked}, but {' and '.join(problems)}: name that ledger, or state why its releases do not matter."
-    return Check("ledger", False, sentence)
+    if not problems:
+        return Check("ledger", True, f"{looked}.")
+    advice = "name that ledger, or state why its releases do not matter"
+    return Check("ledger", False, f"{looked}, but {' and '.join(problems)}: {advice}.")
 
 
 def check_joint(
-    known: History,
-    data: Microdata,
-    released: Microdata,
-    plan: Plan,
-    limits: Sequence[Limit],
-    stream: Stream,
+    known: History, data: Microdata, released: Microdata, plan: Plan, limits: Sequence[Limit], stream: Stream,
     method: Method,
-) -> list[Check]:
+) -> list[Check]:  # fmt: skip
     """All releases of these people together are within every risk limit."""
     if not known.others:
         return []
@@ -147,9 +136,9 @@ def check_joint(
     files = [*told, *(file for file in made if file is not None), released]
     if any(file.origin is not None or not file.paired for file in files):
         return [Check("joint risk", False, "the joint risk of files with other rows, or synthetic ones, is unknown.")]
-    view = joint_view(data, files)
     risks = [limit for limit in limits if limit.measure.axis == "risk"]
-    scores = score_file([limit.measure for limit in risks], data, view, stream.child("joint"), method, alone=False)
+    measures, view = [limit.measure for limit in risks], joint_view(data, files)
+    scores = score_file(measures, data, view, stream.child("joint"), method, alone=False)
     return check_each_limit("joint risk", risks, scores, "of all releases together", plan.policy.release_level)
 
 
@@ -170,28 +159,26 @@ def joint_view(data: Microdata, releases: Sequence[Microdata]) -> Microdata:
     """What all releases together tell, as one masked file; the rule stands at the head of this file."""
     view = data.change(None, {})
     for name in dict.fromkeys(name for release in releases for name in release.changes):
-        truth = data.column(name)
-        if any(release.column(name).levels is not truth.levels for release in releases):
-            view = view.change(None, {name: truth.values})  # other categories cannot be compared: taken as known
-            continue
-        values = [release.column(name).values for release in releases]
-        if truth.levels is not None:
-            known = np.any([value == truth.values for value in values], axis=0)
-            view = view.change(None, {name: np.where(known, truth.values, values[-1])})
+        truth, columns = data.column(name), [release.column(name) for release in releases]
+        values = [column.values for column in columns]
+        if any(column.levels is not truth.levels for column in columns):
+            told = truth.values  # other categories cannot be compared: taken as known
+        elif truth.levels is None:
+            told = _best_mean(truth.values, values)
         else:
-            view = view.change(None, {name: _best_mean(truth.values, values)})
+            told = np.where(np.any([value == truth.values for value in values], axis=0), truth.values, values[-1])
+        view = view.change(None, {name: told})
     return view
 
 
 def _best_mean(truth: Array, values: Sequence[Array]) -> Array:
-    errors = np.array([value - truth for value in values])
-    told = ~np.isnan(np.array(values))
+    numbers = np.array(values)
+    errors, told = numbers - truth, ~np.isnan(numbers)
     squared = np.array([np.mean(e[~np.isnan(e)] ** 2) if (~np.isnan(e)).any() else np.inf for e in errors])
     if (squared == 0).any():
         return truth.copy()
     weights = np.where(told, 1 / squared[:, None], 0.0)
     total = weights.sum(axis=0)
     mean = np.full(len(truth), np.nan)
-    np.divide(np.nansum(np.where(told, np.array(values), 0.0) * weights, axis=0), total, out=mean, where=total > 0)
-    known = np.any(errors == 0, axis=0)
-    return np.where(known, truth, mean)
+    np.divide(np.nansum(np.where(told, numbers, 0.0) * weights, axis=0), total, out=mean, where=total > 0)
+    return np.where(np.any(errors == 0, axis=0), truth, mean)

@@ -59,16 +59,13 @@ class Gate:
     # ---- what decides -----------------------------------------------------------------------------------------
     def _alone(self) -> Check:
         """Who is alone on the columns that nothing masked, all of them together."""
-        names = self._unmasked(self.data.knowable)
-        alone = self._alone_on(names)
-        share, rows = alone / max(1, len(self.released)), len(self.released)
-        passed = share <= self.profile.found
+        names, rows = self._unmasked(self.data.knowable), len(self.released)
         if not names:
             return Check("gate", True, "every column that others could know is masked.")
-        columns = f"the {len(names)} unmasked columns that others could know"
-        told = f"{alone:,} of {rows:,} records are alone on {columns}, together"
+        alone, columns = self._alone_on(names), f"the {len(names)} unmasked columns that others could know"
+        passed = alone / max(1, rows) <= self.profile.found
         advice = "" if passed else f", more than {self.profile.found:.2g}: {self._telling(names)}"
-        return Check("gate", passed, f"{told}{advice}.")
+        return Check("gate", passed, f"{alone:,} of {rows:,} records are alone on {columns}, together{advice}.")
 
     def _telling(self, names: Sequence[str]) -> str:
         """The few unmasked columns that leave most records alone."""
@@ -78,36 +75,30 @@ class Gate:
         for places, alone in most_telling([data.codes(name) for name in ranked], 1):
             if alone:
                 best.setdefault(len(places), f"{' and '.join(ranked[place] for place in places)} ({alone:,})")
-        sets = list(best.values())
-        return f"by {'; '.join(sets)}" if sets else "by no three of them"
+        return f"by {'; '.join(best.values())}" if best else "by no three of them"
 
     def _held(self) -> Iterator[Check]:
         """The measures of the profile, each against its limit."""
-        held = self.profile.measures(self.data)
-        source = f"the profile {self.profile.name}"
-        limits = [Limit(measure, limit, source) for measure, limit in held.limits.items()]
-        scores = self.score(list(held.limits))
-        measured = list(zip(held.limits, scores, strict=True))
+        profile, held = self.profile, self.profile.measures(self.data)
+        limits = [Limit(measure, limit, f"the profile {profile.name}") for measure, limit in held.limits.items()]
+        measured = list(zip(held.limits, self.score(list(held.limits)), strict=True))
         yield from check_limits(limits, measured, self.policy.release_level, what="", name="gate")
         for name, reason in held.off.items():
             yield Check("told", True, f"{name} is off: {reason}")
-        linkage = next((row for m, row in measured if isinstance(m, WorstLinkage)), None)
-        if linkage is not None and linkage.value is not None and self.profile.people is not None:
-            people = linkage.value * len(self.released)
-            passed = people <= self.profile.people
-            sentence = f"{people:,.0f} people are expected to be found, {'at most' if passed else 'more than'} "
-            yield Check("gate", passed, f"{sentence}{self.profile.people:,}.")
+        share = next((row.value for m, row in measured if isinstance(m, WorstLinkage)), None)
+        if share is not None and profile.people is not None:
+            people = share * len(self.released)
+            word = "at most" if (passed := people <= profile.people) else "more than"
+            yield Check("gate", passed, f"{people:,.0f} people are expected to be found, {word} {profile.people:,}.")
 
     def _both_snoopers(self) -> Iterator[Check]:
         """Prosecutor and journalist side by side, and what is wrong with the numbers that a journalist is told by."""
-        linkage = WorstLinkage(inclusion=self.profile.inclusion)
-        (row,) = self.score([linkage]) if self.released.paired else (None,)
-        if row is not None and row.value is not None:
-            known = row.value / self.profile.inclusion
+        inclusion, part = self.profile.inclusion, self.profile.fraction
+        rows = self.score([WorstLinkage(inclusion=inclusion)]) if self.released.paired else []
+        for known in [row.value / inclusion for row in rows if row.value is not None]:
             told = f"prosecutor, who knows that his target is in the file: {known:.4g} found"
-            part = self.profile.fraction
             other = f"{part * known:.4g}" if part else "not told, for no population and sampling fraction are stated"
-            by = "prosecutor" if self.profile.inclusion == 1 else "journalist"
+            by = "prosecutor" if inclusion == 1 else "journalist"
             yield Check("told", True, f"{told}; journalist, who does not: {other}. The gate decides by the {by}.")
         yield from (Check("told", True, f"warning: {words}") for words in unreliable(self.data, self.profile))
 
@@ -130,18 +121,14 @@ class Gate:
 
     def _area(self) -> Iterator[Check]:
         """The smallest area that is told."""
-        name = self.profile.area
-        if not name:
-            return
-        if name not in self.released.names:
+        name, smallest = self.profile.area, self.profile.smallest_area
+        if name and name not in self.released.names:
             yield Check("gate", False, f"the profile's area {name!r} is no released column.")
-            return
-        people = np.bincount(self.released.codes(name), self.released.weights)
-        least = float(people[people > 0].min())
-        passed = least >= self.profile.smallest_area
-        word = "at least" if passed else "fewer than"
-        reason = f"the smallest {name} has {least:,.0f} people, {word} {self.profile.smallest_area:,}."
-        yield Check("gate", passed, reason)
+        elif name:
+            people = np.bincount(self.released.codes(name), self.released.weights)
+            least = float(people[people > 0].min())
+            word = "at least" if (passed := least >= smallest) else "fewer than"
+            yield Check("gate", passed, f"the smallest {name} has {least:,.0f} people, {word} {smallest:,}.")
 
     # ---- what is told -----------------------------------------------------------------------------------------
     def _levels(self) -> Iterator[Check]:
@@ -157,16 +144,13 @@ class Gate:
                 yield Check("told", True, f"who knows {words} ({len(names)}): {self._found(names)}.")
 
     def _found(self, names: tuple[str, ...]) -> str:
-        unmasked = self._unmasked(names)
-        shares = [f"alone on the unmasked of them {self._alone_on(unmasked) / max(1, len(self.released)):.4g}"]
-        targets = SAMPLE if len(self.released) > FEW else 0
-        linkage = WorstLinkage(on=names, targets=targets, inclusion=self.profile.inclusion)
-        attacks: dict[str, Measure] = {"found exactly": ExactMatch(on=names), "found by linkage": linkage}
-        if names == self.data.knowable:
-            attacks = {
-                "found exactly": ExactMatch(),
-                "found by linkage": WorstLinkage(inclusion=self.profile.inclusion),
-            }
+        alone = self._alone_on(self._unmasked(names)) / max(1, len(self.released))
+        on, targets = names, SAMPLE if len(self.released) > FEW else 0
+        if names == self.data.knowable:  # the decisive level, which is scored whole
+            on, targets = (), 0
+        linkage = WorstLinkage(on=on, targets=targets, inclusion=self.profile.inclusion)
+        attacks: dict[str, Measure] = {"found exactly": ExactMatch(on=on), "found by linkage": linkage}
+        shares = [f"alone on the unmasked of them {alone:.4g}"]
         for word, row in zip(attacks, self.score(list(attacks.values())), strict=True):
             shares.append(f"{word} {row.value:.4g}" if row.value is not None else f"{word} could not be computed")
         return "; ".join(shares)
@@ -185,9 +169,8 @@ def check_unmasked(data: Microdata, released: Microdata, method: Method, most: f
     amounts = [name for name in data.numeric if data.schema[name].knowable and _as_it_was(data, released, name, most)]
     if not amounts:
         return Check("unmasked", True, "no amount is released as it was.")
-    told = ", ".join(map(repr, amounts))
-    return Check("unmasked", False, f"{told} would be released as {'it was' if len(amounts) == 1 else 'they were'}: "
-                 "mask it in a chain, or drop it.")  # fmt: skip
+    told = f"{', '.join(map(repr, amounts))} would be released as {'it was' if len(amounts) == 1 else 'they were'}"
+    return Check("unmasked", False, f"{told}: mask it in a chain, or drop it.")
 
 
 def _as_it_was(data: Microdata, released: Microdata, name: str, most: float) -> bool:

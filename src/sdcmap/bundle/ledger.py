@@ -19,12 +19,13 @@ import os
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO, TypeAlias
+from typing import TextIO
 
 import numpy as np
 from filelock import FileLock
@@ -35,17 +36,15 @@ from sdcmap.core.value import Spec
 from sdcmap.data.private_folder import PROMISED
 from sdcmap.study.plan import Candidate, Plan
 
-FACTS = "made, data, seed, method, digest, replicate, profile, folder, columns"
 TABLES = (
     "create table if not exists release (made text, data blob, seed blob, method text, digest text, replicate integer, "
     "profile text, folder text, columns text)",
     "create table if not exists sketch (entry integer, form text, width integer, names text, rows integer, "
     "singles integer, pairs integer, prints blob)",
+    "create table if not exists promise (entry integer, part text)",
 )
-PROMISE = "create table if not exists promise (entry integer, part text)"
-COLUMNS = "rowid, data, seed, method, digest, replicate, columns"
+COLUMNS = "data, seed, method, digest, replicate, columns"  # what is read of a release
 WAIT_SECONDS = 60.0
-LedgerRow: TypeAlias = tuple[int, bytes, bytes, str, str, int, str]  # as in COLUMNS
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class Ledger:
                 _private(home / "ledger.sqlite").close()
                 ledger = Ledger(home, key)
                 with ledger._connected() as connection:
-                    for table in (*TABLES, PROMISE):
+                    for table in TABLES:
                         connection.execute(table)
                     _settle(connection)
                 yield ledger
@@ -119,9 +118,14 @@ class Ledger:
             return []
         try:
             with self._connected() as connection:
-                rows = connection.execute(f"select {COLUMNS} from release order by rowid").fetchall()
+                rows = connection.execute(f"select rowid, {COLUMNS} from release order by rowid").fetchall()
                 sketches = _sketches(connection)
-            return [_earlier(row, sketches.get(row[0], [])) for row in rows]
+            return [
+                Earlier(
+                    data, seed, json.loads(method), digest, replicate, tuple(json.loads(names)), tuple(sketches[entry])
+                )
+                for entry, data, seed, method, digest, replicate, names in rows
+            ]
         except (TypeError, ValueError):
             raise SdcmapError(f"the ledger {self.folder} is damaged: restore it from a backup.") from None
 
@@ -131,18 +135,22 @@ class Ledger:
     ) -> Iterator[None]:
         """The release that lies in `part` is in the ledger before it becomes `folder`; should that fail, it is taken out
         again, now or by the next release after a kill (see `_settle`)."""
+        made, method = datetime.now(UTC).isoformat(timespec="seconds"), candidate.method
         row = (
-            datetime.now(UTC).isoformat(timespec="seconds"), self.fingerprint(data.digest),
-            self.fingerprint(hex(plan.seed)), json.dumps(candidate.method.spec()), candidate.method.digest,
-            candidate.replicate, profile, str(folder), json.dumps(telling_names(data)),
+            self.fingerprint(data.digest), self.fingerprint(hex(plan.seed)), json.dumps(method.spec()), method.digest,
+            candidate.replicate, json.dumps(telling_names(data)), made, profile, str(folder),
         )  # fmt: skip
         sketches = list(People(data, self.key).sketches())
         with self._connected() as connection:
-            entry = connection.execute(f"insert into release ({FACTS}) values ({_marks(row)})", row).lastrowid
-            for sketch in sketches:
-                facts = (entry, *_facts(sketch))
-                connection.execute(f"insert into sketch values ({_marks(facts)})", facts)
-            _promise(connection, entry or 0, part)
+            insert = f"insert into release ({COLUMNS}, made, profile, folder) values (?,?,?,?,?,?,?,?,?)"
+            entry = connection.execute(insert, row).lastrowid
+            facts = [
+                (entry, s.form, s.width, json.dumps(s.names), s.rows, s.singles, s.pairs, s.prints.tobytes())
+                for s in sketches
+            ]
+            connection.executemany("insert into sketch values (?,?,?,?,?,?,?,?)", facts)
+            (part.parent / PROMISED).touch(mode=0o600)  # nobody else cleans up there from now on
+            connection.execute("insert into promise values (?,?)", (entry, str(part)))
             connection.commit()
             try:
                 yield
@@ -163,16 +171,11 @@ def others(ledger: Ledger) -> tuple[list[Ledger], list[Path]]:
     known, closed = [], []
     for home in dict.fromkeys(_usual_homes()):
         try:
-            if _same_folder(home, ledger.folder) or not (home / "ledger.sqlite").exists():
-                continue
-            known.append(Ledger.seen(home))
+            if home.resolve() != ledger.folder.resolve() and (home / "ledger.sqlite").exists():
+                known.append(Ledger.seen(home))
         except (OSError, SdcmapError):
             closed.append(home)
     return known, closed
-
-
-def _same_folder(first: Path, second: Path) -> bool:
-    return first.resolve() == second.resolve()
 
 
 def _home(folder: Path | None) -> Path:
@@ -211,35 +214,14 @@ def _private(path: Path) -> TextIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a")
 
 
-def _marks(row: Sequence[object]) -> str:
-    return ",".join("?" * len(row))
-
-
-def _facts(s: Sketch) -> tuple[str, int, str, int, int, int, bytes]:
-    return s.form, s.width, json.dumps(s.names), s.rows, s.singles, s.pairs, s.prints.tobytes()
-
-
-def _sketches(connection: sqlite3.Connection) -> dict[int, list[Sketch]]:
+def _sketches(connection: sqlite3.Connection) -> Mapping[int, list[Sketch]]:
     """The sketches of each entry; a ledger of version 0.1 has no table of them."""
-    if not connection.execute("select 1 from sqlite_master where name = 'sketch'").fetchone():
-        return {}
-    sketches: dict[int, list[Sketch]] = {}
-    for entry, form, width, names, rows, singles, pairs, prints in connection.execute("select * from sketch"):
-        kept = np.frombuffer(prints, dtype="<u8")
-        own = Sketch(form, width, tuple(json.loads(names)), rows, singles, pairs, kept)
-        sketches.setdefault(entry, []).append(own)
+    sketches: dict[int, list[Sketch]] = defaultdict(list)
+    if connection.execute("select 1 from sqlite_master where name = 'sketch'").fetchone():
+        for entry, form, width, names, rows, singles, pairs, prints in connection.execute("select * from sketch"):
+            kept = np.frombuffer(prints, dtype="<u8")
+            sketches[entry].append(Sketch(form, width, tuple(json.loads(names)), rows, singles, pairs, kept))
     return sketches
-
-
-def _earlier(row: LedgerRow, sketches: Sequence[Sketch]) -> Earlier:
-    _, data, seed, method, digest, replicate, columns = row
-    return Earlier(data, seed, json.loads(method), digest, replicate, tuple(json.loads(columns)), tuple(sketches))
-
-
-def _promise(connection: sqlite3.Connection, entry: int, part: Path) -> None:
-    """This entry, not committed yet, is of the release that lies in `part` and is about to get its name."""
-    (part.parent / PROMISED).touch(mode=0o600)  # nobody else cleans up there from now on
-    connection.execute("insert into promise values (?, ?)", (entry, str(part)))
 
 
 def _settle(connection: sqlite3.Connection) -> None:

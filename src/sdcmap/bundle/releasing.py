@@ -332,7 +332,7 @@ def release(
     reason : why this candidate, where a person picked it and no rule; noted in the same place.
     """
     reasons = dict(override or {})
-    problems = problems_of_override(reasons)
+    problems = [*problems_of_override(reasons)]
     if max_risk is not None and (isinstance(max_risk, bool) or not math.isfinite(max_risk)):
         problems.append("max_risk must be a finite number.")
     if problems:

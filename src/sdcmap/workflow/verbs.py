@@ -54,10 +54,7 @@ def opened(study: StudyOrFolder) -> Iterator[Study]:
 
 # ---- the map and the choice -----------------------------------------------------------------------------------
 def open_map(
-    study: StudyOrFolder,
-    risk: Sequence[str] = (),
-    utility: str = "",
-    limits: Mapping[str, float] | None = None,
+    study: StudyOrFolder, risk: Sequence[str] = (), utility: str = "", limits: Mapping[str, float] | None = None
 ) -> RUMap:
     """Return the R-U map of a study on these axes and with these limits by measure, by default its plan's."""
     with opened(study) as study:
@@ -66,12 +63,7 @@ def open_map(
 
 
 def choose(
-    study: StudyOrFolder,
-    rule: Rule | None = None,
-    *,
-    on: RUMap | None = None,
-    candidate: str = "",
-    reason: str = "",
+    study: StudyOrFolder, rule: Rule | None = None, *, on: RUMap | None = None, candidate: str = "", reason: str = ""
 ) -> Choice:
     """Choose a candidate of a study.
 
