@@ -34,10 +34,10 @@ from sdcmap.theory.decision import (
     WassersteinDistance,
     ZeroOne,
     decide,
-    decision_criterion,
     disclosed,
     global_risk,
     global_utility,
+    knowledge,
     normal_class,
     regions,
     robust_risk,
@@ -148,12 +148,12 @@ def test_the_command_prints_the_stated_document() -> None:
 )
 def test_knowledge_from_n_0_4_to_n_1_1(loss: Loss, expected: tuple[float, ...]) -> None:
     """U before, U after, gain, relative gain: of the intruder, and by par. 9 the same three of society."""
-    assert tuple(decision_criterion(Normal(0, 4), Normal(1, 1), loss)) == pytest.approx(expected, abs=5e-7)
+    assert tuple(knowledge(Normal(0, 4), Normal(1, 1), loss)) == pytest.approx(expected, abs=5e-7)
 
 
 def test_knowledge_of_a_category() -> None:
     before, after = Discrete(range(4), [0.25] * 4), Discrete(range(4), [0.7, 0.1, 0.1, 0.1])
-    assert tuple(decision_criterion(before, after, ZeroOne())) == pytest.approx((0.75, 0.3, 0.45, 0.6))
+    assert tuple(knowledge(before, after, ZeroOne())) == pytest.approx((0.75, 0.3, 0.45, 0.6))
 
 
 # ---- additive noise -------------------------------------------------------------------------------------------

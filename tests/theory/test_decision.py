@@ -42,11 +42,11 @@ from sdcmap.theory.decision import (
     ZeroOne,
     acts,
     decide,
-    decision_criterion,
     disclosed,
     estimated_knowledge,
     global_risk,
     global_utility,
+    knowledge,
     mean_posterior,
     normal_class,
     normal_posterior,
@@ -355,23 +355,23 @@ def test_every_loss_and_divergence_has_a_name() -> None:
 # ---- knowledge and harm ---------------------------------------------------------------------------------------
 @given(NORMALS, st.floats(-10, 10), VARIANCES, st.sampled_from(POINT_LOSSES))
 def test_conjugate_data_always_add_knowledge(prior: Normal, seen: float, variance: float, loss: Loss) -> None:
-    found = decision_criterion(prior, normal_posterior(prior, seen, variance), loss)
+    found = knowledge(prior, normal_posterior(prior, seen, variance), loss)
     assert found.gain >= -1e-12
     assert -1e-12 <= found.relative <= 1
     assert found.gain == pytest.approx(found.prior - found.posterior)
 
 
 def test_a_relative_gain_needs_something_to_be_relative_to() -> None:
-    narrow = decision_criterion(Normal(0, 0.01), Normal(0, 0.001), Log())
+    narrow = knowledge(Normal(0, 0.01), Normal(0, 0.001), Log())
     assert narrow.prior < 0 and math.isnan(narrow.relative) and "no meaning" in narrow.notes[0]
-    assert decision_criterion(Normal(0, 4), Normal(0, 0.01), Log()).notes != ()  # from above 0 to below
-    known = decision_criterion(Discrete([1], [1]), Discrete([1], [1]))
+    assert knowledge(Normal(0, 4), Normal(0, 0.01), Log()).notes != ()  # from above 0 to below
+    known = knowledge(Discrete([1], [1]), Discrete([1], [1]))
     assert known.gain == 0 and math.isnan(known.relative)
-    many = decision_criterion(Normal([0, 0], [4.0, 0.01]), Normal([0, 0], [1.0, 0.001]), Log())
+    many = knowledge(Normal([0, 0], [4.0, 0.01]), Normal([0, 0], [1.0, 0.001]), Log())
     assert many.notes == (
         "the relative gain of 1 of 2 has no meaning: it needs a prior uncertainty above 0 and none below 0.",
     )
-    assert decision_criterion(Normal(0, 4), Normal(0, 1)).notes == ()
+    assert knowledge(Normal(0, 4), Normal(0, 1)).notes == ()
 
 
 @given(NORMALS, st.floats(0, 30))

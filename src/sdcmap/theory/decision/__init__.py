@@ -7,7 +7,7 @@ too. Everything is a plain function of distributions and numbers, vectorised ove
     distributions, atoms   Normal, Student, Discrete, Samples: a belief, or one a record
     losses                 Quadratic, Absolute, ZeroOne, Bounded, Log: best action, expected loss, uncertainty
     divergences            KullbackLeibler, PlugIn, Neighbours, WassersteinDistance, LossInduced, each with its notes
-    knowledge              knowledge, its gain and relative gain; who acts; harm weights; the worst record
+    decision_criterion     knowledge, its gain and relative gain; who acts; harm weights; the worst record
     criterion              RDH, IEK, DUS, SEK; regions A to D; disclosure; the choice; the choice as limits change
     robust                 the same over classes of priors, losses and models
     conjugate              additive noise with normal models: everybody's posterior in closed form
