@@ -125,10 +125,10 @@ def test_calc_risks() -> None:
     """T, test_calcRisks: frequencies 2,1,2,1,1,2,1,2,1,1 have risk .8, 8 re-identifications; with a missing record
     .4375, 1.75."""
     keys = sm.read(pl.DataFrame({"key": [*"abacdefegh"]}), keys="all")
-    assert scored(sm.risk.ExpectedReidentifications(), keys) == (8, None, {"share": 0.8})
+    assert scored(sm.risk.ExpectedReidentifications(), keys) == sm.Estimate(value=8, parts={"share": 0.8})
     part = sm.read(pl.DataFrame({"key": ["a", "b", None, "c"]}), keys="all")
     assert sm.risk.IndividualRisk().records(part, part).tolist() == [0.5, 0.5, 0.25, 0.5]
-    assert scored(sm.risk.ExpectedReidentifications(), part) == (1.75, None, {"share": 0.4375})
+    assert scored(sm.risk.ExpectedReidentifications(), part) == sm.Estimate(value=1.75, parts={"share": 0.4375})
 
 
 # ---- testdata -------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_testdata2(shared: Path) -> None:
 def test_l_diversity_of_the_guide(guide: sm.Microdata) -> None:
     """S, table 4.3: distinct 1 1 1 2 1 2 1 1 2 2, mean 1.4."""
     assert sm.risk.LDiversity().diversity(guide).tolist() == [1, 1, 1, 2, 1, 2, 1, 1, 2, 2]
-    assert scored(sm.risk.LDiversity(), guide) == (0.6, None, {"smallest": 1.0, "mean": 1.4})
+    assert scored(sm.risk.LDiversity(), guide) == sm.Estimate(value=0.6, parts={"smallest": 1.0, "mean": 1.4})
 
 
 def test_l_diversity_of_testdata(testdata: sm.Microdata) -> None:

@@ -50,7 +50,7 @@ def test_calc_risks_of_the_drawn_table() -> None:
     data = sm.read(pl.DataFrame(columns).cast(pl.String), keys="all")
     risk = sm.risk.IndividualRisk().records(data, data)
     assert risk.tolist() == [0.5, 1, 0.5, 1, 1, 0.5, 1, 0.5, 1, 1]
-    assert sm.risk.ExpectedReidentifications().score(data, data, RNG) == (8, None, {"share": 0.8})
+    assert sm.risk.ExpectedReidentifications().score(data, data, RNG) == sm.Estimate(value=8, parts={"share": 0.8})
 
 
 def test_mod_risk_of_the_drawn_table() -> None:

@@ -16,6 +16,7 @@ from samples import ROLES, SEED, chosen, failed, people, plan_of
 from sdcmap.bundle import release
 from sdcmap.bundle.checks import check_identifiers
 from sdcmap.bundle.prepared_file import rounded
+from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.recordwise import Unsafe
 from sdcmap.study.plan import Candidate
 
@@ -120,7 +121,7 @@ KINDS |= {
 def test_a_number_that_identifies_is_no_amount() -> None:
     """Random numbers, shuffled 1 .. n, telephone numbers and time stamps went out as amounts."""
     frame = people().with_columns(pl.Series(kind, values) for kind, values in KINDS.items())
-    checked = check_identifiers(sm.read(frame, **ROLES, other=list(KINDS)))
+    checked = check_identifiers(sm.read(frame, **ROLES, other=list(KINDS)), DEFAULT_POLICY)
     assert [kind for kind in KINDS if repr(kind) not in checked.reason] == []
     assert not {"'income'", "'rent'", "'age'"} & set(re.findall(r"'[^']*'", checked.reason))
 
@@ -130,8 +131,8 @@ def test_coordinates_are_no_amounts() -> None:
     home = np.repeat(np.arange(300), 2)
     east, north = RNG.normal(16.3, 0.07, 300).round(5)[home], RNG.normal(48.2, 0.05, 300).round(5)[home]
     data = sm.read(people().with_columns(pl.Series("x", east), pl.Series("y", north)), **ROLES, other=["x", "y"])
-    assert "'x', 'y' look like coordinates" in check_identifiers(data).reason
-    assert check_identifiers(sm.read(people(), **ROLES)).passed
+    assert "'x', 'y' look like coordinates" in check_identifiers(data, DEFAULT_POLICY).reason
+    assert check_identifiers(sm.read(people(), **ROLES), DEFAULT_POLICY).passed
 
 
 def test_an_identifier_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,13 +63,13 @@ def test_the_known_file_is_laid_out_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_columns_that_every_release_is_compared_with_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sorted_columns: list[Array] = []
-    compute = pair_search._CODED.compute
+    compute = pair_search._coded
 
     def counting(values: Array) -> tuple[Array, Array]:
         sorted_columns.append(values)
         return compute(values)
 
-    monkeypatch.setattr(pair_search._CODED, "compute", counting)
+    monkeypatch.setattr(pair_search, "_CODED", pair_search.cached_by_array(counting))
     data, attack = people(), sm.WorstLinkage()
     sizes = []
     for seed in range(3):

@@ -95,7 +95,7 @@ def test_a_file_as_it_is_tells_who_is_in_it() -> None:
     found = MEASURE.apply(data, data.change(None, {}), np.random.default_rng(1))
     assert found.value > 0.95 and found.parts["closest"] > 0.95
     assert "found at 1 % false" not in found.parts  # 250 people are outside and attacked
-    assert any("shadow: it needs two makings" in part for part in found.parts)
+    assert any(skipped.attack == "shadow" and "two makings" in skipped.reason for skipped in found.skipped)
 
 
 def test_with_a_thousand_outside_true_positives_at_one_percent_false_are_told() -> None:

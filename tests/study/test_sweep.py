@@ -436,5 +436,5 @@ def test_an_unknown_engine(people: Microdata) -> None:
 
 def test_score_rows_are_plain_json(people: Microdata, tmp_path: Path) -> None:
     sm.sweep(people, plan_of(replicates=1), tmp_path / "study", workers=1)
-    for (parts,) in Study.open(tmp_path / "study").connection.execute("select parts from score"):
-        assert isinstance(json.loads(parts), dict)
+    for (details,) in Study.open(tmp_path / "study").connection.execute("select details from score"):
+        assert json.loads(details)["version"] == 1
