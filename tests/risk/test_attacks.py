@@ -437,7 +437,7 @@ def test_an_archive_that_does_not_fit_is_refused(data: Microdata, tmp_path: Path
         rate(sm.risk.Linkage(archive=str(tmp_path / "twice.parquet"), on=["x2"], row="row"), data, same)
     with pytest.raises(sm.errors.PlanError, match="there is no file nowhere"):
         sm.risk.Linkage(archive="nowhere.csv")
-    with pytest.raises(sm.errors.PlanError, match="belong to an archive"):
+    with pytest.raises(sm.errors.PlanError, match="belongs to an archive"):
         sm.risk.Linkage(row="row")
 
 

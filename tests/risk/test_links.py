@@ -95,16 +95,6 @@ def test_missing_everywhere_scores_nothing() -> None:
     assert (links.score == 0).all() and (links.index == np.arange(4)).all()
 
 
-def test_a_field_that_speaks_against_a_link() -> None:
-    known, released, reach, low, _ = records(20, 50, 3, seed=5, missing=0.1)
-    gain = np.array([1.0, -0.5, 2.0])
-    same(
-        agreement_links(known, released, reach, low, gain, keep=6),
-        agreement_scores(known, released, reach, low, gain),
-        6,
-    )
-
-
 def test_values_of_any_size() -> None:
     rng = np.random.default_rng(6)
     known, released = rng.random((50, 4)), rng.random((400, 4))

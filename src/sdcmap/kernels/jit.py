@@ -7,12 +7,15 @@ raises when a function is declared cacheable and no folder for it can be had.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import numba
 
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
+Part = TypeVar("Part")
 
 
 def jit(function: Kernel) -> Kernel:
@@ -41,6 +44,19 @@ def own_threads() -> int:
     """Threads a task may use: one inside a worker (a thread, or a process told so by NUMBA_NUM_THREADS), else all."""
     alone = threading.current_thread() is threading.main_thread()
     return int(cast(Any, numba.config).NUMBA_NUM_THREADS) if alone else 1
+
+
+def run_parts(run: Callable[[Part], object], parts: Iterable[Part], threads: int | None = None) -> None:
+    """Run each part, on so many threads (by default `own_threads`); the kernels' results do not depend on their number."""
+    threads = threads or own_threads()
+    for _ in (_pool(threads).map if threads > 1 else map)(run, parts):
+        pass
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that wait for the next part: to start them takes longer than many a part does."""
+    return ThreadPoolExecutor(threads)
 
 
 def _compiled(function: Kernel, **options: Any) -> Kernel:

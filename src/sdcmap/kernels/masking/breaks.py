@@ -69,8 +69,7 @@ def _rounded_to_a_fifth(end: float, gap: float) -> float:
 def whole_steps(x: Array, width: float, start: float) -> Array:
     """Breaks at start + i width that enclose all values."""
     low, high = np.floor((x.min() - start) / width) - 1, np.ceil((x.max() - start) / width) + 1
-    breaks: Array = start + width * np.arange(low, high + 1)
-    return breaks
+    return start + width * np.arange(low, high + 1)
 
 
 def short(breaks: Array) -> Array:
@@ -80,8 +79,7 @@ def short(breaks: Array) -> Array:
 
 def interval_of(x: Array, breaks: Array, closed: str) -> Array:
     """The interval of each value, 0 below the first break, len(breaks) above the last; `closed` is the closed side."""
-    intervals: Array = np.searchsorted(breaks, x, side="left" if closed == "right" else "right")
-    return intervals
+    return np.searchsorted(breaks, x, side="left" if closed == "right" else "right")
 
 
 def interval_labels(breaks: Sequence[float], closed: str) -> list[str]:

@@ -72,8 +72,7 @@ def _common_step_within_rounding(known: Array) -> float:
 
 
 def _from_steps(steps: Array, k: int) -> Array:
-    numbers: Array = (steps * 10.0**k if k >= 0 else steps / 10.0**-k) + 0.0  # -0.0 becomes 0.0
-    return numbers
+    return (steps * 10.0**k if k >= 0 else steps / 10.0**-k) + 0.0  # -0.0 becomes 0.0
 
 
 def in_decimals(values: Array, k: int) -> Array:

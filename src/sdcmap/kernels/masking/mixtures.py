@@ -87,5 +87,4 @@ def draw_vectors(n: int, weights: Array, theta: Array, variances: Array, rng: Ge
     """n independent draws from sum_k w_k N(theta_k, sigma_k I), one row each."""
     component = draw_components(n, weights, rng)
     noise = rng.standard_normal((n, theta.shape[1]))
-    drawn: Array = theta[component] + np.sqrt(variances)[component][:, np.newaxis] * noise
-    return drawn
+    return theta[component] + np.sqrt(variances)[component][:, np.newaxis] * noise

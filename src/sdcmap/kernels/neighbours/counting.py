@@ -60,13 +60,11 @@ class Pairs:
         total = np.zeros(len(self.y))
         for a in range(steps.shape[1]):
             total += steps[:, a] * steps[:, a]
-        lengths: Array = np.sqrt(total)
-        return lengths
+        return np.sqrt(total)
 
     def link_distances(self) -> Array:
         """z of each record and its own original."""
-        distances: Array = self.link_lengths() / self.unit
-        return distances
+        return self.link_lengths() / self.unit
 
     def count(self, bound: float | Array, most: int | None = None) -> Array:
         """N_i = #{j: z_ij < bound_i}, or `most` where there are at least so many.  Seri (2005), eq. 4"""

@@ -67,8 +67,7 @@ def drawn_from(tree: Tree, bins: Array, y: Array, rng: Generator) -> Array:
     """For each row of `bins`, the y of a row drawn uniformly from its leaf."""
     leaf = leaves_of(tree, bins)
     place = (rng.random(len(bins)) * tree.size[leaf]).astype(np.int64)
-    drawn: Array = y[tree.rows[tree.start[leaf] + place]]
-    return drawn
+    return y[tree.rows[tree.start[leaf] + place]]
 
 
 @jit

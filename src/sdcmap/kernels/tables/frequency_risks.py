@@ -83,5 +83,4 @@ def household_risks(risk: Array, household: Array) -> Array:
     """
     with np.errstate(divide="ignore"):
         none = np.bincount(household, np.log1p(-risk))
-    any_member: Array = -np.expm1(none)[household]
-    return any_member
+    return -np.expm1(none)[household]

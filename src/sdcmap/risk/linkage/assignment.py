@@ -168,11 +168,7 @@ def assign(links: Links, m: int, outside: Array | float = -np.inf) -> Assignment
 
 
 def one_to_one(
-    links: Links,
-    more: Callable[[Array, int], Links],
-    m: int,
-    outside: Array | float = -np.inf,
-    limit: int = 10_000_000,
+    links: Links, more: Callable[[Array, int], Links], m: int, outside: Array | float = -np.inf, limit: int = 10_000_000
 ) -> Assignment:
     """The best one-to-one linkage over all pairs, from the best candidates of each record; outside as in `assign`.
 

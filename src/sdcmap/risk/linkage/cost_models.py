@@ -14,18 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Method
+from sdcmap.risk.linkage import file_pair
 from sdcmap.risk.linkage.assignment import dense, one_to_one
 from sdcmap.risk.linkage.field_costs import SAME, Cost, block_costs, mean_costs
-from sdcmap.risk.linkage.file_pair import (
-    CANDIDATES,
-    KEEP,
-    LinkTable,
-    Pair,
-    check_sizes,
-    link_nearest,
-    link_table,
-    true_pairs,
-)
+from sdcmap.risk.linkage.file_pair import KEEP, LinkTable, Pair, link_nearest
 from sdcmap.risk.linkage.link_search import Links, best_links
 from sdcmap.risk.linkage.pair_search import Race, Search
 from sdcmap.risk.linkage.stated_columns import certain_columns
@@ -154,31 +146,31 @@ def links_one_to_one(pair: Pair, courses: Sequence[Course]) -> LinkTable:
     Records with equal values are exchanged at random, as in `link_one_to_one`.
     """
     n, m = len(pair.known), len(pair.released)
-    check_sizes(n, m)
+    file_pair.check_sizes(n, m)
     if n * m <= MATRIX_PAIRS:
-        score = _block(pair, courses)(slice(None), slice(None))
-        assignment = dense(score)
-        links = best_links(score, 2)
-        taken = np.flatnonzero(assignment.partner >= 0)
-        known = assignment.partner[taken]
-        weight = score[taken, known]
+        score = np.empty((m, n))
+        for course in courses:
+            score[course.places] = -course.block(slice(None), course.places).T
+        assignment, links = dense(score), best_links(score, 2)
     else:
         best = _best(courses)
         links = best(np.arange(m), KEEP)
-        assignment = one_to_one(links, best, n, limit=CANDIDATES)
-        taken = np.flatnonzero(assignment.partner >= 0)
-        known = assignment.partner[taken]
-        weight = np.empty(len(taken))
-        for course in courses:
-            mine = np.flatnonzero(np.isin(taken, course.places))
-            weight[mine] = -_pair_costs(course, known[mine], taken[mine])
+        assignment = one_to_one(links, best, n, limit=file_pair.CANDIDATES)
+    taken = np.flatnonzero(assignment.partner >= 0)
+    known = assignment.partner[taken]
+    weight = score[taken, known] if n * m <= MATRIX_PAIRS else _weights(courses, known, taken)
     second = links.index.shape[1] > 1
     other = np.where(links.index[taken, 0] == known, links.score[taken, 1], links.score[taken, 0]) if second else weight
-    margin = np.where(np.isfinite(other), weight - other, 0.0)
-    a, b = pair.known_group[known], pair.released_group[taken]
-    true = true_pairs(pair, a, b) / (pair.known_size[a] * pair.released_size[b])
-    facts = {"linked": len(known) / min(n, m), "gap": assignment.gap}
-    return link_table(pair, taken, known, weight, margin, true, facts)
+    return file_pair.one_to_one_table(pair, taken, known, weight, other, assignment.gap)
+
+
+def _weights(courses: Sequence[Course], known: Array, released: Array) -> Array:
+    """Minus the costs of pairs, one by one."""
+    weight = np.empty(len(known))
+    for course in courses:
+        mine = np.flatnonzero(np.isin(released, course.places))
+        weight[mine] = -_pair_costs(course, known[mine], released[mine])
+    return weight
 
 
 def _pair_costs(course: Course, known: Array, released: Array) -> Array:
@@ -190,21 +182,6 @@ def _pair_costs(course: Course, known: Array, released: Array) -> Array:
         total += np.where(both, cost, 0.0) if course.mean else cost
         present += both
     return np.where(present > 0, total / np.maximum(present, 1), 1.0) if course.mean else total
-
-
-def _block(pair: Pair, courses: Sequence[Course]) -> Callable[[Array | slice, Array | slice], Array]:
-    """Minus the costs of these released records (rows) and these known ones (columns)."""
-    m = len(pair.released)
-
-    def block(released: Array | slice, known: Array | slice) -> Array:
-        wanted = np.arange(m)[released]
-        total = np.empty((len(wanted), len(pair.known[known])))
-        for course in courses:
-            here = np.flatnonzero(np.isin(wanted, course.places))
-            total[here] = -course.block(known, wanted[here]).T
-        return total
-
-    return block
 
 
 def _best(courses: Sequence[Course], known: Array | slice = slice(None)) -> Callable[[Array, int], Links]:

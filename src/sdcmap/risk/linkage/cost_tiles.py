@@ -34,13 +34,8 @@ def tile_costs(cost: Array, tile: Array, a: Array, slope: Array, reach: Array, s
     """Cost of each lane; four fields at a time, so that a lane loop has no index arithmetic and few loads."""
     fields = len(tile)
     fours = fields - fields % 4
-    done = 0
-    if fours and not square:
-        _set_four(cost, tile[:4], a[:4], slope[:4], reach[:4])
-        done = 4
-    else:
-        cost[:] = 0
-    for f in range(done, fours, 4):
+    cost[:] = 0
+    for f in range(0, fours, 4):
         if square:
             _add_four_squares(cost, tile[f : f + 4], a[f : f + 4])
         else:
@@ -56,20 +51,6 @@ def tile_costs(cost: Array, tile: Array, a: Array, slope: Array, reach: Array, s
 def _add(cost: Array, b: Array, a: float, slope: float, reach: float) -> None:
     for lane in range(len(cost)):
         cost[lane] += slope * min(abs(b[lane] - a), reach)
-
-
-@fused_jit
-def _set_four(cost: Array, tile: Array, a: Array, slope: Array, reach: Array) -> None:
-    """The first four fields, with nothing to add to."""
-    b0, b1, b2, b3 = tile[0], tile[1], tile[2], tile[3]
-    a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
-    s0, s1, s2, s3 = slope[0], slope[1], slope[2], slope[3]
-    r0, r1, r2, r3 = reach[0], reach[1], reach[2], reach[3]
-    for lane in range(len(cost)):
-        total = s0 * min(abs(b0[lane] - a0), r0)
-        total = total + s1 * min(abs(b1[lane] - a1), r1)
-        total = total + s2 * min(abs(b2[lane] - a2), r2)
-        cost[lane] = total + s3 * min(abs(b3[lane] - a3), r3)
 
 
 @fused_jit

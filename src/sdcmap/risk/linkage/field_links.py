@@ -9,14 +9,13 @@ the same, nothing within all windows: each known record then takes others of the
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import on_device
-from sdcmap.kernels.jit import lane_jit, own_threads
+from sdcmap.kernels.jit import lane_jit, run_parts
 from sdcmap.risk.linkage.cost_tiles import CACHED, INFINITE, LOW, TILE, lowest, offer, select, tiled
 from sdcmap.risk.linkage.field_costs import BELOW, SAME, WINDOW
 from sdcmap.risk.linkage.link_search import CHUNK, ROOM, Links, best_links
@@ -57,9 +56,7 @@ def likeliest_links(
         links.index[rows] = np.take_along_axis(index, best.index.astype(np.int64), axis=1)
         links.score[rows] = best.score
 
-    with ThreadPoolExecutor(own_threads() if threads is None else threads) as pool:
-        for _ in pool.map(run, range(0, n, CHUNK)):
-            pass
+    run_parts(run, range(0, n, CHUNK), threads)
     return links
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from sdcmap.core import Array, Microdata, Undefined
 from sdcmap.data.cells import common_codes
 from sdcmap.risk.linkage.assignment import TIE_BITS, dense, one_to_one, round_to_tie
-from sdcmap.risk.linkage.link_search import Links, block_links
+from sdcmap.risk.linkage.link_search import Links, block_links, distance_scores, nearest_links
 
 # How sure a link is: the share of true links among links of such a score, and among all links above it.
 
@@ -31,8 +31,7 @@ def calibrated(score: Array, success: Array) -> Array:
 
     level, place, count = np.unique(score, return_inverse=True, return_counts=True)
     mean = np.bincount(place, success, minlength=len(level)) / count
-    fitted: Array = isotonic_regression(mean, weights=count).x[place] if len(level) else mean
-    return fitted
+    return isotonic_regression(mean, weights=count).x[place] if len(level) else mean
 
 
 def running_precision(score: Array, success: Array) -> tuple[Array, Array]:
@@ -90,6 +89,12 @@ class Scoring(NamedTuple):
 
     block: Callable[[Array | slice], Array]  # scores of these known records
     best: Callable[[Array, int], Links]  # so many best candidates of these known records
+
+
+def scored_by_distance(known: Array, released: Array) -> Scoring:
+    """The scoring of points: minus the squared distance."""
+    best = lambda rows, keep: nearest_links(known[rows], released, keep)
+    return Scoring(lambda rows: distance_scores(known[rows], released), best)
 
 
 def scored_in_blocks(block: Callable[[Array | slice], Array], m: int) -> Scoring:
@@ -254,10 +259,15 @@ def link_one_to_one(pair: Pair, scoring: Scoring) -> LinkTable:
         for rows in np.array_split(later, 1 + len(later) * m // BLOCK):
             weight[rows] = scoring.block(known[rows])[np.arange(len(rows)), taken[rows]]
         other = np.where(here[:, 0], links.score[known, 1], links.score[known, 0])
+    return one_to_one_table(pair, taken, known, weight, other, assignment.gap)
+
+
+def one_to_one_table(pair: Pair, taken: Array, known: Array, weight: Array, other: Array, gap: float) -> LinkTable:
+    """The one-to-one links; other: the score of the next best candidate, infinite where there is none."""
     margin = np.where(np.isfinite(other), weight - other, 0.0)
     a, b = pair.known_group[known], pair.released_group[taken]
     true = true_pairs(pair, a, b) / (pair.known_size[a] * pair.released_size[b])
-    facts = {"linked": len(known) / min(n, m), "gap": assignment.gap}
+    facts = {"linked": len(known) / min(len(pair.known), len(pair.released)), "gap": gap}
     return link_table(pair, taken, known, weight, margin, true, facts)
 
 

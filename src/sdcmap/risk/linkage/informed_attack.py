@@ -12,15 +12,17 @@ import numpy as np
 from sdcmap.core import Array, Measure, Method, Range, Undefined
 from sdcmap.core.likelihood import Below, Cells, Field, Mixture, Normal, Same, Transition, Window
 from sdcmap.kernels.masking.mixtures import log_mixture
+from sdcmap.risk.linkage import file_pair
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.calibrated_attack import Calibrated
 from sdcmap.risk.linkage.cost_models import Course, course_of, links_one_to_one
 from sdcmap.risk.linkage.field_costs import BELOW, CATEGORY, CELL, MIXTURE, SAME, SQUARE, WINDOW, Cost
 from sdcmap.risk.linkage.field_links import FieldCosts, likeliest_links
-from sdcmap.risk.linkage.file_pair import LinkTable, Pair, Scoring, link_one_to_one, scored_in_blocks
-from sdcmap.risk.linkage.link_search import Links, distance_scores, nearest_links
+from sdcmap.risk.linkage.file_pair import LinkTable, Pair, link_one_to_one
+from sdcmap.risk.linkage.link_search import Links
 from sdcmap.risk.linkage.stated_columns import Stated, stated
 
+STEPS = {Window: WINDOW, Below: BELOW, Same: SAME}  # kinds of densities that are all or nothing
 SAMPLE = 64  # known records on which the highest value of a density is looked for
 
 
@@ -93,34 +95,28 @@ class Informed(Attack):
         fields, unstated = self._stated(pair)
         if unstated:
             return links_one_to_one(pair, self.courses(pair))
-        m = len(pair.released)
         normal = normal_coordinates(fields) if pair.originals else None  # originals need no allowance for slips
         if normal is not None:
-            a, b = normal
-            scoring = Scoring(
-                lambda rows: distance_scores(a[rows], b), lambda rows, keep: nearest_links(a[rows], b, keep)
-            )
-            return link_one_to_one(pair, scoring)
-        floors = [_highest(field) + np.log(self.slip) for field in fields]
+            return link_one_to_one(pair, file_pair.scored_by_distance(*normal))
+        floors = [(field, _highest(field) + np.log(self.slip)) for field in fields]
 
         def block(rows: Array | slice) -> Array:
-            total = np.zeros((len(pair.known[rows]), m))
-            for field, floor in zip(fields, floors, strict=True):
+            total = np.zeros((len(pair.known[rows]), len(pair.released)))
+            for field, floor in floors:
                 total += np.maximum(field.block(rows), floor)
             return total
 
         costs = field_costs(fields, -np.log(self.slip))
         if costs is None:
-            return link_one_to_one(pair, scored_in_blocks(block, m))
+            return link_one_to_one(pair, file_pair.scored_in_blocks(block, len(pair.released)))
 
         def best(rows: Array, keep: int) -> Links:
             def score(places: Array, index: Array) -> Array:
-                one_by_one = zip(fields, floors, strict=True)
-                return sum((np.maximum(f.pairs(rows[places], index), floor) for f, floor in one_by_one), np.zeros(1))
+                return sum((np.maximum(f.pairs(rows[places], index), floor) for f, floor in floors), np.zeros(1))
 
             return likeliest_links(costs._replace(a=costs.a[rows]), score, keep)
 
-        return link_one_to_one(pair, Scoring(block, best))
+        return link_one_to_one(pair, file_pair.Scoring(block, best))
 
     def _stated(self, pair: Pair) -> Stated:
         if self.method is None:
@@ -140,8 +136,7 @@ def density_cost(field: Field, cap: float) -> Cost:
         table = np.column_stack([np.log(weights / sds), centres, 0.5 / sds**2]).ravel()
         top = float(np.max(log_mixture(centres, weights, centres, sds)))
         return Cost(MIXTURE, known, released, cap=cap, one=cap, table=np.concatenate([table, [top]]))
-    if isinstance(density, Window | Below | Same):
-        kind = {Window: WINDOW, Below: BELOW, Same: SAME}[type(density)]
+    if (kind := STEPS.get(type(density))) is not None:
         return Cost(kind, known, released, getattr(density, "width", 1.0), cap, one=cap)
     if isinstance(density, Transition):
         return _transition_cost(density, known, released, cap)
@@ -173,34 +168,28 @@ def _transition_cost(density: Transition, known: Array, released: Array, cap: fl
 
 def normal_coordinates(fields: Sequence[Field]) -> tuple[Array, Array] | None:
     """Both files in units of the noise, where all fields are normal and complete: squared distance is -2 log p."""
-    units = []
-    for field in fields:
-        if not isinstance(field.density, Normal) or np.isnan(field.known).any() or np.isnan(field.released).any():
-            return None
-        units.append(field.density.sd)
-    if not units or not min(units) > 0:
+    units = np.array([field.density.sd for field in fields if isinstance(field.density, Normal)])
+    if not fields or len(units) < len(fields) or not (units > 0).all():
         return None
     known, released = (np.column_stack([getattr(field, side) for field in fields]) for side in ("known", "released"))
-    return known / np.array(units), released / np.array(units)
+    return None if np.isnan(known).any() or np.isnan(released).any() else (known / units, released / units)
 
 
 def field_costs(fields: Sequence[Field], cap: float) -> FieldCosts | None:
     """What each field costs a pair, for `likeliest_links`; None where a density is of another kind."""
     kinds, parts = [], []
-    for field in fields:
-        density = field.density
+    for density in (field.density for field in fields):
         components = [(cap, 0.0, 0.0)]
         if isinstance(density, Normal) and density.sd > 0:
             components = [(0.0, 0.0, 0.5 / density.sd**2)]
         elif isinstance(density, Mixture):
             height = np.log(np.array(density.weights) / np.array(density.sds))
             top = density(np.zeros(1), np.array(density.centres)).max()
-            components = [
-                (top - h, c, 0.5 / sd**2) for h, c, sd in zip(height, density.centres, density.sds, strict=True)
-            ]
-        elif not isinstance(density, Window | Below | Same):
+            each = zip(height, density.centres, density.sds, strict=True)
+            components = [(top - h, centre, 0.5 / sd**2) for h, centre, sd in each]
+        elif type(density) not in STEPS:
             return None
-        kinds.append({Window: WINDOW, Below: BELOW, Same: SAME}.get(type(density), MIXTURE))
+        kinds.append(STEPS.get(type(density), MIXTURE))
         parts.append(components)
     if not fields:
         return None

@@ -7,28 +7,15 @@ result is its own: it does not depend on the number of threads, nor on which of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import on_device
-from sdcmap.kernels.jit import jit, lane_jit, own_threads
-from sdcmap.risk.linkage.cost_tiles import (
-    INFINITE,
-    LOW,
-    ROUNDING,
-    TILE,
-    box_costs,
-    limit_from,
-    lowest,
-    offer,
-    scan_all,
-    select,
-    tile_costs,
-    tiled,
-)
+from sdcmap.kernels.jit import jit, lane_jit, run_parts
+from sdcmap.risk.linkage import cost_tiles
 
 # Released records in boxes within boxes, so that most need not be looked at: the result is that of `scan_all`.
 #
@@ -78,18 +65,10 @@ def boxed(records: Array, order: Array) -> Boxes:
     """Leaves and boxes of records (record, field) float32 that are taken in `order`."""
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order))
-    leaves = tiled(records[order], LEAF)
-    low, high = tiled(leaves.min(axis=2), BRANCH), tiled(leaves.max(axis=2), BRANCH)
-    branches = len(low)
-    return Boxes(
-        order.astype(np.int32),
-        place,
-        leaves,
-        low,
-        high,
-        tiled(low.min(axis=2), branches)[0],
-        tiled(high.max(axis=2), branches)[0],
-    )
+    leaves = cost_tiles.tiled(records[order], LEAF)
+    low, high = cost_tiles.tiled(leaves.min(axis=2), BRANCH), cost_tiles.tiled(leaves.max(axis=2), BRANCH)
+    of_branches = (cost_tiles.tiled(edge, len(low))[0] for edge in (low.min(axis=2), high.max(axis=2)))
+    return Boxes(order.astype(np.int32), place, leaves, low, high, *of_branches)
 
 
 @lane_jit
@@ -107,25 +86,27 @@ def scan_boxes(
     bits, leaf_bits, branch_bits = cost.view(np.int32), of_leaf.view(np.int32), of_branch.view(np.int32)
     looked = 0
     for i in range(len(a)):
-        count, limit = 0, INFINITE
+        count, limit = 0, cost_tiles.INFINITE
         if i > 0:
-            limit = limit_from(keys[i - 1, :keep], boxes.place, boxes.leaves, a[i], slope[i], reach[i], square)
-        box_costs(of_branch, boxes.branch_low, boxes.branch_high, a[i], slope[i], reach[i], square)
+            limit = cost_tiles.limit_from(
+                keys[i - 1, :keep], boxes.place, boxes.leaves, a[i], slope[i], reach[i], square
+            )
+        cost_tiles.box_costs(of_branch, boxes.branch_low, boxes.branch_high, a[i], slope[i], reach[i], square)
         for b in range(len(of_branch)):
-            if branch_bits[b] - ROUNDING > limit:
+            if branch_bits[b] - cost_tiles.ROUNDING > limit:
                 continue
-            box_costs(of_leaf, boxes.leaf_low[b], boxes.leaf_high[b], a[i], slope[i], reach[i], square)
+            cost_tiles.box_costs(of_leaf, boxes.leaf_low[b], boxes.leaf_high[b], a[i], slope[i], reach[i], square)
             for t in range(b * BRANCH, min(len(boxes.leaves), (b + 1) * BRANCH)):
-                if leaf_bits[t - b * BRANCH] - ROUNDING > limit:
+                if leaf_bits[t - b * BRANCH] - cost_tiles.ROUNDING > limit:
                     continue
                 looked += 1
-                tile_costs(cost, boxes.leaves[t], a[i], slope[i], reach[i], square)
-                if lowest(bits) <= limit:
-                    count = offer(keys[i], count, bits, limit, boxes.row[t * lanes : (t + 1) * lanes])
+                cost_tiles.tile_costs(cost, boxes.leaves[t], a[i], slope[i], reach[i], square)
+                if cost_tiles.lowest(bits) <= limit:
+                    count = cost_tiles.offer(keys[i], count, bits, limit, boxes.row[t * lanes : (t + 1) * lanes])
                     if count > room - lanes:
-                        limit = select(keys[i], count, keep)
+                        limit = cost_tiles.select(keys[i], count, keep)
                         count = keep
-        select(keys[i], count, keep)
+        cost_tiles.select(keys[i], count, keep)
     return looked
 
 
@@ -134,6 +115,13 @@ SAMPLED, OF_EACH = 4, 64  # chunks on which the two ways are compared, and recor
 BOXES_BELOW = 0.5  # share of leaves looked at below which boxes are the faster way
 FEW_PAIRS = 1 << 27  # pairs for which neither way is worth a sample
 ROOM = 100  # candidates that wait, beside a tile, before the worst go
+
+
+class Links(NamedTuple):
+    """Candidate links, a row for each known record."""
+
+    index: Array  # type: ignore[assignment]  # n x k, int32: the released row; -1: none
+    score: Array  # n x k, descending, -inf where there is none; ties stand by the lower released row
 
 
 class Costs(NamedTuple):
@@ -151,16 +139,14 @@ class Costs(NamedTuple):
         return np.divide(self.cap, slope, out=np.zeros_like(slope), where=slope > 0)
 
 
-def cheapest(
-    costs: Costs, score: Callable[[Array, Array, Array], None], keep: int, threads: int | None
-) -> tuple[Array, Array]:
+def cheapest(costs: Costs, score: Callable[[Array, Array, Array], None], keep: int, threads: int | None) -> Links:
     """Rows and scores (n x keep) of the released records of least cost, by descending score and then by row.
 
     score(rows, index, out) writes the scores of the known records `rows` against their candidates `index`.
     """
     n, m = len(costs.a), len(costs.b)
     keep = min(keep, m)
-    best = np.empty((n, keep), dtype=np.int32), np.empty((n, keep))
+    best = Links(np.empty((n, keep), dtype=np.int32), np.empty((n, keep)))
     if n == 0 or keep == 0:
         return best
     enough = min(m, keep + 8 + keep // 8)  # so that float32 does not lose one of the best
@@ -171,15 +157,13 @@ def cheapest(
     def run(rows: Array) -> None:
         keys = scan(rows)[0][:, :enough]
         keys.sort(axis=1)
-        index = (keys & LOW).astype(np.int32)
+        index = (keys & cost_tiles.LOW).astype(np.int32)
         exact = np.empty(index.shape)
         score(rows, index, exact)
         _rank(index, exact)
-        best[0][rows], best[1][rows] = index[:, :keep], exact[:, :keep]
+        best.index[rows], best.score[rows] = index[:, :keep], exact[:, :keep]
 
-    with ThreadPoolExecutor(own_threads() if threads is None else threads) as pool:
-        for _ in pool.map(run, chunks):
-            pass
+    run_parts(run, chunks, threads)
     return best
 
 
@@ -199,11 +183,11 @@ def scan_of(costs: Costs, chunks: list[Array], enough: int) -> Scan:
 
 
 def by_all_pairs(costs: Costs, enough: int) -> Scan:
-    tiles, row = tiled(costs.b, TILE), np.arange(len(costs.b), dtype=np.int32)
+    tiles, row = cost_tiles.tiled(costs.b, cost_tiles.TILE), np.arange(len(costs.b), dtype=np.int32)
 
     def scan(rows: Array) -> tuple[Array, int]:
-        keys = np.empty((len(rows), enough + TILE + ROOM), dtype=np.uint64)
-        scan_all(tiles, row, costs.a[rows], costs.slope[rows], costs.reach(rows), costs.square, enough, keys)
+        keys = np.empty((len(rows), enough + cost_tiles.TILE + ROOM), dtype=np.uint64)
+        cost_tiles.scan_all(tiles, row, costs.a[rows], costs.slope[rows], costs.reach(rows), costs.square, enough, keys)
         return keys, len(rows) * len(tiles)
 
     return scan
@@ -247,13 +231,6 @@ BLOCK_BYTES = 1 << 26  # of one block of scores
 FAR = np.float32(3e38)  # stands for a missing released value: it agrees with none
 
 
-class Links(NamedTuple):
-    """Candidate links, a row for each known record."""
-
-    index: Array  # type: ignore[assignment]  # n x k, int32: the released row; -1: none
-    score: Array  # n x k, descending, -inf where there is none; ties stand by the lower released row
-
-
 # ---- the scores, as plain formulas ----------------------------------------------------------------------------
 def agreement_scores(known: Array, released: Array, reach: Array, low: Array, gain: Array) -> Array:
     """n x m: the sum over the fields present on both sides of low + gain max(0, 1 - |known - released| / reach).
@@ -281,37 +258,21 @@ def agreement_links(
 ) -> Links:
     """The `keep` best released records of each known record by `agreement_scores`.
 
-    known, reach: n x F; released: m x F; low, gain: F. Finite, or NaN for a missing value; reach > 0.
+    known, reach: n x F; released: m x F; low, gain: F. Finite, or NaN for a missing value; reach > 0, gain >= 0.
     threads: default one inside a worker, else all; the links are the same.
 
     Candidates are found in float32, a few more than `keep`, and then scored and ranked by the formula in float64: a
     link can differ from the best by brute force only where the scores differ by a few units of float32 rounding.
     """
-    known, released, reach = (_doubles(part) for part in (known, released, reach))
-    low, gain = np.asarray(low, dtype=float), np.asarray(gain, dtype=float)
-    if (gain < 0).any():  # a field whose agreement speaks against a link: no cost to be pruned by
-        return block_links(
-            lambda rows: agreement_scores(known[rows], released, reach[rows], low, gain),
-            len(known),
-            len(released),
-            keep,
-        )
-
-    def score(rows: Array, index: Array, out: Array) -> None:
-        _agreements(known, released, reach, low, gain, rows, index, out)
-
-    return Links(*cheapest(_agreement_costs(known, released, reach, low, gain), score, keep, threads))
+    fields = [np.ascontiguousarray(part, dtype=float) for part in (known, released, reach, low, gain)]
+    return cheapest(_agreement_costs(*fields), partial(_agreements, *fields), keep, threads)
 
 
 def nearest_links(known: Array, released: Array, keep: int, threads: int | None = None) -> Links:
     """The `keep` nearest released records of each known record by `distance_scores`; as `agreement_links`, but that no
     value may be missing."""
-    known, released = _doubles(known), _doubles(released)
-
-    def score(rows: Array, index: Array, out: Array) -> None:
-        _distances(known, released, rows, index, out)
-
-    return Links(*cheapest(_distance_costs(known, released), score, keep, threads))
+    sides = [np.ascontiguousarray(part, dtype=float) for part in (known, released)]
+    return cheapest(_distance_costs(*sides), partial(_distances, *sides), keep, threads)
 
 
 def block_links(block: Callable[[slice], Array], n: int, m: int, keep: int) -> Links:
@@ -376,10 +337,6 @@ def _distance_costs(known: Array, released: Array) -> Costs:
     a = ((known - middle) / unit).astype(np.float32)
     ones = np.ones(a.shape[1], dtype=np.float32)
     return Costs(a, np.broadcast_to(ones, a.shape), ones, ((released - middle) / unit).astype(np.float32), square=True)
-
-
-def _doubles(values: Array) -> Array:
-    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 # ---- kept pairs by the formulas, value for value --------------------------------------------------------------

@@ -9,19 +9,13 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Microdata, Undefined
+from sdcmap.risk.linkage import cost_models
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.column_readings import as_read
-from sdcmap.risk.linkage.cost_models import (
-    Course,
-    asking_first,
-    course_of,
-    links_of_cheapest,
-    links_one_to_one,
-    open_fields,
-)
+from sdcmap.risk.linkage.cost_models import Course, course_of
 from sdcmap.risk.linkage.field_costs import GAP, SAME, SQUARE, Cost, importance_problems, relative_weights
-from sdcmap.risk.linkage.file_pair import LinkTable, Pair, Scoring, link_nearest, link_one_to_one
-from sdcmap.risk.linkage.link_search import distance_scores, nearest_links
+from sdcmap.risk.linkage.file_pair import LinkTable, Pair, link_nearest, link_one_to_one, scored_by_distance
+from sdcmap.risk.linkage.link_search import nearest_links
 
 OF_ALL = ("gower", "mixed")  # metrics of numbers and categories
 FLAT = 1e-10  # directions with less of the largest variance are null
@@ -101,9 +95,8 @@ class NearestRecord(Attack):
         'a missing value stands at the mean; with "gower" the field is left out; categories of "mixed" cost one half'
     )
 
-    revision: ClassVar[int] = (
-        6  # 4: open columns are exact; 5: labels read, `importance`; 6: ties alike on every machine
-    )
+    # 4: open columns are exact; 5: labels read, `importance`; 6: ties alike on every machine
+    revision: ClassVar[int] = 6
 
     metric: Literal["standardised", "scaled", "mahalanobis", "gower", "mixed"] = "standardised"
     one_to_one: bool = False
@@ -159,30 +152,26 @@ class NearestRecord(Attack):
 
     def _coordinates(self, pair: Pair) -> tuple[Array, Array]:
         """Both files' numbers as the metric sees them."""
-        known = self._known_columns(pair)
-        return np.column_stack(known) if known else np.zeros((len(pair.known_rows), 0)), self._released_coordinates(
-            pair
-        )
+        known, released = self._known_columns(pair), self._released_coordinates(pair)
+        return np.column_stack(known) if known else np.zeros((len(pair.known_rows), 0)), released
 
     def _known_columns(self, pair: Pair) -> tuple[Array, ...]:
-        """The known file's coordinates, one by one."""
-        if not pair.originals:
-            return tuple(self._known_coordinates(pair, pair.released[:, ~pair.categorical]).T)
-        key = "coordinates", self.metric
-        numbers = pair.known[:, ~pair.categorical]
-        return pair.of_known(key, lambda: tuple(self._known_coordinates(pair, numbers).T.copy()))
-
-    def _known_coordinates(self, pair: Pair, like: Array) -> Array:
+        """The known file's coordinates, one by one; an archive's in the units of the released file."""
         known = pair.known[:, ~pair.categorical]
-        if self.metric == "mahalanobis":
-            return filled(known) @ self._turn(pair)
-        return standardised(known, like, centred=self.metric != "scaled")
+        if not pair.originals:
+            return tuple(self._as_seen(pair, known, pair.released[:, ~pair.categorical]).T)
+        key = "coordinates", self.metric
+        return pair.of_known(key, lambda: tuple(self._as_seen(pair, known, known).T.copy()))
 
     def _released_coordinates(self, pair: Pair) -> Array:
         released = pair.released[:, ~pair.categorical]
+        return self._as_seen(pair, released, released)
+
+    def _as_seen(self, pair: Pair, numbers: Array, like: Array) -> Array:
+        """The numbers of a file as the metric sees them."""
         if self.metric == "mahalanobis":
-            return filled(released) @ self._turn(pair)
-        return standardised(released, released, centred=self.metric != "scaled")
+            return filled(numbers) @ self._turn(pair)
+        return standardised(numbers, like, centred=self.metric != "scaled")
 
     def _turn(self, pair: Pair) -> Array:
         """What turns the variables so that they have unit variance and no covariance."""
@@ -191,18 +180,15 @@ class NearestRecord(Attack):
         return pair.of_known("whitening", lambda: whitening(pair.known[:, ~pair.categorical]))
 
     def link(self, pair: Pair) -> LinkTable:
-        opened = open_fields(pair) if self.open_columns == "exact" else {}
-        if opened:
-            courses = [asking_first(course, opened, by_column=self.by_column) for course in self.courses(pair)]
-            return (links_one_to_one if self.one_to_one else links_of_cheapest)(pair, courses)
-        if self.metric in OF_ALL:
-            return (links_one_to_one if self.one_to_one else links_of_cheapest)(pair, self.courses(pair))
+        opened = cost_models.open_fields(pair) if self.open_columns == "exact" else {}
+        if opened or self.metric in OF_ALL:
+            by_column = self.by_column
+            courses = [cost_models.asking_first(course, opened, by_column=by_column) for course in self.courses(pair)]
+            link = cost_models.links_one_to_one if self.one_to_one else cost_models.links_of_cheapest
+            return link(pair, courses)
         a, b = self._coordinates(pair)
         if self.one_to_one:
-            scoring = Scoring(
-                lambda rows: distance_scores(a[rows], b), lambda rows, keep: nearest_links(a[rows], b, keep)
-            )
-            return link_one_to_one(pair, scoring)
+            return link_one_to_one(pair, scored_by_distance(a, b))
         return link_nearest(pair, lambda first, keep: nearest_links(b, a[first], keep))
 
 

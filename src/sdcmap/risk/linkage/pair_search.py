@@ -13,8 +13,6 @@ import math
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,23 +20,9 @@ from cachetools import LRUCache, cached
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import held_on_device
-from sdcmap.kernels.jit import inner_jit, jit, own_threads
-from sdcmap.risk.linkage.field_costs import (
-    BELOW,
-    CATEGORY,
-    CELL,
-    HEAD,
-    LEAST_REACH,
-    MIXTURE,
-    NEAR_ZERO,
-    NUMBER,
-    RELATIVE,
-    SQUARE,
-    Cost,
-    by_distance,
-    cell_of,
-    cost_of_values,
-)
+from sdcmap.kernels.jit import inner_jit, jit, own_threads, run_parts
+from sdcmap.risk.linkage import field_costs as kinds
+from sdcmap.risk.linkage.field_costs import Cost, cost_of_values
 from sdcmap.risk.linkage.link_search import Links
 
 BLOCK = 512  # known records of a block at most
@@ -46,7 +30,11 @@ TIE, TINY = 1e-9, 1e-12  # costs so near, relative and absolute, are equal
 MOST_VALUES = 1024  # of a known column, up to which what each costs is computed once for a target
 FEW_VALUES = 1 / 16  # of the records: so many are looked up for every target at once
 SPAN = 16  # of neighbouring values of a block, up to which the cheapest is looked for
-DEAR = {NUMBER: 3.0, MIXTURE: 20.0, CELL: 20.0}  # what looking at a value takes, beside looking it up; others 3
+DEAR = {
+    kinds.NUMBER: 3.0,
+    kinds.MIXTURE: 20.0,
+    kinds.CELL: 20.0,
+}  # what looking at a value takes, beside looking it up; others 3
 SAMPLED = 500  # released values on which the mean cost of a field is estimated
 PARTS = 4  # of the targets for each thread
 MAX_CACHED_BYTES = 1 << 28  # of the coded columns that are kept
@@ -198,18 +186,10 @@ def _boxes(code: Array, worth: Array, size: int) -> tuple[Array, Array]:
     return order, begins[: blocks + 1].copy()
 
 
-def _in_parts(run: Callable[[Array], None], count: int, threads: int | None) -> None:
-    """Run over 0 to count - 1, in parts for threads; what is found does not depend on their number."""
-    threads = own_threads() if threads is None else threads
-    parts = np.array_split(np.arange(count), max(1, min(count, PARTS * threads if threads > 1 else 1)))
-    for _ in (_pool(threads).map if threads > 1 else map)(run, parts if count else []):
-        pass
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """Threads that wait for the next part: to start them takes longer than many a part does."""
-    return ThreadPoolExecutor(threads)
+def _parts(count: int, threads: int) -> list[slice]:
+    """Parts of 0 to count - 1 for so many threads."""
+    step = max(1, -(-count // (PARTS * threads))) if threads > 1 else max(1, count)
+    return [slice(start, start + step) for start in range(0, count, step)]
 
 
 # ---- what a block and its records cost --------------------------------------------------------------------------
@@ -232,7 +212,7 @@ def _block_bound(laid: _Laid, block: int, b: Array, looked: _Looked, limit: floa
                 least = min(least, looked.cost[f, k])
             total += least
         else:
-            kept = laid.tables if laid.kind[f] == CELL else laid.tails
+            kept = laid.tables if laid.kind[f] == kinds.CELL else laid.tails
             table = kept[laid.start[f] : laid.start[f + 1]]
             total += _least(laid.low[block, f], laid.high[block, f], b[f], laid.kind[f], laid.numbers[f], table)
         if total > limit:
@@ -244,20 +224,20 @@ def _block_bound(laid: _Laid, block: int, b: Array, looked: _Looked, limit: floa
 def _least(low: float, high: float, b: float, kind: int, numbers: Array, tail: Array) -> float:
     """A bound below what values from low to high cost: by the nearest of them where a cost grows with the distance, of a
     NUMBER by the least from there on, of a CELL by the nearest to its middle."""
-    if kind in (CATEGORY, BELOW, MIXTURE) or (kind == RELATIVE and numbers[0] > 1):
+    if kind in (kinds.CATEGORY, kinds.BELOW, kinds.MIXTURE) or (kind == kinds.RELATIVE and numbers[0] > 1):
         return 0.0
-    if kind == CELL:
-        if math.isnan(b) or math.isnan(low) or math.isnan(high):
-            return 0.0
+    if math.isnan(b) or math.isnan(low) or math.isnan(high):
+        return 0.0
+    if kind == kinds.CELL:
         first, last = tail[1 + 3 * int(b)], tail[2 + 3 * int(b)]
         nearest = low if math.isinf(first) else high if math.isinf(last) else min(max(0.5 * (first + last), low), high)
         return cost_of_values(nearest, b, kind, numbers[0], numbers[1], 0.0, 0.0, tail)
-    if math.isnan(b) or math.isnan(low) or math.isnan(high) or low <= b <= high:
+    if low <= b <= high:
         return 0.0
     nearest = low if b < low else high
-    if kind == NUMBER:
-        cell = cell_of(abs(nearest - b) * numbers[0])
-        return float(tail[HEAD + min(max(cell, 0), len(tail) - HEAD - 1)])
+    if kind == kinds.NUMBER:
+        cell = kinds.cell_of(abs(nearest - b) * numbers[0])
+        return float(tail[kinds.HEAD + min(max(cell, 0), len(tail) - kinds.HEAD - 1)])
     return cost_of_values(nearest, b, kind, numbers[0], numbers[1], 0.0, 0.0, numbers[:0])
 
 
@@ -285,10 +265,17 @@ def _within(
         if laid.values[f] and not looked.ready[f] and 2 * count > laid.values[f]:
             _look_up(laid, f, b[f], absent, looked)
         if looked.ready[f]:
-            count = _narrow_by_code(laid.code[f], looked.cost[f], left, total, count, limit)
+            for k in range(count):
+                total[k] += looked.cost[f, laid.code[f, left[k]]]
         else:
-            numbers, table = laid.numbers[f], laid.tables[laid.start[f] : laid.start[f + 1]]
-            count = _narrow(laid.a[f], b[f], laid.kind[f], numbers, absent, table, left, total, count, limit)
+            table = laid.tables[laid.start[f] : laid.start[f + 1]]
+            _add_field(laid.a[f], b[f], laid.kind[f], laid.numbers[f], absent, table, left[:count], total)
+        kept = 0
+        for k in range(count):
+            cost = total[k]
+            left[kept], total[kept] = left[k], cost
+            kept += cost <= limit
+        count = kept
         if count == 0:
             break
     return count
@@ -316,18 +303,6 @@ def _look_up(laid: _Laid, f: int, b: float, absent: float, looked: _Looked) -> N
 
 
 @inner_jit
-def _narrow_by_code(code: Array, cost: Array, left: Array, total: Array, count: int, limit: float) -> int:
-    """As `_narrow`, by what was looked up."""
-    kept = 0
-    for k in range(count):
-        record = left[k]
-        sum_here = total[k] + cost[code[record]]
-        left[kept], total[kept] = record, sum_here
-        kept += sum_here <= limit
-    return kept
-
-
-@inner_jit
 def _cost_of(laid: _Laid, record: int, b: Array, mean: bool) -> float:
     """What two records cost; mean: over the fields that both have (1: they have none)."""
     total, count = 0.0, 0
@@ -344,50 +319,32 @@ def _cost_of(laid: _Laid, record: int, b: Array, mean: bool) -> float:
 
 
 @inner_jit
-def _narrow(
-    a: Array, b: float, kind: int, numbers: Array, absent: float, table: Array, left: Array, total: Array, count: int,
-    limit: float,
-) -> int:  # fmt: skip
-    """Add one field's cost to the known records that are left, and keep those within the limit; returns how many. absent:
-    what a missing value costs instead, where not negative."""
-    kept = 0
-    scale, cap = numbers[0], numbers[1]
-    both, one = (numbers[2], numbers[3]) if absent < 0 else (absent, absent)
-    if kind == CATEGORY:
-        code, width = np.int64(b), np.int64(scale)
-        for k in range(count):
-            cost = total[k] + table[np.int64(a[left[k]]) * width + code]
-            left[kept], total[kept] = left[k], cost
-            kept += cost <= limit
-        return kept
-    if kind == SQUARE and not math.isnan(b):
-        for k in range(count):
+def _add_field(
+    a: Array, b: float, kind: int, numbers: Array, absent: float, table: Array, left: Array, total: Array
+) -> None:
+    """Add one field's cost to the known records that are left; kinds that take most of the time have their own loops.
+    absent: what a missing value costs instead, where not negative."""
+    scale, cap, both, one = numbers
+    if absent >= 0:
+        both, one = absent, absent
+    if kind == kinds.SQUARE and not math.isnan(b):
+        for k in range(len(left)):
             away = b - a[left[k]]
-            cost = total[k] + (one if math.isnan(away) else min(scale * away * away, cap))
-            left[kept], total[kept] = left[k], cost
-            kept += cost <= limit
-        return kept
-    if kind == RELATIVE and not math.isnan(b):
-        for k in range(count):
+            total[k] += one if math.isnan(away) else min(scale * away * away, cap)
+    elif kind == kinds.RELATIVE and not math.isnan(b):
+        for k in range(len(left)):
             value = a[left[k]]
-            reach = max(scale * max(abs(value), NEAR_ZERO), LEAST_REACH)
-            cost = total[k] + (one if math.isnan(value) else cap * min(abs(b - value) / reach, 1.0))
-            left[kept], total[kept] = left[k], cost
-            kept += cost <= limit
-        return kept
-    if kind == NUMBER and not math.isnan(b):
-        for k in range(count):
+            reach = max(scale * max(abs(value), kinds.NEAR_ZERO), kinds.LEAST_REACH)
+            total[k] += one if math.isnan(value) else cap * min(abs(b - value) / reach, 1.0)
+    elif kind == kinds.NUMBER and not math.isnan(b):
+        for k in range(len(left)):
             away = abs(b - a[left[k]])
-            here = table[1] if math.isnan(away) else table[3] if away == 0 else by_distance(away * scale, table)
-            cost = total[k] + here
-            left[kept], total[kept] = left[k], cost
-            kept += cost <= limit
-        return kept
-    for k in range(count):
-        cost = total[k] + cost_of_values(a[left[k]], b, kind, scale, cap, both, one, table)
-        left[kept], total[kept] = left[k], cost
-        kept += cost <= limit
-    return kept
+            total[k] += (
+                table[1] if math.isnan(away) else table[3] if away == 0 else kinds.by_distance(away * scale, table)
+            )
+    else:
+        for k in range(len(left)):
+            total[k] += cost_of_values(a[left[k]], b, kind, scale, cap, both, one, table)
 
 
 # ---- is the true record outrun? ---------------------------------------------------------------------------------
@@ -411,12 +368,12 @@ class Race:
         as much as its true one (that one among them). A target is left as soon as it is outrun."""
         beaten, ties = np.zeros(len(targets), dtype=np.bool_), np.zeros(len(targets), dtype=np.int64)
 
-        def run(part: Array) -> None:
-            here, count = np.zeros(len(part), dtype=np.bool_), np.zeros(len(part), dtype=np.int64)
-            _outrun(self.laid, self.truth[targets[part]], targets[part], self.mean, here, count)
-            beaten[part], ties[part] = here, count
+        truth, threads = self.truth[targets], threads or own_threads()
 
-        _in_parts(run, len(targets), threads)
+        def run(part: slice) -> None:
+            _outrun(self.laid, truth[part], targets[part], self.mean, beaten[part], ties[part])
+
+        run_parts(run, _parts(len(targets), threads), threads)
         return beaten, ties
 
 
@@ -467,12 +424,12 @@ class Search:
         index = np.full((len(targets), keep), -1, dtype=np.int32)
         cost = np.full((len(targets), keep), np.inf)
 
-        def run(part: Array) -> None:
-            begin = ((targets[part] * GOLDEN) % 1 * n).astype(np.int64)
-            here = slice(part[0], part[-1] + 1)
-            _cheapest(self.laid, targets[part], begin, self.mean, index[here], cost[here])
+        begin, threads = (targets * GOLDEN % 1 * n).astype(np.int64), threads or own_threads()
 
-        _in_parts(run, len(targets), threads)
+        def run(part: slice) -> None:
+            _cheapest(self.laid, targets[part], begin[part], self.mean, index[part], cost[part])
+
+        run_parts(run, _parts(len(targets), threads), threads)
         best = np.argsort(cost, axis=1, kind="stable")
         index = np.where(index >= 0, self.order[index], -1).astype(np.int32)
         return Links(np.take_along_axis(index, best, axis=1), -np.take_along_axis(cost, best, axis=1))

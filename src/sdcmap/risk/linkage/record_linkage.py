@@ -56,8 +56,7 @@ class FellegiSunter(NamedTuple):
     @property
     def agree(self) -> Array:
         """wA = log m/u of each field."""
-        weight: Array = np.log(self.m / self.u)
-        return weight
+        return np.log(self.m / self.u)
 
     @property
     def disagree(self) -> Array:
@@ -176,8 +175,7 @@ Weights = tuple[Array, Array, Mapping[str, float]]  # wD, wA - wD, and what is t
 
 def signed_log(x: Array) -> Array:
     """sign(x) log max(|x|, 1): log x from 1 on, and defined for zero and below."""
-    logged: Array = np.sign(x) * np.log(np.maximum(np.abs(x), 1.0))
-    return logged
+    return np.sign(x) * np.log(np.maximum(np.abs(x), 1.0))
 
 
 def coincidence(x: Array) -> float:
@@ -345,8 +343,7 @@ class Linkage(Attack):
 def agreements(known: Array, released: Array, reach: Array) -> Array:
     """known x released x fields: 1 where the difference is at most `reach`, 0 where it is more, -1 where one is missing."""
     apart = np.abs(known[:, np.newaxis, :] - released[np.newaxis, :, :])
-    agree: Array = np.where(np.isnan(apart), -1, apart <= reach[:, np.newaxis, :]).astype(np.int8)
-    return agree
+    return np.where(np.isnan(apart), -1, apart <= reach[:, np.newaxis, :]).astype(np.int8)
 
 
 def agreement_classes(known: Array, released: Array, reach: Array) -> FellegiSunter:

@@ -97,9 +97,8 @@ class WorstLinkage(Attack):
     'WorstLinkage(inclusion=0.1)'
     """
 
-    revision: ClassVar[int] = (
-        9  # 7: steps on one variable, and squares; 8: labels are read; 9: ties alike on every machine
-    )
+    # 7: steps on one variable, and squares; 8: labels are read; 9: ties alike on every machine
+    revision: ClassVar[int] = 9
     households: ClassVar[str] = "used: one member found gives the others away"
 
     method: Method | None = None
