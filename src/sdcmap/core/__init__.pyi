@@ -13,6 +13,7 @@ from .vocabulary import Microdata as Microdata
 from .vocabulary import PlanError as PlanError
 from .vocabulary import Positive as Positive
 from .vocabulary import Range as Range
+from .vocabulary import RiskMeasure as RiskMeasure
 from .vocabulary import Roles as Roles
 from .vocabulary import SchemaError as SchemaError
 from .vocabulary import SdcmapError as SdcmapError

@@ -5,6 +5,7 @@ from numpy.random import Generator
 from sdcmap.core.estimate import Estimate
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method, Trials
+from sdcmap.core.risk_measure import RiskMeasure
 from sdcmap.core.roles import Roles
 from sdcmap.core.rule import Choice
 from sdcmap.core.streams import Stream
@@ -15,6 +16,6 @@ from sdcmap.kernels.arrays import Array, Floats
 
 __all__ = (
     "Array", "Choice", "Column", "Estimate", "Floats", "Generator", "Infeasible", "Measure", "Method", "Microdata",
-    "PlanError", "Positive", "Range", "Roles", "SchemaError", "SdcmapError", "Share", "Stream", "Trials", "Undefined",
-    "Value", "did_you_mean",
+    "PlanError", "Positive", "Range", "RiskMeasure", "Roles", "SchemaError", "SdcmapError", "Share", "Stream", "Trials",
+    "Undefined", "Value", "did_you_mean",
 )  # fmt: skip

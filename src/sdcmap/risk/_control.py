@@ -9,22 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Measure, Method, Microdata, Range, SchemaError, Undefined
+from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.core.making import Folds, Making
 from sdcmap.data.cells import common_codes, in_released_categories
 from sdcmap.data.label_layers import layered, read_column, spelt_out
 from sdcmap.kernels.tables.attribution import share_error
 from sdcmap.risk._archive import read_archive
-from sdcmap.risk.linkage.field_costs import relative_weights
+from sdcmap.risk.linkage.field_costs import importance_problems, relative_weights
 from sdcmap.risk.linkage.stated_columns import redone
 
+PAIR = 2e-9  # seconds: of one variable of a person and a record
 
-@dataclass(frozen=True)
-class Split:
+
+class Split(NamedTuple):
     """Who is attacked: people inside the release, people outside it; and the released records that the snooper has."""
 
     insiders: Microdata
@@ -50,8 +51,14 @@ class Difference(NamedTuple):
         return Difference(float(each.mean()), math.sqrt(float(((each - each.mean()) ** 2).sum()) + 2) / len(each))
 
 
+def compare_rates(inside: Array, outside: Array, naive: float) -> dict[str, float]:
+    """Return the success rates inside and outside, that of guessing, and Anonymeter's residual risk."""
+    a, b = float(inside.mean()), float(outside.mean())
+    return {"inside": a, "outside": b, "naive": naive, "residual": (a - b) / (1 - b) if b < 1 else 0.0}
+
+
 @dataclass(frozen=True)
-class Controlled(Measure):
+class Controlled(RiskMeasure):
     """The base of measures that compare people in the release with people outside it; its fields say who is outside.
 
     Parameters
@@ -69,7 +76,8 @@ class Controlled(Measure):
     method : how the file was made; a sweep and a release fill it in.
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    unit: ClassVar[str] = "difference of shares"
+    bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
     sampled: ClassVar[bool] = True
     paired: ClassVar[bool] = False
     households: ClassVar[str] = "persons are looked at one by one; makings leave whole households out"
@@ -82,8 +90,47 @@ class Controlled(Measure):
     folds: Annotated[int, Range(1)] = field(default=2, kw_only=True)
     method: Method | None = field(default=None, kw_only=True)
 
+    def problems(self) -> Iterator[str]:
+        return importance_problems(getattr(self, "importance", ()), getattr(self, "on", ()))
+
     def knowing(self, method: Method) -> Measure:
         return replace(self, method=method)
+
+    def pair_seconds(self, data: Microdata) -> float:
+        """About how long it takes to compare each person with each record."""
+        people = 2.0 * min(self.targets, len(data) * self.held_out)
+        return (self.folds if self.control == "makings" else 1) * people * len(data) * len(self.variables(data)) * PAIR
+
+    def attack(self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> object:
+        """Attack the people of one file by the variables `names`, whose ranges are given; a subclass says how."""
+        raise TypeError(f"{type(self).__name__} has no attack.")
+
+    def estimate(self, outcomes: Sequence[Any]) -> Estimate:
+        """Return the value from what the attack on each file achieved; a subclass says how."""
+        raise TypeError(f"{type(self).__name__} has no estimate.")
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        names, others = self.checked(original), self.people_outside(original)
+        original, masked = self.as_seen(original, masked)
+        drawn = self.split(original, masked, self.can_be_attacked(original), others, rng)
+        return self.estimate([self.attack(drawn, names, ranges_of(original, names), rng)])
+
+    def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
+        names, seen = self.checked(original), self.as_recoded(original)
+        drawn = [self.split_making(seen, making, self.can_be_attacked(seen), rng) for making in makings]
+        return self.estimate([self.attack(split, names, ranges_of(seen, names), rng) for split in drawn])
+
+    def compared_columns(self, data: Microdata) -> tuple[str, ...]:
+        """The columns that people inside and outside must have."""
+        return self.variables(data)
+
+    def can_be_attacked(self, data: Microdata) -> Array:
+        """Who may be drawn as a target."""
+        return np.ones(len(data), dtype=bool)
+
+    def most_drawn(self) -> int:
+        """The most people drawn in each group."""
+        return self.targets
 
     def makings(self, masked: Microdata) -> Folds | None:
         wanted = self.control == "makings" or (self._values_move(masked) and not self.control_file)
@@ -95,17 +142,14 @@ class Controlled(Measure):
             return False
         return not masked.paired or (self.method is not None and self.method.mixes)
 
-    def control_misfits(self, data: Microdata, names: tuple[str, ...]) -> Iterator[str]:
-        """The sentence for a control file that cannot be read."""
-        try:
-            self.people_outside(data, names)
-        except SchemaError as problem:
-            yield f"{type(self).__name__}: {problem}"
+    def check_files(self, data: Microdata) -> None:
+        self.people_outside(data)
 
-    def people_outside(self, data: Microdata, names: tuple[str, ...]) -> Microdata | None:
-        """These columns of the control file, read once."""
+    def people_outside(self, data: Microdata) -> Microdata | None:
+        """The people of the control file, read once."""
         if not self.control_file:
             return None
+        names = self.compared_columns(data)
         read = lambda: read_archive(self.control_file, self.sha256, data, names)
         return data.remember(("control", self.control_file, self.sha256, names), read)
 
@@ -132,27 +176,28 @@ class Controlled(Measure):
         cut = min(max(1, round(self.held_out * len(order))), len(order) - 1)
         held = _marked(order[:cut], len(original))
         archive = masked.take(np.flatnonzero(~held[came]))
-        return Split(original.take(order[cut:][: self.targets]), original.take(order[:cut][: self.targets]), archive)
+        outsiders, insiders = (original.take(rows[: self.most_drawn()]) for rows in np.split(order, [cut]))
+        return Split(insiders, outsiders, archive)
 
-    def as_seen(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> tuple[Microdata, Microdata]:
+    def as_seen(self, original: Microdata, masked: Microdata) -> tuple[Microdata, Microdata]:
         """Both files as a reader sees them: the original in the categories of the release, where each value became one, and
         labels of the release that only the note explains spelt out."""
+        names = self.compared_columns(original)
         recoded = in_released_categories(original, masked, names)
         return recoded, spelt_out(recoded, masked, names)
 
-    def as_recoded(self, original: Microdata, names: tuple[str, ...]) -> Microdata:
+    def as_recoded(self, original: Microdata) -> Microdata:
         """The original in the categories that the deterministic steps of the method make: of makings, where nobody outside
         has a released row to read them from."""
         again = redone(original, self.method)
-        return original if again is None else in_released_categories(original, again, names)
+        return original if again is None else in_released_categories(original, again, self.compared_columns(original))
 
     def split_making(self, original: Microdata, making: Making, known: Array, rng: Generator) -> Split:
         """Draw people who were in the making and people who were not."""
-        in_file = _in_file(making)
-        groups = [self._drawn(np.flatnonzero(rows & known), rng) for rows in (in_file, making.outside)]
+        groups = [self._drawn(np.flatnonzero(rows & known), rng) for rows in (_in_file(making), making.outside)]
         if min(map(len, groups)) == 0:
             raise Undefined("nobody is left to attack, inside or outside a making.")
-        most = math.ceil(self.targets / self.folds)
+        most = math.ceil(self.most_drawn() / self.folds)
         insiders, outsiders = (original.take(rows[:most]) for rows in groups)
         return Split(insiders, outsiders, making.released)
 
@@ -166,7 +211,7 @@ class Controlled(Measure):
         return rows, inside[:, rows], outside[:, rows]
 
     def _drawn(self, rows: Array, rng: Generator) -> Array:
-        return rng.permutation(rows)[: self.targets]
+        return rng.permutation(rows)[: self.most_drawn()]
 
 
 def _origin(masked: Microdata) -> Array:
@@ -176,15 +221,11 @@ def _origin(masked: Microdata) -> Array:
 def _in_file(making: Making) -> Array:
     """Who of the original is in the file of a making: all whom it was made with, but for those whose rows it left out."""
     came = making.released.origin
-    if not making.released.paired or came is None:
-        return ~making.outside
-    return _marked(came, len(making.outside))
+    return ~making.outside if not making.released.paired or came is None else _marked(came, len(making.outside))
 
 
 def _marked(rows: Array, size: int) -> Array:
-    marked = np.zeros(size, dtype=bool)
-    marked[rows] = True
-    return marked
+    return np.bincount(rows, minlength=size) > 0
 
 
 class Places(NamedTuple):
@@ -199,12 +240,9 @@ class Places(NamedTuple):
 
 
 def positions(
-    targets: Microdata,
-    archive: Microdata,
-    names: tuple[str, ...],
-    ranges: dict[str, float],
+    targets: Microdata, archive: Microdata, names: tuple[str, ...], ranges: dict[str, float],
     importance: tuple[float, ...] = (),
-) -> Places:
+) -> Places:  # fmt: skip
     """Numbers and codes of the targets and of the archive. Labels of several depths ("37" and "(35, 40]") are read: each
     is compared with the label that the target's value has at its depth."""
     weigh = dict(zip(names, relative_weights(importance, len(names)), strict=True))
@@ -223,17 +261,11 @@ def _codes(targets: Microdata, archive: Microdata, name: str) -> list[Array]:
     """One column of both files in codes; of labels of several depths a column for each layer of them."""
     read = read_column(targets, archive, name)
     layers = None if read is None else layered(read)
-    if layers is None:
-        return [common_codes(targets, archive, name)]
-    return list(np.vstack(layers).T)
+    return [common_codes(targets, archive, name)] if layers is None else list(np.vstack(layers).T)
 
 
 def ranges_of(data: Microdata, names: tuple[str, ...]) -> dict[str, float]:
     """The range of each numeric variable of the original; 1 where it has none."""
-    ranges = {}
-    for name in names:
-        if data.schema[name].kind == "numeric":
-            x = data.numbers(name)
-            x = x[np.isfinite(x)]
-            ranges[name] = float(np.ptp(x)) or 1.0 if len(x) else 1.0
-    return ranges
+    numbers = {name: data.numbers(name) for name in names if data.schema[name].kind == "numeric"}
+    known = {name: x[np.isfinite(x)] for name, x in numbers.items()}
+    return {name: float(np.ptp(x)) or 1.0 if len(x) else 1.0 for name, x in known.items()}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Measure, Microdata, Share, Undefined
+from sdcmap.core import Array, Measure, Microdata, RiskMeasure, Share, Undefined
 from sdcmap.data.cells import DistinctCells, distinct_cells
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.combinations import Margins, margin_places, margins_of, members, set_count, sets_up_to
@@ -27,17 +28,15 @@ def minimal_uniques(codes: Array, count: Array, sets: Array) -> tuple[Array, Arr
     """
     if not (codes < 0).any():
         return _minimal(margins_of(codes), count.astype(np.int64), sets)
-    cells, uniques = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-    special = np.flatnonzero(wildcard_sums(codes, count) == 1)
-    own: list[list[int]] = [[] for _ in special]
+    special, own, found = wildcard_sums(codes, count) == 1, defaultdict[int, list[int]](list), []
     for chosen in sets.tolist():
-        alone = np.flatnonzero(wildcard_sums(codes[:, members(chosen)], count)[special] == 1)
+        alone = np.flatnonzero(special & (wildcard_sums(codes[:, members(chosen)], count) == 1))
         new = [u for u in alone.tolist() if not any(smaller & chosen == smaller for smaller in own[u])]
         for u in new:
             own[u].append(chosen)
-        cells.append(special[new])
-        uniques.append(np.full(len(new), chosen, dtype=np.int64))
-    return np.concatenate(cells), np.concatenate(uniques)
+        found += [(u, chosen) for u in new]
+    cells, uniques = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    return cells, uniques
 
 
 @jit
@@ -71,8 +70,7 @@ def _minimal(m: Margins, count: Array, sets: Array) -> tuple[Array, Array]:
 @jit
 def _longer(values: Array) -> Array:
     more = np.empty(2 * len(values), dtype=values.dtype)
-    for i in range(len(values)):
-        more[i] = values[i]
+    more[: len(values)] = values
     return more
 
 
@@ -81,10 +79,8 @@ def size_scores(width: int, *, ihsn: bool = False) -> Array:
 
     Of k variables (width - k)!: Elliot, Manning, Ford (2002); by IHSN's first program (2^(width-k) - 1) / C(width, k).
     """
-    rest = [width - size for size in range(1, width + 1)]
-    if not ihsn:
-        return np.array([float(math.factorial(n)) for n in rest])
-    return np.array([(2.0**n - 1) / math.comb(width, n) for n in rest])
+    rest = range(width - 1, -1, -1)
+    return np.array([(2.0**n - 1) / math.comb(width, n) if ihsn else float(math.factorial(n)) for n in rest])
 
 
 def dis_suda(score: Array, count: Array, pairs: int, fraction: float, width: int) -> Array:
@@ -136,7 +132,7 @@ def _frequencies(data: Microdata, names: tuple[str, ...], wild: float | None) ->
 
 
 @dataclass(frozen=True)
-class KeyMeasure(Measure):
+class KeyMeasure(RiskMeasure):
     """What the risk measures of key combinations share: `on`, the keys, and how a missing key value matches.
 
     Parameters
@@ -145,10 +141,6 @@ class KeyMeasure(Measure):
     missing_is : "any value": a missing value matches every value; "a category": it matches missing alone.
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
-    unit: ClassVar[str] = "share of records"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
     missing: ClassVar[str] = "a missing key matches every value, or missing alone, as `missing_is` says"
 
     _: KW_ONLY
@@ -161,8 +153,14 @@ class KeyMeasure(Measure):
         if len(set(self.on)) < len(self.on):
             yield ".on must name each variable once."
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or data.keys
+    def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:
+        """The combinations of keys that occur in the release, and the risk of a record of each; a subclass says it."""
+        raise TypeError(f"{type(self).__name__} has no risk of a combination.")
+
+    def records(self, original: Microdata, masked: Microdata) -> Array:
+        """The risk of each record; of a rule, 1 where the record is exposed and 0 elsewhere."""
+        met, risk = self.cell_risks(original, masked)
+        return risk.astype(float)[met.code]
 
     def cells(self, data: Microdata) -> tuple[DistinctCells, Array]:
         """The combinations of keys that occur, and their codes, MISSING only where it is to match every value."""
@@ -212,22 +210,16 @@ class LinkMeasure(FrequencyMeasure):
     _: KW_ONLY
     form: Literal["approximate", "exact", "ratio"] = "approximate"
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
-        yield from positive_weights(self, data)
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
+        return positive_weights(self, data)
 
-    def risks(self, data: Microdata) -> tuple[DistinctCells, Array]:
-        """The combinations of keys that occur in this file, and the risk of a record of each."""
-        frequency = self.frequencies(data)
+    def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:
+        """The combinations of keys that occur, and the chance that the link of a record of each is right."""
+        self.checked(original)
+        frequency = self.frequencies(masked)
         if self.form == "ratio":
             return frequency.met, 1 / np.maximum(frequency.records, frequency.weights)
         return frequency.met, individual_risks(frequency.records, frequency.weights, exact=self.form == "exact")
-
-    def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The chance that the link of each record is right."""
-        self.checked(original)
-        met, risk = self.risks(masked)
-        return risk[met.code]
 
 
 def key_sets(width: int, largest: int, field: str) -> Array:
@@ -239,7 +231,6 @@ def key_sets(width: int, largest: int, field: str) -> Array:
 
 def positive_weights(measure: Measure, data: Microdata) -> Iterator[str]:
     """The sentence for weights that no population can be counted with."""
-    if data.weight is not None:
-        bad = int((~((data.weights > 0) & np.isfinite(data.weights))).sum())
-        if bad:
-            yield f"{type(measure).__name__} needs positive weights; {bad} records have none in {data.weight!r}."
+    bad = int((~((data.weights > 0) & np.isfinite(data.weights))).sum())
+    if bad:
+        yield f"{type(measure).__name__} needs positive weights; {bad} records have none in {data.weight!r}."

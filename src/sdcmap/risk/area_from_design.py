@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Undefined, did_you_mean
+from sdcmap.core import Array, Estimate, Generator, Microdata, RiskMeasure, Undefined
 from sdcmap.kernels.tables.coding import compress
 
 TIE = 1e-9  # distances so near, relative and absolute, are equal
@@ -40,18 +41,15 @@ class Areas(NamedTuple):
 
     def published(self) -> Array:
         """The chance that the commonest area of a record's cell is its own; of t as common each is taken alike."""
-        chance: Array = (self.times == self.top[self.pair_cell]) / self.top_areas[self.pair_cell]
-        return chance[self.pair]
+        return np.asarray(((self.times == self.top[self.pair_cell]) / self.top_areas[self.pair_cell])[self.pair])
 
     def of_others(self) -> Array:
         """The same by the other records of the cell alone; NaN where there is none."""
         leads = (self.times == self.top[self.pair_cell]) & (self.top_areas[self.pair_cell] == 1)
-        rest = np.where(leads, 0, self.times)
-        second = _largest(self.pair_cell, rest)
-        rivals = np.bincount(self.pair_cell, (rest == second[self.pair_cell]) & ~leads)
-        left = self.times - 1
-        beaten, even = second[self.pair_cell] < left, second[self.pair_cell] == left
-        chance = np.where(leads & beaten, 1.0, np.where(leads & even, 1 / (1 + rivals[self.pair_cell]), 0.0))
+        rest, left = np.where(leads, 0, self.times), self.times - 1
+        second = _largest(self.pair_cell, rest)[self.pair_cell]
+        rivals = np.bincount(self.pair_cell, (rest == second) & ~leads)[self.pair_cell]
+        chance = np.select([leads & (second < left), leads & (second == left)], [np.ones(len(rest)), 1 / (1 + rivals)])
         return np.where(self.size[self.cell] > 1, chance[self.pair], np.nan)
 
     def in_cells(self, cell: Array, area: Array) -> Array:
@@ -59,10 +57,8 @@ class Areas(NamedTuple):
         span = int(max(self.pair_area.max(), area.max())) + 1
         key = self.pair_cell * span + self.pair_area  # rising
         place = np.minimum(np.searchsorted(key, cell * span + area), len(key) - 1)
-        chance: Array = ((key[place] == cell * span + area) & (self.times[place] == self.top[cell])) / self.top_areas[
-            cell
-        ]
-        return chance
+        right = (key[place] == cell * span + area) & (self.times[place] == self.top[cell])
+        return np.asarray(right / self.top_areas[cell])
 
 
 def _largest(group: Array, values: Array) -> Array:
@@ -73,7 +69,7 @@ def _largest(group: Array, values: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class AreaFromDesign(Measure):
+class AreaFromDesign(RiskMeasure):
     """The share of records whose true area the released design columns give back, beyond what the masked area tells.
 
     The agency has masked the geography and released the weights, strata or sampling units that analysts need. Weights
@@ -106,10 +102,6 @@ class AreaFromDesign(Measure):
     "AreaFromDesign(area='county', by=['weight', 'psu'])"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
-    unit: ClassVar[str] = "share of records"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
     missing: ClassVar[str] = "a record whose true area is missing is left out; a missing design value is a category"
     weights: ClassVar[str] = "looked at as a column that tells the area; every record counts once"
 
@@ -130,8 +122,7 @@ class AreaFromDesign(Measure):
             yield "AreaFromDesign needs design columns: state the role of the weight or of strata, or name them in `by`."
             return
         yield from super().misfits(data)
-        if self.area not in data.schema:
-            yield f"AreaFromDesign: no column {self.area!r}.{did_you_mean(self.area, data.names)}"
+        yield from self.unknown_columns(data, [self.area])
         if self.replicates and data.weight is None:
             yield "AreaFromDesign reads replicate weights as ratios to the weight: state the role of the weight."
         for name in self.replicates:
@@ -139,7 +130,6 @@ class AreaFromDesign(Measure):
                 yield f"AreaFromDesign: replicate weights are numeric; {name!r} is {data.schema[name].kind}."
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
         puzzle = self._puzzle(original, masked)
         parts = {"certain": puzzle.certain()}
         for knows in ("others", "design"):
@@ -149,7 +139,6 @@ class AreaFromDesign(Measure):
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The chance that each record's area is guessed from design and masked area; NaN: its true area is missing."""
-        self.checked(original)
         puzzle = self._puzzle(original, masked)
         each = np.full(len(masked), np.nan)
         each[puzzle.rows] = puzzle.chances(self.knows)[0]
@@ -157,17 +146,18 @@ class AreaFromDesign(Measure):
 
     def _puzzle(self, original: Microdata, masked: Microdata) -> Puzzle:
         """What the snooper sees of each released record, and its true area."""
+        names = self.checked(original)
         origin = np.arange(len(masked)) if masked.origin is None else masked.origin
         rows = np.flatnonzero(~original.missing(self.area)[origin])
         if len(rows) == 0:
             raise Undefined(f"{self.area!r} has no value that is not missing.")
         shown = masked.codes(self.area) if self.area in masked.names else np.zeros(len(masked), dtype=np.int64)
-        numbers = {n: masked.numbers(n) for n in self.variables(original) if masked.column(n).levels is None}
+        numbers = {n: masked.numbers(n) for n in names if masked.column(n).levels is None}
         for name in self.replicates:
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = numbers[name] / masked.weights
             numbers[name] = np.where(np.isfinite(ratio), np.round(ratio, DIGITS), np.nan)
-        categories = [masked.codes(n) for n in self.variables(original) if n not in numbers]
+        categories = [masked.codes(n) for n in names if n not in numbers]
         gone = [np.isnan(values).astype(np.int64) for values in numbers.values()]
         like = compress([shown[rows], *(codes[rows] for codes in (*categories, *gone))])[0]
         design = np.column_stack([np.zeros(len(rows)), *(np.nan_to_num(v[rows]) for v in numbers.values())])
@@ -193,7 +183,7 @@ class Puzzle(NamedTuple):
         if knows == "design":
             return exact.published(), baseline
         ways = exact.of_others(), self._by_nearest(exact), Areas.of(self.like, self.area).of_others(), baseline
-        return _first_known(ways), baseline
+        return reduce(lambda chance, other: np.where(np.isnan(chance), other, chance), ways), baseline
 
     def certain(self) -> float:
         """The share of records in cells of two or more, all of one area, whose masked area has several."""
@@ -221,11 +211,3 @@ class Puzzle(NamedTuple):
         count = np.bincount(who, others, len(alone))
         chance[alone] = np.where(count > 0, hits / np.maximum(count, 1), np.nan)
         return chance
-
-
-def _first_known(ways: Sequence[Array]) -> Array:
-    """The first of several chances that is not NaN."""
-    chance = ways[0]
-    for other in ways[1:]:
-        chance = np.where(np.isnan(chance), other, chance)
-    return chance

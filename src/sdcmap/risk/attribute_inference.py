@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -13,8 +13,7 @@ from sdcmap.core.making import Making
 from sdcmap.data.cells import common_codes, stacked
 from sdcmap.kernels.tables.attribution import nearest
 from sdcmap.risk._control import Controlled, Difference, Split, positions, ranges_of
-from sdcmap.risk.l_diversity import check_comparable, secret_misfits, secret_of
-from sdcmap.risk.linkage.field_costs import importance_problems
+from sdcmap.risk._secrets import SecretMeasure, check_comparable
 
 FEWEST = 20  # people of a category, below which a difference of shares says little
 SIDES = ("inside", "outside")
@@ -38,13 +37,12 @@ class _Outcome(NamedTuple):
 
     def of(self, who: tuple[Array, Array]) -> _Outcome:
         """The same of these people inside and outside only."""
-        inside, outside = who
-        groups = [(a[inside], b[outside]) for a, b in (self.right, self.certain)]
-        return self._replace(right=groups[0], certain=groups[1])
+        right, certain = ((a[who[0]], b[who[1]]) for a, b in (self.right, self.certain))
+        return self._replace(right=right, certain=certain)
 
 
 @dataclass(frozen=True)
-class AttributeInference(Controlled):
+class AttributeInference(SecretMeasure, Controlled):
     """How much better a snooper infers a sensitive value of people in the release than of people outside it.
 
     The snooper knows some variables of a person, takes the released record that is nearest on these, and takes its
@@ -84,9 +82,6 @@ class AttributeInference(Controlled):
     "AttributeInference(secret='Income', worst=True)"
     """
 
-    unit: ClassVar[str] = "difference of shares"
-    bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
     # 5: labels of several depths, `importance`; 6: the same people inside and outside makings
     revision: ClassVar[int] = 6
 
@@ -96,52 +91,34 @@ class AttributeInference(Controlled):
     worst: bool = False
     importance: tuple[float, ...] = ()
 
-    def problems(self) -> Iterator[str]:
-        yield from super().problems()
-        yield from importance_problems(self.importance, self.on)
-
     @property
     def told(self) -> str:
         return f"{self.secret} inferred better of people inside"
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or tuple(name for name in data.keys if name != secret_of(data, self.secret))
+    def compared_columns(self, data: Microdata) -> tuple[str, ...]:
+        return (*self.variables(data), self.secret_in(data))
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        secret = secret_of(data, self.secret)
-        problems = [*super().misfits(data), *secret_misfits(self, data, self.variables(data), secret)]
-        yield from problems
-        if not problems:
-            yield from self.control_misfits(data, (*self.variables(data), secret))
+    def can_be_attacked(self, data: Microdata) -> Array:
+        return ~data.missing(self.secret_in(data))
 
-    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names, secret = self.checked(original), secret_of(original, self.secret)
-        others = self.people_outside(original, (*names, secret))
-        original, masked = self.as_seen(original, masked, (*names, secret))
-        if others is not None:
-            others = others.take(np.flatnonzero(~others.missing(secret)))
-        drawn = self.split(original, masked, ~original.missing(secret), others, rng)
-        return self._estimate(self._attacked(drawn, names, secret, ranges_of(original, names)))
+    def people_outside(self, data: Microdata) -> Microdata | None:
+        others = super().people_outside(data)
+        return others and others.take(np.flatnonzero(~others.missing(self.secret_in(data))))
 
     def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
-        names, secret = self.checked(original), secret_of(original, self.secret)
-        seen = self.as_recoded(original, (*names, secret))
-        known, ranges = ~seen.missing(secret), ranges_of(seen, names)
         if len(makings) == 1:
-            drawn = self.split_making(seen, makings[0], known, rng)
-            return self._estimate(self._attacked(drawn, names, secret, ranges))
-        rows, inside, outside = self.left_out_once(makings, known, rng)
-        people = seen.take(rows)
+            return super().score_makings(original, makings, rng)
+        names, secret, seen = self.checked(original), self.secret_in(original), self.as_recoded(original)
+        rows, inside, outside = self.left_out_once(makings, self.can_be_attacked(seen), rng)
+        people, ranges = seen.take(rows), ranges_of(seen, names)
         success, naive = zip(*(self._success(people, m.released, names, secret, ranges) for m in makings), strict=True)
         told = np.array(success)
-        right, certain = (
-            (_rate(told, inside), _rate(told, outside)),
-            (_rate(told == 1, inside), _rate(told == 1, outside)),
-        )
+        right, certain = ((_rate(hits, inside), _rate(hits, outside)) for hits in (told, told == 1))
         secrets = people.column(secret), people.column(secret)
-        return self._estimate(_Outcome(right, certain, secrets, float(np.mean(naive)), paired=True))
+        return self.estimate([_Outcome(right, certain, secrets, float(np.mean(naive)), paired=True)])
 
-    def _attacked(self, drawn: Split, names: tuple[str, ...], secret: str, ranges: dict[str, float]) -> _Outcome:
+    def attack(self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> _Outcome:
+        secret = self.secret_in(drawn.insiders)
         inside, naive = self._success(drawn.insiders, drawn.archive, names, secret, ranges)
         outside, _ = self._success(drawn.outsiders, drawn.archive, names, secret, ranges)
         secrets = drawn.insiders.column(secret), drawn.outsiders.column(secret)
@@ -166,22 +143,25 @@ class AttributeInference(Controlled):
         truth, guess = np.split(common_codes(people, archive, secret).astype(np.float64), [len(people)])
         return truth, np.where(archive.missing(secret), np.nan, guess), 0.0
 
-    def _estimate(self, outcome: _Outcome) -> Estimate:
+    def estimate(self, outcomes: Sequence[_Outcome]) -> Estimate:
+        [outcome] = outcomes
         rates = {"": outcome.right, "sure ": outcome.certain}
-        parts = {f"{of}{who}": rate.mean() for of, both in rates.items() for who, rate in zip(SIDES, both, strict=True)}
+        parts = {"naive": outcome.naive}
+        parts |= {
+            f"{of}{who}": float(rate.mean())
+            for of, both in rates.items()
+            for who, rate in zip(SIDES, both, strict=True)
+        }
         by_category = [outcome.of(who) for who in _categories(*outcome.secrets)]
         if by_category:
             parts["worst category"] = max(category.of_all().value for category in by_category)
         value, se = _worst(outcome, by_category) if self.worst else outcome.of_all()
-        return Estimate(
-            value=value, se=se, parts={"naive": outcome.naive, **{name: float(part) for name, part in parts.items()}}
-        )
+        return Estimate(value=value, se=se, parts=parts)
 
 
 def _rate(told: Array, files: Array) -> Array:
     """Each person's mean success over the makings that are marked."""
-    rates: Array = np.average(told, axis=0, weights=files)
-    return rates
+    return np.asarray(np.average(told, axis=0, weights=files))
 
 
 def _worst(outcome: _Outcome, by_category: Sequence[_Outcome]) -> Difference:

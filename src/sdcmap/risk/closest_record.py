@@ -4,33 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Column, Estimate, Generator, Measure, Microdata, Range, Undefined
-from sdcmap.core.making import Making
+from sdcmap.core import Array, Column, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.data.cells import in_released_categories, stacked
 from sdcmap.data.label_layers import spelt_out
 from sdcmap.kernels.tables.attribution import closer_share, nearest, share_error, two_nearest
-from sdcmap.risk._control import Controlled, Places, Split, positions, ranges_of
-from sdcmap.risk.linkage.field_costs import importance_problems
+from sdcmap.risk._control import PAIR, Controlled, Split, positions, ranges_of
 
 ONE_SIDED = 1.6449  # normal quantile of .95
-
-
-class _Groups(NamedTuple):
-    """A number of each person inside and outside: the lower, the more he seems to be in the file."""
-
-    inside: Array
-    outside: Array
-
-
-class _Seen(NamedTuple):
-    """What is seen of people in one file: the distance to the closest record, and how little of theirs is in it."""
-
-    distance: _Groups
-    strangeness: _Groups
 
 
 @dataclass(frozen=True)
@@ -76,10 +60,6 @@ class ClosestRecord(Controlled):
     on: tuple[str, ...] = ()
     importance: tuple[float, ...] = ()
 
-    def problems(self) -> Iterator[str]:
-        yield from super().problems()
-        yield from importance_problems(self.importance, self.on)
-
     @property
     def told(self) -> str:
         return "membership told by distance"
@@ -87,45 +67,41 @@ class ClosestRecord(Controlled):
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or tuple(dict.fromkeys((*data.keys, *data.numeric)))
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
         if data.schema.census:
             yield "ClosestRecord is off: the file is a census, and that somebody is in it is no secret."
-        problems = list(super().misfits(data))
-        yield from problems
-        if not problems:
-            yield from self.control_misfits(data, self.variables(data))
 
-    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
-        others = self.people_outside(original, names)
-        original, masked = self.as_seen(original, masked, names)
-        drawn = self.split(original, masked, np.ones(len(original), dtype=bool), others, rng)
-        return _estimate([_seen(drawn, names, ranges_of(original, names), self.importance)])
+    def attack(
+        self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator
+    ) -> tuple[list[Array], list[Array]]:
+        """Return the distance of each person, inside and outside, to the closest record, and how strange they are to it:
+        the lower, the more they seem to be in the file."""
+        distances = []
+        for group in (drawn.insiders, drawn.outsiders):
+            nobody = np.zeros(len(group)), np.zeros(len(drawn.archive))
+            places = positions(group, drawn.archive, names, ranges, self.importance)
+            distances.append(nearest(*places, *nobody, 0.0)[0] / len(names))
+        return distances, _strangeness(drawn, names)
 
-    def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
-        names = self.checked(original)
-        seen = self.as_recoded(original, names)
-        everybody, ranges = np.ones(len(seen), dtype=bool), ranges_of(seen, names)
-        drawn = [self.split_making(seen, making, everybody, rng) for making in makings]
-        return _estimate([_seen(split, names, ranges, self.importance) for split in drawn])
-
-
-def _seen(drawn: Split, names: tuple[str, ...], ranges: dict[str, float], importance: tuple[float, ...]) -> _Seen:
-    groups = drawn.insiders, drawn.outsiders
-    distances = (_distance(positions(group, drawn.archive, names, ranges, importance), len(names)) for group in groups)
-    return _Seen(_Groups(*distances), _strangeness(drawn, names))
-
-
-def _distance(places: Places, variables: int) -> Array:
-    """Gower's distance of each person to the closest record."""
-    nobody = np.zeros(len(places.numbers)), np.zeros(len(places.their_numbers))
-    far: Array = nearest(*places, *nobody, 0.0)[0]
-    return far / variables
+    def estimate(self, outcomes: Sequence[tuple[list[Array], list[Array]]]) -> Estimate:
+        """Return the better of both attacks."""
+        distances, strangeness = zip(*outcomes, strict=True)
+        by_distance, by_values = _share(distances), _share(strangeness)
+        own = by_values if by_values[0] > 0.5 + ONE_SIDED * by_values[1] else by_distance
+        parts = {
+            "by distance": by_distance[0],
+            "by own values": by_values[0],
+            "inside": float(np.mean([np.median(inside) for inside, _ in distances])),
+            "outside": float(np.mean([np.median(outside) for _, outside in distances])),
+            "copies": float(np.concatenate([inside == 0 for inside, _ in distances]).mean()),
+        }
+        value, se = max(by_distance, own)
+        return Estimate(value=value, se=se, parts=parts)
 
 
-def _strangeness(drawn: Split, names: tuple[str, ...]) -> _Groups:
+def _strangeness(drawn: Split, names: tuple[str, ...]) -> list[Array]:
     """The logarithms of how many people have each of somebody's values that are in the file, added up: the rarer, the
-    lower."""
+    lower; of those inside and those outside."""
     groups = drawn.insiders, drawn.outsiders
     total = np.zeros(sum(map(len, groups)))
     for name in names:
@@ -134,7 +110,7 @@ def _strangeness(drawn: Split, names: tuple[str, ...]) -> _Groups:
         there = np.bincount(theirs, minlength=int(ours.max(initial=0)) + 1)[ours] > 0
         known = ~np.concatenate([group.missing(name) for group in groups])
         total += np.where(there & known, np.log(np.bincount(ours)[ours] / len(ours)), 0.0)
-    return _Groups(*np.split(total, [len(drawn.insiders)]))
+    return np.split(total, [len(drawn.insiders)])
 
 
 def _equal_codes(columns: Sequence[Column]) -> Array:
@@ -143,36 +119,17 @@ def _equal_codes(columns: Sequence[Column]) -> Array:
     return both.values if both.levels is not None else np.unique(both.values, return_inverse=True)[1]
 
 
-def _share(groups: Sequence[_Groups]) -> tuple[float, float]:
+def _share(groups: Sequence[list[Array]]) -> tuple[float, float]:
     """How often who is inside has the lower number, the mean over files; and its standard error."""
-    share = float(np.mean([closer_share(group.inside, group.outside) for group in groups]))
-    return share, share_error(share, sum(min(len(group.inside), len(group.outside)) for group in groups))
-
-
-def _estimate(seen: Sequence[_Seen]) -> Estimate:
-    """The better of both attacks."""
-    distances = [each.distance for each in seen]
-    by_distance, by_values = _share(distances), _share([each.strangeness for each in seen])
-    own = by_values if by_values[0] > 0.5 + ONE_SIDED * by_values[1] else by_distance
-    parts = {
-        "by distance": by_distance[0],
-        "by own values": by_values[0],
-        "inside": float(np.mean([np.median(d.inside) for d in distances])),
-        "outside": float(np.mean([np.median(d.outside) for d in distances])),
-        "copies": float(np.concatenate([d.inside == 0 for d in distances]).mean()),
-    }
-    value, se = max(by_distance, own)
-    return Estimate(value=value, se=se, parts=parts)
+    share = float(np.mean([closer_share(*pair) for pair in groups]))
+    return share, share_error(share, sum(min(map(len, pair)) for pair in groups))
 
 
 # People to whom a released record is nearer than any other person: epsilon-identifiability.
 
 
-PAIR = 2e-9  # seconds: of one variable of a person and a record
-
-
 @dataclass(frozen=True)
-class Identifiability(Measure):
+class Identifiability(RiskMeasure):
     """The share of people to whom some released record is nearer than every other person of the original.
 
     The snooper knows everything about a person. Where a released record is nearer to the person than the person is to
@@ -199,21 +156,15 @@ class Identifiability(Measure):
     'Identifiability(targets=500)'
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of people"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
     paired: ClassVar[bool] = False
     sampled: ClassVar[bool] = True
+    columns_by_default: ClassVar = "knowable"
 
     on: tuple[str, ...] = ()
     targets: Annotated[int, Range(1)] = 1000
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or data.knowable
-
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
         if len(data) < 2:
             yield "Identifiability needs at least 2 people."
 
@@ -225,12 +176,11 @@ class Identifiability(Measure):
         if len(masked) == 0:
             raise Undefined("the file has no records.")
         known = in_released_categories(original, masked, names)
-        masked = spelt_out(known, masked, names)
-        ranges = ranges_of(known, names)
+        masked, ranges = spelt_out(known, masked, names), ranges_of(known, names)
         people = known.take(rng.permutation(len(known))[: self.targets])
         released = two_nearest(*positions(people, masked, names, ranges))[:, 0] / len(names)
         other = two_nearest(*positions(people, known, names, ranges))[:, 1] / len(names)  # the nearest is the person
         share = float((released < other).mean())
-        whole = len(people) == len(known)
+        se = 0.0 if len(people) == len(known) else share_error(share, len(people))
         parts = {"released": float(np.median(released)), "other": float(np.median(other))}
-        return Estimate(value=share, se=0.0 if whole else share_error(share, len(people)), parts=parts)
+        return Estimate(value=share, se=se, parts=parts)

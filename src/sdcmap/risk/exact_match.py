@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from sdcmap.core import Array, Estimate, Floats, Generator, Measure, Microdata, Range, SchemaError, Undefined
+from sdcmap.core import Array, Estimate, Floats, Generator, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.data.cells import common_codes, in_released_categories, moves
 from sdcmap.data.covering import explained, fitting, in_texts
 from sdcmap.kernels.tables.coding import compress, count_cells
@@ -24,17 +23,12 @@ class LookUp(NamedTuple):
     own: Array
 
 
-class LookUps(NamedTuple):
-    """By equal values; by labels that cover them, None where these are not of several depths; and how many released records
-    are equal to each."""
+def looked_up(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> tuple[LookUp, LookUp | None, Array]:
+    """Everybody's known values looked up; where values became new categories, these.
 
-    equal: LookUp
-    covering: LookUp | None
-    alike: Array
-
-
-def looked_up(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> LookUps:
-    """Everybody's known values looked up; where values became new categories, these."""
+    By equal values; by labels that cover them, None where these are not of several depths; and how many released records
+    are equal to each.
+    """
     known = in_released_categories(original, masked, names)
     origin = np.arange(len(masked)) if masked.origin is None else masked.origin
     fit = fitting(known, explained(known, masked, names), names)
@@ -45,11 +39,11 @@ def looked_up(original: Microdata, masked: Microdata, names: tuple[str, ...]) ->
     cell = compress([common_codes(known, masked, name) for name in names])[0]
     ours, theirs = cell[: len(known)][origin], cell[len(known) :]
     count = np.bincount(theirs, minlength=int(cell.max(initial=0)) + 1)
-    return LookUps(LookUp(count[ours], ours == theirs), covering, count[theirs])
+    return LookUp(count[ours], ours == theirs), covering, count[theirs]
 
 
 @dataclass(frozen=True)
-class ExactMatch(Measure):
+class ExactMatch(RiskMeasure):
     """The share of released records that a snooper finds by looking up what he knows, value for value.
 
     The snooper knows some variables of a person as they are, and filters the released file on all of them. He succeeds
@@ -76,10 +70,7 @@ class ExactMatch(Measure):
     "ExactMatch(on=['age', 'sex'], k=3)"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
-    unit: ClassVar[str] = "share of records"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
+    columns_by_default: ClassVar = "knowable"
     revision: ClassVar[int] = 2  # 2: labels of several depths are read
 
     on: tuple[str, ...] = ()
@@ -88,9 +79,6 @@ class ExactMatch(Measure):
     @property
     def told(self) -> str:
         return "found by looking values up" if self.k == 2 else f"among fewer than {self.k} alike"
-
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or data.knowable
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         found, count = self._look_up(original, masked)
@@ -104,11 +92,9 @@ class ExactMatch(Measure):
 
     def _look_up(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
         """Whether each released record is found, and how many released records equal it."""
-        by = looked_up(original, masked, self.checked(original))
-        found = by.equal.own & (by.equal.left < self.k)
-        if by.covering is not None:
-            found |= by.covering.own & (by.covering.left < self.k)
-        return found, by.alike
+        *ways, alike = looked_up(original, masked, self.checked(original))
+        found = [way.own & (way.left < self.k) for way in ways if way is not None]
+        return np.logical_or.reduce(found), alike
 
 
 # The risk of the record that is easiest to look up.
@@ -141,7 +127,7 @@ def crowds(left: Array, own: Array) -> Crowds:
 
 
 @dataclass(frozen=True)
-class RecordRisk(Measure):
+class RecordRisk(RiskMeasure):
     """The largest probability with which a snooper is right who looks somebody up by what everybody may know.
 
     The snooper knows the keys of a person, filters the released file on them, and takes one of the records that are left.
@@ -170,10 +156,7 @@ class RecordRisk(Measure):
     "RecordRisk(on=['age', 'sex'])"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "probability"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
     revision: ClassVar[int] = 2  # 2: labels of several depths are read
 
     on: tuple[str, ...] = ()
@@ -182,9 +165,6 @@ class RecordRisk(Measure):
     @property
     def told(self) -> str:
         return "largest record risk"
-
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or data.keys
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         met = crowds(*self._look_up(original, masked))
@@ -223,12 +203,11 @@ def archive_matches(data: Microdata, archive: Microdata, names: tuple[str, ...])
     """How many records of the archive have the same values of `names` as each record of the data."""
     code, met = compress([common_codes(data, archive, name) for name in names])
     ours, theirs = np.split(code, [len(data)])
-    matches: Array = count_cells(theirs, len(met))[ours]
-    return matches
+    return np.asarray(count_cells(theirs, len(met))[ours])
 
 
 @dataclass(frozen=True)
-class ExternalLink(Measure):
+class ExternalLink(RiskMeasure):
     """The share of unchanged records that link uniquely, or nearly so, to an external file.
 
     The snooper holds a file with names, an archive, and looks up the key values of each released record in it. He succeeds
@@ -253,27 +232,13 @@ class ExternalLink(Measure):
     "ExternalLink(archive='register.csv', near=2, sha256='9f86d081884c7d65')"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
-    unit: ClassVar[str] = "share of records"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
-
     archive: str
     on: tuple[str, ...] = ()
     near: Annotated[int, Range(1)] = 1
     sha256: str = ""
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or data.keys
-
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        problems = list(super().misfits(data))
-        yield from problems
-        if not problems:
-            try:
-                self._links(data)
-            except SchemaError as problem:
-                yield f"ExternalLink: {problem}"
+    def check_files(self, data: Microdata) -> None:
+        self._links(data)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         rows = moves(original, masked, self.checked(original)).rows
@@ -289,7 +254,7 @@ class ExternalLink(Measure):
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where the record links, 0 elsewhere; NaN where it has changed."""
         rows = moves(original, masked, self.checked(original)).rows
-        links = self._links(original)[0]
+        links, _ = self._links(original)
         exposed = (links if masked.origin is None else links[masked.origin]).astype(float)
         exposed[rows] = np.nan
         return exposed
@@ -301,5 +266,5 @@ class ExternalLink(Measure):
     def _read_links(self, original: Microdata) -> tuple[Array, int]:
         names = self.variables(original)
         matches = archive_matches(original, read_archive(self.archive, self.sha256, original, names), names)
-        links: Array = (matches >= 1) & (matches <= self.near)
+        links = (matches >= 1) & (matches <= self.near)
         return links, int(links.sum())

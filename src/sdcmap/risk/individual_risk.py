@@ -44,8 +44,7 @@ class IndividualRisk(LinkMeasure):
     threshold: Share = 0.1
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
-        met, risk = self.risks(masked)
+        met, risk = self.cell_risks(original, masked)
         expected, n = float(met.count @ risk), len(masked)
         parts = {
             "mean": expected / n,
@@ -82,8 +81,7 @@ class ExpectedReidentifications(LinkMeasure):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
-        met, risk = self.risks(masked)
+        met, risk = self.cell_risks(original, masked)
         expected = float(met.count @ risk)
         return Estimate(value=expected, parts={"share": expected / len(masked)})
 
@@ -116,8 +114,8 @@ class HouseholdRisk(LinkMeasure):
 
     households: ClassVar[str] = "used: the file needs a variable of this role"
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().other_misfits(data)
         if data.household is None:
             yield "HouseholdRisk needs a file with a household variable: state its role."
 

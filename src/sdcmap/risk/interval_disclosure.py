@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Positive, Undefined
+from sdcmap.core import Array, Estimate, Generator, Microdata, Positive, RiskMeasure, Undefined
 from sdcmap.kernels.statistics.robust_scatter import robust_scatter
 
 PERCENTS = np.arange(1, 11)  # the width is 1, 2, ... 10 %
@@ -35,8 +35,7 @@ def spread_widths(x: Array, z: Array, spread: float) -> Array:
     np.ceil(apart, out=apart)  # the first percent that reaches
     np.maximum(apart, 1, out=apart)
     np.subtract(len(PERCENTS) + 1, apart, out=apart)
-    inside: Array = np.maximum(apart, 0, out=apart)
-    return inside
+    return np.asarray(np.maximum(apart, 0, out=apart))
 
 
 def _spread(data: Microdata, name: str) -> float:
@@ -44,8 +43,25 @@ def _spread(data: Microdata, name: str) -> float:
     return float(np.nanstd(x, ddof=1)) if (~np.isnan(x)).sum() > 1 else 0.0
 
 
+class ValueMeasure(RiskMeasure):
+    """What the measures share that compare numbers with their masked values."""
+
+    at_nothing: ClassVar[float | None] = None
+    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
+    columns_by_default: ClassVar = "numeric"
+    missing: ClassVar[str] = "values missing before or after are left out"
+
+    def values(self, original: Microdata, masked: Microdata) -> tuple[tuple[str, ...], Array, Array]:
+        """The variables, and the values of each released record before and after masking."""
+        names = self.checked(original)
+        if any(masked.column(name).levels is not None for name in names):
+            raise Undefined("a measured variable was recoded into categories, so that it has no interval.")
+        x = original.matrix(names)
+        return names, x if masked.origin is None else x[masked.origin], masked.matrix(names)
+
+
 @dataclass(frozen=True)
-class IntervalDisclosure(Measure):
+class IntervalDisclosure(ValueMeasure):
     """The share of values that lie in a narrow interval around their masked value.
 
     The snooper has the right record and asks how well the masked value tells the true one. He takes an interval around
@@ -69,27 +85,21 @@ class IntervalDisclosure(Measure):
     "IntervalDisclosure(kind='sd')"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of values"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
-    missing: ClassVar[str] = "values missing before or after are left out"
 
     kind: Literal["rank", "sd"] = "rank"
     on: tuple[str, ...] = field(default=(), kw_only=True)
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or data.numeric
-
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
-        inside = self._inside(original, masked, names)
-        count = {name: len(column) - int(np.isnan(column).sum()) for name, column in zip(names, inside, strict=True)}
-        if not any(count.values()):
+        inside = zip(names, self._inside(original, masked, names), strict=True)
+        known = {name: column[~np.isnan(column)] for name, column in inside}
+        count = sum(map(len, known.values()))
+        if not count:
             raise Undefined("no value is there before and after masking.")
-        total = {name: float(np.nansum(column)) for name, column in zip(names, inside, strict=True)}
-        each = {name: total[name] / count[name] / len(PERCENTS) for name in names if count[name]}
-        return Estimate(value=sum(total.values()) / sum(count.values()) / len(PERCENTS), parts=each)
+        total = {name: float(column.sum()) for name, column in known.items()}
+        each = {name: total[name] / len(column) / len(PERCENTS) for name, column in known.items() if len(column)}
+        return Estimate(value=sum(total.values()) / count / len(PERCENTS), parts=each)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The share of the record's values, over the ten widths, that lie in their interval; NaN where it has none."""
@@ -120,7 +130,7 @@ class IntervalDisclosure(Measure):
 
 
 @dataclass(frozen=True)
-class DRisk(Measure):
+class DRisk(ValueMeasure):
     """The share of records whose every value lies in an interval of one width around its masked value.
 
     The snooper has the right record and takes intervals around its masked values. He succeeds when the true values are
@@ -144,22 +154,12 @@ class DRisk(Measure):
     'DRisk(k=0.01)'
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
-    unit: ClassVar[str] = "share of records"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
-    missing: ClassVar[str] = "values missing before or after are left out"
-
     k: Positive = 0.05
     scale: Literal["released", "original"] = "released"
     on: tuple[str, ...] = ()
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or data.numeric
-
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
-        inside = self._inside(original, masked, names)
+        names, inside = self._inside(original, masked)
         each = _all_of(inside)
         if np.isnan(each).all():
             raise Undefined("no value is there before and after masking.")
@@ -168,17 +168,14 @@ class DRisk(Measure):
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where every value of the record is in its interval, 0 elsewhere; NaN where it has none."""
-        return _all_of(self._inside(original, masked, self.checked(original)))
+        return _all_of(self._inside(original, masked)[1])
 
-    def _inside(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Array:
-        """1 where a value is in its interval, 0 where not, NaN where it is missing before or after."""
-        if any(masked.column(name).levels is not None for name in names):
-            raise Undefined("a measured variable was recoded into categories, so that it has no interval.")
-        x, z = original.matrix(names), masked.matrix(names)
-        x = x if masked.origin is None else x[masked.origin]
+    def _inside(self, original: Microdata, masked: Microdata) -> tuple[tuple[str, ...], Array]:
+        """The variables; 1 where a value is in its interval, 0 where not, NaN where it is missing before or after."""
+        names, x, z = self.values(original, masked)
         like = z if self.scale == "released" else original.matrix(names)
         apart = np.abs(x - z)
-        return np.where(np.isnan(apart), np.nan, apart <= self.k * _spreads(like))
+        return names, np.where(np.isnan(apart), np.nan, apart <= self.k * _spreads(like))
 
 
 def _spreads(x: Array) -> Array:
@@ -199,7 +196,7 @@ SCALE = 0.05  # of a robust distance, as sdcMicro has it
 
 
 @dataclass(frozen=True)
-class DRiskRMD(Measure):
+class DRiskRMD(ValueMeasure):
     """The share of records of which a value lies near its original, the nearer the middle of the file, the nearer.
 
     Whoever lies far from the others is known from further away: the interval around his values is as wide as his robust
@@ -228,36 +225,14 @@ class DRiskRMD(Measure):
     """
 
     revision: ClassVar[int] = 2  # 2: equal distances alike on every machine
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
-    unit: ClassVar[str] = "share of records"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     missing: ClassVar[str] = "records with a missing value before or after are left out"
 
     k: Positive = 0.01
     k2: Positive = 0.05
     on: tuple[str, ...] = ()
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or data.numeric
-
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        near, alone, distance = self._looked_at(original, masked)
-        n, found = len(near), near & alone
-        parts = {
-            "near": float(near.mean()),
-            "weighted near": float(near.sum() * distance[near].sum()) / n,
-            "weighted": float(found.sum() * distance[found].sum()) / n,
-        }
-        return Estimate(value=float(found.mean()), parts=parts)
-
-    def _looked_at(self, original: Microdata, masked: Microdata) -> tuple[Array, Array, Array]:
-        """Of each complete record: whether a value is near, whether its masked record is alone, and .05 D."""
-        names = self.checked(original)
-        if any(masked.column(name).levels is not None for name in names):
-            raise Undefined("a measured variable was recoded into categories, so that it has no interval.")
-        x, z = original.matrix(names), masked.matrix(names)
-        x = x if masked.origin is None else x[masked.origin]
+        _, x, z = self.values(original, masked)
         complete = ~(np.isnan(x) | np.isnan(z)).any(axis=1)
         x, z = _standardised(x[complete]), _standardised(z[complete])
         scatter = robust_scatter(x) if len(x) else None
@@ -265,20 +240,21 @@ class DRiskRMD(Measure):
             raise Undefined("half of the records lie in a plane, or there are too few: there is no robust distance.")
         distance = SCALE * np.sqrt(scatter._replace(center=np.zeros(x.shape[1])).distances(x))
         near = (np.abs(x - z) < self.k * distance[:, np.newaxis]).any(axis=1)
-        return near, _nearest(z) > self.k2, distance
+        found = near & (_nearest(z) > self.k2)
+        weighted, weighted_near = (float(who.sum() * distance[who].sum()) / len(x) for who in (found, near))
+        parts = {"near": float(near.mean()), "weighted near": weighted_near, "weighted": weighted}
+        return Estimate(value=float(found.mean()), parts=parts)
 
 
 def _standardised(x: Array) -> Array:
     spread = x.std(axis=0, ddof=1) if len(x) > 1 else np.zeros(x.shape[1])
     if not (spread > 0).all():
         raise Undefined("a measured variable is constant, or fewer than 2 records are complete.")
-    standard: Array = (x - x.mean(axis=0)) / spread
-    return standard
+    return np.asarray((x - x.mean(axis=0)) / spread)
 
 
 def _nearest(z: Array) -> Array:
     """The distance of each record to the nearest other."""
     from scipy.spatial import KDTree
 
-    apart: Array = KDTree(z).query(z, k=2)[0][:, 1]
-    return apart
+    return np.asarray(KDTree(z).query(z, k=2)[0][:, 1])

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from sdcmap.core import Array, Estimate, Generator, Microdata, Range, SchemaError, Share, Undefined
+from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Share, Undefined
 from sdcmap.data.cells import common_codes, in_released_categories, stacked
 from sdcmap.data.covering import check_one_depth, explained, layers_of, mixed_names
 from sdcmap.kernels.tables.coding import compress
@@ -47,14 +47,9 @@ class PopulationMeasure(KeyMeasure):
     population: str = ""
     sha256: str = ""
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        problems = list(super().misfits(data))
-        yield from problems
-        if not problems and self.population:
-            try:
-                self.people(data)
-            except SchemaError as problem:
-                yield f"{type(self).__name__}: {problem}"
+    def check_files(self, data: Microdata) -> None:
+        if self.population:
+            self.people(data)
 
     def people(self, data: Microdata) -> Microdata:
         """The keys of the population, read once."""
@@ -73,12 +68,13 @@ class PopulationMeasure(KeyMeasure):
         people = _in_categories_of(original, masked, self.people(original), names)
         columns = [column for name in names for column in self._codes(masked, people, name, name in mixed)]
         cell, _ = compress([column + 1 for column in columns])
-        _, first = np.unique(cell, return_index=True)
+        first = np.unique(cell, return_index=True)[1]
         code, theirs = np.split(cell, [len(masked)])
-        count = [np.bincount(side, minlength=len(first)).astype(np.float64) for side in (code, theirs)]
-        cells, sums = np.column_stack(columns)[first], np.column_stack(count)
-        sums = wildcard_sums(cells, sums) if (cells < 0).any() else sums
-        return Matches(code, count[1], sums[:, 0], sums[:, 1])
+        sums = count = np.column_stack([np.bincount(side, minlength=len(first)) * 1.0 for side in (code, theirs)])
+        cells = np.column_stack(columns)[first]
+        if (cells < 0).any():
+            sums = wildcard_sums(cells, count)
+        return Matches(code, count[:, 1], sums[:, 0], sums[:, 1])
 
     def _codes(self, masked: Microdata, people: Microdata, name: str, mixed: bool) -> list[Array]:
         """One column of both files, coded alike, or one for each layer of labels of several depths: MISSING where any
@@ -185,10 +181,8 @@ class KMap(PopulationMeasure):
         if self.fraction is not None and self.estimate == "weights":
             yield '.fraction belongs to the estimates "poisson" and "zero-truncated".'
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
-        if not self.population:
-            yield from positive_weights(self, data)
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
+        return iter(()) if self.population else positive_weights(self, data)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         seen, needed = self._seen(original, masked)
@@ -267,31 +261,24 @@ class DeltaPresence(PopulationMeasure):
             yield ".population must be given: the path of a file of the population."
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        matches = self._matches(original, masked)
-        delta = _presence(matches.released, matches.population)
+        matches, delta = self._presence(original, masked)
         there = matches.persons > 0
         if not there.any():
             raise Undefined("nobody is left in the file of the population.")
         share = matches.persons / matches.persons.sum()
         above = float(share @ (delta > self.high + SLACK))
         value = min(1.0, above + float(share @ (delta < self.low - SLACK)))
-        return Estimate(
-            value=value,
-            parts={"smallest": float(delta[there].min()), "largest": float(delta[there].max()), "above": above},
-        )
+        parts = {"smallest": float(delta[there].min()), "largest": float(delta[there].max()), "above": above}
+        return Estimate(value=value, parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The chance of being in the file of the persons with each record's keys; 1 where the population has none."""
-        matches = self._matches(original, masked)
-        return _presence(matches.released, matches.population)[matches.code]
+        matches, delta = self._presence(original, masked)
+        return delta[matches.code]
 
-    def _matches(self, original: Microdata, masked: Microdata) -> Matches:
+    def _presence(self, original: Microdata, masked: Microdata) -> tuple[Matches, Array]:
+        """Who matches whom, and f/F, at most 1, of each combination."""
         names = self.checked(original)
         check_one_depth(in_released_categories(original, masked, names), masked, names)
-        return self.matches(original, masked)
-
-
-def _presence(released: Array, population: Array) -> Array:
-    """f/F, at most 1."""
-    share: Array = np.minimum(released / np.maximum(population, 1.0), 1.0)
-    return share
+        matches = self.matches(original, masked)
+        return matches, np.minimum(matches.released / np.maximum(matches.population, 1.0), 1.0)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
-import polars as pl
 
-from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Positive, Range, Share, Undefined, did_you_mean
+from sdcmap.core import Array, Estimate, Generator, Microdata, Positive, Range, Share, Undefined
 from sdcmap.data.cells import DistinctCells
 from sdcmap.kernels.tables.diversity import entropy_diversity, largest_within, recursive_diversity, shares_within
 from sdcmap.kernels.tables.wildcards import wildcard_sums
 from sdcmap.risk._frequencies import KeyMeasure
+from sdcmap.risk._secrets import SecretMeasure
 
 DENSE_COUNTS = 1 << 23  # combinations of keys times sensitive values that are counted in one table
 SLACK = 1e-9  # exp(entropy) of two equally frequent values is 2 but for rounding
@@ -62,8 +62,50 @@ def _counted(codes: Array, cell: Array, value: Array, values: range, wild: bool)
     return group, held + values.start, table[group, held]
 
 
+# Which groups are exposed, and numbers of the whole file for `parts`.
+Judged: TypeAlias = tuple[Array, dict[str, float]]
+
+
 @dataclass(frozen=True)
-class LDiversity(KeyMeasure):
+class SensitiveMeasure(SecretMeasure, KeyMeasure):
+    """The share of records in groups of equal keys whose sensitive values break a rule; a subclass states the rule.
+
+    Parameters
+    ----------
+    secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
+    """
+
+    missing: ClassVar[str] = "a missing key matches as `missing_is` says; missing sensitive values are left out"
+
+    secret: str = ""
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        return self.on or data.keys
+
+    def judged(self, groups: SensitiveGroups) -> Judged:
+        """The rule itself."""
+        raise TypeError(f"{type(self).__name__} has no rule.")
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        groups = self.groups(original, masked)
+        exposed, parts = self.judged(groups)
+        return Estimate(value=float(groups.met.count[exposed].sum() / len(masked)), parts=parts)
+
+    def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:
+        groups = self.groups(original, masked)
+        return groups.met, self.judged(groups)[0]
+
+    def groups(self, original: Microdata, masked: Microdata) -> SensitiveGroups:
+        """The sensitive values of the release in groups of equal keys."""
+        self.checked(original)
+        groups = sensitive_groups(self, masked, self.secret_in(original))
+        if len(groups.value) == 0:
+            raise Undefined(f"{type(self).__name__}: every sensitive value is missing.")
+        return groups
+
+
+@dataclass(frozen=True)
+class LDiversity(SensitiveMeasure):
     """The share of records in groups with fewer than l well-represented sensitive values.
 
     The snooper knows the keys of somebody who is in the file and finds the group of records that have them. He does not
@@ -90,7 +132,6 @@ class LDiversity(KeyMeasure):
 
     missing: ClassVar[str] = "a missing key matches as `missing_is` says; a missing sensitive value adds no diversity"
 
-    secret: str = ""
     l: Annotated[float, Range(1)] = 2.0  # noqa: E741 - the field's own word
     form: Literal["distinct", "entropy", "recursive"] = "distinct"
     c: Positive = 2.0
@@ -100,118 +141,25 @@ class LDiversity(KeyMeasure):
         if self.form != "entropy" and self.l != int(self.l):
             yield f'.l must be a whole number for "{self.form}". Got {self.l:g}.'
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
-        yield from secret_misfits(self, data, self.variables(data), secret_of(data, self.secret))
+    def judged(self, groups: SensitiveGroups) -> Judged:
+        diversity, records = self._diversity(groups), groups.met.count
+        known = ~np.isnan(diversity)
+        mean = float(records[known] @ diversity[known] / records[known].sum())
+        return diversity < self.l * (1 - SLACK), {"smallest": float(diversity[known].min()), "mean": mean}
 
     def diversity(self, data: Microdata) -> Array:
         """The diversity of each record's group; NaN where no record of the group has a sensitive value."""
-        met, diversity = self._diversity(data)
-        return diversity[met.code]
+        groups = sensitive_groups(self, data, self.secret_in(data))
+        return self._diversity(groups)[groups.met.code]
 
-    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
-        met, diversity = self._diversity(masked, secret_of(original, self.secret))
-        known = ~np.isnan(diversity)
-        if not known.any():
-            raise Undefined(f"{type(self).__name__}: every sensitive value is missing.")
-        exposed = met.count[diversity < self.l * (1 - SLACK)].sum() / len(masked)
-        mean = float(met.count[known] @ diversity[known] / met.count[known].sum())
-        return Estimate(value=float(exposed), parts={"smallest": float(diversity[known].min()), "mean": mean})
-
-    def records(self, original: Microdata, masked: Microdata) -> Array:
-        """1 where the record's group has fewer than l values, 0 elsewhere."""
-        self.checked(original)
-        met, diversity = self._diversity(masked, secret_of(original, self.secret))
-        return (diversity < self.l * (1 - SLACK)).astype(float)[met.code]
-
-    def _diversity(self, data: Microdata, secret: str = "") -> tuple[DistinctCells, Array]:
-        secret = secret or secret_of(data, self.secret)
-        groups = sensitive_groups(self, data, secret)
+    def _diversity(self, groups: SensitiveGroups) -> Array:
         if self.form == "distinct":
             diversity = np.diff(groups.start).astype(np.float64)
         elif self.form == "entropy":
             diversity = entropy_diversity(groups.start, groups.count)
         else:
             diversity = recursive_diversity(groups.start, groups.count, self.c)
-        diversity[np.diff(groups.start) == 0] = np.nan
-        return groups.met, diversity
-
-
-def secret_of(data: Microdata, secret: str) -> str:
-    """The sensitive variable that a measure is about: the one it names, or the first of the file."""
-    return secret or next(iter(data.sensitive), "")
-
-
-def secret_misfits(measure: Measure, data: Microdata, names: tuple[str, ...], secret: str) -> Iterator[str]:
-    """The sentences for a sensitive variable that does not fit."""
-    kind = type(measure).__name__
-    if not secret:
-        yield f"{kind} has no sensitive variable: state one, or name it in `secret`."
-    elif secret not in data.schema:
-        yield f"{kind}: no column {secret!r}.{did_you_mean(secret, data.names)}"
-    elif secret in names:
-        yield f"{kind}.secret must not be one of the variables the snooper knows; {secret!r} is."
-
-
-def check_comparable(people: Microdata, released: Microdata, secret: str) -> None:
-    """Undefined where released values of the secret cannot be any person's, because they were recoded."""
-    ours, theirs = people.column(secret).levels, released.column(secret).levels
-    if ours is not None and theirs is not None:
-        mine, told = (set(levels.drop_nulls().cast(pl.String)) for levels in (ours, theirs))
-        recoded = bool(mine and told) and mine.isdisjoint(told)
-    else:
-        recoded = ours is not theirs
-    if recoded:
-        raise Undefined(f"{secret!r} was recoded, and nobody can say which released category each value went into.")
-
-
-# Sensitive values within groups of equal keys: groups that disclose one, by the rules alpha-k, beta and delta.
-
-
-class Judged(NamedTuple):
-    """Which groups are exposed, and numbers of the whole file for `parts`."""
-
-    exposed: Array
-    parts: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class SensitiveMeasure(KeyMeasure):
-    """The share of records in groups of equal keys whose sensitive values break a rule; a subclass states the rule.
-
-    Parameters
-    ----------
-    secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
-    """
-
-    missing: ClassVar[str] = "a missing key matches as `missing_is` says; missing sensitive values are left out"
-
-    secret: str = ""
-
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
-        yield from secret_misfits(self, data, self.variables(data), secret_of(data, self.secret))
-
-    def judged(self, groups: SensitiveGroups) -> Judged:
-        """The rule itself."""
-        raise TypeError(f"{type(self).__name__} has no rule.")
-
-    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        groups, (exposed, parts) = self._judged(original, masked)
-        return Estimate(value=float(groups.met.count[exposed].sum() / len(masked)), parts=parts)
-
-    def records(self, original: Microdata, masked: Microdata) -> Array:
-        """1 where the record's group is exposed, 0 elsewhere."""
-        groups, (exposed, _) = self._judged(original, masked)
-        return exposed.astype(float)[groups.met.code]
-
-    def _judged(self, original: Microdata, masked: Microdata) -> tuple[SensitiveGroups, Judged]:
-        self.checked(original)
-        groups = sensitive_groups(self, masked, secret_of(original, self.secret))
-        if len(groups.value) == 0:
-            raise Undefined(f"{type(self).__name__}: every sensitive value is missing.")
-        return groups, self.judged(groups)
+        return np.where(np.diff(groups.start) == 0, np.nan, diversity)
 
 
 # Groups that are too small, or in which one sensitive value is too common.
@@ -248,11 +196,10 @@ class AlphaKAnonymity(SensitiveMeasure):
     def judged(self, groups: SensitiveGroups) -> Judged:
         group, share = shares_within(groups.start, groups.count)
         largest = largest_within(group, share, len(groups.met.count))
-        records = groups.met.count
-        if (groups.codes < 0).any():
-            records = wildcard_sums(groups.codes, records)
+        wild = bool((groups.codes < 0).any())
+        records = wildcard_sums(groups.codes, groups.met.count) if wild else groups.met.count
         exposed = (records < self.k) | (largest > self.share + SLACK)
-        return Judged(exposed, {"smallest group": float(records.min()), "largest share": float(largest.max())})
+        return exposed, {"smallest group": float(records.min()), "largest share": float(largest.max())}
 
 
 # Groups that make a sensitive value much likelier than the file does.
@@ -293,7 +240,7 @@ class BetaLikeness(SensitiveMeasure):
         gain = share / before - 1
         allowed = np.minimum(self.beta, -np.log(before)) if self.enhanced else self.beta
         over = np.bincount(group, gain > allowed + SLACK, minlength=len(groups.met.count)) > 0
-        return Judged(over, {"largest": float(largest_within(group, gain, len(over)).max())})
+        return over, {"largest": float(largest_within(group, gain, len(over)).max())}
 
 
 # Groups in which sensitive values are much likelier, or much less likely, than in the file.
@@ -337,4 +284,4 @@ class DeltaDisclosure(SensitiveMeasure):
         if self.absent:
             values = np.diff(groups.start)
             exposed |= (values > 0) & (values < np.count_nonzero(groups.whole))
-        return Judged(exposed, {"largest": float(largest.max())})
+        return exposed, {"largest": float(largest.max())}

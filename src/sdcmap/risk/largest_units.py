@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from sdcmap.core import Array, Estimate, Floats, Generator, Measure, Microdata, Range, Undefined, did_you_mean
+from sdcmap.core import Array, Estimate, Floats, Generator, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.data.cells import common_codes, in_released_categories
 from sdcmap.kernels.tables.coding import compress
 
@@ -32,17 +32,15 @@ def descending_ranks(group: Array, size: Array) -> Ranks:
     begin = place[new_group][np.cumsum(new_group) - 1]
     first = np.flatnonzero(new_size)
     run = np.cumsum(new_size) - 1
-    above, ties = np.empty(len(order), dtype=np.int64), np.empty(len(order), dtype=np.int64)
-    above[order] = first[run] - begin
-    ties[order] = np.diff(np.append(first, len(order)))[run]
-    return Ranks(above, ties)
+    ranks = np.empty((2, len(order)), dtype=np.int64)
+    ranks[:, order] = first[run] - begin, np.diff(np.append(first, len(order)))[run]
+    return Ranks(*ranks)
 
 
 def same_rank(ours: Ranks, theirs: Ranks) -> Array:
     """The chance that two records have the same rank, ties of each being ordered at random."""
     end = np.minimum(ours.above + ours.ties, theirs.above + theirs.ties)
-    chance: Array = np.maximum(0, end - np.maximum(ours.above, theirs.above)) / (ours.ties * theirs.ties)
-    return chance
+    return np.asarray(np.maximum(0, end - np.maximum(ours.above, theirs.above)) / (ours.ties * theirs.ties))
 
 
 def nearest_size(size: Array, released: Array) -> tuple[Array, Array]:
@@ -57,7 +55,7 @@ def nearest_size(size: Array, released: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class LargestUnits(Measure):
+class LargestUnits(RiskMeasure):
     """The share of the largest units that a snooper finds who knows how large they are.
 
     The snooper reads the business press: a ranking of the firms of a trade, an annual report with the turnover. He takes
@@ -87,9 +85,7 @@ class LargestUnits(Measure):
     "LargestUnits(on='turnover', largest=5, within='trade')"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of the largest units"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     missing: ClassVar[str] = "a missing size has no rank; in `within` missing is a category of its own"
 
@@ -102,43 +98,33 @@ class LargestUnits(Measure):
     def told(self) -> str:
         return f"largest units found by {self.on}"
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
-        for name in self.within:
-            if name not in data.schema:
-                yield f"LargestUnits: no column {name!r}.{did_you_mean(name, data.names)}"
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
+        return self.unknown_columns(data, self.within)
 
     def nothing(self, original: Microdata) -> float | None:
         return 1 / len(original) if len(original) else None
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
-        hunt = self._hunt(original, masked)
-        size, units = original.numbers(self.on), int(hunt.target.sum())
-        rates = {name: math.fsum(found) / units for name, found in hunt.found.items()}
-        first = hunt.target & (hunt.ranks.above == 0)
-        best = hunt.found[max(rates, key=lambda name: rates[name])]
-        parts = rates | {
-            "units": float(units),
-            "the very largest": math.fsum(best[first[hunt.rows]]) / int(first.sum()),
-        }
+        target, ranks, rows, chances = self._hunt(original, masked)
+        size, units = original.numbers(self.on), int(target.sum())
+        rates = {name: math.fsum(found) / units for name, found in chances.items()}
+        first, best = target & (ranks.above == 0), max(chances.values(), key=math.fsum)
+        very_largest = math.fsum(best[first[rows]]) / int(first.sum())
+        parts = rates | {"units": float(units), "the very largest": very_largest}
         total = float(np.nansum(size))
         if total > 0 and not (size < 0).any():
-            parts["share of the total"] = float(size[hunt.target].sum()) / total
+            parts["share of the total"] = float(size[target].sum()) / total
         return Estimate(value=max(rates.values()), parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The chance that each of the largest units is found, by the better attack; NaN: it is none of these."""
-        self.checked(original)
-        hunt = self._hunt(original, masked)
-        each = np.full(len(masked), np.nan)
-        best = max(hunt.found.values(), key=math.fsum)
-        wanted = hunt.target[hunt.rows]
-        each[wanted] = best[wanted]
-        return each
+        target, _, rows, chances = self._hunt(original, masked)
+        return np.where(target[rows], max(chances.values(), key=math.fsum), np.nan)
 
-    def _hunt(self, original: Microdata, masked: Microdata) -> Hunt:
-        """Both attacks on every released record."""
+    def _hunt(self, original: Microdata, masked: Microdata) -> tuple[Array, Ranks, Array, dict[str, Array]]:
+        """Both attacks on every released record: which original records are wanted and how they rank, the original of
+        each released record, and the chance that the attacks, by name, find it."""
+        self.checked(original)
         size, released = original.numbers(self.on), masked.numbers(self.on)
         group, released_group = self._groups(original, masked)
         ranks = descending_ranks(group, size)
@@ -152,7 +138,7 @@ class LargestUnits(Measure):
             here = there[released_group[there] == g]
             reach, ties = nearest_size(size[rows[here]], released[(released_group == g) & ~np.isnan(released)])
             by_value[here] = (np.abs(released[here] - size[rows[here]]) <= reach) / ties
-        return Hunt(target, ranks, rows, {"by rank": by_rank, "by value": by_value})
+        return target, ranks, rows, {"by rank": by_rank, "by value": by_value}
 
     def _targets(self, group: Array, size: Array, ranks: Ranks) -> Array:
         """Which units are among the largest of their group."""
@@ -161,54 +147,44 @@ class LargestUnits(Measure):
             raise Undefined(f"{self.on!r} has no value that is not missing.")
         count = np.bincount(group[present], minlength=int(group.max()) + 1)
         most = self.largest if self.share is None else np.ceil(self.share * count[group])
-        target: Array = present & (ranks.above < most)
-        return target
+        return np.asarray(present & (ranks.above < most))
 
     def _groups(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
         """The group of each original and of each released record."""
         if not self.within:
             return np.zeros(len(original), dtype=np.int64), np.zeros(len(masked), dtype=np.int64)
-        lacking = [name for name in self.within if name not in masked.names]
-        if lacking:
-            raise Undefined(f"the released file has no column {', '.join(map(repr, lacking))}.")
+        check_released(masked, self.within)
         known = in_released_categories(original, masked, self.within)
         code = compress([common_codes(known, masked, name) for name in self.within])[0]
         return code[: len(original)], code[len(original) :]
 
 
-class Hunt(NamedTuple):
-    """Which original records are wanted and how they rank, the original of each released record, and the chance that the
-    attacks, by name, find it."""
-
-    target: Array
-    ranks: Ranks
-    rows: Array
-    found: dict[str, Array]
+def check_released(masked: Microdata, names: Sequence[str]) -> None:
+    """Undefined where the release does not have one of these columns."""
+    lacking = [name for name in names if name not in masked.names]
+    if lacking:
+        raise Undefined(f"the released file has no column {', '.join(map(repr, lacking))}.")
 
 
 # The p % rule on totals of a released file.
 
 
-class Tops(NamedTuple):
-    """The largest and the second largest contribution to each cell; 0 where there is none."""
+def two_largest(cell: Array, size: Floats, cells: int) -> tuple[Floats, Floats]:
+    """The largest and the second largest contribution to each cell; 0 where there is none.
 
-    first: Floats
-    second: Floats
-
-
-def two_largest(cell: Array, size: Floats, cells: int) -> Tops:
-    """cell : 0, 1, ... `cells` - 1 of each contribution; sizes are not negative."""
+    cell : 0, 1, ... `cells` - 1 of each contribution; sizes are not negative.
+    """
     order = np.lexsort([-size, cell])
     begins = np.append(True, np.diff(cell[order]) != 0)[: len(order)]
     follows = np.append(False, begins[:-1])[: len(order)] & ~begins
     first, second = np.zeros(cells), np.zeros(cells)
     first[cell[order][begins]] = size[order][begins]
     second[cell[order][follows]] = size[order][follows]
-    return Tops(first, second)
+    return first, second
 
 
 @dataclass(frozen=True)
-class PPercent(Measure):
+class PPercent(RiskMeasure):
     """The share of totals from which the second largest unit learns the largest within p %.
 
     The snooper is a competitor. He adds up the released records of a trade or a region, takes off what he contributes
@@ -236,10 +212,7 @@ class PPercent(Measure):
     "PPercent(on='turnover', by='trade', p=15.0)"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of totals"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
     paired: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     missing: ClassVar[str] = "a missing number counts as nothing; in `by` missing is a category of its own"
@@ -253,13 +226,10 @@ class PPercent(Measure):
     def told(self) -> str:
         return f"totals that tell the largest {self.on} within {self.p:g} %"
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
         if not self._columns(data):
             yield "PPercent needs cells: state keys, or name columns in `by`."
-        for name in self.by:
-            if name not in data.schema:
-                yield f"PPercent: no column {name!r}.{did_you_mean(name, data.names)}"
+        yield from self.unknown_columns(data, self.by)
         if self.on in data.schema and data.schema[self.on].kind == "numeric" and (data.numbers(self.on) < 0).any():
             yield f"PPercent: {self.on!r} has negative numbers, of which totals have no largest part."
 
@@ -269,13 +239,10 @@ class PPercent(Measure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.checked(original)
         names = self._columns(original)
-        lacking = [name for name in names if name not in masked.names]
-        if lacking:
-            raise Undefined(f"the released file has no column {', '.join(map(repr, lacking))}.")
+        check_released(masked, names)
         if masked.column(self.on).levels is not None:
             raise Undefined(f"{self.on!r} was recoded into categories, which have no total.")
-        counts = np.sum([self._counts(original, masked, name) for name in names], axis=0)
-        cells, failing, before = counts.tolist()
+        cells, failing, before = np.sum([self._counts(original, masked, name) for name in names], axis=0).tolist()
         if not cells:
             raise Undefined(f"no cell has a unit with {self.on!r} above 0.")
         parts = {"cells": cells, "failing": failing, "failing in the original": before}
@@ -286,16 +253,9 @@ class PPercent(Measure):
         known = in_released_categories(original, masked, (name,))
         code = common_codes(known, masked, name).astype(np.int64)
         ours, theirs, cells = code[: len(known)], code[len(known) :], int(code.max(initial=0)) + 1
-        own = np.nan_to_num(original.numbers(self.on))
-        top = two_largest(ours, own, cells)
-        reach = self.p / 100 * top.first
-        told = [
-            np.bincount(codes, weights * np.nan_to_num(sizes), cells) - top.second - top.first
-            for codes, weights, sizes in (
-                (theirs, masked.weights, masked.numbers(self.on)),
-                (ours, np.ones(len(own)), own),
-            )
-        ]
+        own, released = np.nan_to_num(original.numbers(self.on)), np.nan_to_num(masked.numbers(self.on))
+        first, second = two_largest(ours, own, cells)
+        totals = np.bincount(theirs, masked.weights * released, cells), np.bincount(ours, own, cells)
+        after, before = ((np.abs(t - second - first) <= self.p / 100 * first) & (first > 0) for t in totals)
         there = np.bincount(theirs, minlength=cells) > 0
-        failing = [(np.abs(error) <= reach) & (top.first > 0) for error in told]
-        return np.array([(top.first > 0).sum(), (failing[0] & there).sum(), failing[1].sum()], dtype=np.float64)
+        return np.array([(first > 0).sum(), (after & there).sum(), before.sum()], dtype=np.float64)

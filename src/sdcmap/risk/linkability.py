@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata
-from sdcmap.core.making import Making
 from sdcmap.kernels.tables.attribution import shared_nearest
-from sdcmap.risk._control import Controlled, Difference, Split, positions, ranges_of
-
-PAIR = 2e-9  # seconds: of one variable of a person and a record
-
-
-class Outcome(NamedTuple):
-    """The chance that the two sides of each person meet in one record, inside and outside; and that of random records."""
-
-    inside: Array
-    outside: Array
-    naive: float
+from sdcmap.risk._control import Controlled, Difference, Split, compare_rates, positions
 
 
 @dataclass(frozen=True)
@@ -55,9 +44,6 @@ class Linkability(Controlled):
     "Linkability(left=['age', 'sex'], right=['income', 'rent'])"
     """
 
-    unit: ClassVar[str] = "difference of shares"
-    bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
     revision: ClassVar[int] = 2  # 2: one making leaves few people out
 
     left: tuple[str, ...] = ()
@@ -72,51 +58,33 @@ class Linkability(Controlled):
 
     def sides(self, data: Microdata) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The columns of the two files."""
-        known = data.knowable
-        return (self.left, self.right) if self.left else (known[::2], known[1::2])
+        return (self.left, self.right) if self.left else (data.knowable[::2], data.knowable[1::2])
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         left, right = self.sides(data)
         return (*left, *right)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        problems = list(super().misfits(data))
-        yield from problems
-        if not problems and len(self.variables(data)) < 2:
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
+        if len(self.variables(data)) == 1:
             yield "Linkability needs at least 2 variables that somebody could know."
-        elif not problems:
-            yield from self.control_misfits(data, self.variables(data))
 
     def seconds(self, data: Microdata) -> float | None:
-        people = 2.0 * min(self.targets, len(data) * self.held_out)
-        return (self.folds if self.control == "makings" else 1) * people * len(data) * len(self.variables(data)) * PAIR
+        return self.pair_seconds(data)
 
-    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
-        others = self.people_outside(original, names)
-        original, masked = self.as_seen(original, masked, names)
-        drawn = self.split(original, masked, np.ones(len(original), dtype=bool), others, rng)
-        return _estimate([self._attacked(drawn, ranges_of(original, names))])
+    def attack(
+        self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator
+    ) -> tuple[Array, Array, float]:
+        """Return the chance that the two sides of each person meet in one record, inside and outside; and that of random
+        records."""
 
-    def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
-        names = self.checked(original)
-        seen = self.as_recoded(original, names)
-        everybody, ranges = np.ones(len(seen), dtype=bool), ranges_of(seen, names)
-        drawn = [self.split_making(seen, making, everybody, rng) for making in makings]
-        return _estimate([self._attacked(split, ranges) for split in drawn])
-
-    def _attacked(self, drawn: Split, ranges: dict[str, float]) -> Outcome:
         def met(people: Microdata) -> Array:
             left, right = (positions(people, drawn.archive, side, ranges) for side in self.sides(drawn.archive))
             return shared_nearest(*left, *right)
 
-        return Outcome(met(drawn.insiders), met(drawn.outsiders), 1 / len(drawn.archive))
+        return met(drawn.insiders), met(drawn.outsiders), 1 / len(drawn.archive)
 
-
-def _estimate(outcomes: Sequence[Outcome]) -> Estimate:
-    inside, outside = (np.concatenate(group) for group in zip(*((o.inside, o.outside) for o in outcomes), strict=True))
-    value, se = Difference.of(inside, outside)
-    a, b = float(inside.mean()), float(outside.mean())
-    naive = float(np.mean([outcome.naive for outcome in outcomes]))
-    parts = {"inside": a, "outside": b, "naive": naive, "residual": (a - b) / (1 - b) if b < 1 else 0.0}
-    return Estimate(value=value, se=se, parts=parts)
+    def estimate(self, outcomes: Sequence[tuple[Array, Array, float]]) -> Estimate:
+        insiders, outsiders, naive = zip(*outcomes, strict=True)
+        inside, outside = np.concatenate(insiders), np.concatenate(outsiders)
+        value, se = Difference.of(inside, outside)
+        return Estimate(value=value, se=se, parts=compare_rates(inside, outside, float(np.mean(naive))))

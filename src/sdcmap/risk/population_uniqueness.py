@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, Undefined
+from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.data.cells import DistinctCells, distinct_cells
 from sdcmap.kernels.tables.wildcards import MISSING, wildcard_sums
 from sdcmap.risk._frequencies import KeyMeasure, positive_weights
@@ -23,35 +23,29 @@ from sdcmap.risk._frequencies import KeyMeasure, positive_weights
 
 
 LARGEST = 30.0  # of logarithms and log-odds of parameters
-GRID = np.linspace(
-    -LARGEST, LARGEST, 241
-)  # of the log-odds of a probability, to find where an equation changes its sign
+GRID = np.linspace(-LARGEST, LARGEST, 241)  # of the log-odds of a probability, where an equation changes its sign
 
 
 def zayatz(sizes: Array, counts: Array, population: float) -> float:
     """(u_1/f) P(size 1 in the population | size 1 in the sample), where population groups have the sizes that the sample's
     have, and a group of j persons leaves one in the sample with the hypergeometric probability.  Zayatz (1991)"""
     n = float(sizes @ counts)
-    chance = _one_of(sizes.astype(np.float64), n, population)
-    alone = counts[sizes == 1].sum() * chance[sizes == 1].sum()
-    if alone == 0:
-        return 0.0
-    return float(counts[sizes == 1].sum() * (alone / (counts @ chance)) * population / n)
+    chance, ones = _one_of(sizes.astype(np.float64), n, population), counts[sizes == 1].sum()
+    alone = ones * chance[sizes == 1].sum()
+    return float(ones * (alone / (counts @ chance)) * population / n) if alone else 0.0
 
 
 def _one_of(size: Array, n: float, population: float) -> Array:
     """P(1 | hypergeometric) = j C(N - j, n - 1)/C(N, n)."""
     fits = population - size >= n - 1
     left = np.where(fits, population - size, n)
-    chance: Array = np.where(fits, np.exp(np.log(size) + _log_choose(left, n - 1) - _log_choose(population, n)), 0.0)
-    return chance
+    return np.where(fits, np.exp(np.log(size) + _log_choose(left, n - 1) - _log_choose(population, n)), 0.0)
 
 
 def _log_choose(n: Array | float, k: float) -> Array:
     from scipy.special import betaln
 
-    log: Array = -betaln(n - k + 1, k + 1) - np.log(np.asarray(n) + 1)
-    return log
+    return np.asarray(-betaln(n - k + 1, k + 1) - np.log(np.asarray(n) + 1))
 
 
 def pitman(sizes: Array, counts: Array, population: float) -> float:
@@ -80,9 +74,8 @@ def pitman_fit(sizes: Array, counts: Array) -> tuple[float, float]:
         alpha, rest = expit(at[0]), np.exp(at[1])
         theta = rest - alpha
         ratio = theta / alpha
-        value = (
-            (u - 1) * np.log(alpha) + gammaln(ratio + u) - gammaln(ratio + 1) - gammaln(theta + n) + gammaln(theta + 1)
-        )
+        value = (u - 1) * np.log(alpha) + gammaln(ratio + u) - gammaln(ratio + 1)
+        value = value - gammaln(theta + n) + gammaln(theta + 1)
         value += counts @ (gammaln(sizes - alpha) - gammaln(1 - alpha))
         turn = digamma(ratio + u) - digamma(ratio + 1)
         by_theta = turn / alpha - digamma(theta + n) + digamma(theta + 1)
@@ -90,10 +83,8 @@ def pitman_fit(sizes: Array, counts: Array) -> tuple[float, float]:
         slope = np.array([(by_alpha - by_theta) * alpha * (1 - alpha), by_theta * rest])
         return float(-value / n), -slope / n
 
-    options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500}
-    fit = minimize(
-        loss, [0.0, np.log(u)], jac=True, method="L-BFGS-B", bounds=[(-LARGEST, LARGEST)] * 2, options=options
-    )
+    options, bounds = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500}, [(-LARGEST, LARGEST)] * 2
+    fit = minimize(loss, [0.0, np.log(u)], jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     alpha = float(expit(fit.x[0]))
     return alpha, float(np.exp(fit.x[1])) - alpha
 
@@ -122,8 +113,7 @@ def snb(sizes: Array, counts: Array, population: float) -> float:
         """The logarithm of expected over observed groups of one; beta by its log-odds."""
         beta = expit(at)
         alpha, r = alpha_of(beta)
-        left: Array = np.log(k * f / ones) + alpha * (np.log(beta) + np.log1p(r)) + np.log1p(alpha * r)
-        return left
+        return np.asarray(np.log(k * f / ones) + alpha * (np.log(beta) + np.log1p(r)) + np.log1p(alpha * r))
 
     with np.errstate(all="ignore"):
         signs = np.sign(gap(GRID))
@@ -148,7 +138,7 @@ SMALL = 0.1  # sampling fraction up to which Dankar's rule takes Pitman's model
 
 
 @dataclass(frozen=True)
-class PopulationUniqueness(Measure):
+class PopulationUniqueness(RiskMeasure):
     """The share of the population whose combination of keys nobody else has, estimated from the sample.
 
     The snooper has a register of the population and looks in the release for persons who are alone in it with their keys:
@@ -178,23 +168,15 @@ class PopulationUniqueness(Measure):
     "PopulationUniqueness(model='pitman', fraction=0.01)"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of persons"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
     weights: ClassVar[str] = "used where no fraction is stated: their sum is the size of the population"
 
     model: Literal["dankar", "zayatz", "pitman", "snb"] = "dankar"
     fraction: Annotated[float | None, Range(1e-12, 1)] = None
     on: tuple[str, ...] = ()
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or data.keys
-
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
-        if self.fraction is None:
-            yield from positive_weights(self, data)
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
+        return positive_weights(self, data) if self.fraction is None else iter(())
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
@@ -332,42 +314,37 @@ class LogLinearRisk(KeyMeasure):
     tau: Literal["tau1", "tau2"] = "tau1"
     fraction: Annotated[float | None, Range(0, 1, "(]")] = None
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
-        if self.fraction is None:
-            yield from positive_weights(self, data)
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
+        return positive_weights(self, data) if self.fraction is None else iter(())
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
-        _, alone, tau1, tau2 = self._risks(masked)
+        _, alone, tau1, tau2 = self._risks(original, masked)
         parts = {"tau1": float(tau1.sum()), "tau2": float(tau2.sum()), "uniques": float(len(alone))}
         return Estimate(value=parts[self.tau] / len(masked), parts=parts)
 
-    def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The chance of each record: P(F = 1 | f = 1) or E(1/F | f = 1) of a sample unique, 0 of the others."""
-        self.checked(original)
-        met, alone, tau1, tau2 = self._risks(masked)
+    def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:
+        """P(F = 1 | f = 1) or E(1/F | f = 1) of a sample unique, 0 of the others."""
+        met, alone, tau1, tau2 = self._risks(original, masked)
         risk = np.zeros(len(met.count))
         risk[alone] = tau1 if self.tau == "tau1" else tau2
-        return risk[met.code]
+        return met, risk
 
-    def _risks(self, data: Microdata) -> tuple[DistinctCells, Array, Array, Array]:
+    def _risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array, Array, Array]:
         """The combinations that occur, which of them have one record, and the two chances of these."""
-        met, codes = self.cells(data)
+        self.checked(original)
+        met, codes = self.cells(masked)
         matching = wildcard_sums(codes, met.count) if (codes < 0).any() else met.count
         alone = np.flatnonzero(matching == 1)
-        mean = self._means(codes, met.count)[alone]
-        if self.fraction is not None:
-            share = np.full(len(alone), self.fraction)
+        if self.fraction is None:
+            share = 1 / np.bincount(met.code, masked.weights)[alone]
         else:
-            share = 1 / np.bincount(met.code, data.weights)[alone]
-        return met, alone, *unique_risks(mean, share)
+            share = np.full(len(alone), self.fraction)
+        return met, alone, *unique_risks(self._means(codes, met.count)[alone], share)
 
     def _means(self, codes: Array, count: Array) -> Array:
         occurring = [np.unique(column[column >= 0]) for column in codes.T]
         pairs = zip(occurring, codes.T, strict=True)
-        places = [np.where(c < 0, MISSING, np.searchsorted(values, c)) for values, c in pairs]
-        codes = np.column_stack(places)
+        codes = np.column_stack([np.where(c < 0, MISSING, np.searchsorted(values, c)) for values, c in pairs])
         if self.model == "main effects" or len(occurring) < 2 or not (codes >= 0).all(axis=1).any():
             return main_effect_means(codes, count)
         shape = tuple(max(len(values), 1) for values in occurring)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, SchemaError, Undefined, did_you_mean
+from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, SchemaError, Undefined, did_you_mean
 from sdcmap.core.named_files import named_file
 from sdcmap.data.cells import common_codes, in_released_categories
 from sdcmap.files.reading import read
@@ -50,7 +50,7 @@ def flows(chance: Array, true: Array, released: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class PublishedTables(Measure):
+class PublishedTables(RiskMeasure):
     """The share of released records that a snooper finds who also holds published tables of the file.
 
     The snooper knows some categories of a person as they are, and counts of the file before it was masked, as published in
@@ -80,11 +80,6 @@ class PublishedTables(Measure):
     "PublishedTables(tables='census.csv', sha256='9f86d081884c7d65', on='sex')"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
-    unit: ClassVar[str] = "share of records"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
-
     tables: tuple[str, ...]
     sha256: tuple[str, ...] = ()
     on: tuple[str, ...] = ()
@@ -98,22 +93,16 @@ class PublishedTables(Measure):
     def told(self) -> str:
         return f"found with {len(self.tables)} published table{'' if len(self.tables) == 1 else 's'} in hand"
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or data.keys
-
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
         amounts = [name for name in self.variables(data) if name in data.names and data.column(name).levels is None]
         if amounts:
             yield f"{type(self).__name__}: tables are of categories, and {amounts[0]!r} holds amounts."
-        try:
-            for table in self._tables(data):
-                strange = [name for name in table.columns if name not in (*data.names, COUNT)]
-                yield from (
-                    f"a table has a column {n!r} and the data have none.{did_you_mean(n, data.names)}" for n in strange
-                )
-        except SchemaError as problem:
-            yield f"{type(self).__name__}: {problem}"
+
+    def check_files(self, data: Microdata) -> None:
+        strange = [name for name in self.named_columns(data) if name not in data.names]
+        if strange:
+            told = (f"a table has a column {n!r} and the data have none.{did_you_mean(n, data.names)}" for n in strange)
+            raise SchemaError(" ".join(told))
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         with_tables, without = self._found(original, masked)
@@ -146,8 +135,7 @@ class PublishedTables(Measure):
         known = in_released_categories(original, masked, names)
         codes = np.column_stack([common_codes(known, masked, name) for name in names])
         cell = compress(list(codes.T))[0]
-        ours, theirs = cell[: len(known)], cell[len(known) :]
-        size = int(cell.max(initial=0)) + 1
+        ours, theirs, size = cell[: len(known)], cell[len(known) :], int(cell.max(initial=0)) + 1
         if size > MOST_CELLS:
             raise Undefined(f"{size:,} combinations are more than {MOST_CELLS:,}: name fewer variables.")
         first = np.unique(cell, return_index=True)[1]
@@ -173,21 +161,17 @@ class PublishedTables(Measure):
             if not within:
                 continue
             places = [names.index(name) for name in within]
-            group, size = _groups(codes[first][:, places])
+            cells = codes[first][:, places]
+            group, met = compress(list(cells.T))
             code_of = [_code_of(original, name, codes[:, place]) for name, place in zip(within, places, strict=True)]
-            cells = {tuple(cell): number for cell, number in zip(codes[first][:, places].tolist(), group, strict=True)}
-            wanted = np.zeros(size)
+            group_of = dict(zip(map(tuple, cells.tolist()), group, strict=True))
+            wanted = np.zeros(len(met))
             for *values, count in table.select(*within, COUNT).iter_rows():
-                spot = cells.get(tuple(code.get(value, -1) for code, value in zip(code_of, values, strict=True)))
+                spot = group_of.get(tuple(code.get(value, -1) for code, value in zip(code_of, values, strict=True)))
                 if spot is not None:
                     wanted[spot] += count or 0
             if wanted.sum() > 0:
                 yield group, wanted * rows / wanted.sum()
-
-
-def _groups(cells: Array) -> tuple[Array, int]:
-    group = compress(list(cells.T))[0]
-    return group, int(group.max(initial=0)) + 1
 
 
 def _code_of(original: Microdata, name: str, codes: Array) -> dict[str | None, int]:
@@ -210,5 +194,4 @@ def _hits(score: Array, released: Array, known: Array, got: Array) -> Array:
     there = np.where(released[None, :] > 0, score, -1.0)
     best = there >= there.max(axis=1, keepdims=True) * (1 - CLOSE)
     records = best @ released
-    hits: Array = best[known, got] / np.maximum(records[known], 1.0)
-    return hits
+    return np.asarray(best[known, got] / np.maximum(records[known], 1.0))

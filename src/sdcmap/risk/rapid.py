@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Positive, Range, Undefined
+from sdcmap.core import Array, Estimate, Generator, Microdata, Positive, Range, Undefined
 from sdcmap.data.cells import common_codes, in_released_categories, joint_codes
 from sdcmap.data.covering import check_one_depth, explained, fitting
 from sdcmap.data.model_training import EXTRA, Learner, check_told, features_of, learning
 from sdcmap.kernels.tables.attribution import attribution_probabilities, shares
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.risk.l_diversity import check_comparable, secret_misfits, secret_of
+from sdcmap.risk._secrets import SecretMeasure, check_comparable
 
 DELTA = 0.01  # added to sizes, in the variable's unit, so that 0 has a relative error
 STEP = 2e-6  # seconds: of one feature of one record
 
 
-def symmetric_error(truth: Array, guess: Array) -> Array:
-    """2 |y - g| / (|y| + |g| + 2 delta)"""
-    error: Array = 2 * np.abs(truth - guess) / (np.abs(truth) + np.abs(guess) + 2 * DELTA)
-    return error
-
-
-def relative_error(truth: Array, guess: Array) -> Array:
-    """|y - g| / (|y| + delta)"""
-    error: Array = np.abs(truth - guess) / (np.abs(truth) + DELTA)
-    return error
+ERRORS: dict[str, Callable[[Array, Array], Array]] = {
+    "symmetric": lambda truth, guess: 2 * np.abs(truth - guess) / (np.abs(truth) + np.abs(guess) + 2 * DELTA),
+    "relative": lambda truth, guess: np.abs(truth - guess) / (np.abs(truth) + DELTA),
+}
 
 
 def normalised_gain(chance: Array, baseline: Array) -> Array:
     """(g - b) / (1 - b): how far a probability lies from the baseline on the way to certainty; 0 where that is certain."""
-    gain: Array = (chance - baseline) / np.where(baseline < 1, 1 - baseline, 1.0)
-    return gain
-
-
-ERRORS = {"symmetric": symmetric_error, "relative": relative_error}
+    return np.asarray((chance - baseline) / np.where(baseline < 1, 1 - baseline, 1.0))
 
 
 class _Known(NamedTuple):
@@ -53,7 +43,7 @@ class _Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RAPID(Measure):
+class RAPID(SecretMeasure):
     """The share of people whose sensitive value a model learnt from the release predicts: the risk of attribute
     prediction-induced disclosure.
 
@@ -89,9 +79,7 @@ class RAPID(Measure):
     "RAPID(secret='Income', epsilon=0.05)"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of people"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     paired: ClassVar[bool] = False
     missing: ClassVar[str] = "a category of its own; people whose sensitive value is missing are left out"
 
@@ -107,30 +95,26 @@ class RAPID(Measure):
     def told(self) -> str:
         return f"{self.secret} predicted by a model"
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or tuple(name for name in data.keys if name != secret_of(data, self.secret))
-
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
-        yield from secret_misfits(self, data, self.variables(data), secret_of(data, self.secret))
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
+        yield from super().other_misfits(data)
         if find_spec("sklearn") is None:
             yield f"RAPID: {EXTRA}."
 
     def nothing(self, original: Microdata) -> float | None:
-        secret = secret_of(original, self.secret)
+        secret = self.secret_in(original)
         if original.column(secret).levels is not None:
             return 0.0
         truth = original.numbers(secret)
         truth = truth[np.isfinite(truth)]
-        return self._share(self._near(truth, np.full(len(truth), np.median(truth)))) if len(truth) else None
+        return self._share_near(truth, np.median(truth)) if len(truth) else None
 
     def seconds(self, data: Microdata) -> float | None:
-        secret = secret_of(data, self.secret)
+        secret = self.secret_in(data)
         answers = 1 if data.column(secret).levels is None else min(20, data.level_count(secret))
         return answers * len(data) * len(self.variables(data)) * STEP
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names, secret = self.checked(original), secret_of(original, self.secret)
+        names, secret = self.checked(original), self.secret_in(original)
         asked = in_released_categories(original, masked, (*names, secret))
         check_told(original, asked, masked, names)
         known = _known(asked, masked, secret)
@@ -141,21 +125,19 @@ class RAPID(Measure):
 
     def _of_numbers(self, known: _Known, names: tuple[str, ...]) -> Estimate:
         guess = self._asked(known, names)
-        naive = np.full(len(known.truth), np.median(known.told))
         explained = 1 - float(((guess - known.truth) ** 2).mean() / (known.truth.var() or 1.0))
-        parts = {"naive": self._share(self._near(known.truth, naive)), "explained": max(0.0, explained)}
-        return Estimate(value=self._share(self._near(known.truth, guess)), parts=parts)
+        naive = self._share_near(known.truth, np.median(known.told))
+        parts = {"naive": naive, "explained": max(0.0, explained)}
+        return Estimate(value=self._share_near(known.truth, guess), parts=parts)
 
     def _of_categories(self, known: _Known, names: tuple[str, ...]) -> Estimate:
         chances = self._asked(known, names)
         shares = [np.bincount(codes, minlength=known.categories) / len(codes) for codes in (known.truth, known.told)]
-        baseline = shares[0][known.truth]
-        gain = normalised_gain(chances[np.arange(len(chances)), known.truth], baseline)
-        naive = normalised_gain(shares[1][known.truth], baseline)
+        own = chances[np.arange(len(chances)), known.truth]
+        gains = (normalised_gain(chance, shares[0][known.truth]) for chance in (own, shares[1][known.truth]))
+        value, naive = (float((gain > self.tau).mean()) for gain in gains)
         right = float((chances.argmax(axis=1) == known.truth).mean())
-        return Estimate(
-            value=self._share(gain > self.tau), parts={"naive": self._share(naive > self.tau), "right": right}
-        )
+        return Estimate(value=value, parts={"naive": naive, "right": right})
 
     def _asked(self, known: _Known, names: tuple[str, ...]) -> Array:
         """What the model says of each person: a number, or the chance of each category. Records come in the order of their
@@ -168,13 +150,9 @@ class RAPID(Measure):
         rows = learner.shown(features.test, features)
         return learner.chances(model, rows, known.categories) if known.categories else model.predict(rows)
 
-    def _near(self, truth: Array, guess: Array) -> Array:
-        near: Array = ERRORS[self.error](truth, guess) < self.epsilon
-        return near
-
-    @staticmethod
-    def _share(marked: Array) -> float:
-        return float(marked.mean())
+    def _share_near(self, truth: Array, guess: Array | np.floating) -> float:
+        """The share of the numbers that a guess, of each or of all, predicts."""
+        return float((ERRORS[self.error](truth, np.asarray(guess)) < self.epsilon).mean())
 
 
 def _known(asked: Microdata, masked: Microdata, secret: str) -> _Known:
@@ -191,7 +169,7 @@ def _known(asked: Microdata, masked: Microdata, secret: str) -> _Known:
 
 
 @dataclass(frozen=True)
-class CorrectAttribution(Measure):
+class CorrectAttribution(SecretMeasure):
     """The chance that a sensitive value read off the released records with somebody's keys is right: DCAP, TCAP, DiSCO.
 
     The snooper knows the keys of people of the original file. He takes the released records that have these keys, of
@@ -227,9 +205,7 @@ class CorrectAttribution(Measure):
     "CorrectAttribution(secret='Income', form='TCAP')"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "probability"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     paired: ClassVar[bool] = False
     revision: ClassVar[int] = 3  # 2: TCAP is 0 where no group agrees; 3: labels of several depths are read
 
@@ -238,68 +214,59 @@ class CorrectAttribution(Measure):
     form: Literal["DCAP", "TCAP", "TCAP all", "DiSCO"] = "DCAP"
     unmatched: Literal["zero", "left out"] = "zero"
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or tuple(name for name in data.keys if name != secret_of(data, self.secret))
-
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
-        yield from secret_misfits(self, data, self.variables(data), secret_of(data, self.secret))
-
     def nothing(self, original: Microdata) -> float:
         self.checked(original)
-        return self._naive(original.codes(secret_of(original, self.secret)))
+        return self._naive(original.codes(self.secret_in(original)))
 
     def _naive(self, codes: Array) -> float:
         shares = np.bincount(codes) / len(codes)
         return float((shares**2).sum() if self.form == "DCAP" else shares.max())
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names, secret = self.checked(original), secret_of(original, self.secret)
-        known = in_released_categories(original, masked, (*names, secret))
-        each = self._probabilities(known, masked, names, secret)
+        known, each = self._probabilities(original, masked)
         matched = ~np.isnan(each)
-        parts = {"matched": float(matched.mean()), "naive": self._naive(known.codes(secret))}
-        if self.form == "DCAP" and self.unmatched == "left out":
-            if not matched.any():
-                raise Undefined("DCAP: no record has a match to attribute a value from.")
-            return Estimate(value=float(each[matched].mean()), parts=parts)
-        each = each[matched] if self.form.startswith("TCAP") else np.where(matched, each, 0.0)
-        return Estimate(value=float(each.mean()) if len(each) else 0.0, parts=parts)
+        parts = {"matched": float(matched.mean()), "naive": self._naive(known.codes(self.secret_in(original)))}
+        if self._leaves_out and not matched.any():
+            raise Undefined("DCAP: no record has a match to attribute a value from.")
+        counted = each[matched] if self._over_released or self._leaves_out else np.nan_to_num(each)
+        return Estimate(value=float(counted.mean()) if len(counted) else 0.0, parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The chance of each released record, or of the original one it came from (DCAP, DiSCO); NaN without a match."""
-        names, secret = self.checked(original), secret_of(original, self.secret)
-        over_released = self.form.startswith("TCAP")
-        if not over_released and not masked.paired:
+        if not self._over_released and not masked.paired:
             raise Undefined(f"{self.form} is of the original records; a synthetic file has none for each of its own.")
-        known = in_released_categories(original, masked, (*names, secret))
-        each = self._probabilities(known, masked, names, secret)
-        if over_released:
+        _, each = self._probabilities(original, masked)
+        if self._over_released:
             return each
-        left_out = self.form == "DCAP" and self.unmatched == "left out"
-        each = each if left_out else np.where(np.isnan(each), 0.0, each)
+        each = each if self._leaves_out else np.nan_to_num(each)
         return each if masked.origin is None else each[masked.origin]
 
-    def _probabilities(self, original: Microdata, masked: Microdata, names: tuple[str, ...], secret: str) -> Array:
+    @property
+    def _over_released(self) -> bool:
+        return self.form.startswith("TCAP")
+
+    @property
+    def _leaves_out(self) -> bool:
+        return self.form == "DCAP" and self.unmatched == "left out"
+
+    def _probabilities(self, original: Microdata, masked: Microdata) -> tuple[Microdata, Array]:
+        """The original in the categories of the release, and the chance of each record that counts; NaN without a match."""
+        names, secret = self.checked(original), self.secret_in(original)
+        original = in_released_categories(original, masked, (*names, secret))
         check_one_depth(original, masked, (secret,))
         told = common_codes(original, masked, secret)
         key = compress([common_codes(original, masked, name) for name in names])[0]
-        pair = compress([key, told])[0]
-        (key_of, key_in), (pair_of, pair_in) = (np.split(code, [len(original)]) for code in (key, pair))
+        ours, theirs = zip(*(np.split(code, [len(original)]) for code in (key, compress([key, told])[0])), strict=True)
         fit = fitting(original, explained(original, masked, names), names)
-        if self.form in ("DCAP", "DiSCO"):
-            each = (
-                attribution_probabilities(key_of, pair_of, key_in, pair_in)
-                if fit is None
-                else shares(fit.also_equal(told).records_of_people(), fit.records_of_people())
-            )
-            return each if self.form == "DCAP" else np.where(np.isnan(each), np.nan, each == 1)
-        agreed = attribution_probabilities(key_in, pair_in, key_in, pair_in) == 1
-        right = (
-            attribution_probabilities(key_in, pair_in, key_of, pair_of)
-            if fit is None
-            else shares(fit.also_equal(told).people_of_records(), fit.people_of_records())
-        )
-        if self.form == "TCAP all":
-            right = np.where(np.isnan(right), 0.0, right)
-        return np.where(agreed, right, np.nan)
+        if not self._over_released:
+            if fit is None:
+                each = attribution_probabilities(*ours, *theirs)
+            else:
+                each = shares(fit.also_equal(told).records_of_people(), fit.records_of_people())
+            return original, each if self.form == "DCAP" else np.where(np.isnan(each), np.nan, each == 1)
+        if fit is None:
+            right = attribution_probabilities(*theirs, *ours)
+        else:
+            right = shares(fit.also_equal(told).people_of_records(), fit.people_of_records())
+        agreed = attribution_probabilities(*theirs, *theirs) == 1
+        return original, np.where(agreed, np.nan_to_num(right) if self.form == "TCAP all" else right, np.nan)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Undefined
-from sdcmap.core.making import Making
 from sdcmap.data.cells import in_released_categories, joint_codes
 from sdcmap.data.covering import check_one_depth
 from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.tables.attribution import share_error
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.risk._control import Controlled, Split
+from sdcmap.risk._control import Controlled, Split, compare_rates
 
 # Predicates: how many records satisfy each of many conjunctions of simple conditions.
 
@@ -76,7 +75,7 @@ class Predicates(NamedTuple):
     at: Array
 
     def take(self, rows: Array) -> Predicates:
-        return Predicates(self.column[rows], self.test[rows], self.at[rows])
+        return Predicates(*(part[rows] for part in self))
 
     def with_others(self, others: Predicates) -> Predicates:
         """These and others, each once."""
@@ -89,17 +88,7 @@ class Predicates(NamedTuple):
 
     def alone(self, x: Array) -> Array:
         """Which of them exactly one record satisfies."""
-        one: Array = count_matches(x, self.column, self.test, self.at, 2) == 1
-        return one
-
-
-class Outcome(NamedTuple):
-    """Which predicates single somebody out inside and outside, of random ones the share inside, and how many people."""
-
-    inside: Array
-    outside: Array
-    naive: float
-    people: int
+        return np.asarray(count_matches(x, *self, 2) == 1)
 
 
 @dataclass(frozen=True)
@@ -141,9 +130,7 @@ class SinglingOut(Controlled):
     "SinglingOut(mode='univariate', queries=200)"
     """
 
-    unit: ClassVar[str] = "difference of shares"
-    bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
+    columns_by_default: ClassVar = "knowable"
     revision: ClassVar[int] = 3  # 2: one making leaves few people out; 3: undefined for labels of several depths
 
     mode: Literal["multivariate", "univariate"] = "multivariate"
@@ -153,30 +140,14 @@ class SinglingOut(Controlled):
     held_out: Annotated[float, Range(0, 1, "()")] = field(default=0.5, kw_only=True)
     targets: Annotated[int, Range(1)] = field(default=100_000, kw_only=True)
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or data.knowable
+    def as_seen(self, original: Microdata, masked: Microdata) -> tuple[Microdata, Microdata]:
+        return in_released_categories(original, masked, self.variables(original)), masked
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        problems = list(super().misfits(data))
-        yield from problems
-        if not problems:
-            yield from self.control_misfits(data, self.variables(data))
-
-    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
-        others = self.people_outside(original, names)
-        original = in_released_categories(original, masked, names)
-        drawn = self.split(original, masked, np.ones(len(original), dtype=bool), others, rng)
-        return self._estimate([self._attacked(drawn, names, rng)])
-
-    def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
-        names = self.checked(original)
-        seen = self.as_recoded(original, names)
-        everybody = np.ones(len(seen), dtype=bool)
-        drawn = [self.split_making(seen, making, everybody, rng) for making in makings]
-        return self._estimate([self._attacked(split, names, rng) for split in drawn])
-
-    def _attacked(self, drawn: Split, names: tuple[str, ...], rng: Generator) -> Outcome:
+    def attack(
+        self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator
+    ) -> tuple[Array, Array, float, int]:
+        """Return which statements single somebody out inside and outside, of random ones the share inside, and how many
+        people there are."""
         check_one_depth(drawn.insiders, drawn.archive, names)
         size = min(len(drawn.insiders), len(drawn.outsiders))
         released, insiders, outsiders = _numbers([drawn.archive, drawn.insiders, drawn.outsiders], names)
@@ -184,7 +155,7 @@ class SinglingOut(Controlled):
         ordered = np.array([drawn.archive.column(name).levels is None for name in names])
         found = self._singling(released, ordered, rng)
         guesses = _random(released, ordered, self._width(released), self.queries, rng)
-        return Outcome(found.alone(insiders), found.alone(outsiders), float(guesses.alone(insiders).mean()), size)
+        return found.alone(insiders), found.alone(outsiders), float(guesses.alone(insiders).mean()), size
 
     def _singling(self, released: Array, ordered: Array, rng: Generator) -> Predicates:
         """Different statements that single out a released record."""
@@ -203,17 +174,14 @@ class SinglingOut(Controlled):
     def _width(self, released: Array) -> int:
         return 1 if self.mode == "univariate" else min(self.columns, released.shape[1])
 
-    def _estimate(self, outcomes: Sequence[Outcome]) -> Estimate:
-        inside, outside = (
-            np.concatenate(group) for group in zip(*((o.inside, o.outside) for o in outcomes), strict=True)
-        )
-        naive = float(np.mean([outcome.naive for outcome in outcomes]))
+    def estimate(self, outcomes: Sequence[tuple[Array, Array, float, int]]) -> Estimate:
+        insiders, outsiders, guesses, people = zip(*outcomes, strict=True)
+        inside, outside, naive = np.concatenate(insiders), np.concatenate(outsiders), float(np.mean(guesses))
         if len(inside) == 0:
             return Estimate(value=0.0, se=share_error(0.0, self.queries), parts={"naive": naive, "queries": 0.0})
-        a, b = float(inside.mean()), float(outside.mean())
-        trials = min(len(inside), sum(outcome.people for outcome in outcomes))  # statements on one person are one trial
+        parts = compare_rates(inside, outside, naive)
+        a, b, trials = parts["inside"], parts["outside"], min(len(inside), sum(people))  # one person is one trial
         se = math.hypot(share_error(a, trials), share_error(b, trials))
-        parts = {"inside": a, "outside": b, "naive": naive, "residual": (a - b) / (1 - b) if b < 1 else 0.0}
         return Estimate(value=a - b, se=se, parts=parts | {"queries": float(len(inside))})
 
 
@@ -248,8 +216,7 @@ def _rare(released: Array, ordered: Array, count: int, rng: Generator) -> Predic
         values, times = np.unique(x[~np.isnan(x)], return_counts=True)
         found = [(j, EQUAL, value) for value in values[times == 1]]
         if ordered[j] and len(values):
-            ends = ((AT_MOST, 0), (AT_LEAST, -1))
-            found += [(j, test, values[end]) for test, end in ends if times[end] == 1]
+            found += [(j, test, values[end]) for test, end in ((AT_MOST, 0), (AT_LEAST, -1)) if times[end] == 1]
         if np.isnan(x).sum() == 1:
             found.append((j, MISSING, 0.0))
         by_column.append([found[place] for place in rng.permutation(len(found))])
@@ -261,14 +228,10 @@ def _rare(released: Array, ordered: Array, count: int, rng: Generator) -> Predic
 def _random(released: Array, ordered: Array, width: int, count: int, rng: Generator) -> Predicates:
     """Conditions with a random test and a random value that occurs."""
     column = rng.permuted(np.tile(np.arange(released.shape[1]), (count, 1)), axis=1)[:, :width]
-    values = [np.unique(x) for x in released.T]
-    place = rng.random(column.shape)
-    at = np.array(
-        [
-            [values[j][int(p * len(values[j]))] for j, p in zip(*pair, strict=True)]
-            for pair in zip(column, place, strict=True)
-        ]
-    )
+    place, at = rng.random(column.shape), np.empty(column.shape)
+    for j, x in enumerate(released.T):
+        values, chosen = np.unique(x), column == j
+        at[chosen] = values[(place[chosen] * len(values)).astype(np.int64)]
     kinds = np.where(ordered[column], len(ORDERED), 2)
     test = ORDERED[(rng.random(column.shape) * kinds).astype(np.int64)]
     return Predicates(column, np.where(np.isnan(at), MISSING, test), at)

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, Undefined
+from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.data.cells import DistinctCells, cells, common_codes, distinct_cells, in_released_categories, moves
 from sdcmap.kernels.tables.coding import compress, in_small_cells
 from sdcmap.kernels.tables.combinations import unsafe_combinations
@@ -15,7 +15,7 @@ from sdcmap.risk._frequencies import FrequencyMeasure, KeyMeasure, key_sets
 
 
 @dataclass(frozen=True)
-class SmallCells(Measure):
+class SmallCells(RiskMeasure):
     """The share of unchanged records that sit in a small cell of the released table.
 
     The snooper knows the key variables of somebody and looks the combination up in the released file. He succeeds when
@@ -39,25 +39,16 @@ class SmallCells(Measure):
     'SmallCells(n=5)'
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
-    unit: ClassVar[str] = "share of records"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
-
     n: Annotated[int, Range(2)] = 3
     on: tuple[str, ...] = ()
     counting: Literal["unchanged", "all"] = "unchanged"
-
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or data.keys
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         moved = moves(original, masked, self.checked(original))
         exposed, exposed_moved = in_small_cells(moved.after, moved.new, self.n)
         counted = len(masked)
         if self.counting == "unchanged":
-            exposed -= exposed_moved
-            counted -= len(moved.rows)
+            exposed, counted = exposed - exposed_moved, counted - len(moved.rows)
         if counted == 0:
             raise Undefined("every record has changed on the measured variables, so none is left to count.")
         return Estimate(value=exposed / counted)
@@ -76,7 +67,7 @@ class SmallCells(Measure):
 
 
 @dataclass(frozen=True)
-class ReplicatedUniques(Measure):
+class ReplicatedUniques(RiskMeasure):
     """The share of original records whose combination of keys nobody else has, in the original and in the release alike.
 
     The snooper knows that nobody but his target has the target's keys. He looks for them in the release and succeeds when
@@ -99,37 +90,29 @@ class ReplicatedUniques(Measure):
     "ReplicatedUniques(on=['age', 'sex'])"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
-    unit: ClassVar[str] = "share of records"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
     paired: ClassVar[bool] = False
 
     on: tuple[str, ...] = ()
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or data.keys
-
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
         known = in_released_categories(original, masked, names)
-        ours, theirs = counts_of(known, masked, names)
-        alone = ours[0] == 1
+        before, after, size = _cells_of_both(known, masked, names)
+        original_count, released_count = (np.bincount(side, minlength=size) for side in (before, after))
+        alone, released = original_count[before] == 1, released_count[before]
         parts = {
             "alone": float(alone.mean()),
-            "found": float((ours[1][alone] > 0).mean()) if alone.any() else 0.0,
-            "alone in the release": float((theirs == 1).mean()),
+            "found": float((released[alone] > 0).mean()) if alone.any() else 0.0,
+            "alone in the release": float((released_count[after] == 1).mean()),
         }
-        return Estimate(value=float((alone & (ours[1] == 1)).mean()), parts=parts)
+        return Estimate(value=float((alone & (released == 1)).mean()), parts=parts)
 
 
-def counts_of(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> tuple[tuple[Array, Array], Array]:
-    """How many original and how many released records have the keys of each original record; and how many released ones
-    those of each released record."""
+def _cells_of_both(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> tuple[Array, Array, int]:
+    """The combination of each original and of each released record, and how many occur."""
     code, met = compress([common_codes(original, masked, name) for name in names])
     before, after = np.split(code, [len(original)])
-    count = [np.bincount(side, minlength=len(met)) for side in (before, after)]
-    return (count[0][before], count[1][before]), count[1][after]
+    return before, after, len(met)
 
 
 # Rare combinations of a few keys.
@@ -165,29 +148,20 @@ class UnsafeCombinations(KeyMeasure):
     dimension: Annotated[int, Range(1)] = 3
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
-        met, sets, cells, exposed = self._unsafe(masked)
+        met, sets, cells, exposed = self._unsafe(original, masked)
         records = int(met.count[exposed > 0].sum())
         sizes = np.bitwise_count(sets)
-        parts = {"records": float(records), "cells": float(cells.sum())}
-        for size in range(1, int(sizes.max()) + 1):
-            parts[f"cells of {size}"] = float(cells[sizes == size].sum())
+        by_size = {f"cells of {n}": float(cells[sizes == n].sum()) for n in range(1, int(sizes.max()) + 1)}
+        parts = {"records": float(records), "cells": float(cells.sum()), **by_size}
         return Estimate(value=records / len(masked), parts=parts)
 
-    def records(self, original: Microdata, masked: Microdata) -> Array:
-        """1 where the record has an unsafe combination, 0 elsewhere."""
+    def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:
+        met, _, _, exposed = self._unsafe(original, masked)
+        return met, exposed > 0
+
+    def _unsafe(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array, Array, Array]:
         self.checked(original)
-        met, _, _, exposed = self._unsafe(masked)
-        return (exposed > 0).astype(float)[met.code]
-
-    def unsafe(self, data: Microdata) -> Array:
-        """How many unsafe combinations each record of a file has."""
-        self.checked(data)
-        met, _, _, exposed = self._unsafe(data)
-        return exposed[met.code]
-
-    def _unsafe(self, data: Microdata) -> tuple[DistinctCells, Array, Array, Array]:
-        met, codes = self.cells(data)
+        met, codes = self.cells(masked)
         sets = key_sets(codes.shape[1], self.dimension, "dimension")
         return met, sets, *unsafe_combinations(codes, met.count, sets, self.k)
 
@@ -229,12 +203,15 @@ class KAnonymity(FrequencyMeasure):
     k: Annotated[int, Range(2)] = 3
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
-        frequency = self.frequencies(masked)
-        few = frequency.records < self.k - ROUNDING
-        exposed = int(frequency.met.count[few].sum())
+        met, few = self.cell_risks(original, masked)
+        exposed = int(met.count[few].sum())
         parts = {"records": exposed, "cells": int(few.sum()), **self._seen(original, masked)}
         return Estimate(value=exposed / len(masked), parts=parts)
+
+    def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:
+        self.checked(original)
+        frequency = self.frequencies(masked)
+        return frequency.met, frequency.records < self.k - ROUNDING
 
     def _seen(self, original: Microdata, masked: Microdata) -> dict[str, float]:
         """The shares that are complete and alone, and truly so."""
@@ -243,16 +220,8 @@ class KAnonymity(FrequencyMeasure):
         alone = ((met.count == 1) & (met.codes >= 0).all(axis=1))[met.code]
         seen = {"complete and alone": float(alone.mean())}
         if masked.paired:
-            known = in_released_categories(original, masked, names)
-            code = compress([common_codes(known, masked, name) for name in names])[0]
-            before, after = np.split(code, [len(known)])
+            before, after, size = _cells_of_both(in_released_categories(original, masked, names), masked, names)
             owner = before if masked.origin is None else before[masked.origin]
-            unique = np.bincount(before, minlength=int(code.max(initial=0)) + 1) == 1
+            unique = np.bincount(before, minlength=size) == 1
             seen["truly alone"] = float((alone & (owner == after) & unique[after]).mean())
         return seen
-
-    def records(self, original: Microdata, masked: Microdata) -> Array:
-        """1 where fewer than k records match, 0 elsewhere."""
-        self.checked(original)
-        frequency = self.frequencies(masked)
-        return (frequency.records < self.k - ROUNDING).astype(float)[frequency.met.code]

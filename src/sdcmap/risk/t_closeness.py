@@ -8,17 +8,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Estimate, Generator, Microdata, SchemaError, Share, Undefined
+from sdcmap.core import Array, Estimate, Generator, Microdata, Share, Undefined
 from sdcmap.core.named_files import content_of
 from sdcmap.data.cells import DistinctCells
 from sdcmap.data.hierarchy import Hierarchy, number_text
 from sdcmap.kernels.tables.diversity import equal_distances, hierarchical_distances, ordered_distances
-from sdcmap.risk._frequencies import KeyMeasure
-from sdcmap.risk.l_diversity import SLACK, secret_misfits, secret_of, sensitive_groups
+from sdcmap.risk.l_diversity import SLACK, SensitiveMeasure
 
 
 @dataclass(frozen=True)
-class TCloseness(KeyMeasure):
+class TCloseness(SensitiveMeasure):
     """How far the sensitive values of a group of records are from those of the whole file.
 
     The snooper knows the distribution of the sensitive variable in the file, and the keys of somebody who is in it. He
@@ -51,10 +50,8 @@ class TCloseness(KeyMeasure):
     "TCloseness(secret='Income', t=0.3)"
     """
 
-    missing: ClassVar[str] = "a missing key matches as `missing_is` says; missing sensitive values are left out"
     revision: ClassVar[int] = 2  # 2: hierarchies; the other distances are as they were
 
-    secret: str = ""
     t: Share = 0.2
     distance: Literal["by kind", "ordered", "equal", "hierarchical"] = "by kind"
     summary: Literal["violations", "largest", "mean"] = "violations"
@@ -66,19 +63,18 @@ class TCloseness(KeyMeasure):
         if (self.distance == "hierarchical") != bool(self.hierarchy):
             yield '.hierarchy must be given with distance = "hierarchical", and only there.'
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
-        secret = secret_of(data, self.secret)
-        problems = list(secret_misfits(self, data, self.variables(data), secret))
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
+        problems, secret = list(super().other_misfits(data)), self.secret_in(data)
         yield from problems
-        if not problems and self.hierarchy:
-            yield from self._tree_misfits(data, secret)
         if not problems and self.distance == "ordered" and data.schema[secret].kind == "nominal":
             yield f'TCloseness.distance "ordered" needs a variable with an order; {secret!r} is nominal.'
 
+    def check_files(self, data: Microdata) -> None:
+        if self.hierarchy:
+            self._tree(data, self.secret_in(data))
+
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
-        met, distance = self.distances(masked, secret_of(original, self.secret))
+        met, distance = self.cell_risks(original, masked)
         parts = {
             "violations": float(met.count[distance > self.t + SLACK].sum() / len(masked)),
             "largest": float(distance.max()),
@@ -86,32 +82,18 @@ class TCloseness(KeyMeasure):
         }
         return Estimate(value=parts[self.summary], parts=parts)
 
-    def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The distance of each record's group."""
-        self.checked(original)
-        met, distance = self.distances(masked, secret_of(original, self.secret))
-        return distance[met.code]
-
-    def distances(self, data: Microdata, secret: str) -> tuple[DistinctCells, Array]:
+    def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:
         """The combinations of keys that occur, and the distance of the group of each."""
-        groups = sensitive_groups(self, data, secret)
-        if len(groups.value) == 0:
-            raise Undefined("TCloseness: every sensitive value is missing.")
-        if self.distance == "equal" or (self.distance == "by kind" and data.schema[secret].kind == "nominal"):
-            return groups.met, equal_distances(groups.start, groups.value, groups.count, groups.whole)
-        place, whole = _values_that_occur(groups.whole)
+        groups, secret = self.groups(original, masked), self.secret_in(original)
+        start, count, occurs = groups.start, groups.count, groups.whole > 0
+        if self.distance == "equal" or (self.distance == "by kind" and masked.schema[secret].kind == "nominal"):
+            return groups.met, equal_distances(start, groups.value, count, groups.whole)
+        # an empty category is no step of the order: places are among the values that occur
+        place, whole = (occurs.cumsum() - 1)[groups.value], groups.whole[occurs]
         if self.hierarchy:
-            tree = self._tree(data, secret)[groups.whole > 0]
-            return groups.met, hierarchical_distances(
-                groups.start, place[groups.value], groups.count, whole, _codes(tree)
-            )
-        return groups.met, ordered_distances(groups.start, place[groups.value], groups.count, whole)
-
-    def _tree_misfits(self, data: Microdata, secret: str) -> Iterator[str]:
-        try:
-            self._tree(data, secret)
-        except (SchemaError, Undefined) as problem:
-            yield f"TCloseness: {problem}"
+            tree = _codes(self._tree(masked, secret)[occurs])
+            return groups.met, hierarchical_distances(start, place, count, whole, tree)
+        return groups.met, ordered_distances(start, place, count, whole)
 
     def _tree(self, data: Microdata, secret: str) -> Array:
         """The labels of each value of the sensitive variable, a row each; a missing one has none."""
@@ -141,9 +123,3 @@ def _codes(tree: Array) -> Array:
     levels = [np.unique(column, return_inverse=True)[1] for column in tree.T[1:]]
     top = [] if levels and not levels[-1].any() else [np.zeros(len(tree), dtype=np.int64)]
     return np.column_stack([np.arange(len(tree)), *levels, *top])
-
-
-def _values_that_occur(whole: Array) -> tuple[Array, Array]:
-    """The place of each value among those that occur, and their shares: an empty category is no step of the order."""
-    occurs = whole > 0
-    return occurs.cumsum() - 1, whole[occurs]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from sdcmap.core import Array, Generator, Microdata, Range, Undefined
 from sdcmap.core.estimate import Estimate, Skipped
-from sdcmap.core.making import Making
 from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.kernels.tables.attribution import crowds, two_nearest
-from sdcmap.risk._control import Controlled, Places, Split, positions, ranges_of
-from sdcmap.risk.linkage.field_costs import importance_problems
+from sdcmap.risk._control import Controlled, Places, Split, positions
 
 # Telling two groups apart by scores: a threshold learnt on one half of both, and tried on the other.
 
@@ -51,25 +49,22 @@ def cross_fitted(first: Array, second: Array) -> Advantage:
         threshold = best_threshold(first[half::2], second[half::2])
         hits[1 - half :: 2] = first[1 - half :: 2] >= threshold
         false[1 - half :: 2] = second[1 - half :: 2] >= threshold
-    spread = [(share * n + 1) / (n + 2) for share, n in ((hits.mean(), len(hits)), (false.mean(), len(false)))]
-    variances = [p * (1 - p) / n for p, n in zip(spread, (len(hits), len(false)), strict=True)]
-    return Advantage(float(hits.mean() - false.mean()), math.sqrt(sum(variances)))
+    shares = [((group.mean() * len(group) + 1) / (len(group) + 2), len(group)) for group in (hits, false)]
+    return Advantage(float(hits.mean() - false.mean()), math.sqrt(sum(p * (1 - p) / n for p, n in shares)))
 
 
 def ranks_of(scores: Array, like: Array) -> Array:
     """The share of `like` that is below each score, ties by halves: the same scale for every score."""
     order = np.sort(like)
     below, upto = np.searchsorted(order, scores, side="left"), np.searchsorted(order, scores, side="right")
-    share: Array = (below + upto) / 2 / len(order)
-    return share
+    return np.asarray((below + upto) / 2 / len(order))
 
 
 def discriminant(first: Array, second: Array) -> Array:
     """The direction along which two groups of points differ most against their spread.  Fisher (1936), with a ridge"""
     spread = sum(len(group) * np.atleast_2d(np.cov(group.T, bias=True)) for group in (first, second))
     spread = spread / (len(first) + len(second)) + RIDGE * np.eye(first.shape[1])
-    direction: Array = np.linalg.solve(spread, first.mean(axis=0) - second.mean(axis=0))
-    return direction
+    return np.linalg.solve(spread, first.mean(axis=0) - second.mean(axis=0))
 
 
 LEVEL = 0.95  # beyond chance: for all attacks together
@@ -77,14 +72,11 @@ FALSE = 0.01  # false positives at which true ones are told
 CONTROLS = 1000  # people outside without whom so small a share says nothing
 FEWEST = 4  # people in a group, of whom half teach a threshold
 TINY = 1e-9
-PAIR = 2e-9  # seconds: of one variable of a person and a record
 
 
-class Scored(NamedTuple):
-    """The scores of people inside and outside one release, a pair for each attack; higher: more likely inside."""
-
-    attacks: Mapping[str, tuple[Array, Array]]
-    not_run: Mapping[str, str]
+# The scores of people inside and outside one release, a pair for each attack (higher: more likely inside); and the reason
+# for each attack that was not run.
+Scored: TypeAlias = tuple[dict[str, list[Array]], dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -131,60 +123,27 @@ class WorstMembership(Controlled):
 
     unit: ClassVar[str] = "advantage over chance"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
     floor: ClassVar[str] = "no better than chance"
-
+    columns_by_default: ClassVar = "knowable"
     revision: ClassVar[int] = 3  # 2: one making leaves few people out; 3: labels of several depths, `importance`
 
     on: tuple[str, ...] = ()
     importance: tuple[float, ...] = ()
     targets: Annotated[int, Range(1)] = field(default=1000, kw_only=True)
 
-    def problems(self) -> Iterator[str]:
-        yield from super().problems()
-        yield from importance_problems(self.importance, self.on)
-
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or data.knowable
-
-    def misfits(self, data: Microdata) -> Iterator[str]:
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
         if data.schema.census:
             yield "WorstMembership is off: the file is a census, and that somebody is in it is no secret."
-        problems = list(super().misfits(data))
-        yield from problems
-        if not problems:
-            yield from self.control_misfits(data, self.variables(data))
 
     def seconds(self, data: Microdata) -> float | None:
-        people = 2.0 * min(self.targets, len(data) * self.held_out)
-        return (
-            (self.folds if self.control == "makings" else 1) * 2 * people * len(data) * len(self.variables(data)) * PAIR
-        )
+        return 2 * self.pair_seconds(data)
 
-    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
-        others = self.people_outside(original, names)
-        original, masked = self.as_seen(original, masked, names)
-        drawn = self._everybody().split(original, masked, np.ones(len(original), dtype=bool), others, rng)
-        return _estimate([self._attacked(drawn, names, ranges_of(original, names))])
+    def most_drawn(self) -> int:
+        return 2**31  # all the people there are: those who are not attacked are a reference
 
-    def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
-        names = self.checked(original)
-        seen = self.as_recoded(original, names)
-        everybody, ranges = np.ones(len(seen), dtype=bool), ranges_of(seen, names)
-        drawn = [self._everybody().split_making(seen, making, everybody, rng) for making in makings]
-        return _estimate([self._attacked(split, names, ranges) for split in drawn])
-
-    def _everybody(self) -> WorstMembership:
-        """The same with all the people there are, of whom those who are not attacked are a reference."""
-        return replace(self, targets=2**31)
-
-    def _attacked(self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float]) -> Scored:
+    def attack(self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> Scored:
         outside = min(self.targets, (len(drawn.outsiders) + 1) // 2)
-        groups = (
-            drawn.insiders.take(np.arange(min(self.targets, len(drawn.insiders)))),
-            _part(drawn.outsiders, 0, outside),
-        )
+        groups = _part(drawn.insiders, 0, self.targets), _part(drawn.outsiders, 0, outside)
         if min(map(len, groups)) < FEWEST:
             raise Undefined(f"fewer than {FEWEST} people are left to attack, inside or outside.")
         rest = _part(drawn.outsiders, outside, outside + len(drawn.archive))
@@ -197,18 +156,35 @@ class WorstMembership(Controlled):
             "counting": [crowd[:, 0] for crowd in crowded],
         }
         if len(rest) == 0:
-            missing = dict.fromkeys(("reference", "density"), "nobody else is outside to compare with.")
-            return Scored({name: (a, b) for name, (a, b) in scores.items()}, missing)
+            return scores, dict.fromkeys(("reference", "density"), "nobody else is outside to compare with.")
         others = [self._near(people, rest, names, ranges) for people in groups]
-        scores["reference"] = [
-            _log_ratio(o.distance[:, 0], r.distance[:, 0]) for o, r in zip(others, released, strict=True)
-        ]
-        scores["density"] = [_log_ratio(c[:, 1], o.crowd(width)[:, 1]) for c, o in zip(crowded, others, strict=True)]
-        return Scored({name: (a, b) for name, (a, b) in scores.items()}, {})
+        pairs = list(zip(others, released, crowded, strict=True))
+        scores["reference"] = [_log_ratio(o.distance[:, 0], r.distance[:, 0]) for o, r, _ in pairs]
+        scores["density"] = [_log_ratio(c[:, 1], o.crowd(width)[:, 1]) for o, _, c in pairs]
+        return scores, {}
 
     def _near(self, people: Microdata, records: Microdata, names: tuple[str, ...], ranges: dict[str, float]) -> _Near:
         place = positions(people, records, names, ranges, self.importance)
         return _Near(place, two_nearest(*place))
+
+    def estimate(self, outcomes: Sequence[Scored]) -> Estimate:
+        from scipy.special import ndtri
+
+        files = [scores for scores, _ in outcomes]
+        not_run = {name: reason for _, missing in outcomes for name, reason in missing.items()}
+        attacks = {name: [file[name] for file in files] for name in files[0] if all(name in file for file in files)}
+        if len(files) > 1:
+            attacks["shadow"] = _shadowed(attacks)
+        else:
+            not_run["shadow"] = "it needs two makings of the method or more."
+        judged = {name: _judged(pairs) for name, pairs in attacks.items()}
+        beyond = float(ndtri(1 - (1 - LEVEL) / len(judged)))
+        proven = {name: a for name, a in judged.items() if a.value > beyond * a.se}
+        best = max(proven or judged, key=lambda name: judged[name].value)
+        parts = {name: advantage.value for name, advantage in judged.items()} | _at_few_false(attacks[best])
+        skipped = tuple(Skipped(attack=attack, reason=reason) for attack, reason in not_run.items())
+        value = max(judged[best].value, 0.0) if proven else 0.0
+        return Estimate(value=value, se=judged[best].se, parts=parts, skipped=skipped)
 
 
 class _Near(NamedTuple):
@@ -233,54 +209,32 @@ def _width(distances: Array) -> float:
 
 
 def _log_ratio(above: Array, below: Array) -> Array:
-    ratio: Array = np.log(above + TINY) - np.log(below + TINY)
-    return ratio
+    return np.asarray(np.log(above + TINY) - np.log(below + TINY))
 
 
-def _estimate(files: Sequence[Scored]) -> Estimate:
-    common = [name for name in files[0].attacks if all(name in file.attacks for file in files)]
-    attacks = {name: [file.attacks[name] for file in files] for name in common}
-    not_run = {name: reason for file in files for name, reason in file.not_run.items()}
-    if len(files) > 1:
-        attacks["shadow"] = _shadowed(files, tuple(attacks))
-    else:
-        not_run["shadow"] = "it needs two makings of the method or more."
-    judged = {name: _judged(pairs) for name, pairs in attacks.items()}
-    best = max(judged, key=lambda name: judged[name].value)
-    from scipy.special import ndtri
-
-    beyond = float(ndtri(1 - (1 - LEVEL) / len(judged)))
-    proven = {name: a for name, a in judged.items() if a.value > beyond * a.se}
-    name = max(proven, key=lambda name: proven[name].value) if proven else best
-    parts = {name: advantage.value for name, advantage in judged.items()} | _at_few_false(attacks[name])
-    skipped = tuple(Skipped(attack=attack, reason=reason) for attack, reason in not_run.items())
-    value = max(proven[name].value, 0.0) if proven else 0.0
-    return Estimate(value=value, se=judged[name].se, parts=parts, skipped=skipped)
-
-
-def _judged(pairs: Sequence[tuple[Array, Array]]) -> Advantage:
+def _judged(pairs: Sequence[list[Array]]) -> Advantage:
     """The mean advantage over the files."""
-
     each = [cross_fitted(*pair) for pair in pairs]
-    error = math.sqrt(sum(one.se**2 for one in each)) / len(each)
-    return Advantage(float(np.mean([one.value for one in each])), error)
+    se = math.sqrt(sum(one.se**2 for one in each)) / len(each)
+    return Advantage(float(np.mean([one.value for one in each])), se)
 
 
-def _shadowed(files: Sequence[Scored], names: tuple[str, ...]) -> list[tuple[Array, Array]]:
+def _shadowed(attacks: dict[str, list[list[Array]]]) -> list[list[Array]]:
     """The scores of each making by what the others teach."""
     points = []
-    for file in files:
-        like = {name: np.concatenate(file.attacks[name]) for name in names}
-        points.append([np.column_stack([ranks_of(file.attacks[n][side], like[n]) for n in names]) for side in (0, 1)])
+    for file in zip(*attacks.values(), strict=True):
+        like = [np.concatenate(pair) for pair in file]
+        ranks = ([ranks_of(pair[side], both) for pair, both in zip(file, like, strict=True)] for side in (0, 1))
+        points.append([np.column_stack(columns) for columns in ranks])
     scores = []
-    for place, (inside, outside) in enumerate(points):
-        others = [pair for other, pair in enumerate(points) if other != place]
+    for place, own in enumerate(points):
+        others = points[:place] + points[place + 1 :]
         direction = discriminant(*(np.concatenate(group) for group in zip(*others, strict=True)))
-        scores.append((inside @ direction, outside @ direction))
+        scores.append([group @ direction for group in own])
     return scores
 
 
-def _at_few_false(pairs: Sequence[tuple[Array, Array]]) -> dict[str, float]:
+def _at_few_false(pairs: Sequence[list[Array]]) -> dict[str, float]:
     """True positives at 1 % false ones, with their interval; none where fewer than 1,000 people are outside."""
     if sum(len(outside) for _, outside in pairs) < CONTROLS:
         return {}

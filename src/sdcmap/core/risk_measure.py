@@ -1,0 +1,51 @@
+"""What risk measures share: what their value is unless they say otherwise, their columns, and the files they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from sdcmap.core.measure import Measure
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import SchemaError, Undefined, did_you_mean
+
+
+@dataclass(frozen=True)
+class RiskMeasure(Measure):
+    """The base of risk measures: by default a share of records, 0 where nothing is released.
+
+    Class data: `columns_by_default`, the property of the file that lists the columns where `on` names none.
+    """
+
+    axis: ClassVar[Literal["risk", "utility"]] = "risk"
+    unit: ClassVar[str] = "share of records"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    at_nothing: ClassVar[float | None] = 0.0
+    columns_by_default: ClassVar[Literal["keys", "knowable", "numeric"]] = "keys"
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        names: tuple[str, ...] = super().variables(data) or getattr(data, self.columns_by_default)
+        return names
+
+    def misfits(self, data: Microdata) -> Iterator[str]:
+        problems = [*super().misfits(data), *self.other_misfits(data)]
+        yield from problems
+        if not problems:
+            try:
+                self.check_files(data)
+            except (SchemaError, Undefined) as problem:
+                yield f"{type(self).__name__}: {problem}"
+
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
+        """Describe what else does not fit these data, a sentence each; a subclass says it."""
+        return iter(())
+
+    def check_files(self, data: Microdata) -> None:
+        """Read the files that the measure names beside the data; SchemaError where one cannot be read."""
+
+    def unknown_columns(self, data: Microdata, names: Iterable[str]) -> Iterator[str]:
+        """Describe each of these columns that the file does not have."""
+        for name in names:
+            if name not in data.schema:
+                yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
