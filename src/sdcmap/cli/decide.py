@@ -58,8 +58,7 @@ def draw_map(
         table = ru.means if by == "mean" else ru.points
         write_whole(out, (table if curve is None else curve).write_csv())
     else:
-        mark = own_choice(study, ru)
-        ru.draw(mark=mark, by=by or None, facet=facet or None, subsamples=curve).save(out)
+        ru.draw(mark=own_choice(study, ru), by=by or None, facet=facet or None, subsamples=curve).save(out)
     print(out)
 
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from sdcmap.core import Array, Column, Microdata, SdcmapError, Stream
-from sdcmap.core.named_files import content_of, digest_of
 from sdcmap.core.value import decode
 from sdcmap.data.amounts import amounts, holds_numbers
-from sdcmap.data.hierarchy import Hierarchy, number_text
+from sdcmap.data.hierarchy import number_text
 from sdcmap.kernels.masking.breaks import equal_width, interval_labels, interval_of, short
 from sdcmap.methods import Recode
 
@@ -65,8 +64,7 @@ def bars_of(data: Microdata, name: str) -> Bars:
 def column_counts(column: Column) -> list[Bar]:
     """The categories that occur, in their order, each with its records."""
     if column.levels is None:
-        known = column.values[~np.isnan(column.values)]
-        values, counts = np.unique(known, return_counts=True)
+        values, counts = np.unique(column.values[~np.isnan(column.values)], return_counts=True)
         return [Bar(number_text(value), int(count)) for value, count in zip(values, counts, strict=True)]
     counts = np.bincount(column.values, minlength=len(column.levels))
     met = zip(column.levels.to_list(), counts, strict=False)
@@ -156,8 +154,3 @@ def _recoded(data: Microdata, spec: Mapping[str, Any], name: str) -> Recoded:
 
 def _listed(bars: list[Bar]) -> tuple[Bar, ...]:
     return tuple(bars) if len(bars) <= MOST_LISTED else ()
-
-
-def levels_of(path: str) -> int:
-    """The coarsest level of a hierarchy file."""
-    return Hierarchy.parse(content_of(path, digest_of(path, "Recode.hierarchy")), path).levels

@@ -121,8 +121,7 @@ def _holds(target: Array, value: Array, parts: Sequence[Array], tolerance: float
     if right.mean() < HOLDS or len(parts) == 1:
         return bool(right.mean() >= HOLDS)
     tests = np.logical_and.reduce([~(np.abs(target[known] - part[known]) <= slack) for part in parts])
-    enough = tests.sum() >= max(FEWEST, TESTED * len(tests))
-    return bool(enough and right[tests].mean() >= HOLDS)
+    return bool(tests.sum() >= max(FEWEST, TESTED * len(tests)) and right[tests].mean() >= HOLDS)
 
 
 Candidate = tuple[str, Callable[..., Array], tuple[str, ...]]
@@ -177,8 +176,7 @@ def _sums(y: Array, few: Mapping[str, Array], slack: Array, gives: Callable[[Arr
     whole = np.isfinite(x).all(axis=1) & np.isfinite(y)
     if whole.sum() <= len(names) + 1 or not names:
         return
-    reach = np.ptp(x[whole], axis=0)
-    counts = np.abs(_slopes(x[whole], y[whole])) * reach > 4 * slack.max()
+    counts = np.abs(_slopes(x[whole], y[whole])) * np.ptp(x[whole], axis=0) > 4 * slack.max()
     if not 0 < counts.sum() <= SUMMANDS:
         return
     parts = tuple(name for name, part in zip(names, counts, strict=True) if part)
@@ -212,8 +210,7 @@ def _sum_in_words(names: Sequence[str], factors: Array) -> str:
 
 def _few(target: Array, others: Sequence[Array]) -> Array:
     """A few records spread over the file, those first in which most columns have a value other than 0."""
-    step = max(1, len(target) // (8 * FIRST))
-    rows = np.arange(0, len(target), step)[: 8 * FIRST]
+    rows = np.arange(0, len(target), max(1, len(target) // (8 * FIRST)))[: 8 * FIRST]
     telling = np.isfinite(target[rows]) * 1.0 + sum(np.isfinite(x[rows]) & (x[rows] != 0) for x in others)
     best = rows[np.argsort(-telling, kind="stable")[:FIRST]]
     return best[np.isfinite(target[best])]

@@ -108,8 +108,7 @@ def population(n: int = 10_000, seed: int = 1) -> Microdata:
         raise PlanError(problems)
     rng = np.random.default_rng(seed)
     household, member = _households(int(n), rng)
-    homes = int(household[-1]) + 1
-    means = HOUSEHOLD_SD * rng.standard_normal(homes, dtype=np.float32)[household]
+    means = HOUSEHOLD_SD * rng.standard_normal(int(household[-1]) + 1, dtype=np.float32)[household]
     codes = _keys(household, member, rng)
     codes["Income"], usual = _usual_income(codes, means, rng)
     amounts = _amounts(codes, means, usual, rng)

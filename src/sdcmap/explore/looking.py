@@ -300,8 +300,7 @@ def source_of(path: str, roles: Mapping[str, str], kinds: Mapping[str, str], mis
         named.setdefault(ARGUMENT.get(role, role), []).append(name)
     for name, kind in kinds.items():
         named.setdefault(kind, []).append(name)
-    known = {*STATED, "nominal", "ordinal"}
-    strange = sorted(set(named) - known)
+    strange = sorted(set(named) - {*STATED, "nominal", "ordinal"})
     if strange:
         raise SchemaError(f"a role must be one of {', '.join(STATED)}; {len(strange)} other word(s) came.")
     stated: dict[str, Any] = {name: tuple(columns) for name, columns in named.items()}

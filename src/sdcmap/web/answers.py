@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import traceback
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,24 +15,15 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from sdcmap.core.plan_text import check_table
-from sdcmap.errors import (
-    Infeasible,
-    MissingExtra,
-    PlanError,
-    Refused,
-    SchemaError,
-    SdcmapError,
-    StudyDamaged,
-    StudyMismatch,
-    Undefined,
-)
-from sdcmap.web.room import Absent, Busy, Overtaken, TooLarge
+from sdcmap.errors import Infeasible, MissingExtra, PlanError, SchemaError, SdcmapError, Undefined
+from sdcmap.web.models import Answer
+from sdcmap.web.room import Absent, Overtaken, TooLarge
 
-STATUS: tuple[tuple[type[SdcmapError], int], ...] = (
-    (Absent, 404), (Overtaken, 412), (TooLarge, 413), (Refused, 409), (Busy, 409), (StudyMismatch, 409),
-    (StudyDamaged, 409), (PlanError, 422),
-    (SchemaError, 422), (Infeasible, 422), (Undefined, 422), (MissingExtra, 501), (SdcmapError, 409),
-)  # fmt: skip
+STATUS: dict[type[SdcmapError], int] = {
+    Absent: 404, Overtaken: 412, TooLarge: 413, PlanError: 422, SchemaError: 422, Infeasible: 422, Undefined: 422,
+    MissingExtra: 501,
+}  # fmt: skip
+CONFLICT = 409  # of all other errors of ours
 WORDS = {401: "this needs the last address that `sdcmap serve` printed: each opens one browser, once.",
          404: "there is nothing here.", 405: "this address does not take that verb.", 400: "the request cannot be read.",
          413: "that is more than may be sent."}  # fmt: skip
@@ -50,8 +40,7 @@ def _modest(table: dict[str, Any]) -> dict[str, Any]:
 Table = Annotated[dict[str, Any], AfterValidator(_modest)]  # one that comes in, neither too deep nor endless
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(Answer):
     """What went wrong: one sentence, and every problem on its own."""
 
     error: str
@@ -63,16 +52,12 @@ def of_error(request: Request, error: Exception) -> Response:
     frame = traceback.extract_tb(error.__traceback__)[-1] if error.__traceback__ else None
     traceback.clear_frames(error.__traceback__)  # they hold the data that were worked on
     if isinstance(error, SdcmapError):
-        status = next(code for kind, code in STATUS if isinstance(error, kind))
-        parts = (
-            error.problems if isinstance(error, PlanError) else error.checks if isinstance(error, Refused) else (error,)
-        )
+        parts = getattr(error, "problems", None) or getattr(error, "checks", None) or (error,)
+        status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), CONFLICT)
         return said(request, status, str(error), [*map(str, parts)])
     if isinstance(error, RequestValidationError):
-        problems = [
-            f"{'.'.join(map(str, problem['loc'][1:])) or problem['loc'][0]}: {problem['msg']}."
-            for problem in error.errors()
-        ]
+        places = [(".".join(map(str, part["loc"][1:])) or part["loc"][0], part["msg"]) for part in error.errors()]
+        problems = [f"{place}: {words}." for place, words in places]
         return said(request, 422, "the request does not fit: " + " ".join(problems), problems)
     if isinstance(error, HTTPException):
         return said(request, error.status_code, WORDS.get(error.status_code, str(error.detail)))
@@ -80,6 +65,11 @@ def of_error(request: Request, error: Exception) -> Response:
     sentence = f"sdcmap failed: {type(error).__name__}{place}."
     print(sentence, file=sys.stderr, flush=True)
     return said(request, 500, sentence)
+
+
+def download(content: bytes | str, name: str, media: str) -> Response:
+    """A file that the browser keeps under this name."""
+    return Response(content, media_type=media, headers={"content-disposition": f'attachment; filename="{name}"'})
 
 
 def asked_path(scope: Scope) -> str:
@@ -91,15 +81,8 @@ def said(request: Request, status: int, sentence: str, problems: list[str] | Non
     """One sentence, as JSON for programs and as a page for people."""
     wants_page = "text/html" in request.headers.get("accept", "") and not asked_path(request.scope).startswith("/api")
     if not wants_page:
-        return JSONResponse(asdict(Problem(sentence, problems or [sentence])), status)
+        return JSONResponse(vars(Problem(sentence, problems or [sentence])), status)
     from sdcmap.web.pages import render
 
-    return HTMLResponse(
-        render(
-            "closed.html" if status == 401 else "error.html",
-            status=status,
-            sentence=sentence,
-            root=request.scope.get("root_path", ""),
-        ),
-        status,
-    )
+    page, root = "closed.html" if status == 401 else "error.html", request.scope.get("root_path", "")
+    return HTMLResponse(render(page, status=status, sentence=sentence, root=root), status)

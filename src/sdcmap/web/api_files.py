@@ -13,6 +13,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.explore.bars import Bars
 from sdcmap.explore.looking import Glance, source_of
 from sdcmap.files.reading import Source
+from sdcmap.web.models import Answer
 from sdcmap.web.room import DataFile
 from sdcmap.web.workbench import Bench
 
@@ -37,8 +38,7 @@ class Stated(BaseModel):
         return source_of(self.file, self.roles, self.kinds, self.missing)
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(Answer):
     """The data files, and how many bytes a file that is sent may have."""
 
     files: list[DataFile]
@@ -53,16 +53,14 @@ class SeenColumn(Glance):
     missing_codes: list[str]
 
 
-@dataclass(frozen=True)
-class Preview:
+class Preview(Answer):
     """The first records, as text."""
 
     columns: list[str]
     rows: list[list[str]]
 
 
-@dataclass(frozen=True)
-class SeenFile:
+class SeenFile(Answer):
     """A first look at a file.
 
     cells : combinations of the keys that occur. sizes : records in combinations of fewer than 2, 3, 5, 10 records. alone :
@@ -82,16 +80,14 @@ class SeenFile:
     preview: Preview
 
 
-@dataclass(frozen=True)
-class TellingSet:
+class TellingSet(Answer):
     """A set of columns, and how many records are alone on it."""
 
     keys: tuple[str, ...]
     alone: int
 
 
-@dataclass(frozen=True)
-class TellingColumns:
+class TellingColumns(Answer):
     """Which columns tell the most: sets of up to three, and pairs of `names` (on the diagonal, one column)."""
 
     sets: list[TellingSet]

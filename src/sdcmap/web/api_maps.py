@@ -1,9 +1,8 @@
-"""The service, part five: scores, maps and choices."""
+"""The service, part four: scores, maps and choices."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query
@@ -19,9 +18,10 @@ from sdcmap.core.value import decode
 from sdcmap.errors import PlanError
 from sdcmap.frontier.parameters import Parameters
 from sdcmap.study.folder import Study
-from sdcmap.web.answers import Table
+from sdcmap.web.answers import Table, download
 from sdcmap.web.drawing import make_picture
-from sdcmap.web.models import Columns, Map
+from sdcmap.web.models import Answer, Columns, Map
+from sdcmap.web.views import measures_on
 from sdcmap.web.workbench import Bench
 from sdcmap.workflow import choose as choose_in
 from sdcmap.workflow import open_map
@@ -54,8 +54,7 @@ class Asked(BaseModel):
     utility: str = ""
 
 
-@dataclass(frozen=True)
-class MeasureScores:
+class MeasureScores(Answer):
     """One measure, in columns: of every candidate, and pooled by method."""
 
     measure: str
@@ -63,8 +62,7 @@ class MeasureScores:
     methods: Columns
 
 
-@dataclass(frozen=True)
-class ChosenCandidate:
+class ChosenCandidate(Answer):
     """What was chosen; a candidate of null means: release nothing."""
 
     candidate: str | None
@@ -79,8 +77,7 @@ class ChosenCandidate:
     runners_up: tuple[RunnerUp, ...]
 
 
-@dataclass(frozen=True)
-class CriterionPlanes:
+class CriterionPlanes(Answer):
     """The planes of decision theory; null where the plan lacks one of the four measures."""
 
     rule: dict[str, Any] | None
@@ -89,8 +86,7 @@ class CriterionPlanes:
     numeric: list[str]
 
 
-@dataclass(frozen=True)
-class ParameterCharts:
+class ParameterCharts(Answer):
     """What the parameters of all methods have to do with risk and loss (Vega-Lite); null has a reason."""
 
     importance: dict[str, Any] | None = None
@@ -98,8 +94,7 @@ class ParameterCharts:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class LeverAnswer:
+class LeverAnswer(Answer):
     """What a rule chooses, and what it would choose while one number moves and all else stays.
 
     rule : by the rule's field. limits : by measure, stated or not; none where the risk axis moves with them. methods : of
@@ -112,8 +107,7 @@ class LeverAnswer:
     methods: dict[str, str]
 
 
-@dataclass(frozen=True)
-class PageLabels:
+class PageLabels(Answer):
     """The labels of a map of some size."""
 
     labels: list[PageLabel]
@@ -134,8 +128,7 @@ def ru_map(
     utility: Utility = "",
 ) -> Response:  # fmt: skip
     """The R-U map in columns: points, means with bands and frontier membership, anchors, axes, generations of a search."""
-    body = bench.views.map_json(name, tuple(risk or ()), utility, limits)
-    return Response(body, media_type="application/json")
+    return Response(bench.views.map_json(name, tuple(risk or ()), utility, limits), media_type="application/json")
 
 
 @router.get(
@@ -151,10 +144,8 @@ def picture(
         ru = bench.views.map(name, *axes)[0]
         content = (ru.means if by == "mean" else ru.points).write_csv()
     else:
-        study = bench.room.study(name)
-        content = bench.drawing.run(make_picture, study, form, *axes, by)
-    head = {"content-disposition": f'attachment; filename="map.{form}"'}
-    return Response(content, media_type=MEDIA[form], headers=head)
+        content = bench.drawing.run(make_picture, bench.room.study(name), form, *axes, by)
+    return download(content, f"map.{form}", MEDIA[form])
 
 
 @router.post("/choices")
@@ -186,8 +177,8 @@ def levers(bench: Bench, name: str, asked: Asked) -> LeverAnswer:
     with bench.views.study(name) as study:
         ru = open_map(study, asked.risk, asked.utility, asked.limits)
         choice = chosen(study, asked)
-    risks = ru.scores.measure.filter(ru.scores.measure["axis"] == "risk")["name"]
-    found = find_levers(ru, choice.rule, [Limit(ru.scores.measure_named(measure), 1.0) for measure in risks])
+    risks = [Limit(ru.scores.measure_named(name), 1.0) for name in measures_on(ru, "risk")]
+    found = find_levers(ru, choice.rule, risks)
     ids = {one for lever in (*found.rule.values(), *found.limits.values()) for one in lever.candidates if one}
     rows = ru.points.filter(ru.points["id"].is_in(list(ids))).select("id", "method")
     return LeverAnswer(of_choice(choice), found.rule, found.limits, dict(rows.iter_rows()))
@@ -200,8 +191,7 @@ def map_labels(
     part: Annotated[str, Query(description="The part that is shown: x low, x high, y low, y high, by commas.")] = "",
 ) -> PageLabels:  # fmt: skip
     """Where the labels of a map of this size stand; none touches another, and what finds no room has none."""
-    with bench.views.study(name) as study:
-        ru = open_map(study, risk or (), utility)
+    ru = bench.views.map(name, tuple(risk or ()), utility)[0]
     return PageLabels(page_labels(ru, by, width, height, _part(part)))
 
 
@@ -231,11 +221,10 @@ def criterion(bench: Bench, name: str) -> CriterionPlanes:
         return CriterionPlanes(None, None, None, numeric)
     rows = rule.ranked(ru)
     columns = [column for column in ("id", "replicate", "method", *FOUR, "distance") if column in rows.columns]
-    names = [ru.scores.name_of(method) for method in rows["method"]]
-    return CriterionPlanes(
-        rule.spec() | dict(zip(("agency_limit", "intruder_limit"), rule.limits.values(), strict=True)),
-        rows.select(columns).to_dict(as_series=False) | {"name": names}, rule.prior(ru), numeric,
-    )  # fmt: skip
+    named = {"name": [ru.scores.name_of(method) for method in rows["method"]]}
+    limits = dict(zip(("agency_limit", "intruder_limit"), rule.limits.values(), strict=True))
+    facts = rows.select(columns).to_dict(as_series=False)
+    return CriterionPlanes(rule.spec() | limits, facts | named, rule.prior(ru), numeric)
 
 
 @router.get("/parameters")

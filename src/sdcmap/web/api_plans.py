@@ -1,8 +1,9 @@
-"""The service, part two: studies and their plans."""
+"""The service, part two: studies and their plans, and what the editor of a plan asks for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -10,17 +11,25 @@ import tomli_w
 from fastapi import APIRouter
 from pydantic import BaseModel, Field, StringConstraints
 
+from sdcmap.core import Measure, Method, PlanError, SdcmapError
+from sdcmap.core.catalogue import named_class
+from sdcmap.core.named_files import content_of, digest_of, files_below
 from sdcmap.core.plan_text import read_table
-from sdcmap.errors import PlanError, SdcmapError
+from sdcmap.data.hierarchy import Hierarchy
+from sdcmap.explore import parameter_forms
+from sdcmap.explore.bars import Recoded, recoded
+from sdcmap.explore.hierarchies import DraftHierarchy, by_first_characters, categories_of, drafted, written
 from sdcmap.explore.looking import source_of
-from sdcmap.explore.parameter_forms import Form, formed
-from sdcmap.explore.parameter_forms import forms as all_forms
+from sdcmap.explore.parameter_forms import Form
 from sdcmap.explore.plan_differences import plan_differences
 from sdcmap.files.dialect import stated_fields
+from sdcmap.risk import RISKS
 from sdcmap.study.plan import Plan
 from sdcmap.study.remarks import remarks
+from sdcmap.utility import UTILITIES
 from sdcmap.web.answers import Table
-from sdcmap.web.api_files import Codes, Roles, Stated
+from sdcmap.web.api_files import Codes, Name, Roles, Stated
+from sdcmap.web.models import Answer
 from sdcmap.web.room import Busy
 from sdcmap.web.shelf import EarlierPlan, version_of
 from sdcmap.web.sweeps import SweepStatus
@@ -29,6 +38,9 @@ from sdcmap.web.workbench import Bench, Workbench
 router = APIRouter(prefix="/api", tags=["plans"])
 Toml = Annotated[str, StringConstraints(max_length=500_000)]
 Title = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+Label = Annotated[str, StringConstraints(max_length=500)]
+Rows = Annotated[list[Annotated[list[Label], Field(min_length=1, max_length=20)]], Field(max_length=1000)]
+File = Annotated[str, StringConstraints(max_length=300)]
 
 
 class NewStudy(Stated):
@@ -64,8 +76,40 @@ class Text(BaseModel):
     version: Annotated[str, StringConstraints(max_length=64)] = ""
 
 
-@dataclass(frozen=True)
-class Forms:
+class RecodeDraft(BaseModel):
+    """A recode as a plan's table has it; it need not be whole yet."""
+
+    method: Table
+
+
+class Choice(BaseModel):
+    """A class of methods or measures that somebody thinks of adding to a plan; "": none yet."""
+
+    toml: Toml
+    group: Literal["methods", "measures"]
+    type: Annotated[str, StringConstraints(max_length=200)] = ""
+    study: Title | Literal[""] = ""
+
+
+class HierarchyDraft(BaseModel):
+    """Columns, and what is drawn up for their categories so far: the rows as given (none: to begin with), first characters,
+    or what a file of the folder holds."""
+
+    on: list[Name] = Field(max_length=5000)
+    begin: Literal["rows", "prefixes", "file"] = "rows"
+    rows: Rows = Field(default_factory=list)
+    file: File = ""
+
+
+class HierarchyToKeep(BaseModel):
+    """A hierarchy to keep under a file's name; `version`: of the file that it replaces, empty where it is a new one."""
+
+    file: File
+    rows: Rows
+    version: Annotated[str, StringConstraints(max_length=64)] = ""
+
+
+class Forms(Answer):
     """The forms of every class; `parts`: of values that a field takes as a part, by the group it names."""
 
     methods: list[Form]
@@ -74,8 +118,7 @@ class Forms:
     parts: dict[str, list[Form]]
 
 
-@dataclass(frozen=True)
-class SavedPlan:
+class SavedPlan(Answer):
     """A plan as it was saved, and what does not fit its roles; `version` as in StudyPlan."""
 
     name: str
@@ -85,8 +128,7 @@ class SavedPlan:
     problems: list[str]
 
 
-@dataclass(frozen=True)
-class StudyPlan:
+class StudyPlan(Answer):
     """What a study is about: its plan as text and as a table, and how far it is. `version`: of the text; sent back with a
     change, it guards against overwriting another's."""
 
@@ -106,19 +148,16 @@ class ReplacedPlan(EarlierPlan):
     changed: list[str]
 
 
-@dataclass(frozen=True)
-class EarlierPlans:
+class EarlierPlans(Answer):
     plans: list[ReplacedPlan]
 
 
-@dataclass(frozen=True)
-class Axes:
+class Axes(Answer):
     risk: tuple[str, ...]
     utility: str
 
 
-@dataclass(frozen=True)
-class PlanColumn:
+class PlanColumn(Answer):
     name: str
     kind: str
     role: str | None
@@ -141,10 +180,48 @@ class CheckedPlan:
     columns: list[PlanColumn] = field(default_factory=list)
 
 
+class Recodes(Answer):
+    """What a recode makes of each column; `levels`: the coarsest of its hierarchy file, where it names one."""
+
+    columns: list[Recoded]
+    levels: int | None
+
+
+class Prices(Answer):
+    """Seconds of one core, guessed: of the plan as it is, and what a choice would add to it.
+
+    draw : what one more draw of each method adds. stated : what each dear measure would add, by its formula. example : the
+    method or measure that was priced; empty: its fields must be filled in first.
+    """
+
+    candidates: int
+    seconds: float
+    draw: float
+    stated: dict[str, float]
+    type: str
+    example: str
+    price: float | None
+
+
+@dataclass(frozen=True)
+class OpenedHierarchy(DraftHierarchy):
+    """A hierarchy that is drawn up; `version`: of the file that was opened, to replace it."""
+
+    version: str
+
+
+class KeptHierarchy(Answer):
+    """A hierarchy that was saved; `levels`: its coarsest."""
+
+    name: str
+    version: str
+    levels: int
+
+
 @router.get("/forms")
 def forms() -> Forms:
     """The fields of every method, measure and rule, and of their parts: type, range, default and words."""
-    groups = all_forms()
+    groups = parameter_forms.forms()
     methods, measures, rules = (groups.pop(group) for group in ("methods", "measures", "rules"))
     return Forms(methods, measures, rules, groups)
 
@@ -154,8 +231,7 @@ def begin(bench: Bench, new: NewStudy) -> SavedPlan:
     """Write a starting plan for a file; nothing is swept yet."""
     path = bench.room.free_name(new.name)
     source = new.source
-    seen = bench.views.look(source)
-    plan = replace(seen, source=source.sensed(bench.room.folder)).plan(source.path, new.profile)
+    plan = replace(bench.views.look(source), source=source.sensed(bench.room.folder)).plan(source.path, new.profile)
     plan.write(path)
     return _saved(new.name, plan)
 
@@ -258,7 +334,7 @@ def _table(text: str) -> dict[str, Any] | None:
         return None
     for group in ("methods", "measures"):
         if isinstance(table.get(group), list):
-            table[group] = [formed(entry) for entry in table[group]]
+            table[group] = [parameter_forms.formed(entry) for entry in table[group]]
     return table
 
 
@@ -268,3 +344,55 @@ def _worded(part: Any) -> Any:
     if isinstance(part, list):
         return [_worded(value) for value in part]
     return part if isinstance(part, bool | int | float | str) else str(part)
+
+
+# ---- what the editor asks for: recodes, hierarchies and prices ---------------------------------------------------
+@router.post("/studies/{name}/recodes")
+def recodes(bench: Bench, name: str, draft: RecodeDraft) -> Recodes:
+    """What a recode makes of each column that it names: categories with their records, before and after."""
+    data = bench.views.data_of(bench.views.plan_of(name), name)
+    path, levels = draft.method.get("hierarchy"), None
+    with files_below(bench.room.folder):
+        columns = recoded(data, draft.method)
+        if isinstance(path, str) and path:
+            with suppress(SdcmapError):  # the problem of each column says why
+                levels = Hierarchy.parse(content_of(path, digest_of(path, "Recode.hierarchy")), path).levels
+    return Recodes(columns, levels)
+
+
+@router.post("/studies/{name}/hierarchies/drafts")
+def draft_hierarchy(bench: Bench, name: str, draft: HierarchyDraft) -> OpenedHierarchy:
+    """Categories with their records, what each level makes of them, and why it cannot be saved yet."""
+    records = categories_of(bench.views.data_of(bench.views.plan_of(name), name), draft.on)
+    version, rows = "", by_first_characters(list(records)) if draft.begin == "prefixes" else draft.rows
+    if draft.begin == "file":
+        with files_below(bench.room.folder):
+            version = digest_of(draft.file, "hierarchy")
+            rows = Hierarchy.parse(content_of(draft.file, version), draft.file).rows
+    return OpenedHierarchy(**vars(drafted(records, rows)), version=version)
+
+
+@router.put("/studies/{name}/hierarchies")
+def keep_hierarchy(bench: Bench, name: str, given: HierarchyToKeep) -> KeptHierarchy:
+    """Keep a hierarchy as a private CSV file of the served folder; no file is replaced that was not opened as it is now."""
+    plan, folder = bench.views.plan_of(name), bench.room.folder
+    if plan.data is not None and folder / plan.data.path == folder / given.file:
+        raise Busy("that is the data file of this study: take another name.")
+    text = written(given.rows)
+    bench.room.keep(given.file, text, given.version)
+    return KeptHierarchy(given.file, version_of(text), len(given.rows[0]) - 1)
+
+
+@router.post("/prices")
+def prices(bench: Bench, choice: Choice) -> Prices:
+    """What a plan costs, and what a method or measure would add to it, before it is chosen: guessed seconds of one core."""
+    plan, data, now = bench.views.cost(choice.toml, choice.study)
+    base: type[Method | Measure] = Method if choice.group == "methods" else Measure
+    cls = named_class(choice.type) if choice.type else base
+    if not (isinstance(cls, type) and issubclass(cls, base)):
+        raise PlanError(f"there is no {base.__name__.lower()} of that name.")
+    example = parameter_forms.example_of(cls, data) if choice.type else None
+    measures = (*RISKS, *UTILITIES) if choice.group == "measures" else ()
+    stated = {m.__name__: price for m in measures if (price := parameter_forms.stated_price(m, data, plan)) is not None}
+    words, price = ("", None) if example is None else (example.text, parameter_forms.price_of(example, data, plan, now))
+    return Prices(now.candidates, now.seconds, now.of_a_draw, stated, choice.type, words, price)

@@ -1,4 +1,4 @@
-"""The service, part seven: checks, releases, reports, and the one-call swap."""
+"""The service, part six: checks, releases, reports, and the one-call swap."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import io
 import json
 import secrets
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,25 +15,25 @@ from fastapi.responses import Response
 from pydantic import Field, StringConstraints
 
 import sdcmap as sm
-from sdcmap.bundle import Check, Release
+from sdcmap.bundle import Release
 from sdcmap.bundle.release_folder import Previewed
 from sdcmap.data.private_folder import private_folder
 from sdcmap.files.weighing import check_decoded
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import score_row
 from sdcmap.study.plan import Candidate
+from sdcmap.web.answers import download
 from sdcmap.web.api_maps import Asked, chosen
 from sdcmap.web.drawing import make_report
+from sdcmap.web.models import Answer
 from sdcmap.web.room import RELEASES, Absent, Room
 from sdcmap.web.workbench import Bench, Workbench
 from sdcmap.workflow import prepare_release
 
 router = APIRouter(prefix="/api", tags=["releases"])
-FRAMED = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; "
-    "frame-ancestors 'self'",
-    "x-frame-options": "SAMEORIGIN",
-}  # a page that our own pages show in a frame, in which nothing runs
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'"
+# a page that our own pages show in a frame, in which nothing runs
+FRAMED = {"content-security-policy": POLICY, "x-frame-options": "SAMEORIGIN"}
 
 
 class Order(Asked):
@@ -50,8 +49,7 @@ class Order(Asked):
     reason: Annotated[str, StringConstraints(max_length=2000)] = Field("", description="Why this candidate.")
 
 
-@dataclass(frozen=True)
-class ToldCheck:
+class ToldCheck(Answer):
     """One check; `remedy` says what to do about one that failed."""
 
     name: str
@@ -61,13 +59,8 @@ class ToldCheck:
     is_hard: bool
     remedy: str
 
-    @staticmethod
-    def of(check: Check) -> ToldCheck:
-        return ToldCheck(check.name, check.passed, check.tested, check.reason, check.is_hard, check.remedy)
 
-
-@dataclass(frozen=True)
-class BundleColumn:
+class BundleColumn(Answer):
     """A column that a release would hold, as its codebook tells it."""
 
     name: str
@@ -77,8 +70,7 @@ class BundleColumn:
     done: str
 
 
-@dataclass(frozen=True)
-class Checks:
+class Checks(Answer):
     """Every check, and what would be written: nothing is kept."""
 
     candidate: str
@@ -90,8 +82,7 @@ class Checks:
     columns: list[BundleColumn]
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(Answer):
     """A release; `already`: it was written by an earlier order like this one."""
 
     release: str
@@ -99,8 +90,7 @@ class Written:
     already: bool
 
 
-@dataclass(frozen=True)
-class WrittenRelease:
+class WrittenRelease(Answer):
     """A release in the list of all; `reason`: why this candidate, where a person picked it."""
 
     release: str
@@ -112,8 +102,7 @@ class WrittenRelease:
     reason: str
 
 
-@dataclass(frozen=True)
-class Releases:
+class Releases(Answer):
     releases: list[WrittenRelease]
 
 
@@ -134,18 +123,14 @@ def checks(bench: Bench, name: str, order: Order) -> Checks:
     with bench.views.study(name) as opened:
         made = _prepared(bench, opened, order)
         seen = made.preview()
+    checks = [ToldCheck(c.name, c.passed, c.tested, c.reason, c.is_hard, c.remedy) for c in seen.checks]
     columns = [BundleColumn(e["name"], e["label"], e["kind"], e["masked"], e["done"]) for e in seen.codebook]
-    return Checks(
-        made.candidate.id, made.plan.name_of(made.candidate), made.candidate.replicate,
-        all(check.passed for check in seen.checks), [ToldCheck.of(check) for check in seen.checks], seen.files, columns,
-    )  # fmt: skip
+    one, passed = made.candidate, all(check.passed for check in seen.checks)
+    return Checks(one.id, made.plan.name_of(one), one.replicate, passed, checks, seen.files, columns)
 
 
-@router.post(
-    "/studies/{name}/releases",
-    status_code=201,
-    responses={200: {"model": Written, "description": "It was written before."}},
-)
+@router.post("/studies/{name}/releases", status_code=201,
+             responses={200: {"model": Written, "description": "It was written before."}})  # fmt: skip
 def release(bench: Bench, name: str, order: Order, answer: Response) -> Written:
     """Make the candidate again, check it, and write it with codebook, note and checksums; 409 with every failed check.
 
@@ -177,12 +162,9 @@ def releases(bench: Bench, name: str) -> Releases:
 
 def written_releases(bench: Workbench, name: str) -> list[WrittenRelease]:
     """The releases of a study that lie in the folder, in the order of their names."""
-    home = _home(bench.room, name)
-    folders = sorted(path for path in home.glob("*-[0-9]*") if path.is_dir()) if home.is_dir() else []
-    noted = {
-        Path(str(entry["folder"])).name: entry
-        for entry in Study.manifest_of(bench.room.study(name)).get("releases", [])
-    }
+    folders = sorted(path for path in _home(bench.room, name).glob("*-[0-9]*") if path.is_dir())
+    entries = Study.manifest_of(bench.room.study(name)).get("releases", [])
+    noted = {Path(str(entry["folder"])).name: entry for entry in entries}
     facts = ("name", "when", "signed_by", "profile", "reason")
     return [
         WrittenRelease(path.name, _files(path), *(str(noted.get(path.name, {}).get(fact, "")) for fact in facts))
@@ -201,14 +183,14 @@ def bundle(bench: Bench, name: str, release: str) -> Response:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.iterdir()):
             archive.write(path, f"{release}/{path.name}")
-    return _download(packed.getvalue(), f"{release}.zip", "application/zip")
+    return download(packed.getvalue(), f"{release}.zip", "application/zip")
 
 
 @router.get("/studies/{name}/report", response_class=Response, responses={200: {"content": {"text/html": {}}}})
 def report(bench: Bench, name: str, audience: Annotated[Literal["internal", "external"], Query()]) -> Response:
     """The report for the board (internal) or for anybody (external), as one page to download."""
     page = bench.drawing.run(make_report, bench.room.study(name), audience)
-    return _download(page, f"report-{audience}.html", "text/html; charset=utf-8")
+    return download(page, f"report-{audience}.html", "text/html; charset=utf-8")
 
 
 @router.get("/studies/{name}/report/preview", response_class=Response, responses={200: {"content": {"text/html": {}}}})
@@ -218,34 +200,29 @@ def report_preview(
     reason: Annotated[str, Query(description="Why this candidate.", max_length=2000)] = "",
 ) -> Response:  # fmt: skip
     """The same report to be looked at in a frame of our own pages: a sandbox that runs nothing and asks nothing."""
-    study = bench.room.study(name)
-    page = bench.drawing.run(make_report, study, audience, candidate, reason)
+    page = bench.drawing.run(make_report, bench.room.study(name), audience, candidate, reason)
     return Response(page, media_type="text/html; charset=utf-8", headers=FRAMED)
 
 
-@dataclass(frozen=True)
-class SwapRisk:
+class SwapRisk(Answer):
     measure: str
     before: float | None
     after: float | None
     reason: str
 
 
-@dataclass(frozen=True)
-class SwapDistortion:
+class SwapDistortion(Answer):
     measure: str
     value: float | None
     reason: str
 
 
-@dataclass(frozen=True)
-class SwapFile:
+class SwapFile(Answer):
     name: str
     base64: str
 
 
-@dataclass(frozen=True)
-class Swapped:
+class Swapped(Answer):
     """A swapped file with its risk and distortion."""
 
     method: str
@@ -268,25 +245,20 @@ def swap(
 
     The file in the answer is for study (`*.study.*`, base64); nothing is kept on the server.
     """
-    room = bench.room
-    last = room.file_name(file.filename or "")
     with private_folder() as folder:
-        path = room.copy(file.file, folder / last)
-        check_decoded(path, room.decoded_limit)
+        path = bench.room.copy(file.file, folder / bench.room.file_name(file.filename or ""))
+        check_decoded(path, bench.room.decoded_limit)
         data = sm.read(path, keys="all" if keys == "all" else _names(keys))
         method = sm.Swap(on=_names(on), rate=rate, same=_names(same), differ=_names(differ))
         small, distortion = sm.SmallCells(n=n), sm.Hellinger()
-        problems = [*method.misfits(data), *small.misfits(data)]
-        if problems:
+        if problems := [*method.misfits(data), *small.misfits(data)]:
             raise sm.errors.PlanError(problems)
         masked = sm.mask(data, method, seed=secrets.randbits(256))
         out = folder / f"{path.stem}.study.{data.schema.format}"
         sm.write(masked, out)
         stream = Candidate(method).stream(0)  # these measures draw nothing
-        before, after, loss = (
-            score_row(measure, data, made, stream)
-            for measure, made in ((small, data), (small, masked), (distortion, masked))
-        )
+        pairs = ((small, data), (small, masked), (distortion, masked))
+        before, after, loss = (score_row(measure, data, made, stream) for measure, made in pairs)
         return Swapped(
             method.text, SwapRisk(small.text, before.value, after.value, after.reason),
             SwapDistortion(distortion.text, loss.value, loss.reason),
@@ -305,7 +277,3 @@ def _files(folder: Path) -> list[str]:
 def _home(room: Room, name: str) -> Path:
     room.study(name)
     return room.folder / RELEASES / name
-
-
-def _download(content: bytes, name: str, media: str) -> Response:
-    return Response(content, media_type=media, headers={"content-disposition": f'attachment; filename="{name}"'})

@@ -1,9 +1,9 @@
-"""The service, part four: studies as things that are listed, swept, copied, renamed, archived, deleted, noted, compared."""
+"""The service, part three: studies that are listed, swept, copied, renamed, archived, deleted, noted, compared."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -16,16 +16,16 @@ from sdcmap.core.plan_text import read_table
 from sdcmap.explore.plan_differences import Difference, plan_differences
 from sdcmap.map import RUMap
 from sdcmap.study.folder import Study
-from sdcmap.study.plan import Plan
+from sdcmap.web.api_plans import Title
 from sdcmap.web.api_releases import WrittenRelease, written_releases
-from sdcmap.web.room import Room
+from sdcmap.web.models import Answer
 from sdcmap.web.shelf import version_of
 from sdcmap.web.sweeps import SweepState, SweepStatus, Wish
+from sdcmap.web.views import measures_on
 from sdcmap.web.workbench import Bench, Workbench
 from sdcmap.workflow import own_choice
 
 router = APIRouter(prefix="/api", tags=["studies"])
-Title = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 LINE = 120  # characters of the first line of notes
 
 
@@ -62,8 +62,7 @@ class Wanted(BaseModel):
     state: Wish
 
 
-@dataclass(frozen=True)
-class StudyEntry:
+class StudyEntry(Answer):
     """A study in the list of all.
 
     changed : when, in UTC (ISO 8601). candidates : of its plan; null where the plan cannot be read. released : the name of
@@ -85,29 +84,25 @@ class StudyEntry:
     released: str
 
 
-@dataclass(frozen=True)
-class Studies:
+class Studies(Answer):
     studies: list[StudyEntry]
 
 
-@dataclass(frozen=True)
-class Notes:
+class Notes(Answer):
     """What a person wrote about a study; `version`, sent back with a change, guards against overwriting another's."""
 
     text: str
     version: str
 
 
-@dataclass(frozen=True)
-class Deleted:
+class Deleted(Answer):
     """A study that is gone; `releases` of it stay in the folder."""
 
     name: str
     releases: int
 
 
-@dataclass(frozen=True)
-class ComparedStudy:
+class ComparedStudy(Answer):
     """One of the studies that are compared: its choice (empty: it has no rule), and where that lies on the axes of
     `labels`: the common ones, or the study's own where there are none."""
 
@@ -122,8 +117,7 @@ class ComparedStudy:
     releases: list[WrittenRelease]
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Answer):
     """Two studies: their frontiers on one map (Vega-Lite), their choices and releases, and what differs in their plans.
 
     A chart of null has a reason, such as that they have no measure in common. `same_data`: whether both were made from the
@@ -156,7 +150,7 @@ def studies(
 def entry_of(bench: Workbench, name: str, *, choices: bool = False) -> StudyEntry:
     """A study in the list of all; one whose plan or scores cannot be read is listed too."""
     room, shelf = bench.room, bench.shelf
-    path = room.plan(name)
+    path, begun = room.plan(name), room.is_begun(name)
     scores = room.place_of(name) / "scores.sqlite"
     changed = max(file.stat().st_mtime for file in (path, scores) if file.is_file())
     file, released, status = "", "", None
@@ -164,19 +158,15 @@ def entry_of(bench: Workbench, name: str, *, choices: bool = False) -> StudyEntr
         data = read_table(path.read_text(encoding="utf-8")).get("data")
         file = str(data.get("path", "")) if isinstance(data, dict) else ""
         status = bench.sweeps.status(name)
-        released = _released_last(room, name)
+        made = Study.manifest_of(room.study(name)).get("releases", []) if begun else []
+        released = str(made[-1].get("name", "")) if made else ""
+    state: SweepState = "stopped" if status is None else status.state
+    total, done = (None, 0) if status is None else (status.total, status.done)
     return StudyEntry(
-        name, room.is_begun(name), datetime.fromtimestamp(changed, UTC).isoformat(timespec="seconds"),
-        room.releases(name), shelf.is_archived(name), shelf.notes(name).strip().partition("\n")[0][:LINE],
-        bench.views.choice_words(name) if choices else None, file, None if status is None else status.total,
-        0 if status is None else status.done, "stopped" if status is None else status.state, released,
+        name, begun, datetime.fromtimestamp(changed, UTC).isoformat(timespec="seconds"), room.releases(name),
+        shelf.is_archived(name), shelf.notes(name).strip().partition("\n")[0][:LINE],
+        bench.views.choice_words(name) if choices else None, file, total, done, state, released,
     )  # fmt: skip
-
-
-def _released_last(room: Room, name: str) -> str:
-    """The name of what was released last of a study, as its manifest tells."""
-    made = Study.manifest_of(room.study(name)).get("releases", []) if room.is_begun(name) else []
-    return str(made[-1].get("name", "")) if made else ""
 
 
 # ---- its sweep --------------------------------------------------------------------------------------------------
@@ -262,28 +252,24 @@ def compare_studies(
 ) -> Comparison:  # fmt: skip
     """Two studies side by side: frontiers on common axes, choices, releases, and what their plans state differently."""
     names = (first, second)
-    own = [bench.views.map(name) for name in names]
-    plans = [plan for _, plan in own]
-    risks, utilities = (_common(own, axis) for axis in ("risk", "utility"))
+    names = (first, second)
+    own, plans = zip(*(bench.views.map(name) for name in names), strict=True)
+    risks, utilities = (
+        [name for name in measures_on(own[0], axis) if name in measures_on(own[1], axis)]
+        for axis in ("risk", "utility")
+    )
     axes = (
         _picked(risk, risks, [m for plan in plans for m in plan.risk]),
         _picked(utility, utilities, [plan.utility for plan in plans]),
     )
-    maps = [bench.views.map(name, (axes[0],), axes[1])[0] for name in names] if all(axes) else [ru for ru, _ in own]
-    choices = [own_choice(bench.room.study(name), ru) for name, (ru, _) in zip(names, own, strict=True)]
+    maps = [bench.views.map(name, axes[:1], axes[1])[0] for name in names] if all(axes) else list(own)
+    choices = [own_choice(bench.room.study(name), ru) for name, ru in zip(names, own, strict=True)]
     reason = "" if all(axes) else "the studies have no risk measure and utility measure in common: no map shows both."
     return Comparison(
         [_compared(bench, *facts) for facts in zip(names, maps, choices, strict=True)],
         len({str(Study.manifest_of(bench.room.study(name))["data"]) for name in names}) == 1,
         risks, utilities, *axes, _fronts(names, maps, choices) if all(axes) else None, reason, plan_differences(*plans),
     )  # fmt: skip
-
-
-def _common(own: list[tuple[RUMap, Plan]], axis: str) -> list[str]:
-    """The measures of an axis that both studies have."""
-    measures = [ru.scores.measure for ru, _ in own]
-    have = [table.filter(table["axis"] == axis)["name"].to_list() for table in measures]
-    return [name for name in have[0] if name in have[1]]
 
 
 def _picked(asked: str, common: list[str], shown: list[str]) -> str:

@@ -22,6 +22,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from sdcmap.data.private_folder import write_whole
+
 BYTES = 24  # of a secret
 KEPT_SECONDS = 3 * 24 * 3600.0  # since a browser came in: a sweep over a weekend
 
@@ -58,9 +60,7 @@ class Kept:
         return Kept(found.port, found.place, young) if sound and young else Kept()
 
     def write(self, path: Path) -> None:
-        from sdcmap.data.private_folder import write_whole
-
-        write_whole(path, json.dumps({"port": self.port, "place": self.place, "sessions": self.sessions}))
+        write_whole(path, json.dumps(vars(self)))
 
 
 @dataclass
@@ -106,8 +106,7 @@ class Entrance:
         """A session for a token of the next browser, whose tokens are used up; None where it is not one."""
         with self._lock:
             brief, ends = self._brief
-            in_time = time.monotonic() < ends
-            if not _same(given, self.once) and not (_same(given, brief) and in_time):
+            if not _same(given, self.once) and not (_same(given, brief) and time.monotonic() < ends):
                 return None
             self.once, self._brief, session = _secret(), ("", 0.0), _secret()
             self.sessions[_digest(session)] = time.time()

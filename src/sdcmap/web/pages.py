@@ -86,41 +86,37 @@ def render(template: str, page: Page | None = None, **facts: Any) -> str:
     return made.render(pages=PAGES, page=page, modules=modules, version=sdcmap.__version__, **facts)
 
 
-def _root(request: Request) -> str:
-    """What stands before every path of this browser."""
-    return str(request.scope["root_path"])
+def _page(request: Request, page: Page, **facts: Any) -> str:
+    """A page for this browser: `root` stands before every path of it."""
+    return render(page.template, page, root=str(request.scope["root_path"]), **facts)
 
 
 @router.get("/", response_class=HTMLResponse)
 def home(request: Request, bench: Bench) -> str:
-    room, shelf = bench.room, bench.shelf
-    studies = [
-        {"name": name, "begun": room.is_begun(name), "archived": shelf.is_archived(name)} for name in room.studies()
-    ]
-    return render(START.template, START, root=_root(request), studies=studies, files=room.files(),
-                  limit=room.upload_limit, endings=endings(), formats=words())  # fmt: skip
+    room, archived = bench.room, bench.shelf.is_archived
+    studies = [{"name": n, "begun": room.is_begun(n), "archived": archived(n)} for n in room.studies()]
+    forms = {"limit": room.upload_limit, "endings": endings(), "formats": words()}
+    return _page(request, START, studies=studies, files=room.files(), **forms)
 
 
 @router.get("/compare", response_class=HTMLResponse)
 def compare(request: Request, bench: Bench, first: str, second: str) -> str:
     for name in (first, second):
         bench.room.study(name)
-    return render(COMPARE.template, COMPARE, first=first, second=second, root=_root(request))
+    return _page(request, COMPARE, first=first, second=second)
 
 
 @router.get("/data", response_class=HTMLResponse)
 def data(request: Request, bench: Bench, file: str) -> str:
     bench.room.file(file)
-    page = page_named("data")
-    return render(page.template, page, file=file, study="", root=_root(request), profiles=PROFILES)
+    return _page(request, page_named("data"), file=file, study="", profiles=PROFILES)
 
 
 @router.get("/studies/{name}", response_class=HTMLResponse)
 @router.get("/studies/{name}/{step}", response_class=HTMLResponse)
 def study_page(request: Request, bench: Bench, name: str, step: str = FIRST) -> str:
     bench.room.plan(name)
-    page = page_named(step)
-    return render(page.template, page, study=name, file="", root=_root(request), profiles=PROFILES)
+    return _page(request, page_named(step), study=name, file="", profiles=PROFILES)
 
 
 @router.get("/static/vega.js")

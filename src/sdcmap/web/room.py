@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_json
 
 from sdcmap.core.named_files import digest_of, files_below
+from sdcmap.data.private_folder import private_folder, write_whole
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.files.formats import endings, is_data_file
 
@@ -68,49 +69,38 @@ class Room:
         return max(10 * self.upload_limit, 1 << 30)
 
     # ---- names ------------------------------------------------------------------------------------------------
-    def _below(self, *parts: str) -> Path:
-        """A path below the folder; anything that leads outside is absent."""
+    def place_of(self, *parts: str) -> Path:
+        """A path below the folder, such as where a study lies or will lie; anything that leads outside is absent."""
         path = self.folder.joinpath(*parts)
-        inside = all(NAME.fullmatch(part) and part.strip(" .") == part for part in parts)
-        if not inside or self.folder not in path.resolve().parents:
+        if not all(map(self.is_name, parts)) or self.folder not in path.resolve().parents:
             raise Absent("there is nothing of that name here.")
         return path
 
     def file(self, name: str) -> Path:
         """The data file of this name, such as `people.csv` or `2024/people.csv`."""
-        path = self._below(*name.split("/"))
+        path = self.place_of(*name.split("/"))
         if not is_data_file(path) or not path.is_file():
             raise Absent("there is no data file of that name here.")
         return path
 
     def study(self, name: str) -> Path:
         """The folder of a study that was begun."""
-        path = self._below(name)
+        path = self.place_of(name)
         if not self.is_begun(name):
             raise Absent("there is no study of that name yet: start its sweep.")
         return path
 
     def is_begun(self, name: str) -> bool:
         """Whether a study of this name has scores, or was about to have some."""
-        return (self._below(name) / "manifest.json").is_file()
+        return (self.place_of(name) / "manifest.json").is_file()
 
     def plan(self, name: str) -> Path:
         """Where the plan of a study lies: beside its folder while it is written, else inside."""
-        beside = self._below(f"{name}.toml")
-        path = beside if beside.is_file() else self._below(name) / "plan.toml"
+        beside = self.place_of(f"{name}.toml")
+        path = beside if beside.is_file() else self.place_of(name) / "plan.toml"
         if not path.is_file():
             raise Absent("there is no plan or study of that name here.")
         return path
-
-    def new_plan(self, name: str) -> Path:
-        """Where the plan of a new study is written."""
-        if not self.is_name(name):
-            raise SchemaError("a study's name has letters, digits, spaces and ._()+- only, and at most 100 of them.")
-        return self._below(f"{name}.toml")
-
-    def place_of(self, name: str) -> Path:
-        """Where the study of this name lies or will lie."""
-        return self._below(name)
 
     def free_name(self, name: str) -> Path:
         """Where the plan of a study of this name, which nothing here bears yet, is written."""
@@ -118,7 +108,7 @@ class Room:
             raise SchemaError(
                 f"a study's name has letters, digits, spaces and ._()+- only, and at most {MOST_CHARACTERS} of them."
             )
-        plan, place = self._below(f"{name}.toml"), self._below(name)
+        plan, place = self.place_of(f"{name}.toml"), self.place_of(name)
         if plan.exists() or place.exists() or name.lower() == RELEASES:
             raise Busy("there is a study or a folder of that name already.")
         if (self.folder / RELEASES / name).exists():
@@ -127,14 +117,14 @@ class Room:
 
     def notes_of(self, name: str) -> Path:
         """Where a person's notes about a study lie: beside it, so that no release can hold them."""
-        path = self._below(name).with_name(f"{name}{NOTES}")
+        path = self.place_of(name).with_name(f"{name}{NOTES}")
         if path.is_symlink():
             raise Absent("there is nothing of that name here.")
         return path
 
     def kept(self, name: str) -> Path:
         """Where the server notes things of this study."""
-        self._below(name)
+        self.place_of(name)
         return self.notes / name
 
     def read_note(self, name: str, kind: type[T]) -> T | None:
@@ -146,8 +136,6 @@ class Room:
 
     def write_note(self, name: str, value: object) -> None:
         """Note a value under this name, whole or not at all."""
-        from sdcmap.data.private_folder import write_whole
-
         write_whole(self.kept(name), to_json(value).decode())
 
     @property
@@ -171,8 +159,7 @@ class Room:
     # ---- what is there ----------------------------------------------------------------------------------------
     def files(self) -> list[DataFile]:
         """Every data file below the folder, by name."""
-        names = sorted(self._walk())[:MOST_FILES]
-        return [DataFile(name, (self.folder / name).stat().st_size) for name in names]
+        return [DataFile(name, (self.folder / name).stat().st_size) for name in sorted(self._walk())[:MOST_FILES]]
 
     def _walk(self) -> Iterator[str]:
         for home, folders, files in os.walk(self.folder):
@@ -198,10 +185,9 @@ class Room:
     # ---- what comes in ----------------------------------------------------------------------------------------
     def take(self, name: str, source: BinaryIO) -> Path:
         """Keep an upload under its name, whole or not at all, after a look at what it decodes to."""
-        from sdcmap.data.private_folder import private_folder
         from sdcmap.files.weighing import check_decoded
 
-        path = self._below(self.file_name(name))
+        path = self.place_of(self.file_name(name))
         if path.exists():
             raise Busy("there is a file of that name already: rename yours, or use the one that is here.")
         try:
@@ -210,7 +196,10 @@ class Room:
                 if not part.stat().st_size:
                     raise SchemaError(f"{path.name} is empty (0 bytes).")
                 check_decoded(part, self.decoded_limit)
-                self._name(part, path)
+                with self._one_upload():  # where another was faster, its file stays
+                    if path.exists():
+                        raise Busy("there is a file of that name already.")
+                    part.replace(path)
         except OSError as error:
             raise SdcmapError(f"the file cannot be kept ({error.strerror}).") from None
         return path
@@ -218,30 +207,20 @@ class Room:
     def keep(self, name: str, content: str, version: str) -> Path:
         """Keep a table that was drawn up here as a private CSV file, whole or not at all; `version`: the digest of the file
         that it replaces, "" where it is a new one."""
-        from sdcmap.data.private_folder import write_whole
-
         if version and name not in self._walk():
             raise Overtaken("the file that this one replaces is not here any more: save it under another name.")
         if not version and ("/" in name or not name.endswith(".csv") or ".study." in name or not self.is_name(name)):
             raise SchemaError("a new file's name has letters, digits, spaces and ._()+- only, and ends in .csv.")
-        path = self._below(*name.split("/"))
-        with FileLock(self.notes / "uploads.lock", mode=0o600):
+        path = self.place_of(*name.split("/"))
+        with self._one_upload(), files_below(self.folder):
             if path.exists() and not version:
                 raise Busy("there is a file of that name already: take another name, or open that one to change it.")
-            if version and version != self._digest(name):
+            if version and version != digest_of(name, "file"):
                 raise Overtaken("the file was changed elsewhere meanwhile: open it again, or save under another name.")
             return write_whole(path, content)
 
-    def _digest(self, name: str) -> str:
-        with files_below(self.folder):
-            return digest_of(name, "file")
-
-    def _name(self, part: Path, path: Path) -> None:
-        """Give a whole upload its name, in one step; where another upload was faster, its file stays."""
-        with FileLock(self.notes / "uploads.lock", mode=0o600):
-            if path.exists():
-                raise Busy("there is a file of that name already.")
-            part.replace(path)
+    def _one_upload(self) -> FileLock:
+        return FileLock(self.notes / "uploads.lock", mode=0o600)
 
     def copy(self, source: BinaryIO, path: Path) -> Path:
         """Copy what comes in to `path`, up to the limit."""

@@ -60,10 +60,8 @@ class Impatient(H11Protocol):
         others = [other for other in others if not other.transport.is_closing()]
         if len(others) < MOST_AT_ONCE:
             return
-        guests = [other for other in others if other.is_guest]
-        if guests:
-            crowds = Counter(other.address for other in guests)
-            guests = [other for other in guests if crowds[other.address] == max(crowds.values())]
+        crowds = Counter(other.address for other in others if other.is_guest)
+        guests = [other for other in others if other.is_guest and crowds[other.address] == max(crowds.values())]
         free = guests or [other for other in others if other._is_idle()] or [self]
         min(free, key=lambda other: other._began).transport.close()
 
@@ -129,8 +127,9 @@ def serve(
     app = make_app(room, entrance, workers=workers)
     print(address(entrance.once), f"token for programs: {entrance.token}", sep="\n", flush=True)
     remove_left(room.notes)
-    with _browser(room, entrance, address) if open_browser else nullcontext():
-        _run(app, listening)
+    opening = _browser(room, entrance, address) if open_browser else nullcontext()
+    with opening, suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
+        uvicorn.Server(settings(app)).run(sockets=[listening])
 
 
 @contextmanager
@@ -148,19 +147,11 @@ def _browser(room: Room, entrance: Entrance, address: Callable[[str], str]) -> I
             before()
 
         entrance.used = used
-        timers = (
-            threading.Timer(OPEN_SECONDS, webbrowser.open, (door.as_uri(),)),
-            threading.Timer(DOOR_SECONDS, door.unlink, (True,)),
-        )
-        for timer in timers:
+        for seconds, act, given in ((OPEN_SECONDS, webbrowser.open, door.as_uri()), (DOOR_SECONDS, door.unlink, True)):
+            timer = threading.Timer(seconds, act, (given,))
             timer.daemon = True
             timer.start()
         yield
-
-
-def _run(app: FastAPI, listening: socket.socket) -> None:
-    with suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
-        uvicorn.Server(settings(app)).run(sockets=[listening])
 
 
 def settings(app: FastAPI) -> uvicorn.Config:
@@ -178,19 +169,17 @@ def _door(room: Room, host: str, port: int) -> tuple[socket.socket, Entrance]:
     kept = Kept.read(note)
     if kept.port and port in (0, kept.port):
         with suppress(SdcmapError):
-            listening = _listen(host, kept.port)
-            return listening, Entrance(port=kept.port, place=kept.place, note=note, sessions=kept.sessions)
+            return _listen(host, kept.port), Entrance(
+                port=kept.port, place=kept.place, note=note, sessions=kept.sessions
+            )
     listening = _listen(host, port)
     return listening, Entrance(port=listening.getsockname()[1], note=None if kept.port and port == 0 else note)
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listening = socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
-        )
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
-        raise SdcmapError(
-            f"{host}:{port} cannot be listened at ({getattr(error, 'strerror', None) or error})."
-        ) from None
-    return listening
+        reason = getattr(error, "strerror", None) or error
+        raise SdcmapError(f"{host}:{port} cannot be listened at ({reason}).") from None

@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import sdcmap
+from sdcmap.data.private_folder import remove_left
 from sdcmap.errors import SdcmapError
 from sdcmap.web import pages
 from sdcmap.web.answers import Problem, asked_path, of_error
@@ -55,9 +56,9 @@ class App(BenchApp):
         with self._loading:
             if self.has_service:
                 return
-            from sdcmap.web import api_candidates, api_editor, api_files, api_maps, api_plans, api_releases, api_studies
+            from sdcmap.web import api_candidates, api_files, api_maps, api_plans, api_releases, api_studies
 
-            for part in (api_files, api_studies, api_plans, api_editor, api_maps, api_candidates, api_releases):
+            for part in (api_files, api_studies, api_plans, api_maps, api_candidates, api_releases):
                 self.include_router(part.router)
             self.has_service = True
 
@@ -120,7 +121,6 @@ class LateService:
 
 def _warm(app: App) -> None:
     """Draw a chart's script before somebody waits for it, and clean up after a kill."""
-    from sdcmap.data.private_folder import remove_left
 
     remove_left(app.bench.room.folder)
     with suppress(Exception):  # the first page with a chart will say what is wrong

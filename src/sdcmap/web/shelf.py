@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from filelock import FileLock
 
+from sdcmap.data.private_folder import private_folder, write_whole
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.web.room import RELEASES, Overtaken, Room
 from sdcmap.web.sweeps import Sweeps
@@ -39,7 +41,6 @@ class Shelf:
 
     def copy(self, name: str, new: str, *, scores: bool) -> None:
         """The plan of a study under another name; with its scores, the whole study, seed and all."""
-        from sdcmap.data.private_folder import write_whole
         from sdcmap.study.copying import copy_study
 
         with self.sweeps.still(name):
@@ -51,28 +52,20 @@ class Shelf:
 
     def rename(self, name: str, new: str) -> None:
         """Another name for a study and all that belongs to it. The folder goes first: it holds a plan of its own."""
-        with self.sweeps.still(name):
+        with self.sweeps.still(name), _explained("renamed"):
             self.room.plan(name)
             self.room.free_name(new)
-            try:
-                for path in self._parts(name):
-                    path.rename(path.with_name(new + path.name.removeprefix(name)))
-            except OSError as error:
-                raise SdcmapError(f"the study cannot be renamed ({error.strerror}).") from None
+            for path in self._parts(name):
+                path.rename(path.with_name(new + path.name.removeprefix(name)))
 
     def delete(self, name: str, typed: str) -> None:
         """Remove a study for good, where its name was typed; releases stay where they are."""
-        from sdcmap.data.private_folder import private_folder
-
         self.room.plan(name)
         if typed != name:
             raise SchemaError("type the name of the study, as it stands, to delete it.")
-        with self.sweeps.still(name), private_folder(self.room.folder) as bin_:
-            try:
-                for path in self._parts(name, releases=False):
-                    path.rename(bin_ / path.name)
-            except OSError as error:
-                raise SdcmapError(f"the study cannot be deleted ({error.strerror}).") from None
+        with self.sweeps.still(name), private_folder(self.room.folder) as bin_, _explained("deleted"):
+            for path in self._parts(name, releases=False):
+                path.rename(bin_ / path.name)
 
     def archive(self, name: str, archived: bool) -> None:
         """Put a study out of the list, or back into it; nothing else changes."""
@@ -90,8 +83,6 @@ class Shelf:
     # ---- plans ------------------------------------------------------------------------------------------------
     def save_plan(self, name: str, text: str, version: str = "") -> None:
         """Put a plan in the place of the one before, which is kept too; `version`: of the plan that it was made from."""
-        from sdcmap.data.private_folder import write_whole
-
         with FileLock(self.room.notes / "plans.lock", mode=0o600):
             place = self.room.plan(name)
             before = place.read_text(encoding="utf-8")
@@ -101,7 +92,7 @@ class Shelf:
                 saved = datetime.fromtimestamp(place.stat().st_mtime, UTC).isoformat(timespec="seconds")
                 plans = [EarlierPlan(saved, before), *self.earlier_plans(name)][:MOST_PLANS]
                 self.room.write_note(f"{name}.plans", plans)
-            write_whole(self.room.new_plan(name), text)
+            write_whole(self.room.place_of(f"{name}.toml"), text)
 
     def earlier_plans(self, name: str) -> list[EarlierPlan]:
         """What was saved before the plan that counts, the newest first; none where the note of it is damaged."""
@@ -122,15 +113,11 @@ class Shelf:
     def notes(self, name: str) -> str:
         """What a person wrote about a study; empty: nothing yet."""
         self.room.plan(name)
-        try:
-            return self.room.notes_of(name).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return ""
+        path = self.room.notes_of(name)
+        return path.read_text(encoding="utf-8") if path.exists() else ""
 
     def write_notes(self, name: str, text: str, version: str) -> None:
         """Keep notes beside the study, never in it or in a release; `version`: of those they were made from."""
-        from sdcmap.data.private_folder import write_whole
-
         if version and version != version_of(self.notes(name)):
             raise Overtaken("the notes were saved elsewhere meanwhile: look at those first.")
         self.room.plan(name)
@@ -143,6 +130,15 @@ class Shelf:
         shelved = [room.folder / RELEASES / name] if releases else []
         parts = (room.place_of(name), room.folder / f"{name}.toml", room.notes_of(name), *noted, *shelved)
         yield from (path for path in parts if path.exists())
+
+
+@contextmanager
+def _explained(done: str) -> Iterator[None]:
+    """An error of the disk becomes one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise SdcmapError(f"the study cannot be {done} ({error.strerror}).") from None
 
 
 def version_of(text: str) -> str:

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from sdcmap.core.named_files import files_below, in_this_room
 from sdcmap.files.apart import environment, python
-from sdcmap.web.room import Absent, Busy, Room
+from sdcmap.web.room import Busy, Room
 
 Wish = Literal["running", "searching", "paused", "cancelled"]
 Task = Literal["sweep", "search"]
@@ -182,29 +182,23 @@ class Sweeps:
         try:
             with self._probing, FileLock(lock, timeout=PROBE_SECONDS, poll_interval=PROBE_SECONDS / 5):
                 return False
-        except Timeout:
-            return True
-        except OSError:
-            return False
+        except OSError as error:
+            return isinstance(error, Timeout)
 
     def status(self, name: str) -> SweepStatus:
         """State, candidates done and in all, rate, seconds left, and why some could not be made."""
         from sdcmap.study.plan import Plan
         from sdcmap.study.sweeping import Standing, standing
 
-        path = self.room.plan(name)
-        alive = self._is_alive(name)
-        try:
-            progress = standing(self.room.study(name), Plan.read(path))
-        except Absent:
-            progress = Standing(Plan.read(path).count, 0, {}, ())
-        running = self._running.get(name) if alive else None
-        rate = running.pace.rate(time.monotonic(), progress.done) if running else None
-        state = self._state(name, alive, progress.done >= progress.total)
+        plan, alive = Plan.read(self.room.plan(name)), self._is_alive(name)
+        begun = self.room.is_begun(name)
+        progress = standing(self.room.study(name), plan) if begun else Standing(plan.count, 0, {}, ())
+        running, done, total = self._running.get(name) if alive else None, progress.done, progress.total
+        rate = running.pace.rate(time.monotonic(), done) if running else None
+        state = self._state(name, alive, done >= total)
         return SweepStatus(
-            state=state, task=running.task if running else "", total=progress.total, done=progress.done,
-            counts=progress.counts, refused=list(progress.refused), rate=rate,
-            seconds_left=(progress.total - progress.done) / rate if rate else None,
+            state=state, task=running.task if running else "", total=total, done=done, counts=progress.counts,
+            refused=list(progress.refused), rate=rate, seconds_left=(total - done) / rate if rate else None,
             seconds=time.monotonic() - running.begun if running else None,
             error=self._error(name) if state == "stopped" else "",
             **vars(self.phase(name) if running else Phase()),
@@ -231,23 +225,16 @@ class Sweeps:
         return self.room.read_note(f"{name}.wish", Wanted)
 
     def _error(self, name: str) -> str:
-        try:
-            return self.room.kept(f"{name}.errors").read_text().strip()
-        except OSError:
-            return ""
+        path = self.room.kept(f"{name}.errors")
+        return path.read_text().strip() if path.is_file() else ""
 
     # ---- from one server to the next --------------------------------------------------------------------------
     def open(self) -> None:
         """Go on with every sweep that was wanted when the last server ended."""
         with files_below(self.room.folder):
-            self._open()
-
-    def _open(self) -> None:
-        wanted = {name: self._wanted(name) for name in self.room.studies()}
-        names = [name for name, wish in wanted.items() if wish is not None and wish.state == "running"]
-        if names:
-            resume = in_this_room(self._resume)
-            threading.Thread(target=resume, args=(names,), daemon=True).start()
+            names = [name for name in self.room.studies() if (wish := self._wanted(name)) and wish.state == "running"]
+            if names:
+                threading.Thread(target=in_this_room(self._resume), args=(names,), daemon=True).start()
 
     def _resume(self, names: list[str]) -> None:
         for name in names:

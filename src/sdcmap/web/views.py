@@ -11,12 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
 import polars as pl
 from cachetools import LRUCache, cached
 from pydantic import TypeAdapter
 
 from sdcmap.core import Column, Microdata, PlanError, SdcmapError
 from sdcmap.core.grid import members_of
+from sdcmap.core.limit import Limit
 from sdcmap.core.named_files import files_below
 from sdcmap.core.plan_text import read_table
 from sdcmap.explore.bars import Bars, bars_of
@@ -111,12 +113,9 @@ class Views:
         """The file that a plan names, below the room, with its roles; it is read once, whatever is stated of it."""
         path, state = self._file(source)
         there = replace(source, path=str(path))
-        base: Microdata = self._data((there.unstated, state), there.unstated.read)
-        coded = (
-            self._data((there.unstated, there.missing, state), lambda: self._coded(there, base, state))
-            if source.missing
-            else base
-        )
+        coded: Microdata = self._data((there.unstated, state), there.unstated.read)
+        if source.missing:
+            coded = self._data((there.unstated, there.missing, state), partial(self._coded, there, coded, state))
         data: Microdata = self._data((source, state), lambda: source.applied(coded))
         return data
 
@@ -130,7 +129,7 @@ class Views:
             if (own := of_column(codes, name))
         }
         variables = tuple(coded[v.name][0] if v.name in coded else v for v in base.schema.variables)
-        columns = {name: coded[name][1] if name in coded else column for name, column in base.columns.items()}
+        columns = {**base.columns, **{name: column for name, (_, column) in coded.items()}}
         data = Microdata(replace(base.schema, variables=variables), columns)
         data.take_views(base, (encode,))
         return data
@@ -183,8 +182,7 @@ class Views:
     def _file(self, source: Source) -> tuple[Path, Hashable]:
         """Where a file lies, and what changes whenever it does."""
         path = self.room.file(source.path)
-        facts = path.stat()
-        return path, (facts.st_mtime_ns, facts.st_size)
+        return path, _stamp(path)
 
     def data_of(self, plan: Plan, study: str = "") -> Microdata:
         """The data of a plan: the study's own copy where it was made from the same source, else the file."""
@@ -201,11 +199,9 @@ class Views:
         written = self.plan(text)
         data = self.data_of(written, study)
         plan = written.with_risk(data)
-        problems = plan.problems_with(data)
-        if problems:
+        if problems := plan.problems_with(data):
             raise PlanError(problems)
-        cost: Cost = self._costs((text, data.digest), lambda: cost_of(data, plan))
-        return plan, data, cost
+        return plan, data, self._costs((text, data.digest), lambda: cost_of(data, plan))
 
     # ---- studies ----------------------------------------------------------------------------------------------
     def study(self, name: str) -> Study:
@@ -215,14 +211,13 @@ class Views:
     def study_data(self, name: str) -> tuple[Plan, Microdata]:
         """The plan of a study with its seed, and its data, kept."""
         with self.study(name) as opened:
-            digest = opened.manifest["data"]
-            return opened.plan, self._data(("study", name, digest), lambda: opened.data)
+            return opened.plan, self._data(("study", name, opened.manifest["data"]), lambda: opened.data)
 
-    def masked(self, name: str, candidate: str) -> tuple[Microdata, Microdata]:
-        """The data and one candidate made again."""
+    def masked(self, name: str, candidate: str) -> tuple[Plan, Microdata, Microdata]:
+        """The plan, the data and one candidate made again."""
         plan, data = self.study_data(name)
         key = ("masked", name, data.digest, plan.seed, plan.find(candidate).id)
-        return data, self._data(key, lambda: plan.make(data, candidate))
+        return plan, data, self._data(key, lambda: plan.make(data, candidate))
 
     def map(
         self, name: str, risk: tuple[str, ...] = (), utility: str = "", limits: Mapping[str, float] | None = None
@@ -235,16 +230,17 @@ class Views:
         """What the rule of a study chooses, in words, kept until the study changes; empty: nothing can be chosen yet."""
         if not self.room.is_begun(name):
             return ""
-        state = _state(self.room.study(name))
-        words: str = self._choices((name, state), lambda: self._choice_words(name))
-        return words
+        study = self.room.study(name)
 
-    def _choice_words(self, name: str) -> str:
-        try:
-            choice = own_choice(self.room.study(name))
-        except SdcmapError:
-            return ""
-        return "" if choice is None else choice.name or "release nothing"
+        def make() -> str:
+            try:
+                choice = own_choice(study)
+            except SdcmapError:
+                return ""
+            return "" if choice is None else choice.name or "release nothing"
+
+        words: str = self._choices((name, _state(study)), make)
+        return words
 
     def forget(self, name: str) -> None:
         """Drop the maps of a study whose name may soon be another's."""
@@ -262,17 +258,16 @@ class Views:
         with self._lock:
             kept = self._maps.get(key)
             busy = self._busy.setdefault(key, threading.Lock())
-        if kept is not None and (kept.state == state or now - kept.made < FRESH_SECONDS):
-            return kept.body
-        if kept is not None and not busy.acquire(blocking=False):
+        if kept and (kept.state == state or now - kept.made < FRESH_SECONDS or not busy.acquire(blocking=False)):
             return kept.body
         if kept is None:
             busy.acquire()
         try:
-            again = self._maps.get(key)
-            if kept is None and again is not None:
+            if kept is None and (again := self._maps.get(key)):
                 return again.body
-            body = TypeAdapter(Map).dump_json(self._map_told(name, risk, utility, limits))
+            with self.study(name) as opened:
+                told = map_told(open_map(opened, risk, utility, limits), opened.plan, opened.proposals())
+            body = TypeAdapter(Map).dump_json(told)
             with self._lock:
                 while len(self._maps) > 10 * KEPT:
                     self._maps.pop(next(iter(self._maps)))
@@ -281,21 +276,19 @@ class Views:
         finally:
             busy.release()
 
-    def _map_told(self, name: str, risk: tuple[str, ...], utility: str, limits: Mapping[str, float] | None) -> Map:
-        with self.study(name) as opened:
-            return map_told(open_map(opened, risk, utility, limits), opened.plan, opened.proposals())
-
 
 def _state(study: Path) -> Hashable:
     """Changes whenever the study does."""
-    marks = []
-    for name in ("scores.sqlite", "scores.sqlite-wal", "plan.toml"):
-        try:
-            facts = (study / name).stat()
-            marks.append((facts.st_mtime_ns, facts.st_size))
-        except OSError:
-            marks.append((0, 0))
-    return tuple(marks)
+    return tuple(_stamp(study / name) for name in ("scores.sqlite", "scores.sqlite-wal", "plan.toml"))
+
+
+def _stamp(file: Path) -> Hashable:
+    """Changes whenever the file does."""
+    try:
+        facts = file.stat()
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size
 
 
 def map_told(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> Map:
@@ -309,51 +302,37 @@ def map_told(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> Map:
     rows = labelled(methods, ru.scores)
     families, short, floor = groups_of(rows, "method"), short_names(rows), floor_of(ru)
     eras, era = _eras(plan, proposals, methods)
+    measures = ru.scores.measure.select("name", "axis", "unit", "direction").iter_rows()
     return Map(
-        risk=ru.risk,
-        utility=ru.utility,
-        limits=ru.scales,
-        held=ru.limits_by_name,
-        labels=ru.labels,
-        signs=ru.signs,
-        expectation=ru.is_expectation,
-        nothing=ru.nothing,
-        floor=None if floor is None else Floor(*floor),
-        methods=methods,
-        names=[ru.scores.name_of(method) for method in methods],
-        short=[short[method] for method in methods],
-        families=[families[method] for method in methods],
-        eras=eras,
-        era=era,
+        risk=ru.risk, utility=ru.utility, limits=ru.scales, held=ru.limits_by_name, labels=ru.labels, signs=ru.signs,
+        expectation=ru.is_expectation, nothing=ru.nothing, floor=None if floor is None else Floor(*floor),
+        methods=methods, names=[ru.scores.name_of(method) for method in methods],
+        short=[short[method] for method in methods], families=[families[method] for method in methods],
+        eras=eras, era=era,
         axes={by: MapAxes(**map_axes(ru, by, plan.rule)) for by in ("release", "mean")},
         points=Points(**_columns(ru, ru.points), method=[place[method] for method in ru.points["method"]]),
-        means=Means(**_columns(ru, ru.means)),
-        measures=[
-            MapMeasure(*row) for row in ru.scores.measure.select("name", "axis", "unit", "direction").iter_rows()
-        ],
-        rule=None if plan.rule is None else plan.rule.spec(),
-        total=plan.count,
-        silent=_silent(ru),
-    )
+        means=Means(**_columns(ru, ru.means)), measures=[MapMeasure(*row) for row in measures],
+        rule=None if plan.rule is None else plan.rule.spec(), total=plan.count, silent=_silent(ru),
+    )  # fmt: skip
+
+
+def measures_on(ru: RUMap, axis: str) -> list[str]:
+    """The names of a study's measures of risk, or of utility."""
+    return ru.scores.measure.filter(ru.scores.measure["axis"] == axis)["name"].to_list()
 
 
 def _columns(ru: RUMap, rows: pl.DataFrame) -> dict[str, Any]:
     """Points or means, and how each stands to limits."""
-    risks = [name for name, axis in ru.scores.measure.select("name", "axis").iter_rows() if axis == "risk"]
-    return {name: rows[name].to_list() for name in rows.columns if name != "method"} | {
-        "within": ru.eligible(rows).tolist(),
-        "levels": {name: _compared(ru, name, rows) for name in risks},
-    }
+    columns = {name: rows[name].to_list() for name in rows.columns if name != "method"}
+    levels = {name: _compared(ru, name, rows) for name in measures_on(ru, "risk")}
+    return columns | {"within": ru.eligible(rows).tolist(), "levels": levels}
 
 
 def _compared(ru: RUMap, measure: str, rows: pl.DataFrame) -> list[float]:
     """What a limit on a measure is compared with, of each row; where it is not tested, a value that meets any limit."""
-    from sdcmap.core.limit import Limit
-
     column = ru.compare_limit(Limit(ru.scores.measure_named(measure), 1.0), rows)
     best = 0.0 if column.limit.is_upper else sys.float_info.max
-    pairs = zip(column.end.tolist(), column.applies.tolist(), strict=True)
-    return [end if applies else best for end, applies in pairs]
+    return [*map(float, np.where(column.applies, column.end, best))]
 
 
 def _eras(plan: Plan, proposals: Sequence[Proposal], methods: Sequence[str]) -> tuple[list[str], list[int | None]]:
