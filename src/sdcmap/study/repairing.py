@@ -1,8 +1,8 @@
 """Repair of a damaged study: keep every row that SQLite can still read off a page and whose checksum holds.
 
 SQLite keeps rows in pages, and pages in a tree. When the tree is broken the pages are still there: each is made the root
-of a table in turn, and SQLite reads what lies below it, from both ends. The write-ahead log is merged first, as far as
-SQLite accepts it. Rows are only ever added to a study, so an old copy of a row is as good as the last. What is lost the
+of a table in turn, and SQLite reads what lies below it, from both ends. The pages of the write-ahead log are put in their
+places first. Rows are only ever added to a study, so an old copy of a row is as good as the last. What is lost the
 next sweep makes again, with the same numbers.
 """
 
@@ -86,40 +86,36 @@ def _rescued(file: Path) -> dict[str, list[Sequence[Any]]]:
 
 
 def _merged(file: Path, scratch: Path) -> bytes:
-    """The content of a database, with what SQLite can still read of its write-ahead log."""
-    content = file.read_bytes() if file.exists() else b""
-    log = file.with_name(file.name + "-wal")
-    if log.exists():
-        copy = scratch / "merged.sqlite"
-        copy.write_bytes(_with_first_page(content, scratch, "wal"))
-        copy.with_name(copy.name + "-wal").write_bytes(log.read_bytes())
-        with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(copy)) as connection:
-            connection.execute("pragma wal_checkpoint(truncate)")
-        content = copy.read_bytes()
-    return content
+    """The pages of a database and of its write-ahead log, below the first page of an empty one.
 
-
-def _with_first_page(content: bytes, scratch: Path, mode: str) -> bytes:
-    """The pages of a database below the first page of an empty one, whose only table has no types."""
+    The only table of the empty one has no types. A log is a header of 32 bytes and pages, each after 24 bytes that begin
+    with its number. SQLite takes no log beside a damaged file. Rows have checksums of their own, so no page needs to be
+    trusted: one whose number is impossible is put last.
+    """
+    content, log = (path.read_bytes() if path.exists() else b"" for path in (file, file.with_name(file.name + "-wal")))
     size = int.from_bytes(content[16:18], "big") if content[:16] == b"SQLite format 3\0" else PAGE_SIZE
     size = size if size >= 512 and size & (size - 1) == 0 else PAGE_SIZE
-    empty = scratch / f"empty-{mode}.sqlite"
+    starts = range(32 + 24, len(log) - size + 1, 24 + size)
+    most = max(-(-len(content) // size) + len(starts), 2)
+    pages = bytearray(content.ljust(most * size, b"\0"))
+    for start in starts:
+        number = int.from_bytes(log[start - 24 : start - 20], "big")
+        place = (number - 1) * size if 1 < number <= most else len(pages)
+        pages[place : place + size] = log[start : start + size]
+    empty = scratch / "empty.sqlite"
     with closing(sqlite3.connect(empty)) as connection:
         connection.execute(f"pragma page_size = {size}")
-        connection.execute(f"pragma journal_mode = {mode}")
         columns = ", ".join(f"c{number}" for number in range(WIDEST))
         connection.execute(f"create table rescued ({columns}, primary key (c0)) without rowid")
-    first = bytearray(empty.read_bytes()[:size])
-    content += bytes(-len(content) % size)
-    pages = max(len(content) // size, 2)
-    first[28:32] = pages.to_bytes(4, "big")  # the size of the database, in pages
-    return bytes(first) + content[size:].ljust((pages - 1) * size, b"\0")
+    pages[:size] = empty.read_bytes()[:size]
+    pages[28:32] = (len(pages) // size).to_bytes(4, "big")
+    return bytes(pages)
 
 
 def _records(content: bytes, scratch: Path) -> Iterator[tuple[Any, ...]]:
     """The records of each page, as far as SQLite reads them from either end, with the page as the root of a table."""
     copy = scratch / "pages.sqlite"
-    copy.write_bytes(_with_first_page(content, scratch, "off"))
+    copy.write_bytes(content)
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         connection.execute("pragma journal_mode = off")
         connection.execute("pragma synchronous = off")
