@@ -258,10 +258,10 @@ def test_a_killed_write_leaves_no_half_release(tmp_path: Path) -> None:
 def test_a_folder_that_filled_meanwhile_is_left_alone_and_not_entered(tmp_path: Path) -> None:
     spoil = """
         from sdcmap.bundle import releasing
-        put = releasing.put_in_place
+        put = releasing.release_folder.put_in_place
         def late(part, folder, names):
             folder.mkdir(); (folder / "mine.txt").write_text("keep"); put(part, folder, names)
-        releasing.put_in_place = late
+        releasing.release_folder.put_in_place = late
     """
     done = run_script(tmp_path, spoil)
     assert "SdcmapError" in done.stderr.strip().splitlines()[-1]

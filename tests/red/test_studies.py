@@ -152,7 +152,7 @@ TOLD_TO_GO = """
 import os, signal, sys
 from sdcmap.bundle import releasing
 from sdcmap.cli import main
-releasing.put_in_place = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+releasing.release_folder.put_in_place = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
 main()
 """
 
@@ -193,7 +193,7 @@ elif where == "check":
     releasing.read_released = die
     release.check()
 else:
-    releasing.put_in_place = die
+    releasing.release_folder.put_in_place = die
     release.write(folder + "/public")
 """
 
@@ -240,13 +240,13 @@ def test_an_interrupt_after_the_last_step_leaves_the_entry(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The release was out and the ledger had forgotten it."""
-    place = releasing.put_in_place
+    place = releasing.release_folder.put_in_place
 
     def interrupted(*given: Any) -> None:
         place(*given)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(releasing, "put_in_place", interrupted)
+    monkeypatch.setattr(releasing.release_folder, "put_in_place", interrupted)
     with pytest.raises(KeyboardInterrupt):
         another(study, tmp_path).write(tmp_path / "public")
     assert (tmp_path / "public" / "data.parquet").exists() and entries(tmp_path) == 1

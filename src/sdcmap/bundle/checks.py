@@ -97,7 +97,7 @@ def problems_of_override(override: Mapping[str, str]) -> Iterator[str]:
         if name not in (*REMEDIES, *REPORTED):
             yield f"there is no check {name!r} to override.{did_you_mean(name, REMEDIES)}"
         elif name not in SOFT:
-            yield f"the check {name!r} cannot be overridden; only {', '.join(SOFT[:-1])} and {SOFT[-1]} can."
+            yield f"the check {name!r} cannot be overridden; only {join_names(SOFT)} can."
         elif not isinstance(reason, str) or not reason.strip():
             yield f"overriding the check {name!r} needs a reason in words."
 
@@ -131,6 +131,11 @@ def check_roles(data: Microdata, proposed: Sequence[str] = (), confirmed: bool =
         return Check("roles", False, f"nobody has confirmed the roles proposed for {_some(proposed)}: {advice}.")
     told = f"; {len(proposed)} proposed roles were confirmed all at once" if proposed else ""
     return Check("roles", True, f"every column has a stated role{told}.")
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Names as a person lists them: a, b and c."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _some(names: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from sdcmap.bundle.checks import Check
+from sdcmap.bundle.checks import Check, join_names
 from sdcmap.choose import Threshold
 from sdcmap.core import Measure, Method, Microdata, SchemaError, Stream, Undefined
 from sdcmap.core.estimate import Bound, Estimate
@@ -21,17 +21,13 @@ def limits_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) 
     A threshold on the risk axis limits every measure on it; where the axis is a share of limits, it is a share of each.
     """
     by_name = {measure.text: measure for measure in plan.measures}
-    source = "the plan" if plan.profile is None else f"the plan for {plan.profile.name}"
-    limits = [Limit(by_name[name], value, source) for name, value in plan.limits.items() if name in by_name]
-    for rule in filter(None, rules):
-        limits += [Limit(by_name[name], value, "the rule") for name, value in rule.limits.items() if name in by_name]
+    stated = [("the plan" if plan.profile is None else f"the plan for {plan.profile.name}", plan.limits)]
+    stated += [("the rule", rule.limits) for rule in rules if rule is not None]
+    scales = axis_scales(plan.risk, plan.limits) or (1.0,) * len(plan.risk)
     thresholds = [("the rule", rule.risk) for rule in rules if isinstance(rule, Threshold)]
     thresholds += [] if max_risk is None else [("max_risk", float(max_risk))]
-    scales = axis_scales(plan.risk, plan.limits) or (1.0,) * len(plan.risk)
-    for stated_by, most in thresholds:
-        axis = zip(plan.risk, scales, strict=True)
-        limits += [Limit(by_name[name], scale * most, stated_by) for name, scale in axis]
-    return strictest(limits)
+    stated += [(who, {n: scale * most for n, scale in zip(plan.risk, scales, strict=True)}) for who, most in thresholds]
+    return strictest(Limit(by_name[n], most, who) for who, own in stated for n, most in own.items() if n in by_name)
 
 
 def score_file(
@@ -71,7 +67,7 @@ def check_limits_stated(plan: Plan, limits: Sequence[Limit]) -> Check:
         advice = "give the plan limits or a Threshold or GlobalCriterion rule, or state max_risk"
         return Check("line", False, f"no risk limit was stated: {advice}.")
     free = [m.text for m in plan.measures if m.axis == "risk" and m not in limited]
-    return Check("line", True, f"a risk limit was stated{f', none for {_and(free)}' if free else ''}.")
+    return Check("line", True, f"a risk limit was stated{f', none for {join_names(free)}' if free else ''}.")
 
 
 def check_limits(
@@ -88,11 +84,11 @@ def check_limits(
         if measure in by_measure:
             verdicts.append(by_measure[measure].judge(score.outcome, level))
         else:
-            yield Check("other risk", True, f"{say_score(measure, score, what, level)} (without a limit).")
+            outcome = Limit(measure, math.inf).judge(score.outcome, level)
+            yield Check("other risk", True, f"{say_outcome(measure, outcome, what, level)} (without a limit).")
     yield from (limit_check(name, verdict, what, level) for verdict in verdicts if verdict.status != "not tested")
-    untested = [verdict for verdict in verdicts if verdict.status == "not tested"]
-    if untested:
-        names = _and(list(dict.fromkeys(type(verdict.limit.measure).__name__ for verdict in untested)))
+    if untested := [verdict.limit.measure for verdict in verdicts if verdict.status == "not tested"]:
+        names = join_names(list(dict.fromkeys(type(measure).__name__ for measure in untested)))
         why = f"{names} {'was' if len(untested) == 1 else 'were'} not tested because the file is fully synthetic"
         decided = len(untested) < len(verdicts)
         end = "the other limits decide" if decided else "no limit was tested"
@@ -115,13 +111,8 @@ def check_each_limit(
     return [limit_check(name, verdict, what, level) for verdict in verdicts]
 
 
-def say_score(measure: Measure, score: ScoreRow, what: str, level: float) -> str:
-    """A score in words, with its upper confidence limit where it was measured on a sample."""
-    return say_outcome(measure, Limit(measure, math.inf).judge(score.outcome, level), what, level)
-
-
 def say_outcome(measure: Measure, verdict: Verdict, what: str, level: float) -> str:
-    """A measure's outcome in words."""
+    """A measure's outcome in words, with its upper confidence limit where it was measured on a sample."""
     about, estimate = f"{measure.words} {what}".rstrip(), verdict.estimate
     if estimate is None:
         return f"{about} could not be computed ({verdict.reason.rstrip('.')})"
@@ -132,7 +123,7 @@ def say_outcome(measure: Measure, verdict: Verdict, what: str, level: float) -> 
         notes.append(f"at most {estimate.upper(level):.4g} by a sample of {estimate.share.trials} records")
     elif estimate.se and not measure.expectation:
         notes.append(f"at most {rounded_up(estimate.upper(level)):g} by its standard error")
-    notes += [f"at most {b.estimate.upper(level):.4g}: {b.attack}" for b in decisive_bounds(estimate)]
+    notes += [say_bound(bound, level) for bound in decisive_bounds(estimate)]
     notes += [f"not tried: {'; '.join(map(str, estimate.skipped))}"] if estimate.skipped else []
     return f"{about} is {estimate.value:.4g}" + "".join(f" ({note})" for note in notes)
 
@@ -140,6 +131,10 @@ def say_outcome(measure: Measure, verdict: Verdict, what: str, level: float) -> 
 def decisive_bounds(estimate: Estimate) -> list[Bound]:
     """The bounds above the value: attacks that could not be stated, and might find more."""
     return [bound for bound in estimate.bounds if bound.estimate.value > estimate.value]
+
+
+def say_bound(bound: Bound, level: float) -> str:
+    return f"at most {bound.estimate.upper(level):.4g}: {bound.attack}"
 
 
 def rounded_up(value: float, digits: int = 2) -> float:
@@ -152,7 +147,3 @@ def rounded_up(value: float, digits: int = 2) -> float:
         return value
     step = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
     return float(f"{math.ceil(value / step - 1e-9) * step:.12g}")
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -94,14 +94,9 @@ class Tried(NamedTuple):
 
 
 def method_note(
-    view: PublicView,
-    method: Method,
-    prepared: Prepared,
-    profile: str,
-    tried: Tried,
-    losses: Sequence[tuple[Measure, ScoreRow]] = (),
-    overrides: Sequence[dict[str, str]] = (),
-) -> Note:
+    view: PublicView, method: Method, prepared: Prepared, profile: str, tried: Tried,
+    losses: Sequence[tuple[Measure, ScoreRow]] = (), overrides: Sequence[dict[str, str]] = (),
+) -> Note:  # fmt: skip
     """Return the note of a release: its method, name and measures in their public form."""
     data, public = prepared.data, view.method(method.text)
     numeric = [n for n in prepared.masked if data.column(n).levels is None and n != data.weight]
@@ -157,14 +152,16 @@ def example(data: Microdata) -> str:
     lines = [imports, "", reading.format(file=file)]
     if codes := codes_in(data):
         lines = ["import sdcmap", "", f'data = sdcmap.read("{file}", missing={codes}).frame()']
-    if data.numeric:
-        name = data.numeric[0]
-        if data.weight is None:
-            return "\n".join([*lines, f"print(data[{name!r}].mean())", ""])
-        lines += [f"known = data.drop_nulls([{name!r}, {data.weight!r}])", f"weight = known[{data.weight!r}]"]
-        return "\n".join([*lines, f"print((known[{name!r}] * weight).sum() / weight.sum())", ""])
-    name = next(n for n in (*data.keys, *data.names) if n not in data.schema.of_role("weight"))
-    return "\n".join([*lines, f"print(data[{name!r}].value_counts(sort=True))", ""])
+    if not data.numeric:
+        name = next(n for n in (*data.keys, *data.names) if n not in data.schema.of_role("weight"))
+        lines += [f"print(data[{name!r}].value_counts(sort=True))"]
+    elif data.weight is None:
+        lines += [f"print(data[{data.numeric[0]!r}].mean())"]
+    else:
+        name, weight = data.numeric[0], data.weight
+        lines += [f"known = data.drop_nulls([{name!r}, {weight!r}])", f"weight = known[{weight!r}]"]
+        lines += [f"print((known[{name!r}] * weight).sum() / weight.sum())"]
+    return "\n".join([*lines, ""])
 
 
 def codes_in(data: Microdata) -> dict[str, list[float | str]]:
@@ -191,12 +188,9 @@ def correction(data: Microdata, method: Method, **options: str) -> str:
 
 def note_text(note: Note) -> str:
     """The note as a page to read."""
-    searched = note["draws_searched"]
-    draws = (
-        f"{searched} random draws of this method were looked at"
-        if searched > 1
-        else "No other random draw was looked at"
-    )
+    draws = "No other random draw was looked at"
+    if note["draws_searched"] > 1:
+        draws = f"{note['draws_searched']} random draws of this method were looked at"
     lines = [
         "# Method note", "", note["for_whom"], "",
         "## What was done", "", f"Method: {note['method_name']}. Made by {note['made_by']}.", "",
@@ -214,27 +208,17 @@ def note_text(note: Note) -> str:
         f"Distorted: {note['distorted'] or 'see the measures below'}.", "",
     ]  # fmt: skip
     lines += ["| measure | value | unit | reading |", "|---|---|---|---|"] if note["distorted_by"] else []
-    lines += [f"| {a['measure']} | {_shown(a)} | {a['unit']} | {a['reading']} |" for a in note["distorted_by"]]
+    for measure in note["distorted_by"]:
+        value = measure["status"] if measure["value"] is None else f"{measure['value']:g}"
+        lines.append(f"| {measure['measure']} | {value} | {measure['unit']} | {measure['reading']} |")
     if note["overrides"]:
         lines += ["", "## Checks that the agency overrode", ""]
         lines += [f"- {entry['check']}: {entry['reason']}" for entry in note["overrides"]]
     lines += ["", "## What may not be done with it", "", *(f"- {sentence}" for sentence in note["may_not"])]
-    lines += [
-        "",
-        "## How to use it",
-        "",
-        *([note["written"], ""] if note["written"] else []),
-        "```python",
-        note["example"].rstrip("\n"),
-        "```",
-        "",
-    ]
+    lines += ["", "## How to use it", "", *([note["written"], ""] if note["written"] else []), *_code(note["example"])]
     if note["correction"]:
-        lines += [
-            "Means, covariances and regressions with the noise taken off, by the method and its parameters alone:",
-            "",
-        ]
-        lines += ["```python", note["correction"].rstrip("\n"), "```", ""]
+        about = "Means, covariances and regressions with the noise taken off, by the method and its parameters alone:"
+        lines += [about, "", *_code(note["correction"])]
     return "\n".join(lines)
 
 
@@ -242,5 +226,5 @@ def _list(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "nothing"
 
 
-def _shown(amount: Amount) -> str:
-    return f"{amount['value']:g}" if amount["value"] is not None else amount["status"]
+def _code(program: str) -> tuple[str, ...]:
+    return "```python", program.rstrip("\n"), "```", ""

@@ -14,19 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
+from sdcmap.bundle import nested
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.codebook import codebook
 from sdcmap.bundle.ddi_codebook import codebook_xml
 from sdcmap.bundle.limit_checks import limits_of, score_file
-from sdcmap.bundle.nested import (
-    FOR_CHOOSING,
-    LINKAGE,
-    Parent,
-    in_one_hand,
-    in_one_order,
-    seen_by_the_truth,
-    unread_parent,
-)  # fmt: skip
+from sdcmap.bundle.nested import LINKAGE, Parent, in_one_hand, in_one_order
 from sdcmap.bundle.note import Tried, method_note
 from sdcmap.bundle.prepared_file import prepare_candidate
 from sdcmap.bundle.readme import About
@@ -132,7 +125,7 @@ class PublicCandidates:
             return {"loss": None, "alone": none, "side_by_side": none, "failed": [NOBODYS]}
         first, file = in_one_order(self.parent, made, made.data)
         limits = limits_of(self.plan, [self.plan.rule], None)
-        checks = seen_by_the_truth(self.parent, first, file, limits, fresh, method)
+        checks = nested.seen_by_the_truth(self.parent, first, file, limits, fresh, method)
         utility = [measure for measure in self.plan.measures if measure.text == self.plan.utility]
         (loss,) = score_file(utility, first.truth, file, fresh)
         hand = in_one_hand(self.parent, first, file, fresh)
@@ -161,7 +154,7 @@ class PublicStudies:
         self, first: Candidate, workers: int | None, engine: str | None, progress: Progress | None
     ) -> PublicCandidates:
         """The public candidates of one scientific file, swept; an error with the reason where it cannot be their source."""
-        parent = unread_parent(self.data, self.plan, first, self.joint)
+        parent = nested.unread_parent(self.data, self.plan, first, self.joint)
         if not parent.prepared.data.paired:
             raise Refused([Check("pair", False, NOBODYS)])
         source = self._written(parent)
@@ -179,7 +172,7 @@ class PublicStudies:
         place = self.folder / "first" / parent.candidate.id
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         prepared, method = parent.prepared, parent.candidate.method
-        path = write_file(prepared.data, place / f"{FOR_CHOOSING}.{prepared.data.schema.format}")
+        path = write_file(prepared.data, place / f"{nested.FOR_CHOOSING}.{prepared.data.schema.format}")
         view = PublicView.of(self.plan, self.data)
         note = method_note(view, method, prepared, parent.profile.name, Tried(1, 1, 0))
         entries = codebook(prepared, method, view.method(method.text))

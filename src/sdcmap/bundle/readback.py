@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,15 +21,12 @@ from sdcmap.files.reading import read
 
 def read_released(path: Path, prepared: Prepared) -> Microdata:
     """The file at `path` in the kinds of the prepared one. A file without types is read in its codebook's."""
-    kinds = {v.name: v.kind for v in prepared.data.schema.variables}
-    form = format_of(path)
+    kinds, form = {v.name: v.kind for v in prepared.data.schema.variables}, format_of(path)
     missing = codes_of(codes_in(prepared.data))
-    told = [str(code) for code in missing]
-    if form.read_typed is None:
-        return read(path, kinds=kinds, missing=told)
     types = {name: dtype for name, dtype in prepared.data.frame().schema.items() if dtype != pl.Null}
     try:
-        return read(form.read_typed(path, types, missing), kinds=kinds, missing=told)
+        source = path if form.read_typed is None else form.read_typed(path, types, missing)
+        return read(source, kinds=kinds, missing=[str(code) for code in missing])
     except pl.exceptions.PolarsError as error:
         raise SchemaError(f"{path.name} cannot be read back ({type(error).__name__}).") from None
 
@@ -53,36 +50,50 @@ def aligned(original: Microdata, back: Microdata, prepared: Prepared) -> Microda
     """The file as read back, as changes of the original: what the measures score.
 
     Rows are matched by the secret origin. Renumbered ids count as known to the snooper: they stay the original's, the
-    cautious reading, since a snooper may find out which number is which.
+    cautious reading, since a snooper may find out which number is which. A file that does not hold each record once is a
+    file of its own, with its origin.
     """
-    measured = [name for name in back.names if name not in prepared.renumbered]
-    rows = np.argsort(prepared.origin, kind="stable")
     back = _merely_missing(back, prepared.suppressed)
-    if not np.array_equal(prepared.origin[rows], np.arange(len(original))):
-        other = _other_rows(original, back, measured, prepared)
-        return replace(other, paired=prepared.data.paired)
-    changed = original.change(None, {})
-    for name in measured:
-        before, variable = original.column(name), original.schema[name]
-        after = back.column(name).take(rows)
-        if _became_categories(before, after):
-            codes, levels = _in_order(prepared.data, back, name, after)
-            changed = changed.change(None, {name: codes}, {name: levels})
-            continue
-        if before.levels is None:
-            if not np.array_equal(before.values, after.values, equal_nan=True):
-                changed = changed.change(None, {name: after.values})
-        else:
-            codes, levels = recoded(variable, before, back.schema[name], after)
-            moved = np.flatnonzero(codes != before.values)
-            if len(moved):
-                new = {name: levels} if len(levels) > len(before.levels) else None
-                changed = changed.change(moved, {name: codes[moved]}, new)
-    return replace(changed, paired=prepared.data.paired)
+    measured = [name for name in back.names if name not in prepared.renumbered]
+    columns = {name: _in_levels_of(original, prepared.data, back, name) for name in measured}
+    rows = np.argsort(prepared.origin, kind="stable")
+    if np.array_equal(prepared.origin[rows], np.arange(len(original))):
+        released = original.change(None, {})
+        for name, column in columns.items():
+            released = _change(released, name, original.column(name), column.take(rows))
+    else:
+        before = {name: original.column(name).levels for name in columns}
+        made = {  # categories of another type, or of numbers
+            name: str(column.levels.dtype.base_type()) for name, column in columns.items()
+            if column.levels is not None and column.levels.dtype != getattr(before[name], "dtype", None)
+        }  # fmt: skip
+        every = {**original.take(prepared.origin).columns, **columns}
+        released = Microdata(original.schema.recoded(made), every, prepared.origin)
+    return replace(released, paired=prepared.data.paired)
 
 
-def _became_categories(before: Column, after: Column) -> bool:
-    """Whether numbers, or categories that were numbers or dates, are released as texts such as "20 to 29"."""
+def _in_levels_of(original: Microdata, meant: Microdata, back: Microdata, name: str) -> Column:
+    """A column that was read back, in the categories of the original; texts that numbers, or categories that were numbers
+    or dates, became ("20 to 29") are categories in the order that they have in the prepared file."""
+    after = back.column(name)
+    like = meant if _became_texts(original.column(name), after) else original
+    if like.column(name).levels is None:
+        return after
+    return Column(*recoded(like.schema[name], like.column(name), back.schema[name], after))
+
+
+def _change(file: Microdata, name: str, before: Column, after: Column) -> Microdata:
+    """The file with one column as it was read back, where that differs."""
+    if before.levels is None or after.levels is None or _became_texts(before, after):
+        new = None if after.levels is None or not _became_texts(before, after) else {name: after.levels}
+        same = new is None and np.array_equal(before.values, after.values, equal_nan=True)
+        return file if same else file.change(None, {name: after.values}, new)
+    moved = np.flatnonzero(after.values != before.values)
+    new = {name: after.levels} if len(after.levels) > len(before.levels) else None
+    return file.change(moved, {name: after.values[moved]}, new) if len(moved) else file
+
+
+def _became_texts(before: Column, after: Column) -> bool:
     if after.levels is None or after.levels.dtype != pl.String:
         return False
     return before.levels is None or before.levels.dtype != pl.String
@@ -92,43 +103,16 @@ def _merely_missing(back: Microdata, codes: Mapping[str, float | str]) -> Microd
     """The same file with suppressed values as plain missing ones, which is what the study measured."""
     columns = dict(back.columns)
     for name, code in codes.items():
-        column, variable = back.column(name), back.schema[name]
-        place = _place(code, variable.reasons)
-        if column.levels is None or place is None:
-            continue
-        plain = len(column.levels) - column.levels.null_count()
-        columns[name] = Column(np.where(column.values == plain + place, plain, column.values), column.levels)
+        column, reasons = back.column(name), [_caseless(reason) for reason in back.schema[name].reasons]
+        if column.levels is not None and _caseless(code) in reasons:
+            plain = len(column.levels) - column.levels.null_count()
+            suppressed = column.values == plain + 1 + reasons.index(_caseless(code))
+            columns[name] = Column(np.where(suppressed, plain, column.values), column.levels)
     return replace(back, columns=columns)
 
 
-def _place(code: float | str, reasons: Sequence[float | str]) -> int | None:
-    """Where a code stands among the reasons for missing values, counting from 1; letters in any case."""
-    told = [reason.lower() if isinstance(reason, str) else float(reason) for reason in reasons]
-    wanted = code.lower() if isinstance(code, str) else float(code)
-    return told.index(wanted) + 1 if wanted in told else None
-
-
-def _in_order(meant: Microdata, back: Microdata, name: str, after: Column) -> tuple[Array, pl.Series]:
-    """Texts that were read back, as categories in the order that they have in the prepared file."""
-    return recoded(meant.schema[name], meant.column(name), back.schema[name], after)
-
-
-def _other_rows(original: Microdata, back: Microdata, measured: list[str], prepared: Prepared) -> Microdata:
-    """The same for a file that does not hold each record once: a file of its own, with its origin."""
-    columns = dict(original.take(prepared.origin).columns)
-    made: dict[str, str] = {}  # categories of another type, or of numbers
-    for name in measured:
-        before, after = original.column(name), back.column(name)
-        if _became_categories(before, after):
-            columns[name] = Column(*_in_order(prepared.data, back, name, after))
-        elif before.levels is None:
-            columns[name] = after
-        else:
-            columns[name] = Column(*recoded(original.schema[name], before, back.schema[name], after))
-        levels = columns[name].levels
-        if levels is not None and (before.levels is None or levels.dtype != before.levels.dtype):
-            made[name] = str(levels.dtype.base_type())
-    return Microdata(original.schema.recoded(made), columns, prepared.origin)
+def _caseless(code: float | str) -> float | str:
+    return code.lower() if isinstance(code, str) else float(code)
 
 
 def recoded(first: Variable, before: Column, second: Variable, after: Column) -> tuple[Array, pl.Series]:

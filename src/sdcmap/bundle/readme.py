@@ -4,13 +4,13 @@ an analysis and how it is taken off, and what may not be concluded. Every number
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sdcmap.bundle.codebook import Entry
 from sdcmap.bundle.note import Note, correction
 from sdcmap.bundle.prepared_file import Prepared
-from sdcmap.core import Method, SdcmapError
+from sdcmap.core import Method, Microdata, SdcmapError
 from sdcmap.corrections import correct
 from sdcmap.files.formats import format_named
 
@@ -24,10 +24,6 @@ class About:
     title: str
     owner: str
     date: str
-
-    @property
-    def year(self) -> str:
-        return self.date[:4]
 
 
 def citation(about: About, note: Note) -> str:
@@ -47,7 +43,7 @@ def citation(about: About, note: Note) -> str:
 
 def cited(about: About, note: Note) -> str:
     """The same in one line for a list of references."""
-    return f"{about.owner or NOT_STATED} ({about.year}). {about.title}, {note['profile']} file [data set]."
+    return f"{about.owner or NOT_STATED} ({about.date[:4]}). {about.title}, {note['profile']} file [data set]."
 
 
 FILES = {
@@ -64,82 +60,64 @@ FEW = 30  # records below which a group says little
 
 def readme(about: About, entries: Sequence[Entry], prepared: Prepared, method: Method, note: Note) -> str:
     """The text of README.md."""
-    parts = [
-        f"# {about.title}\n\n{note['for_whom']} {len(prepared.data):,} records, {len(entries)} columns.",
-        _contents(prepared),
-        f"## Begin\n\n{_code(note['example'])}",
-        _corrections(prepared, method),
-        "## What may not be concluded\n\n"
-        + "\n".join(f"- {line}" for line in not_concluded(entries, prepared, method)),
-        "## What may not be done\n\n" + "\n".join(f"- {line}" for line in note["may_not"]),
-        f"## Cite it\n\n{cited(about, note)}",
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _contents(prepared: Prepared) -> str:
     form = format_named(prepared.data.schema.format)
     labels = "with labels" if form.labels else "the labels stand in the codebook"
-    rows = [f"- `data.{form.name}`: the file ({form.words}; {labels})"]
-    rows += [f"- `data{ending}`: the value labels, as a program" for ending in form.beside]
-    return "## What is in this folder\n\n" + "\n".join(
-        [*rows, *(f"- `{name}`: {what}" for name, what in FILES.items())]
-    )
+    files = {f"data.{form.name}": f"the file ({form.words}; {labels})"}
+    files |= {f"data{ending}": "the value labels, as a program" for ending in form.beside} | FILES
+    parts = {
+        f"# {about.title}": f"{note['for_whom']} {len(prepared.data):,} records, {len(entries)} columns.",
+        "## What is in this folder": _bullets(f"`{name}`: {what}" for name, what in files.items()),
+        "## Begin": _code(note["example"]),
+        "## Corrections": _corrections(prepared.data, method),
+        "## What may not be concluded": _bullets(not_concluded(entries, prepared, method)),
+        "## What may not be done": _bullets(note["may_not"]),
+        "## Cite it": cited(about, note),
+    }
+    return "\n\n".join(f"{head}\n\n{text}" for head, text in parts.items()) + "\n"
 
 
-def _code(lines: str) -> str:
-    return f"```python\n{lines.rstrip()}\n```"
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
-def _corrections(prepared: Prepared, method: Method) -> str:
+def _code(lines: str, language: str = "python") -> str:
+    return f"```{language}\n{lines.rstrip()}\n```"
+
+
+def _corrections(data: Microdata, method: Method) -> str:
     """Worked corrections with their output, or why there are none."""
-    lines = correction(prepared.data, method)
-    if not lines:
-        return f"## Corrections\n\n{_no_correction(prepared, method)}"
-    weighted = prepared.data.weight is not None
-    said = [
-        "## Corrections",
-        "Noise was added. Means stay right, variances become too large, and regressions may be pulled towards 0. "
-        "`sm.correct` takes the noise off by the parameters in the note; `released` is what the file says as it is.",
-        _code(lines),
-        _output(repr(correct(prepared.data, method, weighted=weighted))),
-    ]
-    regression = _regression(prepared, method)
-    if regression:
-        on, model = regression
-        estimates = correct(prepared.data, method, on=on, regress=model, weighted=weighted)
-        said += ["A regression:", _code(correction(prepared.data, method, on=on, regress=model))]
-        said += [_output(repr(estimates))]
-    return "\n\n".join(said)
-
-
-def _output(text: str) -> str:
-    return f"```text\n{text}\n```"
-
-
-def _regression(prepared: Prepared, method: Method) -> tuple[str, str] | None:
-    """A noisy number and a formula that explains it by another number; None where there is none."""
-    noisy = [name for name in method.added_noise().on if name in prepared.data.numeric]
-    others = [name for name in prepared.data.numeric if name not in noisy[:1] and name != prepared.data.weight]
-    if not noisy or not others:
-        return None
-    model = f"{noisy[0]} ~ {min(others, key=lambda name: name not in noisy)}"
+    weighted = data.weight is not None
     try:
-        correct(prepared.data, method, regress=model)
-    except SdcmapError:
-        return None
-    return noisy[0], model
-
-
-def _no_correction(prepared: Prepared, method: Method) -> str:
-    try:
-        correct(prepared.data, method, weighted=prepared.data.weight is not None)
+        estimates = correct(data, method, weighted=weighted)
     except SdcmapError as reason:
         return (
             f"There is no correction for this file: {str(reason).rstrip('.')}. Look at how much the measures in note.md "
             "say was distorted before you rely on a small difference."
         )
-    return ""
+    said = [
+        "Noise was added. Means stay right, variances become too large, and regressions may be pulled towards 0. "
+        "`sm.correct` takes the noise off by the parameters in the note; `released` is what the file says as it is.",
+        *(_code(correction(data, method)), _code(repr(estimates), "text")),
+    ]
+    if regression := _regression(data, method):
+        on, model = regression
+        estimates = correct(data, method, on=on, regress=model, weighted=weighted)
+        said += ["A regression:", _code(correction(data, method, on=on, regress=model)), _code(repr(estimates), "text")]
+    return "\n\n".join(said)
+
+
+def _regression(data: Microdata, method: Method) -> tuple[str, str] | None:
+    """A noisy number and a formula that explains it by another number; None where there is none."""
+    noisy = [name for name in method.added_noise().on if name in data.numeric]
+    others = [name for name in data.numeric if name not in noisy[:1] and name != data.weight]
+    if not noisy or not others:
+        return None
+    model = f"{noisy[0]} ~ {min(others, key=lambda name: name not in noisy)}"
+    try:
+        correct(data, method, regress=model)
+    except SdcmapError:
+        return None
+    return noisy[0], model
 
 
 def not_concluded(entries: Sequence[Entry], prepared: Prepared, method: Method) -> Iterator[str]:
@@ -150,14 +128,10 @@ def not_concluded(entries: Sequence[Entry], prepared: Prepared, method: Method) 
             yield f"In {_names(names)} ({step.deed}) masking distorted: {step.distorted}."
     if any(step.random for step in method.steps):
         yield "A single value, and a single record, say nothing of anybody."
-    blanked = [entry["name"] for entry in entries if entry["counts"]["suppressed"]]
-    if blanked:
-        yield (
-            f"Values of {_names(blanked)} were blanked where they were rare: leaving such records out makes the rare look "
-            "rarer still."
-        )
-    classed = [entry["name"] for entry in entries if entry["counts"]["recoded"]]
-    if classed:
+    if blanked := [entry["name"] for entry in entries if entry["counts"]["suppressed"]]:
+        warning = "leaving such records out makes the rare look rarer still"
+        yield f"Values of {_names(blanked)} were blanked where they were rare: {warning}."
+    if classed := [entry["name"] for entry in entries if entry["counts"]["recoded"]]:
         yield f"Within a class of {_names(classed)} nothing can be told apart, nor beyond its last bound."
     if not prepared.data.paired:
         yield "No row is a person: the rows were made by a model, and what it does not hold is not in them."

@@ -100,8 +100,7 @@ def _nearest(places: Floats, centres: Floats, sizes: Array, asked: Floats) -> Fl
 def told_in_groups(known: Array, asked: Array, count: int, target: Target) -> Floats:
     """Answers read off the group 0, 1, ... `count` - 1 that a record is in, where at least three were met in it."""
     centres, sizes = target.centres(known, count)
-    answers: Floats = np.where(sizes >= FEWEST, centres, target.centre)[asked]
-    return answers
+    return np.asarray(np.where(sizes >= FEWEST, centres, target.centre)[asked])
 
 
 def _commonest(group: Array, codes: Floats, count: int) -> Floats:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sdcmap.bundle.checks import join_names
 from sdcmap.bundle.recovery import Target, told_along, told_in_groups
 from sdcmap.bundle.tried_relations import FEW, SCREENED, Known, Trials
 from sdcmap.core import Array, Column, Floats, Microdata, Stream
@@ -61,15 +62,13 @@ class Relation:
 
     def __str__(self) -> str:
         verb = "tell" if len(self.by) > 1 else "tells"
-        return (
-            f"{_listed(self.by)} {verb} {self.share:.1%} of the changed values of {self.name!r} "
-            f"({self.otherwise:.1%} are told without)"
-        )
+        told = f"{self.share:.1%} of the changed values of {self.name!r}"
+        return f"{_listed(self.by)} {verb} {told} ({self.otherwise:.1%} are told without)"
 
 
 def _listed(names: Sequence[str]) -> str:
-    quoted = [repr(name) for name in names] if len(names) <= 4 else [*map(repr, names[:3]), f"{len(names) - 3} others"]
-    return " and ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))
+    quoted = [*map(repr, names)]
+    return join_names(quoted if len(names) <= 4 else [*quoted[:3], f"{len(names) - 3} others"])
 
 
 def relations(data: Microdata, released: Microdata, masked: Sequence[str], ids: Sequence[str] = ()) -> list[Relation]:
@@ -99,36 +98,33 @@ class _Pair(NamedTuple):
         unit = np.arange(len(released)) if data.household is None else data.codes(data.household)[rows]
         first = rng.random(int(unit.max(initial=0)) + 1)[unit] < 0.5
         order = rng.permutation(len(released))
-        named = [n for n in data.names if n not in data.unreleased and n not in ids]
         pair = _Pair(data, released, rows, (order[first[order]], order[~first[order]]), ())
-        looked = [n for n in named if n in released.names and (n == data.weight or pair.mostly_kept(n))]
-        return pair._replace(sources=tuple(looked))
+        named = [n for n in data.names if n in released.names and n not in (*data.unreleased, *ids)]
+        kept = [n for n in named if n == data.weight or (len(rows) and pair.changed(n).mean() <= MOSTLY)]
+        return pair._replace(sources=tuple(kept))
 
     def changed(self, name: str) -> Array:
         """Where the released value is not the original's."""
         if self.released.base is not None and name not in self.released.changes:
             return np.zeros(len(self.rows), dtype=bool)
         own, other = self.both(name)
-        differ: Array = own != other
-        return differ
+        return np.asarray(own != other)
 
     def both(self, name: str) -> tuple[Array, Array]:
         """A column of both files in codes that are equal where the values are."""
         codes = common_codes(self.data, self.released, name).astype(np.int64)
         return codes[: len(self.data)][self.rows], codes[len(self.data) :]
 
-    def mostly_kept(self, name: str) -> bool:
-        return bool(self.changed(name).mean() <= MOSTLY) if len(self.rows) else False
-
 
 def _best_relation(pair: _Pair, name: str) -> Relation | None:
     """Of what was tried for one masked column, what tells most; of two that tell the same, the one of fewer columns."""
+    first, second = pair.halves
     known = ~pair.data.missing(name)[pair.rows]
     changed = pair.changed(name) & known
-    taught, judged = pair.halves[0][known[pair.halves[0]]][:LEARNT], pair.halves[1][changed[pair.halves[1]]][:JUDGED]
+    taught, judged = first[known[first]][:LEARNT], second[changed[second]][:JUDGED]
     compared = len(judged) >= FEW
     if not compared:
-        judged = pair.halves[1][known[pair.halves[1]]][:JUDGED]
+        judged = second[known[second]][:JUDGED]
     if min(len(taught), len(judged)) < FEW:
         return None
     rows = np.concatenate([taught, judged])
@@ -137,33 +133,31 @@ def _best_relation(pair: _Pair, name: str) -> Relation | None:
     if len(names) > MOST_SOURCES:
         names = _most_telling(pair, name, names, taught[:SCREENED], judged[:SCREENED])
     sources = [column for source in names if (column := _known(pair.released, source, rows)).size > 1]
-    tried = list(Trials(target, len(taught), sources).shares())
-    if not tried:
-        return None
     otherwise = target.share_by_chance()
-    if compared and pair.released.paired:
+    if compared and pair.released.paired and sources:
         otherwise = max(otherwise, *_shares_by_itself(pair.released, name, rows, target))
-    return _simplest([Relation(name, by, share, otherwise, len(judged)) for by, share in tried])
+    shares = Trials(target, len(taught), sources).shares()
+    return _simplest([Relation(name, by, share, otherwise, len(judged)) for by, share in shares])
 
 
 def _most_telling(pair: _Pair, name: str, names: Sequence[str], taught: Array, judged: Array) -> list[str]:
     """Of many columns, those that tell most in groups of their own, on some records, in the order of the file."""
-    target = _target(pair.data, name, pair.rows[taught], pair.rows[judged])
-    shares = []
-    for source in names:
-        own = _known(pair.released, source, np.concatenate([taught, judged]))
-        answers = told_in_groups(own.groups[: len(taught)], own.groups[len(taught) :], own.size, target)
-        shares.append(target.share(answers))
+    target, rows = _target(pair.data, name, pair.rows[taught], pair.rows[judged]), np.concatenate([taught, judged])
+    shares = [target.share(_told_by_groups(_known(pair.released, source, rows), target)) for source in names]
     best = np.argsort(-np.array(shares), kind="stable")[:MOST_SOURCES]
     return [names[place] for place in sorted(best.tolist())]
 
 
-def _simplest(found: Sequence[Relation]) -> Relation:
+def _told_by_groups(source: Known, target: Target) -> Floats:
+    known, asked = np.split(source.groups, [len(target.taught)])
+    return told_in_groups(known, asked, source.size, target)
+
+
+def _simplest(found: Sequence[Relation]) -> Relation | None:
     """Of the relations that tell as much as the best, within two standard errors, the one of fewest columns."""
-    best = max(found, key=lambda relation: relation.share)
-    error = np.sqrt(best.share * (1 - best.share) / best.judged)
-    near = [relation for relation in found if relation.share >= best.share - 2 * error]
-    return max(near, key=lambda relation: (relation.gives_back(), -len(relation.by), relation.share))
+    best = max((relation.share for relation in found), default=0.0)
+    near = [one for one in found if one.share >= best - 2 * np.sqrt(best * (1 - best) / one.judged)]
+    return max(near, key=lambda one: (one.gives_back(), -len(one.by), one.share), default=None)
 
 
 def _told_by_group(pair: _Pair, name: str, ids: Sequence[str]) -> Iterator[Relation]:
@@ -207,24 +201,19 @@ def _known(released: Microdata, name: str, rows: Array) -> Known:
     column = released.column(name).take(rows)
     numbers = numbers_of(column)
     codes = np.unique(column.values, return_inverse=True)[1]
-    count = int(codes.max(initial=0)) + 1
-    if numbers is not None and count > 2 * CLASSES:
-        codes = _classes(numbers)
-        count = int(codes.max()) + 1
-    return Known(name, numbers, codes, count, numbers is not None or released.schema[name].kind == "ordinal")
-
-
-def _classes(numbers: Floats) -> Array:
-    """Numbers in classes of about equally many; missing is a class."""
-    edges = np.unique(np.nanquantile(numbers, np.arange(1, CLASSES) / CLASSES))
-    return binned(numbers, edges)
+    if (
+        numbers is not None and int(codes.max(initial=0)) >= 2 * CLASSES
+    ):  # classes of about equally many; missing is one
+        codes = binned(numbers, np.unique(np.nanquantile(numbers, np.arange(1, CLASSES) / CLASSES)))
+    ordered = numbers is not None or released.schema[name].kind == "ordinal"
+    return Known(name, numbers, codes, int(codes.max(initial=0)) + 1, ordered)
 
 
 def _shares_by_itself(released: Microdata, name: str, rows: Array, target: Target) -> Iterator[float]:
     """The shares of the changed values that the masked column tells."""
     itself = _known(released, name, rows)
-    taught = len(target.taught)
-    yield target.share(told_in_groups(itself.groups[:taught], itself.groups[taught:], itself.size, target))
+    yield target.share(_told_by_groups(itself, target))
     if itself.numbers is not None and target.tolerance is not None:
-        yield target.share(itself.numbers[taught:])
-        yield target.share(told_along(itself.numbers[:taught], itself.numbers[taught:], target))
+        known, asked = np.split(itself.numbers, [len(target.taught)])
+        yield target.share(asked)
+        yield target.share(told_along(known, asked, target))

@@ -27,18 +27,16 @@ def listed_names(form: str) -> set[str]:
     return {f"data.{form}", *BESIDE_DATA, *(f"data{ending}" for ending in format_named(form).beside)}
 
 
-def problem_with(folder: Path) -> str | None:
-    """Why this folder cannot be written, or None."""
+def problem_with(folder: Path) -> str:
+    """Why this folder cannot be written; empty where it can."""
     try:
         if folder.is_dir() and any(folder.iterdir()):
             return f"{folder} is not empty: name a new folder, since only listed names may be in a release."
         if folder.exists() and not folder.is_dir():
             return f"{folder} is a file, and a folder is needed."
-        if not folder.parent.is_dir():
-            return f"there is no folder {folder.parent} to write in."
+        return "" if folder.parent.is_dir() else f"there is no folder {folder.parent} to write in."
     except OSError as error:
         return f"{folder} cannot be written ({error.strerror})."
-    return None
 
 
 @contextmanager
@@ -53,11 +51,9 @@ def part_folder(folder: Path) -> Iterator[Path]:
 
 def put_in_place(part: Path, folder: Path, names: set[str]) -> None:
     """Move the finished folder to its name in one step, after all of it is on the disk."""
-    strange = {path.name for path in part.iterdir()} - names
-    if strange:
-        raise SdcmapError(
-            f"a release holds listed names alone, and {len(strange)} other files were made; nothing is written."
-        )
+    if strange := {path.name for path in part.iterdir()} - names:
+        made = f"{len(strange)} other files were made; nothing is written"
+        raise SdcmapError(f"a release holds listed names alone, and {made}.")
     for path in [*part.iterdir(), part]:
         _to_disk(path)
     if WINDOWS and folder.exists():
@@ -110,8 +106,7 @@ def previewed(folder: Path, checks: Sequence[Check]) -> Preview:
     if not codebook.is_file():  # it was not explained, since it cannot be read back
         return Preview(list(checks), (), ())
     order = sorted(folder.iterdir(), key=lambda path: (path.stem != "README", path.stem != "data", path.name))
-    entries = json.loads(codebook.read_text(encoding="utf-8"))
-    return Preview(list(checks), tuple(_seen(path) for path in order), tuple(entries))
+    return Preview(list(checks), tuple(map(_seen, order)), tuple(json.loads(codebook.read_text(encoding="utf-8"))))
 
 
 def _seen(path: Path) -> Previewed:

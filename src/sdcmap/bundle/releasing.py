@@ -13,50 +13,24 @@ from typing import NamedTuple
 
 import polars as pl
 
-from sdcmap.bundle.checks import (
-    TOLD_IN_THE_NOTE,
-    Check,
-    check_edits,
-    check_identifiers,
-    check_redraws,
-    check_roles,
-    check_seed,
-    check_weight,
-    overridden,
-    problems_of_override,
-)
+from sdcmap.bundle import checks, limit_checks, release_folder
+from sdcmap.bundle.checks import Check
 from sdcmap.bundle.codebook import codebook, codebook_text
 from sdcmap.bundle.ddi_codebook import codebook_xml
 from sdcmap.bundle.determines import check_determines
 from sdcmap.bundle.earlier import check_earlier, check_joint, check_ledgers, history
 from sdcmap.bundle.gate import Gate
 from sdcmap.bundle.ledger import Ledger, others
-from sdcmap.bundle.limit_checks import (
-    check_limits,
-    check_limits_stated,
-    decisive_bounds,
-    limits_of,
-    score_expectations,
-    score_file,
-)
+from sdcmap.bundle.limit_checks import check_limits, score_file
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_only_parent, parent_of
 from sdcmap.bundle.note import Tried, method_note, note_text
 from sdcmap.bundle.prepared_file import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.bundle.readme import About, citation, readme
-from sdcmap.bundle.release_folder import (
-    Preview,
-    checksums,
-    listed_names,
-    part_folder,
-    previewed,
-    problem_with,
-    put_in_place,
-)
-from sdcmap.core import Choice, Estimate, Measure, Microdata
+from sdcmap.core import Choice, Estimate, Infeasible, Measure, Microdata, PlanError, SdcmapError
 from sdcmap.core.limit import Limit
 from sdcmap.data.private_folder import private_folder
-from sdcmap.errors import Infeasible, PlanError, Refused, SdcmapError, StudyMismatch
+from sdcmap.errors import Refused, StudyMismatch
 from sdcmap.files.writing import write as write_file
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import ScoreRow
@@ -101,12 +75,11 @@ class Release:
         """Every check, on the files as written to a private temporary folder and read back. Nothing stays there."""
         return self.preview().checks
 
-    def preview(self) -> Preview:
+    def preview(self) -> release_folder.Preview:
         """Every check, and what would be written: each file with its size and first lines. Nothing stays."""
         try:
             with private_folder() as folder:
-                checks = self._make(folder, Ledger.seen(self.ledger)).checks
-                return previewed(folder, checks)
+                return release_folder.previewed(folder, self._make(folder, Ledger.seen(self.ledger)).checks)
         except OSError as error:
             raise SdcmapError(f"the temporary folder cannot be written ({error.strerror}).") from None
 
@@ -117,28 +90,26 @@ class Release:
         before anything is refused or put in place.
         """
         folder = Path(folder).absolute()
-        problem = problem_with(folder)
-        if problem:
+        if problem := release_folder.problem_with(folder):
             raise SdcmapError(problem)
-        with Ledger.opened(self.ledger) as ledger, part_folder(folder) as part:
+        with Ledger.opened(self.ledger) as ledger, release_folder.part_folder(folder) as part:
             made = self._make(part, ledger)
             if tell is not None:
                 tell(made.checks)
-            failed = [check for check in made.checks if not check.passed]
-            if failed:
+            if failed := [check for check in made.checks if not check.passed]:
                 raise Refused(failed)
             people, whole = self.data, self.candidate
             if self.parent is not None:
                 people, whole = self.parent.original, self.parent.both_made_by(whole)
             with ledger.entered(people, self.plan, whole, _entered(self.profile, made.overrides), folder, part):
-                put_in_place(part, folder, listed_names(self.data.schema.format))
+                release_folder.put_in_place(part, folder, release_folder.listed_names(self.data.schema.format))
         self._tell_study(folder, made, ledger.id)
         return folder
 
     def _make(self, part: Path, ledger: Ledger) -> _Made:
         """Write the bundle into `part`, read the data back, and check everything."""
-        data, method, policy = self.data, self.candidate.method, self.plan.policy
-        stream = self.candidate.stream(self.plan.seed)
+        data, plan, method, policy = self.data, self.plan, self.candidate.method, self.plan.policy
+        stream = self.candidate.stream(plan.seed)
         masked = as_written(data, method, method.apply(data, stream))
         prepared = prepare(data, method, masked, stream)
         path = part / f"data.{data.schema.format}"
@@ -148,35 +119,37 @@ class Release:
             raise SdcmapError(f"{path.name} cannot be written ({type(error).__name__}).") from None
         back = read_released(path, prepared)
         good = check_read_back(prepared, back)
-        checks = [
-            check_seed(self.plan),
-            check_roles(data, self._proposed, self.confirm_roles),
-            check_identifiers(masked, policy),
-            good,
-        ]
-        checks += [check_determines(data, masked, prepared.masked, policy)]
         open_keys = [name for name in prepared.data.keys if name not in prepared.masked]
-        checks += [check_weight(prepared.data, open_keys, self.profile.name, policy.unique_weights)]
-        checks += [check_limits_stated(self.plan, self.limits)]
         more, closed = others(ledger)
-        checks += [check_ledgers(ledger, more, len(closed), self._noted_ledgers), *check_lineage(self.plan)]
+        results = [
+            checks.check_seed(plan),
+            checks.check_roles(data, self._proposed, self.confirm_roles),
+            checks.check_identifiers(masked, policy),
+            good,
+            check_determines(data, masked, prepared.masked, policy),
+            checks.check_weight(prepared.data, open_keys, self.profile.name, policy.unique_weights),
+            limit_checks.check_limits_stated(plan, self.limits),
+            check_ledgers(ledger, more, len(closed), self._noted_ledgers),
+            *check_lineage(plan),
+        ]
         if self.parent is None:
-            known = history([ledger, *more], data, self.plan, self.candidate)
-            checks += [check_earlier(known, self.again)]
+            known = history([ledger, *more], data, plan, self.candidate)
+            results += [check_earlier(known, self.again)]
         else:
             known = self.parent.known([ledger, *more], self.candidate)
-            checks += [check_only_parent(known, self.again)]
+            results += [check_only_parent(known, self.again)]
         at_gate = self._at_gate()
-        checks += [check_redraws(at_gate, policy.draws)]
-        if not (good.passed and checks[-1].passed):
-            return _Made(*overridden(checks, self.override))
+        results += [checks.check_redraws(at_gate, policy.draws)]
+        if not (good.passed and results[-1].passed):
+            return _Made(*checks.overridden(results, self.override))
         released = aligned(data, back, prepared)
-        if self.plan.edits:
-            checks += [check_edits(self.plan.edits, data, released, policy.edit_violations)]
-        fresh = stream.child("release scores")  # not the stream that the candidate was chosen by
-        utilities = [m for m in self.plan.measures if m.axis == "utility"]
-        risks = [m for m in self.plan.measures if m.axis == "risk" and not m.expectation]
-        expectations = [m for m in self.plan.measures if m.axis == "risk" and m.expectation]
+        if plan.edits:
+            results += [checks.check_edits(plan.edits, data, released, policy.edit_violations)]
+        fresh, level = stream.child("release scores"), policy.release_level  # not the stream that it was chosen by
+        utilities = [m for m in plan.measures if m.axis == "utility"]
+        risks, expectations = (
+            [m for m in plan.measures if m.axis == "risk" and m.expectation == pooled] for pooled in (False, True)
+        )
         losses = list(zip(utilities, score_file(utilities, data, released, fresh), strict=True))
         known_scores: dict[Measure, ScoreRow] = {}
 
@@ -186,32 +159,28 @@ class Release:
             known_scores.update(zip(new, score_file(new, data, released, fresh, method), strict=True))
             return [known_scores[measure] for measure in measures]
 
-        level = policy.release_level
-        limited = [(measure, row) for measure, row in losses if measure in {limit.measure for limit in self.limits}]
-        checks += check_limits(self.limits, limited, level, name="loss")
-        checks += check_limits(self.limits, list(zip(risks, score(risks), strict=True)), level)
-        checks += Gate(data, released, prepared, method, self.profile, policy, score).checks()
-        pooled = score_expectations(expectations, data, self._draws())
-        checks += check_limits(self.limits, list(zip(expectations, pooled, strict=True)), level, what="over draws")
+        limited = {limit.measure for limit in self.limits}
+        results += check_limits(self.limits, [loss for loss in losses if loss[0] in limited], level, name="loss")
+        results += check_limits(self.limits, list(zip(risks, score(risks), strict=True)), level)
+        results += Gate(data, released, prepared, method, self.profile, policy, score).checks()
+        pooled = limit_checks.score_expectations(expectations, data, self._draws())
+        results += check_limits(self.limits, list(zip(expectations, pooled, strict=True)), level, what="over draws")
         if self.parent is not None:
             beside = known if self.again else None
-            checks += check_nested(self.parent, prepared, back, self.limits, fresh.child("nested"), method, beside)
+            results += check_nested(self.parent, prepared, back, self.limits, fresh.child("nested"), method, beside)
         elif self.again:
-            checks += check_joint(known, data, released, self.plan, self.limits, fresh, method)
-        checks, overrides = overridden(checks, self.override)
-        tried = Tried(self.searched, self._methods, at_gate, policy.draws)
-        self._explain(part, prepared, tried, losses, overrides)
-        return _Made(checks, overrides, _not_tried(known_scores.values(), level))
+            results += check_joint(known, data, released, plan, self.limits, fresh, method)
+        results, overrides = checks.overridden(results, self.override)
+        methods = sum(
+            Candidate(method).kind == "candidate" for method in plan.expanded
+        )  # those that a search found too
+        self._explain(part, prepared, Tried(self.searched, methods, at_gate, policy.draws), losses, overrides)
+        return _Made(results, overrides, _not_tried(known_scores.values(), level))
 
     @property
     def _proposed(self) -> tuple[str, ...]:
         """Columns whose role is a proposal in the plan."""
         return () if self.plan.data is None else self.plan.data.proposed
-
-    @property
-    def _methods(self) -> int:
-        """How many methods the study made, those that a search found too."""
-        return sum(Candidate(method).kind == "candidate" for method in self.plan.expanded)
 
     def _at_gate(self) -> int:
         """How many draws of this method came to the gate, this one too. The study remembers it before it is attacked, so
@@ -242,7 +211,7 @@ class Release:
         about = About(title, self.owner, datetime.now(UTC).date().isoformat())
         method, view = self.candidate.method, PublicView.of(self.plan, self.data)
         public = view.method(method.text)
-        told = [entry for entry in overrides if entry["check"] in TOLD_IN_THE_NOTE]
+        told = [entry for entry in overrides if entry["check"] in checks.TOLD_IN_THE_NOTE]
         note = method_note(view, method, prepared, self.profile.name, tried, losses, told)
         entries = codebook(prepared, method, public)
         texts = {
@@ -256,7 +225,7 @@ class Release:
         }
         for name, text in texts.items():
             (part / name).write_text(text, encoding="utf-8")
-        (part / "SHA256SUMS").write_text(checksums(part), encoding="utf-8")
+        (part / "SHA256SUMS").write_text(release_folder.checksums(part), encoding="utf-8")
 
     @property
     def _noted_ledgers(self) -> list[str]:
@@ -268,27 +237,23 @@ class Release:
         """Note for insiders, in the private manifest, what was released and how."""
         if self.study is None:
             return
-        overrides = release.overrides
-        when = datetime.now(UTC).isoformat(timespec="seconds")
-        name, made = self.plan.name_of(self.candidate), self.candidate
-        facts = {"name": name, "method": made.method.text, "replicate": made.replicate, "profile": self.profile.name}
+        when, overrides = datetime.now(UTC).isoformat(timespec="seconds"), [*release.overrides]
         if self._proposed and self.confirm_roles:
-            overrides = [
-                *overrides,
-                {"check": "roles", "reason": f"{len(self._proposed)} proposed roles confirmed at once"},
-            ]
-        said: dict[str, object] = {"not_tried": list(release.not_tried)} if release.not_tried else {}
+            overrides.append({"check": "roles", "reason": f"{len(self._proposed)} proposed roles confirmed at once"})
+        name, made = self.plan.name_of(self.candidate), self.candidate
+        facts: dict[str, object] = {
+            "name": name, "method": made.method.text, "replicate": made.replicate, "profile": self.profile.name,
+        }  # fmt: skip
+        optional = {"not_tried": list(release.not_tried), "signed_by": self.signed_by, "reason": self.reason}
+        facts |= {name: fact for name, fact in optional.items() if fact}
         if self.parent is not None:
             told = [check.reason for check in release.checks if check.name in ("nested", "joint risk")]
-            said["nested"] = {"within": str(self.plan.data.within) if self.plan.data else "", "told": told}
-        said |= {name: text for name, text in (("signed_by", self.signed_by), ("reason", self.reason)) if text}
+            facts["nested"] = {"within": str(self.plan.data.within) if self.plan.data else "", "told": told}
+        facts |= {"folder": str(folder), "when": when, "ledger": ledger}
         before = self.study.manifest
         self.study.note(
             overrides=[*before.get("overrides", []), *({**entry, "when": when} for entry in overrides)],
-            releases=[
-                *before.get("releases", []),
-                {**facts, **said, "folder": str(folder), "when": when, "ledger": ledger},
-            ],
+            releases=[*before.get("releases", []), facts],
         )
 
 
@@ -332,7 +297,7 @@ def release(
     reason : why this candidate, where a person picked it and no rule; noted in the same place.
     """
     reasons = dict(override or {})
-    problems = [*problems_of_override(reasons)]
+    problems = [*checks.problems_of_override(reasons)]
     if max_risk is not None and (isinstance(max_risk, bool) or not math.isfinite(max_risk)):
         problems.append("max_risk must be a finite number.")
     if problems:
@@ -348,15 +313,14 @@ def release(
     candidate = plan.chosen(choice)
     draws = plan.replicates if candidate.method.random else 1  # a person who names a candidate may have seen all draws
     searched = choice.searched if isinstance(choice, Choice) and choice.searched else draws
-    limits = limits_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
-    nested = None if plan.data is None or not plan.data.within else plan.data
-    parent = None if nested is None else parent_of(Path(nested.within), Path(nested.path))
-    if parent is not None and study is not None:
-        parent = replace(parent, joint=study.manifest.get("pair", {}).get("joint"))
+    limits = limit_checks.limits_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
+    parent = None
+    if plan.data is not None and plan.data.within:
+        pair = {} if study is None else study.manifest.get("pair", {})
+        parent = replace(parent_of(Path(plan.data.within), Path(plan.data.path)), joint=pair.get("joint"))
     return Release(
         in_format(data, form), plan, candidate, limits, searched, held, again, reasons,
-        None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent, signed_by,
-        reason,
+        None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent, signed_by, reason,
     )  # fmt: skip
 
 
@@ -365,20 +329,17 @@ def _profile_of(plan: Plan, stated: Profile | str | None) -> Profile:
     if plan.profile is None:
         return profile_of(stated or "public-use")
     if stated is not None and profile_of(stated).name != plan.profile.name:
-        raise PlanError(
-            f"the plan was made for the profile {plan.profile.name!r}, and its limits were stated before the first score: "
-            "make another plan for another profile."
-        )
+        why = "and its limits were stated before the first score: make another plan for another profile"
+        raise PlanError(f"the plan was made for the profile {plan.profile.name!r}, {why}.")
     return plan.profile
 
 
 def _not_tried(rows: Iterable[ScoreRow], level: float) -> list[str]:
     """The attacks that could not be tried on the written file, and the bounds of those that could only be bounded."""
-    estimates = [row.outcome for row in rows]
-    known = [estimate for estimate in estimates if isinstance(estimate, Estimate)]
+    known = [outcome for row in rows if isinstance(outcome := row.outcome, Estimate)]
+    bounds = (bound for estimate in known for bound in limit_checks.decisive_bounds(estimate))
     skipped = sorted({str(one) for estimate in known for one in estimate.skipped})
-    bounds = [bound for estimate in known for bound in decisive_bounds(estimate)]
-    return [*skipped, *sorted({f"at most {b.estimate.upper(level):.4g}: {b.attack}" for b in bounds})]
+    return [*skipped, *sorted({limit_checks.say_bound(bound, level) for bound in bounds})]
 
 
 def _entered(profile: Profile, overrides: Sequence[Mapping[str, str]]) -> str:
