@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from sdcmap.charts.style import COLOURS, CONFIG, FONT, SCHEMA
+from sdcmap.charts.style import COLOURS, CONFIG, SCHEMA, layer, number, page
 from sdcmap.core import Array, Microdata
 from sdcmap.core.chart import Chart, Row, Spec
 from sdcmap.data.tables import table
 
+FILES = ("before", "after")
 BINS = 24
 MOST = 20  # categories that are drawn: those with the most records
-
-
-class Bar(TypedDict):
-    """One bar: a category or bin, the file ("before" or "after"), and its share of the records."""
-
-    value: str
-    file: str
-    share: float
 
 
 def draw_change(original: Microdata, masked: Microdata, name: str) -> Chart:
@@ -32,56 +25,57 @@ def draw_change(original: Microdata, masked: Microdata, name: str) -> Chart:
     A category's share, or the share of records in each of 24 equal bins between the 0.5 and 99.5 % quantiles of the
     original; what lies beyond is counted in the outermost bins. Missing values are left out of bins.
     """
-    rows = _binned(original, masked, name) if original.column(name).levels is None else _shares(original, masked, name)
+    levels = original.column(name).levels
+    rows = _binned(original, masked, name) if levels is None else _shares(original, masked, name, levels)
     order = [row["value"] for row in rows if row["file"] == "before"]
-    spec: Spec = {
+    x = {"field": "value", "type": "nominal", "sort": order, "title": name,
+         "axis": {"labelAngle": -40, "labelOverlap": True, "labelLimit": 120}}  # fmt: skip
+    y = number("share", title="share of records", axis={"format": "~%"})
+    tips = [{"field": "value", "title": name}, {"field": "file", "title": "file"},
+            number("share", format=".2%", title="share")]  # fmt: skip
+    offset = {"field": "file", "sort": [*FILES]}
+    return _two_files(name, rows, {"type": "bar", "cornerRadiusEnd": 2}, x=x, xOffset=offset, y=y, tooltip=tips)
+
+
+def _two_files(name: str, rows: Sequence[Row], mark: Spec, **encoding: Any) -> Chart:
+    """A chart of one column, the original in grey and the masked file in blue."""
+    colour = {"field": "file", "sort": [*FILES], "title": None, "legend": {"orient": "top"},
+              "scale": {"domain": [*FILES], "range": [COLOURS[6], COLOURS[0]]}}  # fmt: skip
+    spec = {
         "$schema": SCHEMA,
-        "data": {"values": rows},
         "width": 420,
         "height": 220,
-        "config": CONFIG | {"font": FONT},
-        "mark": {"type": "bar", "cornerRadiusEnd": 2},
-        "encoding": {
-            "x": {"field": "value", "type": "nominal", "sort": order, "title": name,
-                  "axis": {"labelAngle": -40, "labelOverlap": True, "labelLimit": 120}},
-            "xOffset": {"field": "file", "sort": ["before", "after"]},
-            "y": {"field": "share", "type": "quantitative", "title": "share of records", "axis": {"format": "~%"}},
-            "color": {"field": "file", "sort": ["before", "after"], "title": None,
-                      "scale": {"domain": ["before", "after"], "range": [COLOURS[6], COLOURS[0]]},
-                      "legend": {"orient": "top"}},
-            "tooltip": [{"field": "value", "title": name}, {"field": "file", "title": "file"},
-                        {"field": "share", "type": "quantitative", "format": ".2%", "title": "share"}],
-        },
-    }  # fmt: skip
+        "config": CONFIG,
+        **layer(rows, mark, **encoding, color=colour),
+    }
     return Chart(spec, f"{name} before and after")
 
 
-def _shares(original: Microdata, masked: Microdata, name: str) -> list[Bar]:
-    levels = original.column(name).levels
+def _shares(original: Microdata, masked: Microdata, name: str, levels: pl.Series) -> list[Row]:
+    """A row for each category and file: value, file, and its share of the records."""
     counted = table(original, masked, (name,))
-    words = ["missing" if level is None else str(level) for level in (levels.to_list() if levels is not None else [])]
+    words = ["missing" if level is None else str(level) for level in levels]
     words += [f"new {number}" for number in range(1, len(counted.before) - len(words) + 1)]
     shown = sorted(np.argsort(-(counted.before + counted.after), kind="stable")[:MOST].tolist())
-    pairs = (("before", counted.before), ("after", counted.after))
     return [
         {"value": words[place], "file": file, "share": float(counts[place]) / max(float(counts.sum()), 1)}
-        for file, counts in pairs
+        for file, counts in zip(FILES, (counted.before, counted.after), strict=True)
         for place in shown
     ]
 
 
-def _binned(original: Microdata, masked: Microdata, name: str) -> list[Bar]:
+def _binned(original: Microdata, masked: Microdata, name: str) -> list[Row]:
+    """A row for each bin and file, as `_shares`."""
     before, after = (values[~np.isnan(values)] for values in (original.numbers(name), masked.numbers(name)))
-    low, high = np.quantile(before, [0.005, 0.995]) if len(before) else (0.0, 1.0)
+    low, high = np.quantile(before, ENDS) if len(before) else (0.0, 1.0)
     edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
     digits = max(0, 1 - math.floor(math.log10(edges[1] - edges[0])))  # bins next to each other differ in them
     middles = [f"{middle:,.{digits}f}" for middle in (edges[1:] + edges[:-1]) / 2]
-    rows: list[Bar] = []
-    for file, values in (("before", before), ("after", after)):
-        counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
-        shares = counts / max(len(values), 1)
-        rows += [{"value": m, "file": file, "share": float(s)} for m, s in zip(middles, shares, strict=True)]
-    return rows
+    return [
+        {"value": middle, "file": file, "share": float(count / max(len(values), 1))}
+        for file, values in zip(FILES, (before, after), strict=True)
+        for middle, count in zip(middles, np.histogram(np.clip(values, *edges[[0, -1]]), edges)[0], strict=True)
+    ]
 
 
 # A number before and after masking: two densities on one axis.
@@ -89,7 +83,6 @@ def _binned(original: Microdata, masked: Microdata, name: str) -> list[Bar]:
 
 GRID = 161  # points at which densities are told
 ENDS = (0.005, 0.995)  # quantiles of the original between which they are drawn
-FILES = ("before", "after")
 FEWEST = 10  # values, below which there is no density
 
 
@@ -101,7 +94,9 @@ def draw_density_change(original: Microdata, masked: Microdata, name: str) -> Ch
     record counts once. Drawn between the .5 and 99.5 % quantiles of both files.
     """
     both = [_known(data, name) for data in (original, masked)]
-    low, high = _ends(both)
+    ends = np.array([np.quantile(values, ENDS) for values in both])
+    low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
+    low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
     grid = np.linspace(low, high, GRID)
     width = bandwidth(both[0]) or (high - low) / 50
     rows: list[Row] = [
@@ -109,21 +104,13 @@ def draw_density_change(original: Microdata, masked: Microdata, name: str) -> Ch
         for file, values in zip(FILES, both, strict=True)
         for value, height in zip(grid, density(values, grid, width), strict=True)
     ]
-    colour = {"field": "file", "sort": list(FILES), "title": None, "legend": {"orient": "top"},
-              "scale": {"domain": list(FILES), "range": [COLOURS[6], COLOURS[0]]}}  # fmt: skip
-    spec: Spec = {
-        "$schema": SCHEMA, "data": {"values": rows}, "width": 420, "height": 220, "config": CONFIG | {"font": FONT},
-        "mark": {"type": "area", "opacity": 0.28, "line": {"strokeWidth": 1.8}},
-        "encoding": {
-            "x": {"field": "value", "type": "quantitative", "title": name, "scale": {"domain": [low, high], "nice": False},
-                  "axis": {"format": "~s", "tickCount": 6}},
-            "y": {"field": "density", "type": "quantitative", "title": "density", "stack": None, "axis": {"labels": False}},
-            "color": colour,
-            "tooltip": [{"field": "file"}, {"field": "value", "type": "quantitative", "format": ",.4~g", "title": name},
-                        {"field": "density", "type": "quantitative", "format": ".3~g"}],
-        },
-    }  # fmt: skip
-    return Chart(spec, f"{name} before and after")
+    scale = {"domain": [low, high], "nice": False}
+    return _two_files(
+        name, rows, {"type": "area", "opacity": 0.28, "line": {"strokeWidth": 1.8}},
+        x=number("value", title=name, scale=scale, axis={"format": "~s", "tickCount": 6}),
+        y=number("density", title="density", stack=None, axis={"labels": False}),
+        tooltip=[{"field": "file"}, number("value", format=",.4~g", title=name), number("density", format=".3~g")],
+    )  # fmt: skip
 
 
 def has_density(original: Microdata, masked: Microdata, name: str) -> bool:
@@ -164,18 +151,14 @@ def _known(data: Microdata, name: str) -> Array:
     return values[np.isfinite(values)]
 
 
-def _ends(both: list[Array]) -> tuple[float, float]:
-    ends = np.array([np.quantile(values, ENDS) for values in both])
-    low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
-
-
 # The table of two columns before and after masking, as heat maps side by side.
 
 
 MOST_LEVELS = 12  # categories of a column that are drawn: those with the most records
 CELL = 34  # pixels across
 SHARE, CHANGE = ["#ffffff", "#0072B2"], ["#D55E00", "#ffffff", "#0072B2"]  # shades
+QUIET = {"labelLimit": 110, "ticks": False, "domain": False}
+TURNED = {**QUIET, "labelAngle": -40}
 
 
 def draw_table_change(original: Microdata, masked: Microdata, down: str, across: str) -> Chart:
@@ -187,34 +170,29 @@ def draw_table_change(original: Microdata, masked: Microdata, down: str, across:
     cells = cell_shares(original, masked, down, across)
     orders = [_largest(cells, place, original, name) for place, name in (("down", down), ("across", across))]
     shown = cells.filter(pl.col("down").is_in(orders[0]), pl.col("across").is_in(orders[1]))
-    most = max(1.0, *(float(shown[file].max() or 0) for file in ("before", "after")))  # type: ignore[arg-type]
+    most = max(1.0, *(float(shown[file].max() or 0) for file in FILES))  # type: ignore[arg-type]
     least = max(0.1, float(shown["change"].abs().max() or 0))  # type: ignore[arg-type]
     ends = {"before": [0, most], "after": [0, most], "change": [-least, 0, least]}
-    rows = shown.to_dicts()
-    panels = [_panel(rows, file, (down, across), orders, domain) for file, domain in ends.items()]
+    panels = [_panel(shown.to_dicts(), file, (down, across), orders, domain) for file, domain in ends.items()]
     title = f"{down} by {across}: per cent of the records"
-    spec: Spec = {"$schema": SCHEMA, "background": "white", "padding": 12, "config": CONFIG, "columns": 3, "spacing": 22,
-                  "resolve": {"scale": {"color": "independent"}}, "concat": panels,
-                  "title": {"text": title, "anchor": "start", "fontSize": 13, "offset": 12}}  # fmt: skip
-    return Chart(spec, title)
+    resolve = {"scale": {"color": "independent"}}
+    return Chart(page(title, columns=3, spacing=22, resolve=resolve, concat=panels), title)
 
 
 def cell_shares(original: Microdata, masked: Microdata, down: str, across: str) -> pl.DataFrame:
     """A row a cell that occurs in either file: its categories in words, per cent before and after, and the change."""
     before, after = (_counted(data, down, across) for data in (original, masked))
     both = before.join(after, on=["down", "across"], how="full", coalesce=True, suffix=" after")
-    shares = both.select(
-        "down", "across", before=pl.col("share").fill_null(0), after=pl.col("share after").fill_null(0)
-    )
-    return shares.with_columns(change=pl.col("after") - pl.col("before")).sort("down", "across")
+    shares = (pl.col(old).fill_null(0).alias(new) for old, new in (("share", "before"), ("share after", "after")))
+    cells = both.select("down", "across", *shares).sort("down", "across")
+    return cells.with_columns(change=pl.col("after") - pl.col("before"))
 
 
 def _counted(data: Microdata, down: str, across: str) -> pl.DataFrame:
     frame = data.only([down, across]).frame()
-    words = [
-        pl.col(name).cast(pl.String).fill_null("missing").alias(to) for name, to in ((down, "down"), (across, "across"))
-    ]
-    return frame.select(*words).group_by("down", "across").agg(share=100 * pl.len() / max(1, len(frame)))
+    words = {"down": pl.col(down), "across": pl.col(across)}
+    texts = frame.select(**{to: column.cast(pl.String).fill_null("missing") for to, column in words.items()})
+    return texts.group_by("down", "across").agg(share=100 * pl.len() / max(1, len(frame)))
 
 
 def _largest(cells: pl.DataFrame, place: str, original: Microdata, name: str) -> list[str]:
@@ -222,37 +200,34 @@ def _largest(cells: pl.DataFrame, place: str, original: Microdata, name: str) ->
     sums = cells.group_by(place).agg(size=(pl.col("before") + pl.col("after")).sum())
     kept = sums.sort("size", place, descending=[True, False]).head(MOST_LEVELS)[place].to_list()
     levels = original.column(name).levels
-    known = [str(level) for level in (levels.to_list() if levels is not None else []) if level is not None]
+    known = [] if levels is None else [str(level) for level in levels.drop_nulls()]
     return sorted(kept, key=lambda word: (known.index(word) if word in known else len(known), word))
 
 
 def _panel(rows: list[Row], file: str, names: tuple[str, str], orders: list[list[str]], domain: list[float]) -> Spec:
     """One heat map: before, after or the change; the first names its rows."""
-    quiet = {"labelLimit": 110, "ticks": False, "domain": False, "labels": file == "before"}
-    turned = {**quiet, "labels": True, "labelAngle": -40}
-    title = names[0] if file == "before" else None
+    y_title, y_axis = names[0] if file == "before" else None, {**QUIET, "labels": file == "before"}
+    x_axis = {**TURNED, "labels": True}
     at = {
-        "x": {"field": "across", "type": "nominal", "sort": orders[1], "title": names[1], "axis": turned},
-        "y": {"field": "down", "type": "nominal", "sort": orders[0], "title": title, "axis": quiet},
+        "x": {"field": "across", "type": "nominal", "sort": orders[1], "title": names[1], "axis": x_axis},
+        "y": {"field": "down", "type": "nominal", "sort": orders[0], "title": y_title, "axis": y_axis},
     }
-    scale = {"domain": domain, "range": CHANGE if file == "change" else SHARE, "interpolate": "rgb"}
-    shade = {"field": file, "type": "quantitative", "legend": None, "scale": scale}
-    ink = {"condition": {"test": f"abs(datum['{file}']) > {0.6 * domain[-1]}", "value": "white"}, "value": "#222222"}
-    text = {"field": file, "type": "quantitative", "format": "+.1f" if file == "change" else ".1f"}
-    numbers = [{"field": one, "type": "quantitative", "format": ".2f"} for one in ("before", "after", "change")]
+    colours, form = (CHANGE, "+.1f") if file == "change" else (SHARE, ".1f")
+    numbers = [number(one, format=".2f") for one in (*FILES, "change")]
     tips = [{"field": "down", "title": names[0]}, {"field": "across", "title": names[1]}, *numbers]
-    layer = [
-        {"mark": {"type": "rect", "stroke": "white"}, "encoding": {**at, "color": shade, "tooltip": tips}},
+    shade = number(file, legend=None, scale={"domain": domain, "range": colours, "interpolate": "rgb"})
+    cells = _heat_map(at, shade, number(file, format=form), f"abs(datum['{file}']) > {0.6 * domain[-1]}", tooltip=tips)
+    head = {"text": file, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
+    return {"data": {"values": rows}, "width": {"step": CELL}, "height": {"step": 22}, "layer": cells, "title": head}
+
+
+def _heat_map(at: Spec, shade: Spec, text: Spec, dark: str, **more: Any) -> list[Spec]:
+    """Cells in their shade with a number in each, white on those that the test `dark` names."""
+    ink = {"condition": {"test": dark, "value": "white"}, "value": "#222222"}
+    return [
+        {"mark": {"type": "rect", "stroke": "white"}, "encoding": {**at, "color": shade, **more}},
         {"mark": {"type": "text", "fontSize": 9.5}, "encoding": {**at, "text": text, "color": ink}},
     ]
-    head = {"text": file, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
-    return {
-        "data": {"values": rows},
-        "width": {"step": CELL},
-        "height": {"step": 22},
-        "layer": layer,
-        "title": head,
-    }
 
 
 # Correlations of the numbers before and after masking, side by side.
@@ -270,30 +245,18 @@ def draw_correlations(original: Microdata, masked: Microdata, names: Sequence[st
         for b, r in zip(names, line, strict=True)
         if np.isfinite(r)
     ]
-    order = list(names)
-    place: Spec = {
-        "type": "nominal",
-        "sort": order,
-        "title": None,
-        "axis": {"labelLimit": 110, "ticks": False, "domain": False},
-    }
-    shade = {"field": "r", "type": "quantitative", "title": "correlation",
-             "scale": {"domain": [-1, 0, 1], "range": ["#D55E00", "#ffffff", "#0072B2"], "interpolate": "rgb"}}  # fmt: skip
-    at = {"x": {"field": "a", **place, "axis": {**place["axis"], "labelAngle": -40}}, "y": {"field": "b", **place}}
-    words = {"field": "r", "type": "quantitative", "format": ".2f"}
-    ink = {"condition": {"test": "abs(datum.r) > 0.6", "value": "white"}, "value": "#222222"}
-    layer: list[Spec] = [
-        {"mark": {"type": "rect", "stroke": "white"}, "encoding": {**at, "color": shade}},
-        {"mark": {"type": "text", "fontSize": 9.5}, "encoding": {**at, "text": words, "color": ink}},
-    ]
-    spec: Spec = {
-        "$schema": SCHEMA, "data": {"values": rows}, "background": "white", "padding": 12, "config": CONFIG,
-        "facet": {"field": "file", "type": "nominal", "sort": list(FILES), "title": None,
-                  "header": {"labelFontSize": 12, "labelAnchor": "start"}},
-        "spec": {"width": {"step": CELL}, "height": {"step": CELL * 0.7}, "layer": layer},
-        "columns": 2, "title": {"text": "Correlations before and after", "anchor": "start", "fontSize": 13, "offset": 12},
-    }  # fmt: skip
-    return Chart(spec, "Correlations before and after")
+    place: Spec = {"type": "nominal", "sort": list(names), "title": None}
+    at = {"x": {"field": "a", **place, "axis": TURNED}, "y": {"field": "b", **place, "axis": QUIET}}
+    shade = number("r", title="correlation", scale={"domain": [-1, 0, 1], "range": CHANGE, "interpolate": "rgb"})
+    cells = _heat_map(at, shade, number("r", format=".2f"), "abs(datum.r) > 0.6")
+    header = {"labelFontSize": 12, "labelAnchor": "start"}
+    title = "Correlations before and after"
+    spec = page(
+        title, data={"values": rows}, columns=2,
+        facet={"field": "file", "type": "nominal", "sort": [*FILES], "title": None, "header": header},
+        spec={"width": {"step": CELL}, "height": {"step": CELL * 0.7}, "layer": cells},
+    )  # fmt: skip
+    return Chart(spec, title)
 
 
 def correlations(data: Microdata, names: Sequence[str]) -> Array:

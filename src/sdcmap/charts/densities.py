@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sdcmap.charts.legend import Entry, legend_view
-from sdcmap.charts.style import COLOURS, CONFIG, GREY, SCHEMA
+from sdcmap.charts.style import COLOURS, GREY, layer, number, page
 from sdcmap.core import Array, PlanError
 from sdcmap.core.chart import Chart, Spec
-from sdcmap.kernels.neighbours.counting import Pairs
 
 if TYPE_CHECKING:
     from sdcmap.recordwise.table import RecordTable
@@ -19,6 +18,7 @@ TITLE = "Distances of links and of nonlinks"
 BINS = 48
 MOST_PAIRS = 20_000_000  # above this u(z) is that of evenly spaced records against all
 LINKS, NONLINKS, LINE = COLOURS[1], COLOURS[0], "#B22222"
+BORDER = {"color": LINE, "strokeDash": [6, 4], "strokeWidth": 1.4}
 
 
 def draw_densities(table: RecordTable, *, title: str = "") -> Chart:
@@ -29,41 +29,31 @@ def draw_densities(table: RecordTable, *, title: str = "") -> Chart:
     own = pairs.link_distances()
     end = max(4 * table.delta, float(np.quantile(own, 0.98)))
     edges = np.linspace(0.0, end or 1.0, BINS + 1)
-    rows = _some_rows(pairs)
+    wanted = min(len(pairs.y), max(20, MOST_PAIRS // len(pairs.x)))
+    rows = np.unique(np.linspace(0, len(pairs.y) - 1, wanted).astype(np.int64))
     m = density(own, len(own), edges)
     u = density(pairs.distances(0.0, float(edges[-1]), rows), len(rows) * (len(pairs.x) - 1), edges)
     layers: list[Spec] = []
     for colour, values in ((NONLINKS, u), (LINKS, m)):
         steps = [{"z": float(e), "density": float(d)} for e, d in zip(edges, [*values, values[-1]], strict=True)]
-        area = {"type": "area", "interpolate": "step-after", "color": colour, "opacity": 0.18}
-        line = {"type": "line", "interpolate": "step-after", "color": colour, "strokeWidth": 1.5}
-        layers += [{"data": {"values": steps}, "mark": area}, {"data": {"values": steps}, "mark": line}]
+        look = {"interpolate": "step-after", "color": colour}
+        layers.append(layer(steps, {"type": "area", **look, "opacity": 0.18}))
+        layers.append(layer(steps, {"type": "line", **look, "strokeWidth": 1.5}))
+    whole = {"y": {"value": 0}, "y2": {"value": 260}}
     for start, stop in table.assessment.region:
-        band = {"type": "rect", "color": LINE, "opacity": 0.07}
-        place = {
-            "x": {"field": "z", "type": "quantitative"},
-            "x2": {"field": "stop"},
-            "y": {"value": 0},
-            "y2": {"value": 260},
-        }
-        band_ends = [{"z": float(start), "stop": float(min(stop, edges[-1]))}]
-        layers.insert(0, {"data": {"values": band_ends}, "mark": band, "encoding": place})
+        band = [{"z": float(start), "stop": float(min(stop, edges[-1]))}]
+        shade = {"type": "rect", "color": LINE, "opacity": 0.07}
+        layers.insert(0, layer(band, shade, x=number("z"), x2={"field": "stop"}, **whole))
         ends = [{"z": float(edge)} for edge in (start, stop) if 0 < edge <= end]
-        mark = {"type": "rule", "color": LINE, "strokeWidth": 1.4, "strokeDash": [6, 4]}
-        layers.append({"data": {"values": ends}, "mark": mark, "encoding": {"y": {"value": 0}, "y2": {"value": 260}}})
-    relative = table.rule.distance == "relative"
-    words = "Distance z = ||y − x|| / ||y||" if relative else "Distance z = ||y − x||"
-    x = {"field": "z", "type": "quantitative", "title": words,
-         "scale": {"domain": [0, float(edges[-1])], "nice": False}}  # fmt: skip
-    y = {"field": "density", "type": "quantitative", "title": "Density"}
-    plot = {"width": 480, "height": 260, "layer": layers, "encoding": {"x": x, "y": y}}
-    head: Spec = {"text": title or TITLE, "anchor": "start", "fontSize": 13, "offset": 12}
-    if len(rows) < len(pairs.y):
-        said = f"u(z) from {len(rows):,} evenly spaced records against all {len(pairs.x):,}"
-        head |= {"subtitle": said, "subtitleColor": GREY}
-    spec = {"$schema": SCHEMA, "hconcat": [plot, legend_view(_legend(table, own))],
-            "spacing": 18, "background": "white", "padding": 12, "config": CONFIG, "title": head}  # fmt: skip
-    return Chart(spec, title or TITLE)
+        layers.append(layer(ends, {"type": "rule", **BORDER}, **whole))
+    words = "Distance z = ||y − x||" + " / ||y||" * (table.rule.distance == "relative")
+    x = number("z", title=words, scale={"domain": [0, float(edges[-1])], "nice": False})
+    encoding = {"x": x, "y": number("density", title="Density")}
+    plot = {"width": 480, "height": 260, "layer": layers, "encoding": encoding}
+    said = f"u(z) from {len(rows):,} evenly spaced records against all {len(pairs.x):,}"
+    head = {"subtitle": said, "subtitleColor": GREY} if len(rows) < len(pairs.y) else {}
+    title = title or TITLE
+    return Chart(page(title, head=head, hconcat=[plot, legend_view(_legend(table, len(own)))], spacing=18), title)
 
 
 def density(values: Array, total: int, edges: Array) -> Array:
@@ -72,18 +62,14 @@ def density(values: Array, total: int, edges: Array) -> Array:
     return heights
 
 
-def _some_rows(pairs: Pairs) -> Array:
-    wanted = min(len(pairs.y), max(20, MOST_PAIRS // len(pairs.x)))
-    return np.unique(np.linspace(0, len(pairs.y) - 1, wanted).astype(np.int64))
-
-
-def _legend(table: RecordTable, own: Array) -> list[Entry]:
+def _legend(table: RecordTable, links: int) -> list[Entry]:
     share = f"{100 * table.assessment.link_in.mean():.3g} %"
-    where = "below δ" if table.rule.neighbourhood == "distance" else "in the neighbourhood"
-    line = f"δ = {table.delta:.4g}" if table.rule.neighbourhood == "distance" else "borders of the neighbourhood"
+    where, line = "in the neighbourhood", "borders of the neighbourhood"
+    if table.rule.neighbourhood == "distance":
+        where, line = "below δ", f"δ = {table.delta:.4g}"
     told = "" if table.rule.delta is not None else f", {100 * table.rule.alpha:.3g} % {where}"
     return [
-        Entry("rule", {"color": LINKS, "strokeWidth": 2.0}, f"m(z): {len(own):,} links, {share} {where}"),
+        Entry("rule", {"color": LINKS, "strokeWidth": 2.0}, f"m(z): {links:,} links, {share} {where}"),
         Entry("rule", {"color": NONLINKS, "strokeWidth": 2.0}, f"u(z): nonlinks{told}"),
-        Entry("rule", {"color": LINE, "strokeDash": [6, 4], "strokeWidth": 1.4}, line),
+        Entry("rule", BORDER, line),
     ]

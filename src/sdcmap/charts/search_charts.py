@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
 from sdcmap.charts.map_contents import map_info
 from sdcmap.charts.ru_map import map_spec
-from sdcmap.charts.style import COLOURS, CONFIG, GREY, INK, SCHEMA
+from sdcmap.charts.style import COLOURS, GREY, INK, layer, number, page
 from sdcmap.core.chart import Chart, Row, Spec
 from sdcmap.map import RUMap
 
@@ -20,16 +21,16 @@ def draw_importance(table: pl.DataFrame, *, title: str = "Which choices matter")
     """table : stage, risk, loss: the share of the variance of log risk and of loss that is lost when it is shuffled."""
     shown = table.head(MOST_STAGES)
     rows = shown.unpivot(["risk", "loss"], index="stage", variable_name="of", value_name="share").to_dicts()
+    scale = {"domain": ["risk", "loss"], "range": [COLOURS[1], COLOURS[0]]}
     encoding = {
         "y": {"field": "stage", "type": "nominal", "sort": shown["stage"].to_list(), "title": None,
               "axis": {"labelLimit": 220}},
         "yOffset": {"field": "of", "sort": ["risk", "loss"]},
-        "x": {"field": "share", "type": "quantitative", "title": "Share of the variance that is lost without it"},
-        "color": {"field": "of", "type": "nominal", "sort": ["risk", "loss"],
-                  "scale": {"domain": ["risk", "loss"], "range": [COLOURS[1], COLOURS[0]]}, "legend": {"title": None}},
-        "tooltip": [{"field": "stage"}, {"field": "of"}, {"field": "share", "type": "quantitative", "format": ".3f"}],
+        "x": number("share", title="Share of the variance that is lost without it"),
+        "color": {"field": "of", "type": "nominal", "sort": ["risk", "loss"], "scale": scale, "legend": {"title": None}},
+        "tooltip": [{"field": "stage"}, {"field": "of"}, number("share", format=".3f")],
     }  # fmt: skip
-    return _chart({"data": {"values": rows}, "mark": "bar", "encoding": encoding, "width": 420}, title)
+    return _chart(title, **layer(rows, "bar", **encoding), width=420)
 
 
 def draw_choices(
@@ -45,31 +46,22 @@ def draw_choices(
     ends = ends or {}
     axes = [name for name in table.columns if name not in ("name", "front")]
     rows = [
-        {"name": row["name"], "of": FRONT if row["front"] else OTHER, "axis": axis, "said": _said(row[axis]),
+        {"name": row["name"], "of": FRONT if row["front"] else OTHER, "axis": axis,
+         "said": f"{row[axis]:.4g}" if isinstance(row[axis], float) else str(row[axis]),
          "value": _height(row[axis], options.get(axis, ()), ends.get(axis, (0.0, 1.0)))}
         for row in table.sort("front").iter_rows(named=True) for axis in axes if row[axis] is not None
     ]  # fmt: skip
-    angle = {"labelAngle": -25, "labelLimit": 160}
-    x = {"field": "axis", "type": "nominal", "sort": axes, "title": None, "axis": angle}
-    y = {"field": "value", "type": "quantitative", "axis": None, "scale": {"domain": [0, 1]}}
-    lines = {
-        "data": {"values": rows},
-        "mark": {"type": "line", "strokeWidth": 1.4, "point": {"size": 14}},
-        "encoding": {"x": x, "y": y, "detail": {"field": "name"}, **_shades(), "tooltip": TIPS},
-    }
-    size = {"width": 115 * max(4, len(axes)), "height": 320}
-    return _chart({"layer": [lines, *_words(axes, options, ends, x, y)], **size}, title)
-
-
-TIPS = [{"field": "name", "title": "candidate"}, {"field": "axis"}, {"field": "said", "title": "choice"}]
-
-
-def _shades() -> Spec:
-    """The frontier in colour, the others faint."""
+    x = {"field": "axis", "type": "nominal", "sort": axes, "title": None,
+         "axis": {"labelAngle": -25, "labelLimit": 160}}  # fmt: skip
+    place = {"x": x, "y": number("value", axis=None, scale={"domain": [0, 1]})}
     scale = {"domain": [FRONT, OTHER], "range": [COLOURS[1], GREY]}
     colour = {"field": "of", "type": "nominal", "scale": scale, "legend": {"title": None, "orient": "top"}}
-    opacity = {"condition": {"test": f"datum.of === '{FRONT}'", "value": 0.95}, "value": 0.18}
-    return {"color": colour, "opacity": opacity}
+    faint = {"condition": {"test": f"datum.of === '{FRONT}'", "value": 0.95}, "value": 0.18}  # all but the frontier
+    tips = [{"field": "name", "title": "candidate"}, {"field": "axis"}, {"field": "said", "title": "choice"}]
+    line = {"type": "line", "strokeWidth": 1.4, "point": {"size": 14}}
+    lines = layer(rows, line, **place, detail={"field": "name"}, color=colour, opacity=faint, tooltip=tips)
+    layers = [lines, *_words(axes, options, ends, place)]
+    return _chart(title, layer=layers, width=115 * max(4, len(axes)), height=320)
 
 
 def _height(value: object, options: tuple[str, ...], ends: tuple[float, float] = (0.0, 1.0)) -> float:
@@ -79,45 +71,38 @@ def _height(value: object, options: tuple[str, ...], ends: tuple[float, float] =
     return (float(value) - low) / (high - low) if high > low else 0.5  # type: ignore[arg-type]
 
 
-def _said(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
 def _words(
-    axes: list[str], options: Mapping[str, tuple[str, ...]], ends: Mapping[str, tuple[float, float]], x: Spec, y: Spec
+    axes: list[str], options: Mapping[str, tuple[str, ...]], ends: Mapping[str, tuple[float, float]], place: Spec
 ) -> list[Spec]:
     """The options beside each axis, and the numbers at its ends."""
     rows: list[Row] = [
         {"axis": axis, "value": _height(option, options[axis]), "text": option}
-        for axis in axes if axis in options for option in options[axis]
+        for axis in axes for option in options.get(axis, ())
     ]  # fmt: skip
     rows += [
         {"axis": axis, "value": height, "text": f"{end:.3g}"}
-        for axis in axes if axis in ends for height, end in zip((0.0, 1.0), ends[axis], strict=True)
+        for axis in axes for height, end in zip((0.0, 1.0), ends.get(axis, ()), strict=False)
     ]  # fmt: skip
     look = {"type": "text", "align": "left", "dx": 5, "fontSize": 9, "color": INK}
     halo = {**look, "color": "white", "stroke": "white", "strokeWidth": 3}
-    text = {"x": x, "y": y, "text": {"field": "text"}}
-    return [{"data": {"values": rows}, "mark": mark, "encoding": text} for mark in (halo, look)]
+    return [layer(rows, mark, **place, text={"field": "text"}) for mark in (halo, look)]
 
 
 def draw_method_shares(table: pl.DataFrame, *, title: str = "Methods along the frontier") -> Chart:
     """table : place along the frontier, risk, class, share of the steps that are of this class."""
     classes = table["class"].unique(maintain_order=True).to_list()
-    rows = table.with_columns(
-        member=pl.col("risk").map_elements(lambda r: f"{r:.3g}", return_dtype=pl.String)
-    ).to_dicts()
+    words = pl.col("risk").map_elements(lambda r: f"{r:.3g}", return_dtype=pl.String)
+    rows = table.with_columns(member=words).to_dicts()
+    said = ", ".join(f"'{place}': '{risk}'" for place, risk in {row["place"]: row["member"] for row in rows}.items())
+    under = {"labelExpr": f"({{{said}}})[datum.label]", "labelAngle": 0}  # the risk of a member under its bar
+    scale = {"domain": classes, "range": [_shade(place) for place in range(len(classes))]}
     encoding = {
-        "x": {"field": "place", "type": "ordinal", "title": "Members of the frontier, least risk first",
-              "axis": {"labelExpr": _labels(rows), "labelAngle": 0}},
-        "y": {"field": "share", "type": "quantitative", "title": "Share of its steps", "stack": "zero"},
-        "color": {"field": "class", "type": "nominal", "sort": classes,
-                  "scale": {"domain": classes, "range": [_shade(place) for place in range(len(classes))]},
-                  "legend": {"title": None}},
-        "tooltip": [{"field": "member", "title": "risk"}, {"field": "class"},
-                    {"field": "share", "type": "quantitative", "format": ".0%"}],
-    }  # fmt: skip
-    return _chart({"data": {"values": rows}, "mark": "bar", "encoding": encoding, "width": 520, "height": 240}, title)
+        "x": {"field": "place", "type": "ordinal", "title": "Members of the frontier, least risk first", "axis": under},
+        "y": number("share", title="Share of its steps", stack="zero"),
+        "color": {"field": "class", "type": "nominal", "sort": classes, "scale": scale, "legend": {"title": None}},
+        "tooltip": [{"field": "member", "title": "risk"}, {"field": "class"}, number("share", format=".0%")],
+    }
+    return _chart(title, **layer(rows, "bar", **encoding), width=520, height=240)
 
 
 def _shade(place: int) -> str:
@@ -127,18 +112,8 @@ def _shade(place: int) -> str:
     return "#" + "".join(f"{round(255 - (255 - part) * 0.45**again):02x}" for part in parts)
 
 
-def _labels(rows: list[Row]) -> str:
-    """The expression that writes the risk of a member under its bar."""
-    said = {row["place"]: row["member"] for row in rows}
-    whole = ", ".join(f"'{place}': '{risk}'" for place, risk in said.items())
-    return f"({{{whole}}})[datum.label]"
-
-
-def _chart(picture: Spec, title: str) -> Chart:
-    head = {"text": title, "anchor": "start", "fontSize": 13, "color": INK, "offset": 10}
-    return Chart(
-        {"$schema": SCHEMA, "config": CONFIG, "background": "white", "padding": 12, "title": head, **picture}, title
-    )
+def _chart(title: str, **picture: Any) -> Chart:
+    return Chart(page(title, head={"color": INK, "offset": 10}, **picture), title)
 
 
 # How a search came along: the share of the area against evaluations, beside random search.
@@ -153,30 +128,20 @@ def draw_progress(own: pl.DataFrame, replayed: pl.DataFrame, *, title: str = PRO
     layers: list[Spec] = []
     if len(replayed):
         rows = replayed.with_columns(series=pl.lit(RANDOM)).to_dicts()
-        band = {"y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}}
-        layers.append(
-            {"data": {"values": rows}, "mark": {"type": "area", "color": GREY, "opacity": 0.18}, "encoding": band}
-        )
-        layers.append(_line(rows, {"strokeDash": [5, 3]}))
+        band = {"type": "area", "color": GREY, "opacity": 0.18}
+        layers = [layer(rows, band, y=number("low"), y2={"field": "high"}), _line(rows, {"strokeDash": [5, 3]})]
     layers.append(_line(own.with_columns(series=pl.lit(OURS)).to_dicts(), {}))
-    x = {"field": "evaluations", "type": "quantitative", "title": "Full evaluations of new methods"}
+    encoding = {"x": number("evaluations", title="Full evaluations of new methods")}
     head = {"text": title, "anchor": "start", "fontSize": 13, "color": INK}
-    spec = {"$schema": SCHEMA, "config": CONFIG, "background": "white", "padding": 12, "title": head,
-            "width": 520, "height": 300, "layer": layers, "encoding": {"x": x}}  # fmt: skip
-    return Chart(spec, title)
+    return Chart({**page(width=520, height=300, layer=layers, encoding=encoding), "title": head}, title)
 
 
-def _line(rows: list[dict[str, object]], look: Spec) -> Spec:
-    series = {"domain": [OURS, RANDOM], "range": [COLOURS[0], GREY]}
-    title = "Share of the area (log risk, loss)"
-    encoding = {
-        "y": {"field": "area", "type": "quantitative", "title": title, "scale": {"zero": False}},
-        "color": {"field": "series", "type": "nominal", "scale": series,
-                  "legend": {"title": None, "orient": "bottom", "labelLimit": 400}},
-        "tooltip": [{"field": "evaluations"}, {"field": "area", "type": "quantitative", "format": ".4f"}],
-    }  # fmt: skip
+def _line(rows: list[Row], look: Spec) -> Spec:
+    colour = {"field": "series", "type": "nominal", "scale": {"domain": [OURS, RANDOM], "range": [COLOURS[0], GREY]},
+              "legend": {"title": None, "orient": "bottom", "labelLimit": 400}}  # fmt: skip
     mark = {"type": "line", "strokeWidth": 1.8, "point": {"size": 22, "filled": True}, **look}
-    return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
+    y = number("area", title="Share of the area (log risk, loss)", scale={"zero": False})
+    return layer(rows, mark, y=y, color=colour, tooltip=[{"field": "evaluations"}, number("area", format=".4f")])
 
 
 # The R-U map of a search: colours by generation, and a ring around what the plan itself had.
@@ -191,7 +156,6 @@ def draw_search_map(ru: RUMap, eras: Mapping[str, str], own: Sequence[str], *, t
     info = map_info(ru, by="release", colour=eras, label=False, width=WIDTH, height=HEIGHT)
     spec = map_spec(info, WIDTH, HEIGHT, title)
     rings = info.points.filter(pl.col("method").is_in(list(own))).select("x", "y", "name").to_dicts()
-    picture: Spec = spec["hconcat"][0]
     mark = {"type": "point", "shape": "circle", "size": 130, "stroke": INK, "strokeWidth": 1.8, "filled": False}
-    picture["layer"].append({"data": {"values": rings}, "mark": {**mark, "opacity": 1}})
+    spec["hconcat"][0]["layer"].append(layer(rings, {**mark, "opacity": 1}))
     return Chart(spec, title)

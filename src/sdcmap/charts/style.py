@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from sdcmap.core.chart import Spec
+from collections.abc import Sequence
+from typing import Any
+
+from sdcmap.core.chart import Row, Spec
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 INK, GREY = "#222222", "#6b6b6b"
@@ -10,25 +13,38 @@ FONT = "Helvetica, Arial, Liberation Sans, sans-serif"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")  # Okabe and Ito, without yellow
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross")  # 7 and 5: no pair comes again before 35 groups
 
+AXIS: Spec = {
+    "grid": False, "domainColor": GREY, "tickColor": GREY, "tickSize": 4, "labelColor": INK, "labelFontSize": 10,
+    "titleColor": INK, "titleFontSize": 11, "titleFontWeight": "normal", "titlePadding": 10, "titleLineHeight": 14,
+}  # fmt: skip
 CONFIG: Spec = {
-    "font": FONT,
-    "aria": False,
-    "view": {"stroke": None},
-    "axis": {
-        "grid": False,
-        "domainColor": GREY,
-        "tickColor": GREY,
-        "tickSize": 4,
-        "labelColor": INK,
-        "labelFontSize": 10,
-        "titleColor": INK,
-        "titleFontSize": 11,
-        "titleFontWeight": "normal",
-        "titlePadding": 10,
-        "titleLineHeight": 14,
-    },
-    "title": {"color": INK, "font": FONT},
-}
+    "font": FONT, "aria": False, "view": {"stroke": None}, "axis": AXIS, "title": {"color": INK, "font": FONT},
+}  # fmt: skip
+FROM_TO: Spec = {"x2": {"field": "x2"}, "y2": {"field": "y2"}}  # the far end of a line or box
+
+
+def page(title: str = "", *, head: Spec | None = None, **picture: Any) -> Spec:
+    """Return the spec of a picture on white; a title, if any, stands above it, styled by `head`."""
+    title_above = {"text": title, "anchor": "start", "fontSize": 13, "offset": 12, **(head or {})}
+    above = {"title": title_above} if title else {}
+    return {"$schema": SCHEMA, "background": "white", "padding": 12, "config": CONFIG, **above, **picture}
+
+
+def layer(rows: Sequence[Row], mark: Spec | str, **encoding: Any) -> Spec:
+    """Return a layer that draws a mark for each row; channels as in Vega-Lite."""
+    return {"data": {"values": rows}, "mark": mark, **({"encoding": encoding} if encoding else {})}
+
+
+def number(field: str, **look: Any) -> Spec:
+    """Return a channel or tooltip of a numeric field."""
+    return {"field": field, "type": "quantitative", **look}
+
+
+def by_group(field: str, groups: Sequence[str], values: Sequence[str], **legend: Any) -> Spec:
+    """Return a channel of colors or shapes that tell groups apart, with its legend; values repeat when they run out."""
+    scale = {"domain": list(groups), "range": [values[place % len(values)] for place in range(len(groups))]}
+    look = {"title": None, "labelLimit": 320, "symbolOpacity": 1, **legend}
+    return {"field": field, "type": "nominal", "sort": list(groups), "legend": look, "scale": scale}
 
 
 def colour_of(groups: tuple[str, ...], group: str) -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sdcmap.charts.legend import Entry, legend_view
-from sdcmap.charts.style import COLOURS, CONFIG, GREY, INK, SCHEMA
+from sdcmap.charts.style import COLOURS, GREY, INK, layer, number, page
 from sdcmap.core import Array, PlanError
-from sdcmap.core.chart import Chart, Spec
+from sdcmap.core.chart import Chart, Row, Spec
 from sdcmap.kernels.neighbours.counting import Pairs
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ SIDE = 250  # pixels
 NEIGHBOUR, LINK = COLOURS[0], COLOURS[1]
 RELEASED = {"shape": "triangle-up", "filled": True, "size": 90, "color": INK, "opacity": 1}
 ORIGINAL = {"shape": "circle", "filled": True, "size": 12, "color": GREY, "opacity": 0.55}
+INSIDE = {**ORIGINAL, "color": NEIGHBOUR, "opacity": 0.8}  # the neighbourhood
+OWN = {"shape": "circle", "filled": False, "size": 110, "color": LINK, "strokeWidth": 1.8, "opacity": 1}
 
 
 def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") -> Chart:
@@ -31,13 +33,11 @@ def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") 
     if pairs is None or pairs.x.shape[1] < 2 or table.delta is None:
         raise PlanError("the zoom needs at least two numeric variables in `on`.")
     chosen = [_place(table, row) for row in rows] if rows else _typical(table)
-    panels = [_whole(table, pairs, chosen)]
-    panels += [_near(table, pairs, place, f"({chr(98 + number % 25)})") for number, place in enumerate(chosen)]
-    head = {"text": title or TITLE, "anchor": "start", "fontSize": 13, "offset": 12}
-    picture = {"concat": [*panels, legend_view(_legend(pairs))], "columns": 3 if len(panels) > 3 else len(panels) + 1}
-    spec = {"$schema": SCHEMA, **picture, "spacing": 24, "background": "white",
-            "padding": 12, "config": CONFIG, "title": head}  # fmt: skip
-    return Chart(spec, title or TITLE)
+    names = [f"({chr(98 + position % 25)})" for position in range(len(chosen))]
+    panels = [_whole(table, pairs, chosen, names)]
+    panels += [_near(table, pairs, place, name) for place, name in zip(chosen, names, strict=True)]
+    views, columns = [*panels, legend_view(_legend(pairs))], 3 if len(panels) > 3 else len(panels) + 1
+    return Chart(page(title or TITLE, concat=views, columns=columns, spacing=24), title or TITLE)
 
 
 def _place(table: RecordTable, row: int) -> int:
@@ -55,57 +55,47 @@ def _typical(table: RecordTable) -> list[int]:
     return list(dict.fromkeys([largest, int(alike)]))
 
 
-def _whole(table: RecordTable, pairs: Pairs, chosen: list[int]) -> Spec:
+def _whole(table: RecordTable, pairs: Pairs, chosen: list[int], names: list[str]) -> Spec:
     shown = np.linspace(0, len(pairs.x) - 1, min(len(pairs.x), MOST_POINTS)).astype(np.int64)
-    points = [{"x": float(a), "y": float(b)} for a, b in pairs.x[shown, :2]]
-    triangles = [_released(table, pairs, place, f"({chr(98 + n % 25)})") for n, place in enumerate(chosen)]
+    triangles = [_released(table, pairs, place, name) for place, name in zip(chosen, names, strict=True)]
     label = {"type": "text", "dx": 9, "align": "left", "fontSize": 10, "color": INK}
     halo = {**label, "color": "white", "stroke": "white", "strokeWidth": 4, "strokeJoin": "round"}
-    name: Spec = {"text": {"field": "name"}}
-    layers: list[Spec] = [
-        {"data": {"values": points}, "mark": {"type": "point", **ORIGINAL}},
-        {"data": {"values": triangles}, "mark": {"type": "point", **RELEASED}, "encoding": {"tooltip": _tips(table)}},
-        {"data": {"values": triangles}, "mark": halo, "encoding": name},
-        {"data": {"values": triangles}, "mark": label, "encoding": name},
+    layers = [
+        layer(_points(pairs.x[shown]), {"type": "point", **ORIGINAL}),
+        layer(triangles, {"type": "point", **RELEASED}, tooltip=_tips(table)),
+        *(layer(triangles, mark, text={"field": "name"}) for mark in (halo, label)),
     ]
     said = "" if len(shown) == len(pairs.x) else f"; {len(shown):,} of {len(pairs.x):,} drawn"
     return _panel(table, layers, f"(a) all {len(pairs.x):,} originals{said}", [_domain(pairs.x[:, a]) for a in (0, 1)])
+
+
+def _points(x: Array) -> list[Row]:
+    return [{"x": float(a), "y": float(b)} for a, b in x[:, :2]]
 
 
 def _near(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
     """One released record; the window is three radii of its neighbourhood wide, or as wide as its link needs."""
     y, link = pairs.y[place], int(pairs.link[place])
     radius = float((table.delta or 0.0) * pairs.unit[place])
-    reach = 1.1 * max(3 * radius, float(np.abs(y[:2] - pairs.x[link, :2]).max()))
-    reach = reach or 1.0
+    reach = 1.1 * max(3 * radius, float(np.abs(y[:2] - pairs.x[link, :2]).max())) or 1.0
     inside = np.flatnonzero((np.abs(pairs.x[:, :2] - y[:2]) <= reach).all(axis=1))
-    shown = inside[np.linspace(0, len(inside) - 1, min(len(inside), MOST_POINTS)).astype(np.int64)]
-    z = np.sqrt(((pairs.x[shown] - y) ** 2).sum(axis=1)) / pairs.unit[place]
+    shown = pairs.x[inside[np.linspace(0, len(inside) - 1, min(len(inside), MOST_POINTS)).astype(np.int64)]]
+    z = np.sqrt(((shown - y) ** 2).sum(axis=1)) / pairs.unit[place]
     near = np.logical_or.reduce([(start <= z) & (z < stop) for start, stop in table.assessment.region] or [z < 0])
-
-    def points(which: Array) -> Spec:
-        return {"values": [{"x": float(a), "y": float(b)} for a, b in pairs.x[shown[which], :2]]}
-
     turn = np.linspace(0, 2 * np.pi, 91)
     circle = [
         {"x": float(y[0] + radius * np.cos(t)), "y": float(y[1] + radius * np.sin(t)), "turn": float(t)} for t in turn
     ]
-    own = {"x": float(pairs.x[link, 0]), "y": float(pairs.x[link, 1])}
-    order = {"order": {"field": "turn", "type": "quantitative"}}
-    layers: list[Spec] = [
-        {"data": {"values": circle}, "mark": {"type": "line", "color": NEIGHBOUR, "strokeWidth": 1.1}, "encoding": order},
-        {"data": points(~near), "mark": {"type": "point", **ORIGINAL, "size": 22}},
-        {"data": points(near), "mark": {"type": "point", **ORIGINAL, "size": 28, "color": NEIGHBOUR, "opacity": 0.8}},
-        {"data": {"values": [own]}, "mark": {"type": "point", **_LINK}},
-        {"data": {"values": [_released(table, pairs, place, name)]}, "mark": {"type": "point", **RELEASED},
-         "encoding": {"tooltip": _tips(table)}},
-    ]  # fmt: skip
+    layers = [
+        layer(circle, {"type": "line", "color": NEIGHBOUR, "strokeWidth": 1.1}, order=number("turn")),
+        layer(_points(shown[~near]), {"type": "point", **ORIGINAL, "size": 22}),
+        layer(_points(shown[near]), {"type": "point", **INSIDE, "size": 28}),
+        layer(_points(pairs.x[[link]]), {"type": "point", **OWN}),
+        layer([_released(table, pairs, place, name)], {"type": "point", **RELEASED}, tooltip=_tips(table)),
+    ]
     count = int(table.neighbours[place])
     words = f"{name} {count:,} neighbour{'s' * (count != 1)}, perturbation {table.perturbation[place]:.2g}"
     return _panel(table, layers, words, [(float(y[a]) - reach, float(y[a]) + reach) for a in (0, 1)])
-
-
-_LINK = {"shape": "circle", "filled": False, "size": 110, "color": LINK, "strokeWidth": 1.8, "opacity": 1}
 
 
 def _released(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
@@ -114,12 +104,8 @@ def _released(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
 
 
 def _tips(table: RecordTable) -> list[Spec]:
-    number = {"type": "quantitative", "format": ".5~g"}
     names = zip(("x", "y"), table.rule.on, strict=False)
-    return [
-        {"field": "row", "title": "row of the masked file"},
-        *({"field": f, "title": n, **number} for f, n in names),
-    ]
+    return [{"field": "row", "title": "row of the masked file"}, *(number(f, title=n, format=".5~g") for f, n in names)]
 
 
 def _domain(values: Array) -> tuple[float, float]:
@@ -131,10 +117,8 @@ def _domain(values: Array) -> tuple[float, float]:
 def _panel(table: RecordTable, layers: list[Spec], title: str, domains: list[tuple[float, float]]) -> Spec:
     words = {"raw": "", "log": " (log)", "standardised": " (standardised)"}[table.rule.scale]
     encoding = {
-        axis: {
-            "field": axis, "type": "quantitative", "title": name + words, "axis": {"tickCount": 5},
-            "scale": {"domain": list(domain), "nice": False, "zero": False},
-        }
+        axis: number(axis, title=name + words, axis={"tickCount": 5},
+                     scale={"domain": list(domain), "nice": False, "zero": False})
         for axis, name, domain in zip(("x", "y"), table.rule.on, domains, strict=False)
     }  # fmt: skip
     clipped = [{**layer, "mark": {**layer["mark"], "clip": layer["mark"]["type"] != "text"}} for layer in layers]
@@ -146,8 +130,8 @@ def _legend(pairs: Pairs) -> list[Entry]:
     circle = "neighbourhood: z < δ" if pairs.x.shape[1] == 2 else "neighbourhood, cut through y"
     return [
         Entry("point", {**RELEASED, "size": 70}, "released record"),
-        Entry("point", {**_LINK, "size": 80}, "its own original"),
+        Entry("point", {**OWN, "size": 80}, "its own original"),
         Entry("point", {**ORIGINAL, "size": 30}, "other original"),
-        Entry("point", {**ORIGINAL, "size": 34, "color": NEIGHBOUR, "opacity": 0.8}, "original in the neighbourhood"),
+        Entry("point", {**INSIDE, "size": 34}, "original in the neighbourhood"),
         Entry("rule", {"color": NEIGHBOUR, "strokeWidth": 1.1}, circle),
     ]
