@@ -66,9 +66,7 @@ def axis(
     >>> axis("", "", [1.0, 2.0], guests=[2.2, 100.0]).high < 3
     True
     """
-    low, high = _ends(points)
-    low, high = _grown(low, high, bands, BANDS_MAY_STRETCH)
-    low, high = _grown(low, high, guests, GUESTS_MAY_STRETCH)
+    low, high = _grown(*_grown(*_ends(points), bands, BANDS_MAY_STRETCH), guests, GUESTS_MAY_STRETCH)
     if math.isinf(low):
         low, high = 0.0, 1.0
     if low == high:
@@ -87,7 +85,7 @@ def _grown(low: float, high: float, values: Iterable[float], stretch: float) -> 
     """The range with the values taken in, nearest first, while it stays within `stretch` times its width."""
     finite = [value for value in values if math.isfinite(value)]
     if high <= low:  # no point, or one: nothing is there to be squeezed
-        return _ends([*finite, *([low] if math.isfinite(low) else [])])
+        return _ends([*finite, low])
     most = stretch * (high - low)
     for value in sorted(finite, key=lambda value: max(low - value, value - high)):
         if max(high, value) - min(low, value) <= most:

@@ -16,6 +16,7 @@ POINT, RING, LINE = 4.0, 1.5, 0.8  # how much a label must not cover them
 RADIUS = 4.0  # pixels of a point on the frontier
 ALONG = (0.98, 0.02, 0.85, 0.15, 0.7, 0.3, 0.5)  # where on a line its text may stand
 _STEP = 4.0  # pixels
+Pixel = tuple[float, float]
 
 
 def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, height: int) -> list[Row]:
@@ -38,7 +39,7 @@ def place_labels(info: MapInfo, panel: str, *, names: bool | str, width: int, he
     names : write the names of the chosen and the undominated methods; "all": of every method.
     """
 
-    def pixel(row: Row, x: str = "x", y: str = "y") -> tuple[float, float]:
+    def pixel(row: Row, x: str = "x", y: str = "y") -> Pixel:
         return width * info.x.share(row[x]), height * (1 - info.y.share(row[y]))
 
     kept = ("anchors", "lines", "marks", "frontier", "bands", "subsamples")
@@ -46,13 +47,14 @@ def place_labels(info: MapInfo, panel: str, *, names: bool | str, width: int, he
     points = _rows(info.means if info.by == "mean" else info.points, panel)
     first = panel == info.panels[0]
     wishes = [Wish(row["text"], (pixel(row),), True) for row in here["anchors"] if first]
-    if names:
-        wishes += [Wish(row["text"], (pixel(row),), True) for row in here["marks"] if row["text"]]
-    named_lines = [row for row in here["lines"] if first or row["kind"] == "tangent"]
-    wishes += [_on_line(row, pixel(row), pixel(row, "x2", "y2")) for row in named_lines]
+    wishes += [Wish(row["text"], (pixel(row),), True) for row in here["marks"] if names and row["text"]]
+    for row in here["lines"]:
+        if first or row["kind"] == "tangent":
+            line = pixel(row), pixel(row, "x2", "y2")
+            wishes.append(Wish(row["text"], tuple(_between(*line, share) for share in ALONG), True, NEAR))
     if names:
         said = {row["short"] for row in here["marks"]}
-        spots: dict[tuple[bool, str, str], list[tuple[float, float]]] = {}
+        spots: dict[tuple[bool, str, str], list[Pixel]] = {}
         for row in points:
             if (row["frontier"] or names == "all") and row["short"] not in said:
                 spots.setdefault((not row["frontier"], row["method"], row["short"]), []).append(pixel(row))
@@ -78,9 +80,8 @@ def place_labels(info: MapInfo, panel: str, *, names: bool | str, width: int, he
     return [PlacedLabel(text, kinds.get(text, "name"), spot) for text, spot in texts]
 
 
-def _on_line(row: Row, start: tuple[float, float], end: tuple[float, float]) -> Wish:
-    near = tuple((start[0] + s * (end[0] - start[0]), start[1] + s * (end[1] - start[1])) for s in ALONG)
-    return Wish(row["text"], near, True, NEAR)
+def _between(start: Pixel, end: Pixel, share: float) -> Pixel:
+    return start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])
 
 
 def _label(label: PlacedLabel, info: MapInfo, panel: str, width: int, height: int) -> Row:
@@ -94,15 +95,14 @@ def _label(label: PlacedLabel, info: MapInfo, panel: str, width: int, height: in
     return {"panel": panel, "kind": label.kind, "text": label.text, "x": x, "y": y, "align": spot.align, **leader}
 
 
-def _along(path: list[tuple[float, float]], how: str) -> list[Dot]:
+def _along(path: list[Pixel], how: str) -> list[Dot]:
     """Dots every few pixels along a path, so that labels see it."""
     dots = []
     for here, there in itertools.pairwise(path):
         corner = {"step-after": [(there[0], here[1])], "step-before": [(here[0], there[1])]}.get(how, [])
         for start, end in zip([here, *corner], [*corner, there], strict=True):
             count = int(math.dist(start, end) / _STEP) + 1
-            steps = [i / count for i in range(count)]
-            dots += [(start[0] + s * (end[0] - start[0]), start[1] + s * (end[1] - start[1]), LINE) for s in steps]
+            dots += [(*_between(start, end, step / count), LINE) for step in range(count)]
     return dots
 
 

@@ -13,11 +13,10 @@ from sdcmap.charts.legend import Entry, legend_view
 from sdcmap.charts.record_axes import RecordAxis, heat
 from sdcmap.charts.record_bins import draw_bins
 from sdcmap.charts.ru_map import draw_map
-from sdcmap.charts.style import CONFIG, GREY, INK, SCHEMA
+from sdcmap.charts.style import FROM_TO, GREY, INK, layer, number, page
 from sdcmap.core.audience import Audience
 from sdcmap.core.chart import Chart, Spec
 from sdcmap.core.map_options import MapLook
-from sdcmap.kernels.arrays import Array
 from sdcmap.map import RUMap
 
 if TYPE_CHECKING:
@@ -39,6 +38,7 @@ WORDS = {
     "largest": "largest unit",
 }  # fmt: skip
 LINES: dict[float, Spec] = {1.0: {"strokeWidth": 1.5}, 0.5: {"strokeWidth": 1.3, "strokeDash": [6, 4]}}
+OTHER_LINE: Spec = {"strokeDash": [2, 2]}  # of another q
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,13 @@ def draw_confidentiality(
     table: RecordTable, *, audience: str = "internal", title: str = "", width: int = 560, height: int = 400
 ) -> Chart:
     """The plot of one table; an external reader gets binned counts alone."""
-    to = Audience(audience, len(table))
+    to, title = Audience(audience, len(table)), title or TITLE
     if to.external:
-        return Chart(_page([draw_bins(table, to)], title or TITLE), title or TITLE)
+        return Chart(page(title, hconcat=[draw_bins(table, to)], spacing=18), title)
     info = plot_info(table)
+    head = {"subtitle": info.subtitle, "subtitleColor": GREY, "subtitleFontSize": 10.5, "subtitlePadding": 5}
     views = [_plot(info, width, height), legend_view(info.legend)]
-    return Chart(_page(views, title or TITLE, info.subtitle), title or TITLE)
+    return Chart(page(title, head=head, hconcat=views, spacing=18), title)
 
 
 def draw_side_by_side(tables: Mapping[str, RecordTable], *, audience: str = "internal") -> Chart:
@@ -72,26 +73,15 @@ def draw_side_by_side(tables: Mapping[str, RecordTable], *, audience: str = "int
     panels: list[Spec] = []
     for name, table in tables.items():
         to = Audience(audience, len(table))
-        head = {"text": name, "anchor": "start", "fontSize": 11, "offset": 6}
+        head: Spec = {"text": name, "anchor": "start", "fontSize": 11, "offset": 6}
         if to.external:
-            panels.append({**draw_bins(table, to), "title": head})
-            continue
-        info = plot_info(table)
-        view = _plot(info, 320, 260)
-        panels.append(
-            {**view, "title": {**head, "subtitle": info.subtitle[:2], "subtitleColor": GREY, "subtitleFontSize": 10}}
-        )
-    return Chart(_page([{"concat": panels, "columns": 2, "spacing": 24}], TITLE), TITLE)
-
-
-def _page(views: list[Spec], title: str, subtitle: list[str] | None = None) -> Spec:
-    head = {"text": title, "anchor": "start", "fontSize": 13, "offset": 12}
-    if subtitle:
-        head |= {"subtitle": subtitle, "subtitleColor": GREY, "subtitleFontSize": 10.5, "subtitlePadding": 5}
-    return {
-        "$schema": SCHEMA, "hconcat": views, "spacing": 18, "background": "white", "padding": 12, "config": CONFIG,
-        "title": head,
-    }  # fmt: skip
+            view = draw_bins(table, to)
+        else:
+            info = plot_info(table)
+            view = _plot(info, 320, 260)
+            head |= {"subtitle": info.subtitle[:2], "subtitleColor": GREY, "subtitleFontSize": 10}
+        panels.append({**view, "title": head})
+    return Chart(page(TITLE, hconcat=[{"concat": panels, "columns": 2, "spacing": 24}], spacing=18), TITLE)
 
 
 # ---- what is shown --------------------------------------------------------------------------------------------
@@ -107,9 +97,8 @@ def plot_info(table: RecordTable) -> PlotInfo:
     zone = lines[rule.q] if not social else pl.DataFrame({"x": [0.0, float(rule.k)], "y": [y.high, y.high]})
     marks = _marks(table, many)
     density = heat(table.neighbours, table.perturbation, x, y) if many else pl.DataFrame()
-    return PlotInfo(
-        x, y, marks, density, lines, zone, _legend(table, lines, marks, many), _subtitle(table, marks, many)
-    )
+    legend = _legend(table, lines, set(marks["kind"]), many)
+    return PlotInfo(x, y, marks, density, lines, zone, legend, list(_subtitle(table, many)))
 
 
 def safety_line(k: float, r: float, q: float) -> pl.DataFrame:
@@ -121,27 +110,17 @@ def safety_line(k: float, r: float, q: float) -> pl.DataFrame:
 def _marks(table: RecordTable, many: bool) -> pl.DataFrame:
     """A row for each mark: a record is drawn as a point or, where its link is in the neighbourhood, as a cross."""
     judged = table.assessment
+    largest = judged.rows == table.largest
+    shown = np.flatnonzero(~judged.safe) if many else np.arange(len(table))
+    if len(shown) > MOST_MARKS:
+        shown = shown[np.linspace(0, len(shown) - 1, MOST_MARKS).astype(np.int64)]
+    drawn = np.isin(np.arange(len(table)), shown) & ~largest
+    kinds = {"record": drawn & ~judged.link_in, "link": drawn & judged.link_in, "nearest": drawn & judged.nearest}
     columns = {"row": judged.rows, "x": table.neighbours.astype(float), "y": table.perturbation, "safe": judged.safe}
     everyone = pl.DataFrame(columns)
-    largest = judged.rows == table.largest
-    nearest, linked = judged.nearest & ~largest, judged.link_in & ~largest
-
-    def some(which: Array, kind: str) -> pl.DataFrame:
-        return everyone.filter(pl.Series(which)).with_columns(kind=pl.lit(kind))
-
-    drawn = ~judged.safe if many else np.ones(len(table), dtype=bool)
-    shown = np.flatnonzero(drawn)
-    if len(shown) > MOST_MARKS:
-        drawn = np.zeros(len(table), dtype=bool)
-        drawn[shown[np.linspace(0, len(shown) - 1, MOST_MARKS).astype(np.int64)]] = True
-    plain = drawn & ~linked & ~largest
     return pl.concat(
-        [
-            some(plain, "record"),
-            some(drawn & linked, "link"),
-            some(drawn & nearest, "nearest"),
-            some(largest, "largest"),
-        ]
+        everyone.filter(pl.Series(which)).with_columns(kind=pl.lit(kind))
+        for kind, which in {**kinds, "largest": largest}.items()
     )
 
 
@@ -165,138 +144,99 @@ def _y_title(table: RecordTable) -> str:
     return f"Perturbation ({unit})"
 
 
-def _legend(table: RecordTable, lines: Mapping[float, pl.DataFrame], marks: pl.DataFrame, many: bool) -> list[Entry]:
-    unsafe = len(table.unsafe)
-    plain, k = STYLES["record"], table.rule.k
-    entries: list[Entry] = []
+def _legend(table: RecordTable, lines: Mapping[float, pl.DataFrame], kinds: set[str], many: bool) -> list[Entry]:
+    def point(style: Spec, words: str) -> Entry:
+        return Entry("point", style, words)
+
+    unsafe, k, q = len(table.unsafe), table.rule.k, table.rule.q
+    plain, box = {**STYLES["record"], "size": 40}, {"shape": "square", "filled": True}
     if many:
-        entries.append(
-            Entry(
-                "point", {"shape": "square", "filled": True, "color": "#9ecae1", "size": 120}, "density of all records"
-            )
-        )
+        entries = [point({**box, "color": "#9ecae1", "size": 120}, "density of all records")]
     else:
-        entries.append(Entry("point", {**plain, "size": 40, "color": SAFE}, f"safe record ({len(table) - unsafe:,})"))
-    entries.append(Entry("point", {**plain, "size": 40, "color": UNSAFE}, f"unsafe record ({unsafe:,})"))
-    counts = {"link": table.links_in_reach, "nearest": table.nearest_links}
-    kinds = set(marks["kind"])
+        entries = [point({**plain, "color": SAFE}, f"safe record ({len(table) - unsafe:,})")]
+    entries.append(point({**plain, "color": UNSAFE}, f"unsafe record ({unsafe:,})"))
+    more = ", unsafe ones drawn" if many else ""
+    counts = {
+        "link": f" ({table.links_in_reach:,}){more}", "nearest": f" ({table.nearest_links:,}){more}",
+        "largest": f", by {table.rule.on[0]}",
+    }  # fmt: skip
     for kind, words in WORDS.items():
         if kind in kinds:
-            count = f" ({counts[kind]:,})" if kind in counts else f", by {table.rule.on[0]}"
-            drawn = ", unsafe ones drawn" if many and kind in counts else ""
-            entries.append(
-                Entry(
-                    "point",
-                    {**STYLES[kind], "size": min(STYLES[kind]["size"], 70), "color": INK},
-                    words + count + drawn,
-                )
-            )
-    for q in lines:
-        words = {1.0: "straight safety line", 0.5: "curved safety line"}.get(q, "safety line")
-        entries.append(
-            Entry(
-                "rule",
-                {"color": LINE, **LINES.get(q, {"strokeDash": [2, 2]})},
-                f"{words}, q = {q:g} ({table.unsafe_at(q):,} unsafe)",
-            )
-        )
+            style = {**STYLES[kind], "size": min(STYLES[kind]["size"], 70), "color": INK}
+            entries.append(point(style, words + counts[kind]))
+    for shape in lines:
+        words = {1.0: "straight safety line", 0.5: "curved safety line"}.get(shape, "safety line")
+        words += f", q = {shape:g} ({table.unsafe_at(shape):,} unsafe)"
+        entries.append(Entry("rule", {"color": LINE, **LINES.get(shape, OTHER_LINE)}, words))
+    zone = f"unsafe zone (q = {q:g})"
     if table.social:
-        entries.append(Entry("rule", {"color": LINE, "strokeWidth": 1.5}, f"k = {k}"))
-    words = f"unsafe zone (q = {table.rule.q:g})" if not table.social else f"unsafe zone: fewer than {k}"
-    entries.append(Entry("point", {"shape": "square", "filled": True, "color": ZONE, "size": 160, "opacity": 1}, words))
-    return entries
+        entries.append(Entry("rule", {"color": LINE, **LINES[1.0]}, f"k = {k}"))
+        zone = f"unsafe zone: fewer than {k}"
+    return [*entries, point({**box, "color": ZONE, "size": 160, "opacity": 1}, zone)]
 
 
-def _subtitle(table: RecordTable, marks: pl.DataFrame, many: bool) -> list[str]:
-    rule = table.rule
-    first = f"{len(table):,} records on {', '.join(rule.on)}"
-    if len(table.left_out):
-        first += f"; {len(table.left_out):,} left out"
-    second = f"safe from k = {rule.k}"
-    if not table.social:
+def _subtitle(table: RecordTable, many: bool) -> Iterator[str]:
+    rule, unsafe = table.rule, len(table.unsafe)
+    left_out = f"; {len(table.left_out):,} left out" if len(table.left_out) else ""
+    yield f"{len(table):,} records on {', '.join(rule.on)}{left_out}"
+    if table.social:
+        yield f"safe from k = {rule.k}"
+    else:
         how = "" if rule.delta is not None else f" (α = {rule.alpha:g})"
-        second = f"δ = {table.delta:.4g}{how}; safe from k = {rule.k} neighbours or perturbation r = {rule.r:g}"
-        second += f"; {table.empty:,} without a neighbour"
-    lines = [first, second]
+        safe = f"safe from k = {rule.k} neighbours or perturbation r = {rule.r:g}"
+        yield f"δ = {table.delta:.4g}{how}; {safe}; {table.empty:,} without a neighbour"
     if rule.neighbourhood == "fellegi-sunter":
-        lines.append("neighbourhood where m(z)/u(z) is largest (Fellegi-Sunter)")
-    unsafe = len(table.unsafe)
+        yield "neighbourhood where m(z)/u(z) is largest (Fellegi-Sunter)"
     if many and unsafe > MOST_MARKS:
-        lines.append(f"{MOST_MARKS:,} of {unsafe:,} unsafe records are drawn, evenly spaced in the file")
+        yield f"{MOST_MARKS:,} of {unsafe:,} unsafe records are drawn, evenly spaced in the file"
     if table.ties:
         own = "1 record has" if table.ties == 1 else f"{table.ties:,} records have"
-        lines.append(f"{own} other units exactly as near as the own original")
-    return lines
+        yield f"{own} other units exactly as near as the own original"
 
 
 # ---- the drawing ----------------------------------------------------------------------------------------------
 def _plot(info: PlotInfo, width: int, height: int) -> Spec:
-    lines = [_line(path, q) for q, path in info.lines.items()] or [_threshold(info, height)]
     many = len(info.density) > 0
-    layers = [_zone(info), *([_density(info.density)] if many else lines), *_points(info), *(lines if many else [])]
+    lines = [
+        layer(path.to_dicts(), {"type": "line", "color": LINE, "clip": True, **LINES.get(q, OTHER_LINE)})
+        for q, path in info.lines.items()
+    ]
+    if not lines:  # the vertical line at k
+        k = [{"x": float(info.zone["x"].max())}]  # type: ignore[arg-type]
+        lines = [layer(k, {"type": "rule", "color": LINE, **LINES[1.0]}, y={"value": 0}, y2={"value": height})]
+    zone = [{**row, "floor": 0.0} for row in info.zone.to_dicts()]
+    layers = [
+        layer(zone, {"type": "area", "color": ZONE, "opacity": 1, "clip": True}, y2={"field": "floor"}),
+        *([_density(info.density)] if many else lines),
+        *_points(info),
+        *(lines if many else []),
+    ]
     encoding = {"x": {"field": "x", **info.x.spec(width)}, "y": {"field": "y", **info.y.spec(height)}}
     return {"width": width, "height": height, "layer": layers, "encoding": encoding}
-
-
-def _threshold(info: PlotInfo, height: int) -> Spec:
-    """The vertical line at k."""
-    k = float(info.zone["x"].max())  # type: ignore[arg-type]
-    ends = {"y": {"value": 0}, "y2": {"value": height}}
-    return {
-        "data": {"values": [{"x": k}]},
-        "mark": {"type": "rule", "color": LINE, "strokeWidth": 1.5},
-        "encoding": ends,
-    }
-
-
-def _zone(info: PlotInfo) -> Spec:
-    rows = [{**row, "floor": 0.0} for row in info.zone.to_dicts()]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "area", "color": ZONE, "opacity": 1, "clip": True},
-        "encoding": {"y2": {"field": "floor"}},
-    }
-
-
-def _line(path: pl.DataFrame, q: float) -> Spec:
-    style = LINES.get(q, {"strokeDash": [2, 2]})
-    return {"data": {"values": path.to_dicts()}, "mark": {"type": "line", "color": LINE, "clip": True, **style}}
 
 
 def _density(table: pl.DataFrame) -> Spec:
     top = float(table["records"].max())  # type: ignore[arg-type]
     legend = {"title": "records", "orient": "bottom", "direction": "horizontal", "gradientLength": 160, "format": ",d",
               "gradientThickness": 9, "titleFontSize": 10, "titleFontWeight": "normal", "offset": 6}  # fmt: skip
-    colour = {"field": "records", "type": "quantitative", "legend": legend,
-              "scale": {"type": "log", "domain": [1, max(10.0, top)], "range": ["#dbe9f4", "#08306b"]}}  # fmt: skip
-    return {
-        "data": {"values": table.to_dicts()},
-        "mark": {"type": "rect", "clip": True, "strokeWidth": 0},
-        "encoding": {"x2": {"field": "x2"}, "y2": {"field": "y2"}, "color": colour},
-    }
+    scale = {"type": "log", "domain": [1, max(10.0, top)], "range": ["#dbe9f4", "#08306b"]}
+    colour = number("records", legend=legend, scale=scale)
+    return layer(table.to_dicts(), {"type": "rect", "clip": True, "strokeWidth": 0}, **FROM_TO, color=colour)
 
 
 def _points(info: PlotInfo) -> Iterator[Spec]:
     """Safe ones below unsafe ones, points below links in reach below nearest links, the largest unit on top."""
-    tips = [
-        {"field": "row", "title": "row of the masked file"},
-        {"field": "x", "type": "quantitative", "title": info.x.title, "format": ",.6~g"},
-        {"field": "y", "type": "quantitative", "title": info.y.title, "format": ".4~g"},
-    ]
+    tips = [{"field": "row", "title": "row of the masked file"},
+            number("x", title=info.x.title, format=",.6~g"), number("y", title=info.y.title, format=".4~g")]  # fmt: skip
     small = info.marks.filter(pl.col("kind") != "largest").height > 1000
     for kind, style in STYLES.items():
         for safe in (True, False):
             part = info.marks.filter(pl.col("kind") == kind, pl.col("safe") == safe)
-            if not len(part):
-                continue
             size = style["size"] * (0.4 if small and kind != "largest" else 1)
             colour = INK if kind == "largest" else SAFE if safe else UNSAFE
-            rows = part.select("row", "x", "y").to_dicts()
-            yield {
-                "data": {"values": rows},
-                "mark": {"type": "point", **style, "size": size, "color": colour},
-                "encoding": {"tooltip": tips},
-            }
+            mark = {"type": "point", **style, "size": size, "color": colour}
+            if len(part):
+                yield layer(part.select("row", "x", "y").to_dicts(), mark, tooltip=tips)
 
 
 # The R-U map linked to the confidentiality plots of its points.

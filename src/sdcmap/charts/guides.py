@@ -47,15 +47,13 @@ def anchor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]
 def band_rows(x: Axis, y: Axis, means: pl.DataFrame) -> list[Row]:
     """Spread of single releases and error of the mean, along both axes, cut to the picture."""
     rows = []
-    for mean in means.to_dicts():
+    for mean in means.filter(pl.col("count") > 1).to_dicts():
         for name, along in (("risk", y), ("utility", x)):
-            error = mean[f"{name}_se"]
-            low, high = mean[f"{name}_low"], mean[f"{name}_high"]
-            ends = {} if low is None else {"spread": (low, high)}
-            if error is not None:
-                ends["error"] = (mean[name] - Z * error, mean[name] + Z * error)
+            middle, error = mean[name], mean[f"{name}_se"]
+            ends = {"spread": (mean[f"{name}_low"], mean[f"{name}_high"])}
+            ends["error"] = (None, None) if error is None else (middle - Z * error, middle + Z * error)
             for kind, pair in ends.items():
-                if mean["count"] == 1 or not all(map(math.isfinite, pair)):
+                if pair[0] is None or not all(map(math.isfinite, pair)):
                     continue
                 low, high = map(along.clipped, pair)
                 place = (mean["x"], low, mean["x"], high) if name == "risk" else (low, mean["y"], high, mean["y"])
@@ -87,12 +85,12 @@ def mark_rows(x: Axis, y: Axis, home: str, points: list[Row], mark: Choice | Non
     rows = []
     for point in points:
         across, up, edge = position(x, y, point["utility"], point["risk"])
-        own = mark.replicate if mark is not None and point["kind"] == "draw" else None
-        text = f"draw {own + 1}" if own is not None else f"chosen: {short}"
-        text = "" if mark is None or mark.candidate is None else text
-        rows.append(
-            {"panel": home, "kind": point["kind"], "x": across, "y": up, "edge": edge, "short": short, "text": text}
-        )
+        text = ""
+        if mark is not None and mark.candidate is not None:
+            draw = mark.replicate if point["kind"] == "draw" else None
+            text = f"chosen: {short}" if draw is None else f"draw {draw + 1}"
+        row = {"panel": home, "kind": point["kind"], "x": across, "y": up, "edge": edge}
+        rows.append({**row, "short": short, "text": text})
     return rows
 
 
@@ -109,13 +107,15 @@ def floor_of(ru: RUMap) -> tuple[float, str] | None:
 def floor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:
     """The line at this level."""
     floor = floor_of(ru)
-    if floor is None:
+    if floor is None or y.drawn(floor[0])[1]:  # beyond the picture: the anchor says where it lies
         return []
-    at, side = y.drawn(floor[0])
-    if side:  # the anchor says where it lies
-        return []
-    ends = {"x": x.low, "y": at, "x2": x.high, "y2": at, "edge": "", "text": floor[1]}
-    return [{"panel": panel, "kind": "floor", **ends} for panel in panels]
+    return _level_line("floor", x, floor[0], "", floor[1], panels)
+
+
+def _level_line(kind: str, x: Axis, at: float, edge: str, text: str, panels: Iterable[str]) -> list[Row]:
+    """A horizontal line through every panel."""
+    ends = {"x": x.low, "y": at, "x2": x.high, "y2": at, "edge": edge, "text": text}
+    return [{"panel": panel, "kind": kind, **ends} for panel in panels]
 
 
 def line_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str], home: str, mark: Choice | None) -> list[Row]:
@@ -129,8 +129,7 @@ def line_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str], home: str, mar
     means = {"mean": "mean risk", "quantile": f"{getattr(mark.rule, 'quantile', 0):g} quantile of risk"}
     text = f"limit: {means.get(getattr(mark.rule, 'by', ''), 'risk')} {'≤' if ru.signs[0] > 0 else '≥'} {limit:g}"
     text += {"high": ", above the picture", "low": ", below the picture", "": ""}[side]
-    ends = {"x": x.low, "y": at, "x2": x.high, "y2": at, "edge": side, "text": text}
-    return [{"panel": panel, "kind": "limit", **ends} for panel in panels]
+    return _level_line("limit", x, at, side, text, panels)
 
 
 def _tangent(ru: RUMap, x: Axis, y: Axis, home: str, slope: float, mark: Choice) -> list[Row]:
@@ -145,8 +144,8 @@ def _tangent(ru: RUMap, x: Axis, y: Axis, home: str, slope: float, mark: Choice)
         crossings = sorted(utility + (end - risk) / rise for end in (y.low, y.high))
         ends = [max(x.low, crossings[0]), min(x.high, crossings[1])]
     constant = ru.signs[0] * risk + slope * ru.signs[1] * utility
-    words = ("risk" if ru.signs[0] > 0 else "−risk"), ("+" if ru.signs[1] > 0 else "−")
-    text = f"{words[0]} {words[1]} {slope:g} × {loss_word(ru)} = {constant:.2g}"
+    sign = "+" if ru.signs[1] > 0 else "−"
+    text = f"{'' if ru.signs[0] > 0 else '−'}risk {sign} {slope:g} × {loss_word(ru)} = {constant:.2g}"
     heights = [risk + rise * (across - utility) for across in ends]
     line = {"x": ends[0], "y": heights[0], "x2": ends[1], "y2": heights[1], "edge": "", "text": text}
     return [{"panel": home, "kind": "tangent", **line}]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
@@ -81,25 +82,22 @@ def place(
     dropped, unless it `must` stand.
     """
     ink = _Ink(dots, width, height)
-    taken: list[Box] = list(occupied)
-    granted = []
+    taken, granted = list(occupied), []
     for number, wish in enumerate(wishes):
-        best: tuple[float, Place, Box] | None = None
+        free: list[tuple[float, Place, Box]] = []
         for rank, candidate in enumerate(_candidates(number, wish)):
-            box = _box(candidate, wish.text)
-            leader = _leader(candidate)
+            box, leader = _box(candidate, wish.text), _leader(candidate)
             if not _inside(box, width, height) or any(_touch(box, other) or _crosses(leader, other) for other in taken):
                 continue
             covered = ink.within((box[0] - 3, box[1] - 1, box[2] + 3, box[3] + 1))
             crossed = sum(ink.within((x - 2, y - 2, x + 2, y + 2)) for x, y, _ in leader)
-            cost = 3 * covered + 0.7 * crossed + 0.2 * rank / len(wish.near)
-            fine = wish.must or (covered <= MOST_COVERED and crossed <= MOST_CROSSED)
-            if fine and (best is None or cost < best[0]):
-                best = (cost, candidate, box)
-        if best is not None:
-            granted.append(best[1])
-            taken.append(best[2])
-            ink.add(_leader(best[1]))
+            if wish.must or (covered <= MOST_COVERED and crossed <= MOST_CROSSED):
+                free.append((3 * covered + 0.7 * crossed + 0.2 * rank / len(wish.near), candidate, box))
+        if free:
+            _, best, box = min(free, key=itemgetter(0))
+            granted.append(best)
+            taken.append(box)
+            ink.add(_leader(best))
     return granted
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import polars as pl
@@ -28,7 +28,18 @@ STYLES: dict[str, Spec] = {
     "chosen": {"filled": False, "color": INK, "size": 190, "strokeWidth": 2.0, "opacity": 1.0},
     "draw": {"filled": True, "color": INK, "size": 30, "opacity": 1.0},
 }
-_BEYOND = "triangle-up"
+MEAN = "mean of a method's releases"
+WORDS = {
+    "frontier": "frontier: undominated",
+    "subsamples": "original, records thrown away",
+    "spread": "2.5 to 97.5 % of {draws} releases",
+    "error": "mean ± 1.96 standard errors",
+    "chosen": "chosen",
+    "draw": "the chosen draw",
+    "limit": "limit of the rule",
+    "floor": "risk without any release",
+    "tangent": "line of equal risk + slope × loss",
+}
 
 
 class Entry(NamedTuple):
@@ -39,62 +50,42 @@ class Entry(NamedTuple):
     words: str
 
 
-def legend_entries(info: MapInfo) -> list[Entry]:
+def legend_entries(info: MapInfo) -> Iterator[Entry]:
     """What the legend of a map says."""
-    what = "mean of a method's releases" if info.by == "mean" else "one release"
-    entries: list[Entry] = []
     for group in info.groups:
         style = {"filled": True, "color": colour_of(info.groups, group), "size": 50, "opacity": 1.0}
-        entries.append(Entry("point", {**style, "shape": shape_of(info.groups, group)}, group))
+        yield Entry("point", {**style, "shape": shape_of(info.groups, group)}, group)
     if info.groups:
-        entries.append(Entry("", {}, f"each point: {what}"))
-    if len(info.frontier):
-        entries.append(Entry("rule", STYLES["frontier"], "frontier: undominated"))
-    if len(info.subsamples):
-        entries.append(Entry("rule", STYLES["subsamples"], "original, records thrown away"))
-    kinds = set(info.bands["kind"]) if len(info.bands) else set()
-    if "spread" in kinds:
-        entries.append(Entry("rule", STYLES["spread"], f"2.5 to 97.5 % of {info.draws} releases"))
-    if "error" in kinds:
-        entries.append(Entry("rule", STYLES["error"], "mean ± 1.96 standard errors"))
-    marks = set(info.marks["kind"]) if len(info.marks) else set()
-    if "chosen" in marks:
-        entries.append(Entry("point", {**STYLES["chosen"], "shape": "circle", "size": 110}, "chosen"))
-    if "draw" in marks:
-        entries.append(Entry("point", {**STYLES["draw"], "shape": "circle"}, "the chosen draw"))
-    lines = set(info.lines.filter(pl.col("edge") == "")["kind"]) if len(info.lines) else set()
-    entries += [Entry("rule", STYLES["limit"], "limit of the rule")] * ("limit" in lines)
-    entries += [Entry("rule", STYLES["floor"], "risk without any release")] * ("floor" in lines)
-    entries += [Entry("rule", STYLES["tangent"], "line of equal risk + slope × loss")] * ("tangent" in lines)
+        yield Entry("", {}, f"each point: {MEAN if info.by == 'mean' else 'one release'}")
+    tables = {"frontier": info.frontier, "subsamples": info.subsamples}
+    kinds = {name for name, table in tables.items() if len(table)}
+    seen = info.lines.filter(pl.col("edge") == "") if len(info.lines) else info.lines
+    kinds |= {kind for table in (info.bands, info.marks, seen) if len(table) for kind in table["kind"]}
+    circle: dict[str, Spec] = {"chosen": {"shape": "circle", "size": 110}, "draw": {"shape": "circle"}}
+    for kind, words in WORDS.items():
+        if kind in kinds:
+            mark = "point" if kind in circle else "rule"
+            yield Entry(mark, {**STYLES[kind], **circle.get(kind, {})}, words.format(draws=info.draws))
     for name, shape in ANCHOR_SHAPES.items():
-        if len(info.anchors.filter(pl.col("name") == name, pl.col("edge") == "") if len(info.anchors) else ()):
-            entries.append(Entry("point", {**STYLES["anchor"], "shape": shape, "size": 60}, name))
+        if len(info.anchors) and len(info.anchors.filter(pl.col("name") == name, pl.col("edge") == "")):
+            yield Entry("point", {**STYLES["anchor"], "shape": shape, "size": 60}, name)
     edges = [table["edge"] for table in (info.points, info.means, info.anchors) if "edge" in table.columns]
     if any((edge != "").any() for edge in edges):
-        entries.append(Entry("point", {**STYLES["anchor"], "shape": _BEYOND, "size": 55}, "beyond the picture"))
-    return entries
+        yield Entry("point", {**STYLES["anchor"], "shape": "triangle-up", "size": 55}, "beyond the picture")
 
 
-def map_legend(info: MapInfo) -> Spec:
-    """The legend of the map as a small view beside the picture."""
-    return legend_view(legend_entries(info))
-
-
-def legend_view(entries: Sequence[Entry]) -> Spec:
+def legend_view(entries: Iterable[Entry]) -> Spec:
     """A legend as a small view."""
     layers: list[Spec] = []
-    for number, (kind, style, words) in enumerate(entries):
-        y = {"value": number * ROW + ROW / 2}
-        if kind == "point":
-            layers.append({"mark": {"type": "point", **style}, "encoding": {"x": {"value": SAMPLE / 2}, "y": y}})
-        if kind == "rule":
-            ends = {"x": {"value": 3}, "x2": {"value": SAMPLE - 3}, "y": y}
-            layers.append({"mark": {"type": "rule", **style}, "encoding": ends})
+    longest = rows = 0
+    for rows, (kind, style, words) in enumerate(entries, 1):
+        y, longest = {"value": rows * ROW - ROW / 2}, max(longest, len(words))
+        ends = {"x": {"value": 3}, "x2": {"value": SAMPLE - 3}} if kind == "rule" else {"x": {"value": SAMPLE / 2}}
+        if kind:
+            layers.append({"mark": {"type": kind, **style}, "encoding": {**ends, "y": y}})
         text = {"type": "text", "text": words, "align": "left", "baseline": "middle", "fontSize": FONT_SIZE}
         layers.append({"mark": {**text, "color": INK}, "encoding": {"x": {"value": SAMPLE + 6}, "y": y}})
     return {
-        "width": SAMPLE + CHARACTER * max((len(words) for _, _, words in entries), default=0),
-        "height": ROW * max(1, len(entries)),
-        "data": {"values": [{}]},
+        "width": SAMPLE + CHARACTER * longest, "height": ROW * max(1, rows), "data": {"values": [{}]},
         "layer": layers or [{"mark": "point", "encoding": {"x": {"value": -99}, "y": {"value": -99}}}],
-    }
+    }  # fmt: skip

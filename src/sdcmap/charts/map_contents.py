@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 import polars as pl
 
+from sdcmap.charts import guides
 from sdcmap.charts.axis import Axis, axis
 from sdcmap.charts.captions import label_rows
-from sdcmap.charts.guides import (
-    anchor_rows,
-    band_rows,
-    chosen_points,
-    floor_rows,
-    line_rows,
-    loss_word,
-    mark_rows,
-    position,
-    subsample_rows,
-)
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.method_names import Labelled, groups_of, labelled, short_names
 from sdcmap.core import Choice, PlanError
 from sdcmap.core.chart import Row
+from sdcmap.core.map_options import MapContents
 from sdcmap.core.rule import Rule
 from sdcmap.kernels.decision.pareto import undominated
 from sdcmap.map import RUMap
@@ -34,39 +26,25 @@ _TEXTS = ("panel", "method", "short", "edge", "name", "text", "axis", "kind", "a
 
 
 def map_info(
-    ru: RUMap,
-    *,
-    mark: Choice | None = None,
-    by: str | None = None,
-    facet: str | Mapping[str, str] | None = None,
-    colour: str | Mapping[str, str] = "method",
-    label: bool | str = True,
-    names: Mapping[str, str] | None = None,
-    width: int = 620,
-    height: int = 430,
-    subsamples: pl.DataFrame | None = None,
-) -> MapInfo:
+    ru: RUMap, *, by: str | None = None, label: bool | str = True, width: int = 620, height: int = 430,
+    subsamples: pl.DataFrame | None = None, **contents: Unpack[MapContents],
+) -> MapInfo:  # fmt: skip
     """The tables of the map; parameters as in `draw_map`."""
-    info = unlabeled_info(ru, mark=mark, by=by, facet=facet, colour=colour, names=names, subsamples=subsamples)
+    info = unlabeled_info(ru, by=by, subsamples=subsamples, **contents)
     labels = [row for name in info.panels for row in label_rows(info, name, names=label, width=width, height=height)]
     return replace(info, labels=_frame(labels))
 
 
 def unlabeled_info(
-    ru: RUMap,
-    *,
-    mark: Choice | None = None,
-    by: str | None = None,
-    facet: str | Mapping[str, str] | None = None,
-    colour: str | Mapping[str, str] = "method",
-    names: Mapping[str, str] | None = None,
+    ru: RUMap, *, mark: Choice | None = None, by: str | None = None, facet: str | Mapping[str, str] | None = None,
+    colour: str | Mapping[str, str] = "method", names: Mapping[str, str] | None = None,
     subsamples: pl.DataFrame | None = None,
-) -> MapInfo:
+) -> MapInfo:  # fmt: skip
     """Return the tables of the map without labels, which depend on the size of the picture."""
     by = by or ("mean" if ru.is_expectation else "release")
     if by not in ("release", "mean"):
         raise PlanError(f"a map is drawn by 'release' or by 'mean'. Got {by!r}.")
-    table = (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor"))
+    table = _masked_points(ru, by)
     if "replicate" in table.columns:
         table = table.with_columns(draw=pl.col("replicate") + 1).drop("replicate")  # people count from 1
     methods = table["method"].unique(maintain_order=True).to_list()
@@ -78,40 +56,40 @@ def unlabeled_info(
     if facet:
         table = _with_frontier_of_panels(ru, table)
     titles = tuple(dict.fromkeys(panels.values())) or ("",)
-    chosen = chosen_points(ru, mark, by)
+    chosen = guides.chosen_points(ru, mark, by)
     x, y = _axes(ru, table, chosen, mark)
-    table = _with_places(x, y, table)
+    places = [guides.position(x, y, u, r) for u, r in table.select("utility", "risk").iter_rows()]
+    place_columns = {"x": pl.Float64, "y": pl.Float64, "edge": pl.String}
+    table = table.hstack(pl.DataFrame(places, schema=place_columns, orient="row"))
     method = "" if mark is None else mark.method
     home = panels.get(method, titles[0])
-    whole = ru.scores.kinds.get(method) == "identity"
-    said = "the file as it is" if whole else short.get(method, "")
+    said = "the file as it is" if ru.scores.kinds.get(method) == "identity" else short.get(method, "")
     banded = table if len(methods) <= MOST_BANDS else table.filter(pl.col("frontier") | (pl.col("method") == method))
-    layer = table.select([name for name in _COLUMNS if name in table.columns])
+    drawn = table.select(name for name in _COLUMNS if name in table.columns)
     return MapInfo(
-        by=by,
-        panels=titles,
-        groups=tuple(dict.fromkeys(groups.values())),
-        x=x,
-        y=y,
+        by=by, panels=titles, groups=tuple(dict.fromkeys(groups.values())), x=x, y=y,
         stepped="step-after" if ru.signs[1] > 0 else "step-before",
         draws=int(max(ru.means["count"].to_list(), default=1)),
-        points=layer if by == "release" else layer.clear(),
-        means=layer if by == "mean" else layer.clear(),
+        points=drawn if by == "release" else drawn.clear(),
+        means=drawn if by == "mean" else drawn.clear(),
         frontier=table.filter("frontier").select("panel", "x", "y").unique().sort("panel", "x", "y"),
-        anchors=_frame(anchor_rows(ru, x, y, titles)),
-        bands=_frame(band_rows(x, y, banded) if by == "mean" else []),
-        marks=_frame(mark_rows(x, y, home, chosen, mark, said)),
-        lines=_frame([*line_rows(ru, x, y, titles, home, mark), *floor_rows(ru, x, y, titles)]),
-        subsamples=_frame(subsample_rows(subsamples, x, y, titles)),
+        anchors=_frame(guides.anchor_rows(ru, x, y, titles)),
+        bands=_frame(guides.band_rows(x, y, banded) if by == "mean" else []),
+        marks=_frame(guides.mark_rows(x, y, home, chosen, mark, said)),
+        lines=_frame([*guides.line_rows(ru, x, y, titles, home, mark), *guides.floor_rows(ru, x, y, titles)]),
+        subsamples=_frame(guides.subsample_rows(subsamples, x, y, titles)),
         labels=_frame([]),
-    )
+    )  # fmt: skip
+
+
+def _masked_points(ru: RUMap, by: str) -> pl.DataFrame:
+    return (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor"))
 
 
 def map_axes(ru: RUMap, by: str, rule: Rule | None = None) -> dict[str, tuple[float, float]]:
     """Return the ends of the utility axis (x) and of the risk axis (y) of a map with this rule."""
-    table = (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor"))
     mark = None if rule is None else Choice(None, "", None, None, None, rule, "")
-    x, y = _axes(ru, table, [], mark)
+    x, y = _axes(ru, _masked_points(ru, by), [], mark)
     return {"x": (x.low, x.high), "y": (y.low, y.high)}
 
 
@@ -157,34 +135,27 @@ def _with_frontier_of_panels(ru: RUMap, table: pl.DataFrame) -> pl.DataFrame:
     on_frontier = np.zeros(len(table), dtype=bool)
     risk, loss = ru.losses(table)
     for name in table["panel"].unique():
-        rows = np.flatnonzero((table["panel"] == name).to_numpy())
+        rows = (table["panel"] == name).to_numpy()
         on_frontier[rows] = undominated(risk[rows], loss[rows])
     return table.with_columns(pl.Series("frontier", on_frontier))
 
 
-def _with_places(x: Axis, y: Axis, table: pl.DataFrame) -> pl.DataFrame:
-    places = [position(x, y, u, r) for u, r in zip(table["utility"], table["risk"], strict=True)]
-    return table.hstack(
-        pl.DataFrame(places, schema={"x": pl.Float64, "y": pl.Float64, "edge": pl.String}, orient="row")
-    )
-
-
 def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None) -> tuple[Axis, Axis]:
-    made = []
-    for number, (name, word) in enumerate((("risk", "Risk"), ("utility", loss_word(ru).capitalize()))):
-        better = "lower is better" if ru.signs[number] > 0 else "higher is better"
-        guests = [] if ru.nothing is None else [ru.nothing[number]]
-        level = ru.end(ru.risk[0], "at_nothing") if name == "risk" and len(ru.risk) == 1 and not ru.scales else None
-        guests += [] if level is None or guests else [level]
-        guests += ru.points.filter("anchor")[name].to_list()
+    axes = []
+    for place, (name, word) in enumerate((("risk", "Risk"), ("utility", guides.loss_word(ru).capitalize()))):
+        better = "lower is better" if ru.signs[place] > 0 else "higher is better"
+        single_risk = name == "risk" and len(ru.risk) == 1 and not ru.scales
+        level = ru.end(ru.risk[0], "at_nothing") if single_risk else None
+        nothing = level if ru.nothing is None else ru.nothing[place]
+        guests = [*([] if nothing is None else [nothing]), *ru.points.filter("anchor")[name]]
         if name == "risk" and mark is not None and hasattr(mark.rule, "risk"):
             guests.append(float(mark.rule.risk))
         ends = [f"{name}_{end}" for end in ("low", "high") if f"{name}_{end}" in table.columns]
         bands = [value for end in ends for value in table[end].drop_nulls()]
         real = [] if mark is None or mark.candidate is None else chosen
         points = [*table[name], *(row[name] for row in real)]
-        made.append(axis(f"{word}: {ru.labels[number]}", better, points, bands, guests))
-    return made[1], made[0]
+        axes.append(axis(f"{word}: {ru.labels[place]}", better, points, bands, guests))
+    return axes[1], axes[0]
 
 
 def _frame(rows: Iterable[Row]) -> pl.DataFrame:

@@ -65,9 +65,9 @@ def groups_of(rows: Sequence[Labelled], by: str) -> dict[str, str]:
     values = {row.text: _values(row.method, by) for row in rows}
     if rows and not any(values.values()):
         raise PlanError(f"no method of this map has a parameter {by!r}.")
-    order = sorted(values, key=lambda text: (not values[text], _sortable(values[text]), text))
-    said = {text: " then ".join(map(parameter, values[text])) for text in values}
-    return {text: f"{by} {said[text]}" if said[text] else f"no {by}" for text in order}
+    order = sorted(values, key=lambda text: (not values[text], list(map(_sortable, values[text])), text))
+    said = {text: " then ".join(map(parameter, values[text])) for text in order}
+    return {text: f"{by} {words}" if words else f"no {by}" for text, words in said.items()}
 
 
 def short_names(rows: Sequence[Labelled]) -> dict[str, str]:
@@ -86,8 +86,7 @@ def short_names(rows: Sequence[Labelled]) -> dict[str, str]:
     bare = frozenset(cls for cls, masked in subjects.items() if len(masked) == 1)
     short = {row.text: _shortened(row, bare) for row in rows}
     counts = Counter(short.values())
-    names = {row.text: row.called for row in rows}
-    return {text: words if counts[words] == 1 else _cut(names[text]) for text, words in short.items()}
+    return {row.text: short[row.text] if counts[short[row.text]] == 1 else _cut(row.called) for row in rows}
 
 
 def _shortened(row: Labelled, bare: frozenset[type]) -> str:
@@ -99,15 +98,12 @@ def _shortened(row: Labelled, bare: frozenset[type]) -> str:
 
 def _values(method: Method | None, name: str) -> tuple[object, ...]:
     """The parameter `name` of each step that has one."""
-    steps = [step for step in _steps(method) if name in {f.name for f in fields(step)}]
-    return tuple(getattr(step, name) for step in steps if getattr(step, name) not in (None, ()))
+    stated = (getattr(step, name) for step in _steps(method) if name in {f.name for f in fields(step)})
+    return tuple(value for value in stated if value not in (None, ()))
 
 
-def _sortable(values: tuple[object, ...]) -> list[tuple[bool, float, str]]:
-    return [
-        (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, parameter(value))
-        for value in values
-    ]
+def _sortable(value: object) -> tuple[bool, float, str]:
+    return (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, parameter(value))
 
 
 def _steps(method: Method | None) -> tuple[Method, ...]:

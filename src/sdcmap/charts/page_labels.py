@@ -72,14 +72,13 @@ def _zoom(info: MapInfo, across: Sequence[float], up: Sequence[float]) -> MapInf
         if not len(table):
             return table
         seen = table.filter(pl.col("y").is_between(y.low, y.high))
+        if "edge" in seen.columns:
+            seen = seen.filter(pl.col("edge") == "")
         if "x2" in seen.columns:  # a line: cut to the picture
             return seen.with_columns(pl.col("x", "x2").clip(x.low, x.high), pl.col("y2").clip(y.low, y.high))
         return seen.filter(pl.col("x").is_between(x.low, x.high))
 
-    def drawn(table: pl.DataFrame) -> pl.DataFrame:
-        return within(table.filter(pl.col("edge") == "")) if len(table) else table
-
     return replace(
-        info, x=x, y=y, points=drawn(info.points), means=drawn(info.means), anchors=drawn(info.anchors),
-        frontier=within(info.frontier), lines=drawn(info.lines), bands=within(info.bands),
+        info, x=x, y=y, points=within(info.points), means=within(info.means), anchors=within(info.anchors),
+        frontier=within(info.frontier), lines=within(info.lines), bands=within(info.bands),
     )  # fmt: skip

@@ -39,17 +39,15 @@ class RecordAxis:
         bent: Array = np.sign(values) * np.log1p(np.abs(values) / self.threshold) if self.bent else values
         return bent
 
-    def back(self, places: Array) -> Array:
-        values: Array = np.sign(places) * np.expm1(np.abs(places)) * self.threshold if self.bent else places
-        return values
-
     def edges(self, bins: int) -> Array:
         """Borders of bins of about equal width in the picture; whole numbers, and 0, lie in the middle of theirs."""
         end = float(self.place(np.array([self.high]))[0])
         if self.counts and not self.bent:
             step = math.ceil(self.high / bins)
             return np.arange(-0.5 * (step % 2 or 2), self.high + step, step)
-        edges = self.back((np.arange(bins + 2) - 0.5) * end / bins)
+        edges = (np.arange(bins + 2) - 0.5) * end / bins
+        if self.bent:
+            edges = np.sign(edges) * np.expm1(np.abs(edges)) * self.threshold
         return np.unique(np.rint(edges)) - 0.5 if self.counts else edges
 
     def spec(self, length: int) -> Spec:

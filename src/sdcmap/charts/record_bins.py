@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sdcmap.charts.style import GREY, INK
+from sdcmap.charts.style import FROM_TO, GREY, INK, layer, number
 from sdcmap.core.audience import SMALL, Audience, significant
-from sdcmap.core.chart import Spec
+from sdcmap.core.chart import Row, Spec
 from sdcmap.kernels.arrays import Array
 
 if TYPE_CHECKING:
@@ -44,21 +44,17 @@ def merged(counts: Array, least: int = SMALL) -> list[Block]:
 
 
 def _halved(counts: Array, block: Block, least: int) -> list[Block]:
-    cuts = []
-    for cut in range(block.left + 1, block.right):
-        cuts.append((block._replace(right=cut), block._replace(left=cut)))
-    for cut in range(block.bottom + 1, block.top):
-        cuts.append((block._replace(top=cut), block._replace(bottom=cut)))
-    best: tuple[int, Block, Block] | None = None
-    for pair in cuts:
-        first, second = (part._replace(records=_sum(counts, part)) for part in pair)
+    cuts = [(block._replace(right=cut), block._replace(left=cut)) for cut in range(block.left + 1, block.right)]
+    cuts += [(block._replace(top=cut), block._replace(bottom=cut)) for cut in range(block.bottom + 1, block.top)]
+    halves = []
+    for cut in cuts:
+        first, second = (part._replace(records=_sum(counts, part)) for part in cut)
         if all(part.records == 0 or part.records >= least for part in (first, second)):
-            uneven = abs(first.records - second.records)
-            if best is None or uneven < best[0]:
-                best = (uneven, first, second)
-    if best is None or block.records == 0:
+            halves.append((first, second))
+    if not halves or block.records == 0:
         return [block]
-    return [*_halved(counts, best[1], least), *_halved(counts, best[2], least)]
+    best = min(halves, key=lambda pair: abs(pair[0].records - pair[1].records))
+    return [part for half in best for part in _halved(counts, half, least)]
 
 
 def _sum(counts: Array, block: Block) -> int:
@@ -69,14 +65,10 @@ def bins(table: RecordTable) -> tuple[list[float], list[float], Array]:
     """Borders in shares of the thresholds, never of the data, and the number of records between them."""
     k, r = table.rule.k, 1.0 if table.social else table.rule.r
     across = [*dict.fromkeys([0, *(math.ceil(k * s / 3) for s in (1, 2, 3, 6, 15, 60))]), math.inf]
-    up = [r * s / 3 for s in ((0, 1, 2, 3) if table.social else (0, 1, 2, 3, 6, 12))]
-    up = [*up[:-1], math.inf] if table.social else [*up, math.inf]
-    counts = np.histogram2d(table.neighbours, table.perturbation, [_finite(across), _finite(up)])[0]
+    up = [*(r * s / 3 for s in ((0, 1, 2) if table.social else (0, 1, 2, 3, 6, 12))), math.inf]
+    edges = [np.minimum(borders, 1e300) for borders in (across, up)]
+    counts = np.histogram2d(table.neighbours, table.perturbation, edges)[0]
     return [float(edge) for edge in across], up, counts.astype(np.int64)
-
-
-def _finite(edges: Sequence[float]) -> list[float]:
-    return [min(edge, 1e300) for edge in edges]
 
 
 def draw_bins(table: RecordTable, to: Audience) -> Spec:
@@ -85,61 +77,40 @@ def draw_bins(table: RecordTable, to: Audience) -> Spec:
     columns, rows = counts.shape
     blocks = merged(counts)
     most = max((block.records for block in blocks), default=1) or 1
-    values = [
-        {
-            "x": b.left, "x2": b.right, "y": b.bottom, "y2": b.top, "middle_x": (b.left + b.right) / 2,
-            "middle_y": (b.bottom + b.top) / 2, "share": float(f"{b.records / most:.1g}"),
-            "text": significant(b.records, 2),
-        }
+    values: list[Row] = [
+        {"x": b.left, "x2": b.right, "y": b.bottom, "y2": b.top, "middle_x": (b.left + b.right) / 2,
+         "middle_y": (b.bottom + b.top) / 2, "share": float(f"{b.records / most:.1g}"), "text": significant(b.records, 2)}
         for b in blocks
     ]  # fmt: skip
-    unsafe = to.count(len(table.unsafe))
-    said = [f"Unsafe: {unsafe} of {significant(len(table), 2)} records."]
-    if not blocks:
-        said = [f"Fewer than {SMALL} records: nothing is shown."]
-    said.append(f"Counts to two digits; bins with 1 to {SMALL - 1} records are merged with others.")
+    first = f"Unsafe: {to.count(len(table.unsafe))} of {significant(len(table), 2)} records."
+    first = first if blocks else f"Fewer than {SMALL} records: nothing is shown."
+    said = [first, f"Counts to two digits; bins with 1 to {SMALL - 1} records are merged with others."]
     x_title = "Records with the same combination" if table.social else "Number of neighbours"
     y_title = "Information loss" if table.social else "Perturbation"
-    place: Spec = {
-        "x": {"field": "x", "type": "quantitative", **_axis(across, columns, x_title)},
-        "y": {"field": "y", "type": "quantitative", **_axis(up, rows, y_title)},
-    }
-    text = {
-        "x": {**place["x"], "field": "middle_x"},
-        "y": {**place["y"], "field": "middle_y"},
-        "text": {"field": "text"},
-    }
-    colour = {"field": "share", "type": "quantitative", "legend": None,
-              "scale": {"domain": [0, 1], "range": ["#ffffff", "#6baed6"], "interpolate": "rgb"}}  # fmt: skip
+    x, y = _axis(across, columns, x_title), _axis(up, rows, y_title)
+    text = {"x": number("middle_x", **x), "y": number("middle_y", **y), "text": {"field": "text"}}
+    scale = {"domain": [0, 1], "range": ["#ffffff", "#6baed6"], "interpolate": "rgb"}
+    shade = number("share", legend=None, scale=scale)
+    line = {"type": "rule", "color": "#B22222", "strokeDash": [6, 4], "strokeWidth": 1.3}
+    thresholds = [layer([{"x": across.index(float(table.rule.k))}], line, x=number("x", **x))]
+    if not table.social:  # perturbation r is border number 3
+        thresholds.append(layer([{"y": 3}], line, y=number("y", **y)))
+    look = {"type": "text", "fontSize": 11, "color": INK}
+    halo = {**look, "color": "white", "stroke": "white", "strokeWidth": 4, "strokeJoin": "round"}
     return {
-        "width": CELL[0] * columns,
-        "height": CELL[1] * rows,
+        "width": CELL[0] * columns, "height": CELL[1] * rows, "data": {"values": values},
         "title": {"text": said, "anchor": "start", "color": GREY, "fontSize": 10.5, "fontWeight": "normal"},
-        "data": {"values": values},
         "layer": [
             {"mark": {"type": "rect", "stroke": "#c8ccd0", "strokeWidth": 1},
-             "encoding": {**place, "x2": {"field": "x2"}, "y2": {"field": "y2"}, "color": colour}},
-            *_thresholds(table, across, place),
-            {"mark": {"type": "text", "fontSize": 11, "color": "white", "stroke": "white", "strokeWidth": 4,
-                      "strokeJoin": "round"}, "encoding": text},
-            {"mark": {"type": "text", "fontSize": 11, "color": INK}, "encoding": text},
+             "encoding": {"x": number("x", **x), "y": number("y", **y), **FROM_TO, "color": shade}},
+            *thresholds,
+            *({"mark": mark, "encoding": text} for mark in (halo, look)),
         ],
     }  # fmt: skip
 
 
 def _axis(edges: Sequence[float], count: int, title: str) -> Spec:
-    labels = {str(place): "" if math.isinf(edge) else f"{edge:.3g}" for place, edge in enumerate(edges)}
-    said = " : ".join(f"datum.value === {place} ? '{words}'" for place, words in labels.items()) + " : ''"
+    labels = ["" if math.isinf(edge) else f"{edge:.3g}" for edge in edges]
+    said = " : ".join(f"datum.value === {place} ? '{words}'" for place, words in enumerate(labels)) + " : ''"
     look = {"values": list(range(len(edges))), "labelExpr": said, "title": title}
     return {"axis": look, "scale": {"domain": [0, count], "nice": False}}
-
-
-def _thresholds(table: RecordTable, across: Sequence[float], place: Spec) -> list[Spec]:
-    """Lines at k neighbours and, with distances, at perturbation r, the border number 3."""
-    style = {"type": "rule", "color": "#B22222", "strokeDash": [6, 4], "strokeWidth": 1.3}
-    lines = [
-        {"data": {"values": [{"x": across.index(float(table.rule.k))}]}, "mark": style, "encoding": {"x": place["x"]}}
-    ]
-    if not table.social:
-        lines.append({"data": {"values": [{"y": 3}]}, "mark": style, "encoding": {"y": place["y"]}})
-    return lines

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Unpack
 
 import polars as pl
 
 from sdcmap.charts.axis import Axis
 from sdcmap.charts.labels import CHARACTER, FONT_SIZE
-from sdcmap.charts.legend import ANCHOR_SHAPES, STYLES, map_legend
+from sdcmap.charts.legend import ANCHOR_SHAPES, STYLES, legend_entries, legend_view
 from sdcmap.charts.map_contents import map_info
 from sdcmap.charts.map_tables import MapInfo
-from sdcmap.charts.style import CONFIG, GREY, INK, SCHEMA, colour_of, shape_of
+from sdcmap.charts.style import FROM_TO, GREY, INK, colour_of, layer, number, page, shape_of
 from sdcmap.core.chart import Chart, Row, Spec
-from sdcmap.core.rule import Choice
+from sdcmap.core.map_options import MapContents
 from sdcmap.map import RUMap
 
 TITLE = "R-U confidentiality map"
@@ -23,20 +24,10 @@ LEAST_APART = 0.06  # of the width, between labels of the scale of subsamples
 
 
 def draw_map(
-    ru: RUMap,
-    *,
-    mark: Choice | None = None,
-    by: str | None = None,
-    facet: str | Mapping[str, str] | None = None,
-    colour: str | Mapping[str, str] = "method",
-    label: bool | str = True,
-    names: Mapping[str, str] | None = None,
-    width: int | None = None,
-    height: int | None = None,
-    title: str = "",
-    links: Mapping[str, str] | None = None,
-    subsamples: pl.DataFrame | None = None,
-) -> Chart:
+    ru: RUMap, *, by: str | None = None, label: bool | str = True, width: int | None = None, height: int | None = None,
+    title: str = "", links: Mapping[str, str] | None = None, subsamples: pl.DataFrame | None = None,
+    **contents: Unpack[MapContents],
+) -> Chart:  # fmt: skip
     """The R-U confidentiality map, ready to save or to look at.
 
     Parameters
@@ -59,11 +50,9 @@ def draw_map(
     Anchors that would stretch an axis beyond 1.5 times the range of the points, and infinite values, are drawn at the
     edge with an arrow; their values are written out.
     """
+    facet = contents.get("facet")
     width, height = width or (290 if facet else 620), height or (250 if facet else 430)
-    info = map_info(
-        ru, mark=mark, by=by, facet=facet, colour=colour, label=label, names=names, width=width, height=height,
-        subsamples=subsamples,
-    )  # fmt: skip
+    info = map_info(ru, by=by, label=label, width=width, height=height, subsamples=subsamples, **contents)
     if links:
         info = replace(info, points=info.points.with_columns(href=pl.col("id").replace_strict(links, default=None)))
     return Chart(map_spec(info, width, height, title), title or TITLE)
@@ -74,31 +63,21 @@ def map_spec(info: MapInfo, width: int, height: int, title: str = "") -> Spec:
     columns = min(COLUMNS, len(info.panels))
     panels = [_panel(info, number, columns, width, height) for number in range(len(info.panels))]
     picture = panels[0] if len(panels) == 1 else {"concat": panels, "columns": columns, "spacing": 20}
-    head = {"text": title, "anchor": "start", "fontSize": 13, "offset": 12}
-    return {
-        "$schema": SCHEMA,
-        "hconcat": [picture, map_legend(info)],
-        "spacing": 18,
-        "background": "white",
-        "padding": 12,
-        "config": CONFIG,
-        **({"title": head} if title else {}),
-    }
+    return page(title, hconcat=[picture, legend_view(legend_entries(info))], spacing=18)
 
 
-def _panel(info: MapInfo, number: int, columns: int, width: int, height: int) -> Spec:
-    panel = info.panels[number]
+def _panel(info: MapInfo, place: int, columns: int, width: int, height: int) -> Spec:
+    panel = info.panels[place]
 
     def here(table: pl.DataFrame) -> pl.DataFrame:
         return table.filter(pl.col("panel") == panel)
 
     dots = here(info.means if info.by == "mean" else info.points)
     layers = [
-        *_lines(here(info.lines)),
-        *_subsamples(here(info.subsamples)),
-        *(_thrown_scale(here(info.subsamples), info.x) if not panel else ()),
+        *_segments(here(info.lines), "floor", "limit", "tangent"),
+        *_subsamples(here(info.subsamples), info.x, scale=not panel),
         *_dots(info, dots, frontier=False),
-        *_bands(here(info.bands)),
+        *_segments(here(info.bands), "spread", "error"),
         *_frontier(here(info.frontier), info.stepped),
         *_dots(info, dots, frontier=True),
         *_anchors(here(info.anchors)),
@@ -107,103 +86,69 @@ def _panel(info: MapInfo, number: int, columns: int, width: int, height: int) ->
     ]
     head = {"text": panel, "anchor": "start", "fontWeight": "bold", "fontSize": 11, "offset": 6}
     return {
-        "width": width,
-        "height": height,
-        "layer": layers or [_layer([], {"type": "point"})],
+        "width": width, "height": height, "layer": layers or [layer([], {"type": "point"})],
         "encoding": {
-            "x": {"field": "x", **_axis(info.x, width, titled=number + columns >= len(info.panels))},
-            "y": {"field": "y", **_axis(info.y, height, titled=number % columns == 0)},
+            "x": _axis("x", info.x, width, titled=place + columns >= len(info.panels)),
+            "y": _axis("y", info.y, height, titled=place % columns == 0),
         },
         **({"title": head} if panel else {}),
-    }
+    }  # fmt: skip
 
 
-def _axis(axis: Axis, length: int, *, titled: bool) -> Spec:
+def _axis(field: str, axis: Axis, length: int, *, titled: bool) -> Spec:
     look: Spec = {"tickCount": max(3, length // 90), "title": axis.lines(int(length / CHARACTER)) if titled else None}
     if axis.exponents:
         look["labelExpr"] = "datum.value === 0 ? '0' : format(datum.value, '~e')"
-    scale = {"domain": [axis.low, axis.high], "nice": False, "zero": False}
-    return {"type": "quantitative", "scale": scale, "axis": look}
+    return number(field, scale={"domain": [axis.low, axis.high], "nice": False, "zero": False}, axis=look)
 
 
-def _layer(rows: list[Row], mark: Spec, encoding: Spec | None = None) -> Spec:
-    return {"data": {"values": rows}, "mark": mark, **({"encoding": encoding} if encoding else {})}
+def _segments(table: pl.DataFrame, *kinds: str) -> Iterator[Spec]:
+    """The lines in the picture, a layer for each kind."""
+    rows = [row for row in table.to_dicts() if not row.get("edge")]
+    for kind in kinds:
+        if ends := [{name: row[name] for name in ("x", "y", "x2", "y2")} for row in rows if row["kind"] == kind]:
+            yield layer(ends, {"type": "rule", **STYLES[kind]}, **FROM_TO)
 
 
-def _segments(table: pl.DataFrame, mark: Spec) -> Spec:
-    rows = table.select("x", "y", "x2", "y2").to_dicts()
-    return _layer(rows, {"type": "rule", **mark}, {"x2": {"field": "x2"}, "y2": {"field": "y2"}})
-
-
-def _lines(table: pl.DataFrame) -> Iterator[Spec]:
-    for kind in ("floor", "limit", "tangent"):
-        part = table.filter(pl.col("kind") == kind, pl.col("edge") == "") if len(table) else table
-        if len(part):
-            yield _segments(part, STYLES[kind])
-
-
-def _subsamples(table: pl.DataFrame) -> Iterator[Spec]:
-    """A path through subsamples, cut at the edge of the picture, and a dot for each in it."""
+def _subsamples(table: pl.DataFrame, x: Axis, *, scale: bool) -> Iterator[Spec]:
+    """A path through subsamples, cut at the edge of the picture, and a dot for each in it; then, if wanted, a scale above
+    the picture: which share of the records thrown away costs as much."""
     if not len(table):
         return
-    path = {"type": "line", "clip": True, **STYLES["subsamples"]}
-    order = {"order": {"field": "place", "type": "quantitative"}}
-    rows = table.with_row_index("place").select("x", "y", "place").to_dicts()
-    yield _layer(rows, path, order)
-    dots = {
-        "type": "point",
-        "clip": True,
-        "filled": True,
-        "size": 14,
-        "opacity": 1,
-        "color": STYLES["subsamples"]["color"],
-    }
-    tip = {"tooltip": [{"field": "text", "title": "of the original"}]}
-    yield _layer(table.filter(pl.col("inside") > 0).select("x", "y", "text").to_dicts(), dots, tip)
-
-
-def _thrown_scale(table: pl.DataFrame, x: Axis) -> Iterator[Spec]:
-    """A second scale above the picture: which share of the records thrown away costs as much."""
-    if not len(table):
-        return
+    colour = {"color": STYLES["subsamples"]["color"]}
+    path = table.with_row_index("place").select("x", "y", "place").to_dicts()
+    yield layer(path, {"type": "line", "clip": True, **STYLES["subsamples"]}, order=number("place"))
+    dots = table.filter(pl.col("inside") > 0).select("x", "y", "text").to_dicts()
+    mark = {"type": "point", "clip": True, "filled": True, "size": 14, "opacity": 1, **colour}
+    yield layer(dots, mark, tooltip=[{"field": "text", "title": "of the original"}])
     ticks = [row for row in table.select("x", "name").to_dicts() if not x.drawn(row["x"])[1]]
-    if not ticks:
+    if not scale or not ticks:
         return
-    colour = STYLES["subsamples"]["color"]
-    yield _layer(ticks, {"type": "rule", "color": colour}, {"y": {"value": -2}, "y2": {"value": -8}})
+    yield layer(ticks, {"type": "rule", **colour}, y={"value": -2}, y2={"value": -8})
     said = [ticks[0]]
     for row in ticks[1:]:
         said += [row] if abs(x.share(row["x"]) - x.share(said[-1]["x"])) > LEAST_APART else []
-    look = {"type": "text", "color": colour, "fontSize": FONT_SIZE, "baseline": "bottom"}
-    yield _layer(said, look, {"y": {"value": -9}, "text": {"field": "name"}})
+    look = {"type": "text", **colour, "fontSize": FONT_SIZE, "baseline": "bottom"}
+    yield layer(said, look, y={"value": -9}, text={"field": "name"})
     head = {**look, "align": "left", "text": "costs as much as throwing away this share of the records"}
-    yield _layer([{"x": x.low}], head, {"y": {"value": -24}})
-
-
-def _bands(table: pl.DataFrame) -> Iterator[Spec]:
-    for kind in ("spread", "error"):
-        part = table.filter(pl.col("kind") == kind) if len(table) else table
-        if len(part):
-            yield _segments(part, STYLES[kind])
+    yield layer([{"x": x.low}], head, y={"value": -24})
 
 
 def _frontier(table: pl.DataFrame, stepped: str) -> Iterator[Spec]:
     if len(table):
-        yield _layer(table.select("x", "y").to_dicts(), {"type": "line", "interpolate": stepped, **STYLES["frontier"]})
+        yield layer(table.select("x", "y").to_dicts(), {"type": "line", "interpolate": stepped, **STYLES["frontier"]})
 
 
 def _dots(info: MapInfo, table: pl.DataFrame, *, frontier: bool) -> Iterator[Spec]:
     """One layer for each group, and one for each way in which points lie beyond the picture."""
     if not len(table):
         return
-    for (group, edge), part in table.filter(pl.col("frontier") == frontier).group_by(
-        "group", "edge", maintain_order=True
-    ):
+    drawn = table.filter(pl.col("frontier") == frontier)
+    for (group, edge), part in drawn.group_by("group", "edge", maintain_order=True):
         shape = f"triangle-{edge}" if edge else shape_of(info.groups, str(group))
         fill = {"color": colour_of(info.groups, str(group)), "shape": shape, "filled": True, "opacity": 1}
-        open_page = {"href": {"field": "href"}} if "href" in part.columns else {}
-        encoding = {"tooltip": _tooltip(part), **open_page}
-        yield _layer(_rows(part), {"type": "point", **fill, **_size(info, frontier)}, encoding)
+        click = {"href": {"field": "href"}} if "href" in part.columns else {}
+        yield layer(_rows(part), {"type": "point", **fill, **_size(info, frontier)}, tooltip=_tooltip(part), **click)
 
 
 def _size(info: MapInfo, frontier: bool) -> Spec:
@@ -219,13 +164,10 @@ def _size(info: MapInfo, frontier: bool) -> Spec:
 
 def _rows(table: pl.DataFrame) -> list[Row]:
     """What the spec holds of a point: its names and numbers, nothing of the data; infinity as a word."""
-    columns = [
-        name for name in ("id", "name", "draw", "count", "membership", "x", "y", "href") if name in table.columns
-    ]
-    rows = table.select(columns)
+    told = ("id", "name", "draw", "count", "membership", "x", "y", "href")
+    rows = table.select(name for name in told if name in table.columns)
     if any(table["edge"] != ""):
-        words = {name: [_word(value) for value in table[name]] for name in ("risk", "utility")}
-        rows = rows.with_columns(**{name: pl.Series(said) for name, said in words.items()})
+        rows = rows.with_columns(pl.Series(name, map(_word, table[name])) for name in ("risk", "utility"))
     return rows.to_dicts()
 
 
@@ -234,31 +176,29 @@ def _tooltip(table: pl.DataFrame) -> list[Spec]:
     fields: list[Spec] = [{"field": "name", "title": "method"}]
     fields += [{"field": "draw", "title": "draw"}, {"field": "id", "title": "id"}] if "id" in table.columns else []
     for name, drawn in (("risk", "y"), ("utility", "x")):
-        number = {"field": drawn, "type": "quantitative", "format": ".4~g", "title": name}
-        fields.append({"field": name, "title": name} if beyond else number)
+        fields.append({"field": name, "title": name} if beyond else number(drawn, format=".4~g", title=name))
     if "count" in table.columns:
         fields.append({"field": "count", "title": "releases"})
-        fields.append({"field": "membership", "title": "on the frontier in", "type": "quantitative", "format": ".0%"})
+        fields.append(number("membership", title="on the frontier in", format=".0%"))
     return fields
 
 
 def _anchors(table: pl.DataFrame) -> Iterator[Spec]:
     for row in table.to_dicts():
         shape = f"triangle-{row['edge']}" if row["edge"] else ANCHOR_SHAPES[row["name"]]
-        numbers = {"risk": _word(row["risk"]), "utility": _word(row["utility"])}
-        place = {"what": row["name"], **numbers, "x": row["x"], "y": row["y"]}
+        place = {"what": row["name"], "x": row["x"], "y": row["y"]}
+        place |= {name: _word(row[name]) for name in ("risk", "utility")}
         tips = [{"field": name, "title": name} for name in ("what", "risk", "utility")]
-        yield _layer([place], {"type": "point", "shape": shape, **STYLES["anchor"]}, {"tooltip": tips})
+        yield layer([place], {"type": "point", "shape": shape, **STYLES["anchor"]}, tooltip=tips)
 
 
 def _marks(table: pl.DataFrame) -> Iterator[Spec]:
     """A ring around the chosen point; by mean, a dot for the chosen draw and a line to its mean."""
-    rows = table.to_dicts()
-    if len(rows) == 2:
-        both = [{name: row[name] for name in ("x", "y")} for row in rows]
-        yield _layer(both, {"type": "line", "color": INK, "strokeWidth": 0.8})
-    for row in rows:
-        yield _layer([{"x": row["x"], "y": row["y"]}], {"type": "point", "shape": "circle", **STYLES[row["kind"]]})
+    places = [{"x": row["x"], "y": row["y"]} for row in table.to_dicts()]
+    if len(places) == 2:
+        yield layer(places, {"type": "line", "color": INK, "strokeWidth": 0.8})
+    for place, row in zip(places, table.to_dicts(), strict=True):
+        yield layer([place], {"type": "point", "shape": "circle", **STYLES[row["kind"]]})
 
 
 def _labels(table: pl.DataFrame) -> Iterator[Spec]:
@@ -267,15 +207,14 @@ def _labels(table: pl.DataFrame) -> Iterator[Spec]:
         return
     leaders = table.drop_nulls("from_x").select(x="from_x", y="from_y", x2="to_x", y2="to_y")
     if len(leaders):
-        yield _segments(leaders, {"color": GREY, "strokeWidth": 0.6})
+        yield layer(leaders.to_dicts(), {"type": "rule", "color": GREY, "strokeWidth": 0.6}, **FROM_TO)
     for (align, kind), part in table.group_by("align", "kind", maintain_order=True):
         rows = part.select("x", "y", "text").to_dicts()
-        drawn_like = {"line": "limit", "floor": "floor", "subsamples": "subsamples"}.get(kind)
-        colour = STYLES[drawn_like]["color"] if drawn_like else INK
+        colour = INK if kind == "name" else STYLES["limit" if kind == "line" else str(kind)]["color"]
         look = {"type": "text", "align": align, "baseline": "middle", "fontSize": FONT_SIZE, "color": colour}
         halo = {**look, "color": "white", "stroke": "white", "strokeWidth": 3, "strokeJoin": "round"}
-        yield _layer(rows, halo, {"text": {"field": "text"}})
-        yield _layer(rows, look, {"text": {"field": "text"}})
+        yield layer(rows, halo, text={"field": "text"})
+        yield layer(rows, look, text={"field": "text"})
 
 
 def _word(value: float) -> str:

@@ -10,14 +10,19 @@ import polars as pl
 from sdcmap.core.rule import Choice
 
 
-class MapLook(TypedDict, total=False):
-    """How a map looks, whichever points it shows."""
+class MapContents(TypedDict, total=False):
+    """What a map tells of its points."""
 
     mark: Choice | None
     facet: str | Mapping[str, str] | None
     colour: str | Mapping[str, str]
-    label: bool | str
     names: Mapping[str, str] | None
+
+
+class MapLook(MapContents, total=False):
+    """How a map looks, whichever points it shows."""
+
+    label: bool | str
     width: int | None
     height: int | None
     title: str
