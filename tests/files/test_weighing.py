@@ -26,11 +26,14 @@ def test_files_are_weighed_and_read_where_memory_cannot_be_limited(tmp_path: obj
     body = f"""
 import polars as pl
 from pathlib import Path
-from sdcmap.files.weighing import _main, TOO_LARGE
+from sdcmap.files.weighing import main, TOO_LARGE
 from sdcmap.files.reading import read
 from sdcmap.files.writing import write
 path = write(read(pl.DataFrame({{"a": [1.0, 2.0]}})), Path({str(tmp_path)!r}) / "x.parquet")
-print(_main(path, 1 << 20), _main(path, 8) == TOO_LARGE)
+def weigh(limit):
+    sys.argv[1:] = [str(path), str(limit)]
+    return main()
+print(weigh(1 << 20), weigh(8) == TOO_LARGE)
 from sdcmap.files.stat.process_apart import _limit
 _limit(1)
 """

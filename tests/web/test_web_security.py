@@ -22,7 +22,8 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.errors import SchemaError
-from sdcmap.files.weighing import cells_of, check_decoded
+from sdcmap.files.formats import format_of
+from sdcmap.files.weighing import check_decoded
 from sdcmap.web import safety, server
 from sdcmap.web.entrance import Entrance
 from sdcmap.web.room import KEPT, Room
@@ -277,7 +278,7 @@ def test_a_bomb_whose_header_tells_no_number_of_records_is_weighed_by_reading_it
     assert int.from_bytes(content[80:84], "little") == 200_000  # the header's number of cases
     content[80:84] = (-1).to_bytes(4, "little", signed=True)
     path.write_bytes(content)
-    assert cells_of(path) == 0
+    assert format_of(path).cells(path) == 0
     with pytest.raises(SchemaError, match="when it is decoded"):
         check_decoded(path, 1 << 20)
     check_decoded(path, 10 << 20)

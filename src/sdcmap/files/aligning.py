@@ -39,23 +39,19 @@ def align(original: Microdata, masked: Readable, *, by: str | None = None, paire
     if not paired:
         if by is not None:
             raise SchemaError("an id column says which record is which, and unpaired files have no such records.")
-        return _of_nobody(original, masked, tuple(columns))
+        held = masked.only(columns)
+        roles = {name: role for name in columns if (role := original.schema[name].role) is not None}
+        return Microdata(held.schema.with_roles(roles), held.columns, paired=False)
     if by is not None:
         masked = masked.take(_matching_rows(original[by], masked[by], by))
         columns = {name: masked.column(name) for name in columns}
     if len(masked) != len(original):
-        raise SchemaError(
-            f"the masked file has {len(masked)} rows and the original {len(original)}: "
-            "give files of the same rows, or an id column that matches them, or say that they are unpaired."
-        )
+        remedy = "give files of the same rows, or an id column that matches them, or say that they are unpaired."
+        raise SchemaError(f"the masked file has {len(masked)} rows and the original {len(original)}: {remedy}")
     aligned = _as_changes(original, columns)
     if by is None and not _agrees(original, aligned, tuple(columns)):
-        warnings.warn(
-            "no column agrees row by row more often than by chance: name an id column that matches the rows, or say that "
-            "the files are unpaired.",
-            OtherOrder,
-            stacklevel=3,
-        )
+        remedy = "name an id column that matches the rows, or say that the files are unpaired."
+        warnings.warn(f"no column agrees row by row more often than by chance: {remedy}", OtherOrder, stacklevel=3)
     kept = {*columns, *original.unreleased, by}
     return aligned if kept.issuperset(original.names) else aligned.only(n for n in original.names if n in kept)
 
@@ -73,13 +69,6 @@ def _codes(original: Microdata, names: Sequence[str]) -> dict[str, list[float | 
     return {v.name: [code for code in v.missing if not isinstance(code, tuple)] for v in coded}
 
 
-def _of_nobody(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Microdata:
-    """The file with the roles of the original, its rows nobody's."""
-    held = masked.only(names)
-    roles = {name: role for name in names if (role := original.schema[name].role) is not None}
-    return Microdata(held.schema.with_roles(roles), held.columns, paired=False)
-
-
 def _agrees(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> bool:
     """Whether some column agrees row by row more than chance explains: equal values, or ranks that go together."""
     n = len(original)
@@ -90,11 +79,9 @@ def _agrees(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> b
             a, b = original.numbers(name), masked.numbers(name)
             both = np.isfinite(a) & np.isfinite(b)
             ranks = np.array([np.unique(side[both], return_inverse=True)[1] for side in (a, b)])
-            if both.sum() >= FEWEST and ranks.max(axis=1).min() > 0:
-                together = abs(float(np.corrcoef(ranks)[0, 1])) * np.sqrt(both.sum())
-                if together > CHANCE:
-                    return True
             if both.sum() >= FEWEST:
+                if ranks.max(axis=1).min() > 0 and abs(np.corrcoef(ranks)[0, 1]) * np.sqrt(both.sum()) > CHANCE:
+                    return True
                 continue
         a, b = np.split(common_codes(original, masked, name), [n])
         size = int(max(a.max(), b.max())) + 1
@@ -108,16 +95,13 @@ def _as_changes(original: Microdata, columns: dict[str, Column]) -> Microdata:
     changed = original.change(None, {})
     for name, column in columns.items():
         before = original.column(name)
-        if before.levels is None and column.levels is not None:  # numbers that became bands
-            changed = changed.change(None, {name: column.values}, {name: column.levels})
-        elif before.levels is None or column.levels is None:
-            differs = ~np.isclose(before.values, column.values, rtol=0, atol=0, equal_nan=True)
-            if differs.any():
+        if column.levels is None:
+            if not np.allclose(before.values, column.values, rtol=0, atol=0, equal_nan=True):
                 changed = changed.change(None, {name: column.values})
-        elif before.levels.equals(column.levels):
+        elif before.levels is not None and before.levels.equals(column.levels):
             rows = np.flatnonzero(before.values != column.values)
             changed = changed.change(rows, {name: column.values[rows]}) if len(rows) else changed
-        else:
+        else:  # other categories, or numbers that became bands
             changed = changed.change(None, {name: column.values}, {name: column.levels})
     return changed
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from sdcmap.core import Array, PlanError, SchemaError, SdcmapError
 from sdcmap.data.known_by import known_by_of, with_known_by
-from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
+from sdcmap.data.microdata import Microdata, smallest_unsigned
 from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
 from sdcmap.files import formats
 from sdcmap.files.formats import format_of
@@ -45,10 +45,8 @@ def check_room(memory: int, rows: int, workers: int) -> None:
     """SdcmapError when so many rows cannot be worked on by so many workers in so much memory."""
     needed = workers * (BASE + PER_ROW * rows)
     if memory and memory < needed:
-        raise SdcmapError(
-            f"{rows:,} rows need at least {-(-needed >> 20):,} MB for {workers} worker(s): "
-            "raise --memory, or lower --workers."
-        )
+        least = f"at least {-(-needed >> 20):,} MB for {workers} worker(s)"
+        raise SdcmapError(f"{rows:,} rows need {least}: raise --memory, or lower --workers.")
 
 
 def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), memory: int = 1 << 30) -> Microdata:
@@ -67,10 +65,8 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
     if not path.is_file():
         raise SchemaError(f"there is no file {path}.")
     if source.missing or source.ddi:
-        raise SchemaError(
-            f"{path.name}: codes for missing values are not read in blocks, nor is a codebook; make them null in the file "
-            "first."
-        )
+        refusal = "codes for missing values are not read in blocks, nor is a codebook"
+        raise SchemaError(f"{path.name}: {refusal}; make them null in the file first.")
     try:
         scan = form.scan(path)
         types = dict(scan.collect_schema())
@@ -78,14 +74,13 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
         check_room(memory, rows, 1)
         wanted = plan_columns(source, list(types), rows)
         file = _File(scan, rows, max(1 << 16, (memory - BASE) // 512))
-        columns = [
-            file.column(fact, types[fact.name], kind) for fact, kind in wanted if fact.role not in NEVER_RELEASED
-        ]
+        released = [(fact, kind) for fact, kind in wanted if fact.role not in NEVER_RELEASED]
+        columns = [file.column(fact, types[fact.name], kind) for fact, kind in released]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        variables = with_known_by([coded.variable for coded in columns], known_by_of(source.known_by))
+        variables = with_known_by([variable for variable, _ in columns], known_by_of(source.known_by))
         schema = Schema(variables, form.released, source.census)
-        levels = {coded.variable.name: coded.levels for coded in columns}
-        write_parts(folder, schema, rows, levels, ([coded.part(file)] for coded in columns))
+        levels = {variable.name: categories for variable, categories in columns}
+        write_parts(folder, schema, rows, levels, ([file.part(*column)] for column in columns))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise SchemaError(f"{path.name} cannot be read as {form.name} ({type(error).__name__}).") from None
     except OSError as error:
@@ -94,55 +89,43 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
 
 
 @dataclass(frozen=True)
-class _Coded:
-    """How one column is coded, found by a first pass over it."""
-
-    variable: Variable
-    levels: pl.Series | None
-
-    def part(self, file: _File) -> Part:
-        dtype = np.dtype(np.float64) if self.levels is None else np.dtype(smallest_unsigned(len(self.levels)))
-        return Part("values", dtype, self._blocks(file))
-
-    def _blocks(self, file: _File) -> Iterator[Array]:
-        """The second pass: each block coded on its own, then its codes carried over to those of the whole column."""
-        for raw in file.blocks(self.variable.name):
-            block = encode(raw, self.variable, self.variable.kind)[1]
-            if self.variable.role == "weight" and not (block.values > 0).all():
-                raise SchemaError(
-                    f"weight {self.variable.name!r} must be above zero and not missing; some rows are not."
-                )
-            yield block.values if self.levels is None else self._carried(block)
-
-    def _carried(self, block: Column) -> Array:
-        assert self.levels is not None and block.levels is not None
-        place = {level: code for code, level in enumerate(self.levels.to_list())}
-        return np.array([place[level] for level in block.levels.to_list()], dtype=np.int64)[block.values]
-
-
-@dataclass(frozen=True)
 class _File:
     scan: pl.LazyFrame
     rows: int
     step: int  # rows of a block
 
+    def part(self, variable: Variable, levels: pl.Series | None) -> Part:
+        """The values of a column, in blocks."""
+        dtype = np.dtype(np.float64) if levels is None else np.dtype(smallest_unsigned(len(levels)))
+        return Part("values", dtype, self._coded(variable, levels))
+
+    def _coded(self, variable: Variable, levels: pl.Series | None) -> Iterator[Array]:
+        """The second pass: each block coded on its own, then its codes carried over to those of the whole column."""
+        place = {} if levels is None else {level: code for code, level in enumerate(levels.to_list())}
+        for raw in self.blocks(variable.name):
+            block = encode(raw, variable, variable.kind)[1]
+            if variable.role == "weight" and not (block.values > 0).all():
+                raise SchemaError(f"weight {variable.name!r} must be above zero and not missing; some rows are not.")
+            codes = (
+                None if block.levels is None else np.array([place[level] for level in block.levels.to_list()], np.int64)
+            )
+            yield block.values if codes is None else codes[block.values]
+
     def blocks(self, name: str) -> Iterator[pl.Series]:
         for start in range(0, self.rows, self.step):
             yield self.scan.select(name).slice(start, self.step).collect()[name]
 
-    def column(self, fact: Variable, dtype: pl.DataType, kind: str | None) -> _Coded:
+    def column(self, fact: Variable, dtype: pl.DataType, kind: str | None) -> tuple[Variable, pl.Series | None]:
         """The variable and its categories: those of the file as a whole, so that they are what `read` finds."""
         countable = fact.role in ("household", "stratum") or kind in ("nominal", "ordinal")
         if dtype.is_numeric() and not countable and (fact.role != "key" or not dtype.is_integer()):
             kind = "numeric"
-        if kind == "numeric":
-            return _Coded(encode(next(self.blocks(fact.name)), fact, kind)[0], None)
         limit = ORDINAL_LEVELS if dtype.is_numeric() and not countable else None
-        distinct = self._distinct(fact.name, limit)
+        distinct = None if kind == "numeric" else self._distinct(fact.name, limit)
         if distinct is None:
-            return _Coded(encode(next(self.blocks(fact.name)), fact, "numeric")[0], None)
+            return encode(next(self.blocks(fact.name)), fact, "numeric")[0], None
         variable, column = encode(distinct, fact, kind)
-        return _Coded(variable, column.levels)
+        return variable, column.levels
 
     def _distinct(self, name: str, limit: int | None) -> pl.Series | None:
         """The distinct values of a column, missing included; None when there are more than `limit` besides missing."""

@@ -47,15 +47,11 @@ class Described:
 
     def told(self, fact: Variable, dtype: pl.DataType) -> Variable:
         """The variable with everything that its file does not say itself."""
-        missing = (*fact.missing, *(self.ranges if dtype.is_numeric() else ()))
-        return replace(
-            fact,
-            label=fact.label or self.label,
-            universe=fact.universe or self.universe,
-            measure=self.measure or fact.measure if fact.measure in ("", "unknown") else fact.measure,
-            values=fact.values or tuple(_typed(self.labels, dtype)),
-            missing=tuple(dict.fromkeys(missing)),
-        )
+        missing = dict.fromkeys((*fact.missing, *(self.ranges if dtype.is_numeric() else ())))
+        measure = self.measure or fact.measure if fact.measure in ("", "unknown") else fact.measure
+        values = fact.values or tuple(_typed(self.labels, dtype))
+        label, universe = fact.label or self.label, fact.universe or self.universe
+        return replace(fact, label=label, universe=universe, measure=measure, values=values, missing=tuple(missing))
 
 
 @dataclass(frozen=True)
@@ -69,11 +65,9 @@ class DDICodebook:
     @property
     def codes(self) -> Codes:
         """Every code for missing values, with its words."""
-        return tuple(
-            Code(name, code, dict(described.labels).get(code, ""))
-            for name, described in self.variables.items()
-            for code in described.missing
-        )
+        labels = {name: dict(described.labels) for name, described in self.variables.items()}
+        coded = ((name, code) for name, described in self.variables.items() for code in described.missing)
+        return tuple(Code(name, code, labels[name].get(code, "")) for name, code in coded)
 
 
 def read_ddi(path: str | Path) -> DDICodebook:
@@ -82,9 +76,8 @@ def read_ddi(path: str | Path) -> DDICodebook:
     try:
         size = path.stat().st_size
         if size > MOST_BYTES:
-            raise SchemaError(
-                f"{path.name} has {size >> 20} MiB, and a codebook of at most {MOST_BYTES >> 20} is read."
-            )
+            most = f"a codebook of at most {MOST_BYTES >> 20} is read"
+            raise SchemaError(f"{path.name} has {size >> 20} MiB, and {most}.")
         content = path.read_bytes()
     except OSError as error:
         raise SchemaError(f"{path.name} cannot be read ({error.strerror}).") from None
@@ -153,22 +146,13 @@ def _described(var: Element) -> Described:
     categories = [(_first(one, "catValu"), one) for one in var.findall("catgry")]
     gone = [code for code, one in categories if one.get("missing", "N").upper() in ("Y", "YES", "TRUE")]
     gone += [item.get("VALUE", "").strip() for item in var.findall("invalrng/item")]
-    return Described(
-        _first(var, "labl"),
-        _first(var, "universe"),
-        NATURE.get(var.get("nature", ""), ""),
-        tuple((code, words) for code, one in categories if code and (words := _first(one, "labl"))),
-        tuple(dict.fromkeys(code for code in gone if code not in PLAINLY_MISSING)),
-        tuple(_ranges(var)),
-    )
-
-
-def _ranges(var: Element) -> Iterator[tuple[float, float]]:
-    """The ranges of codes for missing values; one without an end, or of texts, is left out."""
-    for one in var.findall("invalrng/range"):
-        low, high = _number(one.get("min", "")), _number(one.get("max", ""))
-        if low is not None and high is not None and low <= high:
-            yield low, high
+    missing = tuple(dict.fromkeys(code for code in gone if code not in PLAINLY_MISSING))
+    labels = tuple((code, words) for code, one in categories if code and (words := _first(one, "labl")))
+    # a range without an end, or of texts, is left out
+    ends = [(_number(one.get("min", "")), _number(one.get("max", ""))) for one in var.findall("invalrng/range")]
+    ranges = tuple((low, high) for low, high in ends if low is not None and high is not None and low <= high)
+    nature = NATURE.get(var.get("nature", ""), "")
+    return Described(_first(var, "labl"), _first(var, "universe"), nature, labels, missing, ranges)
 
 
 def _typed(labels: tuple[tuple[str, str], ...], dtype: pl.DataType) -> Iterator[tuple[float | str, str]]:

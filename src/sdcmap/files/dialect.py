@@ -11,9 +11,11 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from itertools import islice, product
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from sdcmap.errors import PlanError, SchemaError, did_you_mean
 
@@ -53,33 +55,34 @@ class Dialect:
     def __post_init__(self) -> None:
         if self.sep.lower() in ("tab", "\\t"):
             object.__setattr__(self, "sep", "\t")
-        known = {"sep": SEPARATORS, "decimal": DECIMALS, "thousands": THOUSANDS, "quote": QUOTES, "encoding": ENCODINGS}
-        problems = [_problem(name, getattr(self, name), known[name]) for name in known]
+        tables = {
+            "sep": SEPARATORS,
+            "decimal": DECIMALS,
+            "thousands": THOUSANDS,
+            "quote": QUOTES,
+            "encoding": ENCODINGS,
+        }
+        problems = [
+            f"{name} must be one of {', '.join(map(repr, known))}.{did_you_mean(given, known)}"
+            for name, known in tables.items()
+            if (given := getattr(self, name)) and given not in known
+        ]
         if self.decimal and self.decimal == self.thousands:
             problems.append("decimal and thousands must be two marks.")
-        if any(problems):
-            raise PlanError([problem for problem in problems if problem])
+        if problems:
+            raise PlanError(problems)
 
     @property
     def words(self) -> str:
         """The dialect in words, such as "semicolons, decimal commas, CP1252"."""
         thousands = THOUSANDS.get(self.thousands, "")
-        parts = [
-            SEPARATORS.get(self.sep, ""), DECIMALS.get(self.decimal, ""), f"thousands by {thousands}" if thousands else "",
-            QUOTES.get(self.quote, ""), ENCODINGS.get(self.encoding, ""),
-        ]  # fmt: skip
-        return ", ".join(part for part in parts if part)
+        marks = (SEPARATORS.get(self.sep), DECIMALS.get(self.decimal), f"thousands by {thousands}" if thousands else "")
+        return ", ".join(filter(None, (*marks, QUOTES.get(self.quote), ENCODINGS.get(self.encoding))))
 
     @property
     def quote_char(self) -> str | None:
         """The mark itself, as readers want it."""
         return None if self.quote == NONE else self.quote or '"'
-
-
-def _problem(name: str, given: str, known: dict[str, str]) -> str:
-    if not given or given in known:
-        return ""
-    return f"{name} must be one of {', '.join(map(repr, known))}.{did_you_mean(given, known)}"
 
 
 OURS = Dialect(",", ".", NONE, '"', "utf-8")  # what we write
@@ -94,17 +97,16 @@ def sensed(path: Path, stated: Dialect = SENSED) -> Dialect:
     encoding = stated.encoding or _encoding(path)
     samples = list(_samples(path, encoding))
     head = samples[0]
-    quote = stated.quote or _quote(head)
-    found = replace(stated, encoding=encoding, quote=quote)
+    found = replace(stated, encoding=encoding, quote=stated.quote or _quote(head))
     found = replace(found, sep=stated.sep or _separator(head, found))
     cells = {cell for sample in samples for row in records(io.StringIO(sample, newline=""), found) for cell in row}
     decimal, thousands = _marks(Counter(cell.translate(SHAPE) for cell in cells), found)
     return replace(found, decimal=decimal, thousands=thousands)
 
 
-def stated_fields(dialect: Dialect) -> dict[str, str]:
+def stated_fields(dialect: Dialect) -> dict[str, Any]:
     """The fields that are not empty."""
-    return {f.name: getattr(dialect, f.name) for f in fields(dialect) if getattr(dialect, f.name)}
+    return {f.name: value for f in fields(dialect) if (value := getattr(dialect, f.name))}
 
 
 def refuse_packed(path: Path) -> None:
@@ -122,10 +124,9 @@ def opened(path: Path, dialect: Dialect) -> TextIO:
 
 def records(lines: Iterable[str], dialect: Dialect) -> Iterator[list[str]]:
     """The fields of each record, as Python's own reader splits them."""
-    quote = dialect.quote_char
-    if quote is None:
+    if dialect.quote_char is None:
         return csv.reader(lines, delimiter=dialect.sep or ",", quoting=csv.QUOTE_NONE)
-    return csv.reader(lines, delimiter=dialect.sep or ",", quotechar=quote)
+    return csv.reader(lines, delimiter=dialect.sep or ",", quotechar=dialect.quote_char)
 
 
 def number_pattern(decimal: str, thousands: str) -> str:
@@ -188,33 +189,23 @@ def _separator(head: str, dialect: Dialect) -> str:
     """The mark that splits most lines alike, into most fields; a comma where none splits anything."""
 
     def alike(sep: str) -> tuple[float, int]:
-        widths = [len(row) for row in _some(head, replace(dialect, sep=sep)) if row]
+        widths: list[int] = []
+        with suppress(csv.Error):
+            for row in islice(records(io.StringIO(head, newline=""), replace(dialect, sep=sep)), 200):
+                widths += [len(row)] if row else []
         width = widths[0] if widths else 1
-        return (sum(w == width for w in widths) / len(widths), width) if width > 1 else (0.0, 1)
+        return (widths.count(width) / len(widths), width) if width > 1 else (0.0, 1)
 
     return max(SEPARATORS, key=alike)
 
 
-def _some(head: str, dialect: Dialect) -> list[list[str]]:
-    rows = []
-    try:
-        for row in records(io.StringIO(head, newline=""), dialect):
-            rows.append(row)
-            if len(rows) == 200:
-                break
-    except csv.Error:
-        pass
-    return rows
-
-
 def _marks(shapes: Mapping[str, int], stated: Dialect) -> tuple[str, str]:
     """The decimal and the thousands mark with which most cells are numbers; the plainest where several serve."""
-    best, most = (stated.decimal or ".", stated.thousands or NONE), -1
-    for decimal in [stated.decimal] if stated.decimal else DECIMALS:
-        for thousands in [stated.thousands] if stated.thousands else THOUSANDS:
-            if thousands != decimal:
-                number = re.compile(number_pattern(decimal, thousands))
-                count = sum(times for shape, times in shapes.items() if number.match(shape))
-                if count > most:
-                    best, most = (decimal, thousands), count
-    return best
+
+    def count(marks: tuple[str, str]) -> int:
+        number = re.compile(number_pattern(*marks))
+        return sum(times for shape, times in shapes.items() if number.match(shape))
+
+    decimals = [stated.decimal] if stated.decimal else DECIMALS
+    pairs = product(decimals, [stated.thousands] if stated.thousands else THOUSANDS)
+    return max((pair for pair in pairs if pair[0] != pair[1]), key=count)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sdcmap.errors import SchemaError
 from sdcmap.files import plain
@@ -37,7 +37,7 @@ class Format:
     dialects: bool = False  # how it is written differs, and is sensed
     labels: bool = False  # it carries labels and user-missing codes
     packed: bool = False  # few bytes may stand for many: it is weighed before it is decoded
-    cells: Callable[[Path], int] | None = None  # rows times columns, by the header (0: it does not say)
+    cells: Callable[[Path], int] = lambda path: 0  # rows times columns, by the header (0: it does not say)
     scan: Callable[[Path], pl.LazyFrame] | None = None  # where it can be read block by block
     beside: tuple[str, ...] = ()  # endings of files that are written beside it
     hint: str = ""  # what such a file must be, for one that cannot be read
@@ -74,12 +74,16 @@ def _stat_cells(form: str, path: Path) -> int:
     return stat_cells(path, form)
 
 
-def no_header(path: Path) -> int:
-    """A file whose header tells no size: it is weighed when it is decoded."""
-    return 0
+def _statistics(name: str, words: str, endings: tuple[str, ...], verb: str = "", **more: Any) -> Format:
+    """A format of a statistics package, which pyreadstat reads, and writes where it has a verb to read it back."""
+    if verb:
+        reading = f'data, facts = pyreadstat.{verb}("{{file}}", output_format="polars")'
+        more |= {"write": partial(_write_stat, name), "code": ("import pyreadstat", reading)}
+    read, cells = partial(_read_stat, name), partial(_stat_cells, name)
+    return Format(name, words, endings, read, labels=True, packed=True, cells=cells, **more)
 
 
-POLARS, PYREADSTAT = "import polars as pl", "import pyreadstat"
+POLARS = "import polars as pl"
 FORMATS = (
     Format(
         "csv", "CSV", (".csv", ".tsv", ".txt"), plain.read_csv, plain.write_csv, read_typed=plain.read_typed_csv,
@@ -93,28 +97,12 @@ FORMATS = (
         "parquet", "Parquet", (".parquet", ".pq"), plain.read_parquet, plain.write_parquet, packed=True,
         cells=plain.parquet_cells, scan=plain.scan_parquet, code=(POLARS, 'data = pl.read_parquet("{file}")'),
     ),
+    _statistics("sav", "SPSS", (".sav", ".zsav"), "read_sav"),
+    _statistics("dta", "Stata", (".dta",), "read_dta"),
+    _statistics("sas7bdat", "SAS", (".sas7bdat",), released_as="xpt"),
+    _statistics("xpt", "SAS", (".xpt", ".xport"), "read_xport", beside=(".sas",)),
     Format(
-        "sav", "SPSS", (".sav", ".zsav"), partial(_read_stat, "sav"), partial(_write_stat, "sav"), labels=True,
-        packed=True, cells=partial(_stat_cells, "sav"),
-        code=(PYREADSTAT, 'data, facts = pyreadstat.read_sav("{file}", output_format="polars")'),
-    ),
-    Format(
-        "dta", "Stata", (".dta",), partial(_read_stat, "dta"), partial(_write_stat, "dta"), labels=True, packed=True,
-        cells=partial(_stat_cells, "dta"),
-        code=(PYREADSTAT, 'data, facts = pyreadstat.read_dta("{file}", output_format="polars")'),
-    ),
-    Format(
-        "sas7bdat", "SAS", (".sas7bdat",), partial(_read_stat, "sas7bdat"), released_as="xpt", labels=True, packed=True,
-        cells=partial(_stat_cells, "sas7bdat"),
-    ),
-    Format(
-        "xpt", "SAS", (".xpt", ".xport"), partial(_read_stat, "xpt"), partial(_write_stat, "xpt"), labels=True,
-        packed=True, cells=partial(_stat_cells, "xpt"), beside=(".sas",),
-        code=(PYREADSTAT, 'data, facts = pyreadstat.read_xport("{file}", output_format="polars")'),
-    ),
-    Format(
-        "rds", "R", (".rds", ".rdata", ".rda"), _read_r, released_as="csv", packed=True, cells=no_header,
-        hint="It holds one data frame.",
+        "rds", "R", (".rds", ".rdata", ".rda"), _read_r, released_as="csv", packed=True, hint="It holds one data frame.",
     ),
 )  # fmt: skip
 
@@ -137,12 +125,10 @@ def is_data_file(name: str | Path) -> bool:
 
 def format_of(path: Path) -> Format:
     """The format that the name's ending tells."""
-    ending = path.suffix.lower()
     for form in FORMATS:
-        if ending in form.endings:
+        if path.suffix.lower() in form.endings:
             return form
-    listed = ", ".join(form.endings[0] for form in FORMATS)
-    raise SchemaError(f"{path.name}: the file's ending must be one of {listed}.")
+    raise SchemaError(f"{path.name}: the file's ending must be one of {', '.join(f.endings[0] for f in FORMATS)}.")
 
 
 def format_named(name: str) -> Format:

@@ -87,9 +87,8 @@ def check_columns(codes: Codes, names: Sequence[str]) -> None:
     """SchemaError where a code is stated for a column that is not there."""
     unknown = [code.column for code in codes if code.column != EVERY and code.column not in names]
     if unknown:
-        raise SchemaError(
-            " ".join(f"no column {name!r}.{did_you_mean(name, names)}" for name in dict.fromkeys(unknown))
-        )
+        hints = {name: did_you_mean(name, names) for name in unknown}
+        raise SchemaError(" ".join(f"no column {name!r}.{hint}" for name, hint in hints.items()))
 
 
 def with_codes(fact: Variable, dtype: pl.DataType, codes: Codes) -> Variable:

@@ -27,9 +27,8 @@ MOST_COLUMNS = 10_000
 def check_width(name: str, columns: int) -> None:
     """SchemaError for a file of more columns than anything here is made for."""
     if columns > MOST_COLUMNS:
-        raise SchemaError(
-            f"{name} has {columns:,} columns, and at most {MOST_COLUMNS:,} are read: select those needed."
-        )
+        most = f"at most {MOST_COLUMNS:,} are read"
+        raise SchemaError(f"{name} has {columns:,} columns, and {most}: select those needed.")
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,12 @@ def read_csv(path: Path, asked: Asked) -> tuple[pl.DataFrame, dict[str, Variable
     from sdcmap.files.text_types import typed
 
     dialect = sensed(path, asked.dialect)
-    texts = _texts_again(path, dialect, asked) if asked.columns else _texts(path, dialect)
-    return typed(texts, dialect, asked.missing), {}
+    if not asked.columns:
+        return typed(_texts(path, dialect), dialect, asked.missing), {}
+    frame = _fields(path, dialect, asked.columns).select(asked.columns)  # header and rows were looked at before
+    if frame.height != asked.rows:
+        frame = frame.filter(_record_lengths(path, dialect, frame.height) > 0)
+    return typed(frame, dialect, asked.missing), {}
 
 
 def read_typed_csv(path: Path, types: Mapping[str, pl.DataType], missing: Codes) -> pl.DataFrame:
@@ -65,10 +68,10 @@ def read_typed_csv(path: Path, types: Mapping[str, pl.DataType], missing: Codes)
     for text in _texts(path, OURS):
         codes = of_column(missing, text.name)
         coded = text.is_in([code.code for code in codes])
-        dtype = types.get(text.name, pl.String())
-        values = written_as(text.set(coded, None), dtype)
-        held = text if dtype == pl.String else with_codes(values, text, coded, codes) if coded.any() else values
-        columns.append(held)
+        if (dtype := types.get(text.name, pl.String())) != pl.String:
+            values = written_as(text.set(coded, None), dtype)
+            text = with_codes(values, text, coded, codes) if coded.any() else values
+        columns.append(text)
     return pl.DataFrame(columns)
 
 
@@ -102,12 +105,6 @@ def _fields(path: Path, dialect: Dialect, columns: tuple[str, ...] | None = None
     return pl.read_csv(source, columns=None if columns is None else list(columns), **how)  # type: ignore[arg-type]
 
 
-def _texts_again(path: Path, dialect: Dialect, asked: Asked) -> pl.DataFrame:
-    """Some columns of a file that was read before, as texts: its header and its rows were looked at then."""
-    frame = _fields(path, dialect, asked.columns).select(asked.columns)
-    return frame if frame.height == asked.rows else frame.filter(_record_lengths(path, dialect, frame.height) > 0)
-
-
 def _record_lengths(path: Path, dialect: Dialect, rows: int | None = None) -> pl.Series:
     """The number of fields of each record after the header; SchemaError where they differ. An empty line has none."""
     import polars as pl
@@ -131,15 +128,11 @@ def _check_header(path: Path, frame: pl.DataFrame) -> None:
     import polars as pl
 
     below = frame.head(5000).select((pl.col(name) == name).any() for name in frame.columns).row(0)
-    doubtful = [
-        name for name, met in zip(frame.columns, below, strict=True)
-        if met or (NUMBER.fullmatch(name) and not YEAR.fullmatch(name))
-    ]  # fmt: skip
-    if frame.height and len(doubtful) * 2 > len(frame.columns):
-        raise SchemaError(
-            f"{path.name} seems to have no header: {len(doubtful)} of {len(frame.columns)} fields of its first line are "
-            "numbers or values of their own column. Add a line with the names of the columns."
-        )
+    numbers = [bool(NUMBER.fullmatch(name) and not YEAR.fullmatch(name)) for name in frame.columns]
+    doubtful = sum(met or number for met, number in zip(below, numbers, strict=True))
+    if frame.height and doubtful * 2 > len(frame.columns):
+        which = f"{doubtful} of {len(frame.columns)} fields of its first line are numbers or values of their own column"
+        raise SchemaError(f"{path.name} seems to have no header: {which}. Add a line with the names of the columns.")
 
 
 def write_csv(data: Microdata, path: Path) -> None:

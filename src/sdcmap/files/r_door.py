@@ -8,6 +8,7 @@ their levels, counted from 1. NA is NaN; the letter of a tagged NA (Stata's .a t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -91,22 +92,13 @@ def _tags(numbers: Array) -> Array:
 
 def _fact(column: RColumn) -> Variable:
     """What haven keeps of a variable: its label, value labels, and user-missing values, letters included."""
-    numbers = column["kind"] == "number"
-    codes = _codes(column["codes"])
-    letters = (
-        sorted({chr(tag) for tag in _tags(np.frombuffer(column["values"], dtype="<f8")) if tag}) if numbers else []
-    )
+    tags = _tags(np.frombuffer(column["values"], dtype="<f8")) if column["kind"] == "number" else np.array([])
     low_high = _codes(column["na_range"])
     ends = [(low_high[0], low_high[1])] if len(low_high) == 2 else []
-    return Variable(
-        str(column["name"]),
-        kind="",
-        label=column["label"],
-        values=tuple(zip(codes, column["words"], strict=True)),
-        missing=(*_codes(column["na_values"]), *ends, *letters),
-        measure="ordinal" if column["ordered"] else "",
-        format=column["format"],
-    )
+    missing = (*_codes(column["na_values"]), *ends, *(chr(tag) for tag in np.unique(tags[tags > 0])))
+    values = tuple(zip(_codes(column["codes"]), column["words"], strict=True))
+    fact = Variable(str(column["name"]), kind="", label=column["label"], values=values, missing=missing)
+    return replace(fact, measure="ordinal" if column["ordered"] else "", format=column["format"])
 
 
 def _codes(given: bytearray | Sequence[str]) -> list[Any]:
@@ -138,22 +130,13 @@ def _is_letter(code: float | str) -> bool:
 def _handed(values: pl.Series, variable: Variable) -> dict[str, Any]:
     kind, numbers, levels = _plain(values)
     ranges = [code for code in variable.missing if isinstance(code, tuple)]
-    single = [
-        code for code in variable.missing if not isinstance(code, tuple) and isinstance(code, str) == bool(levels)
-    ]
+    single = [code for code in variable.missing if code not in ranges and isinstance(code, str) == bool(levels)]
     return {
-        "name": values.name,
-        "kind": kind,
-        "values": bytearray(np.ascontiguousarray(numbers, dtype="<f8").tobytes()),
-        "levels": levels,
-        "ordered": kind == "factor" and variable.measure == "ordinal",
-        "label": variable.label,
-        "codes": _told([code for code, _ in variable.values]),
-        "words": [words for _, words in variable.values],
-        "na_values": _told(single),
-        "na_range": _told([*ranges[0]] if ranges else []),
-        "format": variable.format,
-    }
+        "name": values.name, "kind": kind, "values": bytearray(np.ascontiguousarray(numbers, dtype="<f8").tobytes()),
+        "levels": levels, "ordered": kind == "factor" and variable.measure == "ordinal", "label": variable.label,
+        "codes": _told([code for code, _ in variable.values]), "words": [words for _, words in variable.values],
+        "na_values": _told(single), "na_range": _told([*ranges[0]] if ranges else []), "format": variable.format,
+    }  # fmt: skip
 
 
 def _plain(values: pl.Series) -> tuple[str, Array, list[str]]:
@@ -169,10 +152,9 @@ def _plain(values: pl.Series) -> tuple[str, Array, list[str]]:
         return "number", _tagged(values.to_list()), []
     if dtype == pl.Date:
         return "date", _floats(values.to_physical()), []
-    if dtype == pl.Datetime:
-        return "time", _floats(values.dt.cast_time_unit("us").to_physical() / SECONDS), []
-    if dtype == pl.Duration:
-        return "number", _floats(values.dt.total_microseconds() / SECONDS), []
+    if dtype in (pl.Datetime, pl.Duration):
+        numbers = values.dt.cast_time_unit("us").to_physical() / SECONDS
+        return "time" if dtype == pl.Datetime else "number", _floats(numbers), []
     whole = dtype.is_integer() and bool(values.cast(pl.Float64).abs().fill_null(0).max() < 2**31)  # type: ignore[operator]
     kind = "truth" if dtype == pl.Boolean else "whole" if whole else "number"
     return kind, _floats(values), []

@@ -78,9 +78,8 @@ def _column(name: str, thing: Any) -> pl.Series:
     gone = np.ma.getmaskarray(value)
     plain = np.ma.getdata(value)
     if "factor" in kinds:
-        levels = pl.Series([*_texts_of(thing, "levels")], dtype=pl.String)
-        places = np.where(gone | (plain < 1), len(levels), plain - 1)
-        chosen = pl.concat([levels, pl.Series([None], dtype=pl.String)]).gather(places).alias(name)
+        levels = _texts_of(thing, "levels")
+        chosen = pl.Series(name, [None, *levels], dtype=pl.String).gather(np.where(gone | (plain < 1), 0, plain))
         return chosen.cast(pl.Enum(levels))
     numbers = pl.Series(name, plain, nan_to_null=True).set(pl.Series(gone), None)
     if "Date" in kinds:
@@ -96,23 +95,12 @@ def _fact(name: str, thing: Any) -> Variable:
     codes = _numbers_of(attributes.get("labels"))
     words = _texts_of(attributes["labels"], "names") if codes else []
     low_high = _numbers_of(attributes.get("na_range"))
-    ordered = "ordinal" if "ordered" in _texts_of(thing, "class") else ""
-    return Variable(
-        name,
-        kind="",
-        label=next((text for text in _texts_of_value(attributes.get("label"))), ""),
-        values=tuple(zip(codes, words, strict=True)),
-        missing=(
-            *_numbers_of(attributes.get("na_values")),
-            *([(low_high[0], low_high[1])] if len(low_high) == 2 else []),
-        ),
-        measure=ordered,
-    )
+    missing: list[Any] = _numbers_of(attributes.get("na_values"))
+    missing += [(low_high[0], low_high[1])] if len(low_high) == 2 else []
+    measure = "ordinal" if "ordered" in _texts_of(thing, "class") else ""
+    label, values = next(iter(_texts_of(thing, "label")), ""), tuple(zip(codes, words, strict=True))
+    return Variable(name, kind="", label=label, values=values, missing=tuple(missing), measure=measure)
 
 
 def _numbers_of(thing: Any) -> list[float]:
     return thing.value.astype(float).tolist() if thing is not None and isinstance(thing.value, np.ndarray) else []
-
-
-def _texts_of_value(thing: Any) -> list[str]:
-    return [_text(char) or "" for char in thing.value] if thing is not None and isinstance(thing.value, list) else []

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -92,19 +91,15 @@ class Source(Value):
         """Data that were read before, with the roles and kinds that are stated here; of a kind as it was, a column is not
         read again, and of another kind once."""
         wanted = plan_columns(self, data.names, len(data), {v.name: v for v in data.schema.variables})
-        encoded = {
-            fact.name: (fact, data.column(fact.name)) if _as_read(data, fact, kind) else _anew(data, fact, kind)
-            for fact, kind in wanted
-        }
-        variables = with_known_by([variable for variable, _ in encoded.values()], known_by_of(self.known_by))
+        encoded = [_encoded_again(data, fact, kind) for fact, kind in wanted]
+        variables = with_known_by([variable for variable, _ in encoded], known_by_of(self.known_by))
         schema = replace(data.schema, variables=variables, census=self.census or data.schema.census)
-        return _weighed(Microdata(schema, {name: column for name, (_, column) in encoded.items()}))
+        return _weighed(Microdata(schema, {variable.name: column for variable, column in encoded}))
 
     @property
     def unstated(self) -> Source:
         """The same file, with nothing said of its columns."""
-        written: dict[str, Any] = {**stated_fields(self.dialect)}
-        return Source(self.path, **written)
+        return Source(self.path, **stated_fields(self.dialect))
 
     def coded(self, data: Microdata, name: str, folder: Path = Path()) -> tuple[Variable, Column]:
         """One column of `data`, which were read of this file with nothing stated, with the codes for missing values that
@@ -134,8 +129,7 @@ class Source(Value):
         path = folder / self.path
         if not (is_data_file(path) and format_of(path).dialects and path.is_file()):
             return self
-        found: dict[str, Any] = {**stated_fields(sensed(path, self.dialect))}
-        return replace(self, **found)
+        return replace(self, **stated_fields(sensed(path, self.dialect)))
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -205,33 +199,21 @@ def read(
     asked = Asked(Dialect(sep, decimal, thousands, quote, encoding), (*codes_of(missing), *book.codes))
     frame, facts, form = _frame_of(source, asked)
     check_columns(codes_of(missing), frame.columns)
-    if book.variables:
-        facts = {name: _told(book, facts.get(name, Variable(name, "")), frame[name].dtype) for name in frame.columns}
-    if asked.missing:
-        facts = {
-            name: with_codes(facts.get(name, Variable(name, "")), frame[name].dtype, of_column(asked.missing, name))
-            for name in frame.columns
-        }
+    if book.variables or asked.missing:
+        facts = {name: _told(book, facts.get(name, Variable(name, "")), dtype) for name, dtype in frame.schema.items()}
+        facts = {n: with_codes(fact, frame[n].dtype, of_column(asked.missing, n)) for n, fact in facts.items()}
     wanted = _wanted(frame.columns, frame.height, stated, numeric, kinds or {}, facts)
-    variables, columns = [], {}
-    for fact, kind in wanted:
-        variable, columns[fact.name] = encode(frame[fact.name], fact, kind)
-        variables.append(variable)
+    encoded = [encode(frame[fact.name], fact, kind) for fact, kind in wanted]
+    variables = with_known_by([variable for variable, _ in encoded], known_by_of(known_by))
     before = source.schema if isinstance(source, Microdata) else Schema(())
-    schema = Schema(
-        with_known_by(variables, known_by_of(known_by)), form, census or before.census, book.title or before.title,
-        book.universe or before.universe,
-    )  # fmt: skip
-    return _weighed(Microdata(schema, columns))
+    study = (census or before.census, book.title or before.title, book.universe or before.universe)
+    return _weighed(Microdata(Schema(variables, form, *study), {v.name: column for v, column in encoded}))
 
 
 def _weighed(data: Microdata) -> Microdata:
     """The same data; SchemaError where a weight cannot weigh."""
-    if data.weight is not None:
-        weights = data.numbers(data.weight)
-        bad = int((~(weights > 0)).sum())
-        if bad:
-            raise SchemaError(f"weight {data.weight!r} must be above zero and not missing; {bad} rows are not.")
+    if data.weight is not None and (bad := int((~(data.numbers(data.weight) > 0)).sum())):
+        raise SchemaError(f"weight {data.weight!r} must be above zero and not missing; {bad} rows are not.")
     return data
 
 
@@ -240,9 +222,11 @@ def _told(book: DDICodebook, fact: Variable, dtype: pl.DataType) -> Variable:
     return book.variables[fact.name].told(fact, dtype) if fact.name in book.variables else fact
 
 
-def _anew(data: Microdata, fact: Variable, kind: str | None) -> tuple[Variable, Column]:
+def _encoded_again(data: Microdata, fact: Variable, kind: str | None) -> tuple[Variable, Column]:
     """A column of data that were read, encoded as it is stated now."""
     name = fact.name
+    if _as_read(data, fact, kind):
+        return fact, data.column(name)
     return data.remember((encode, name, fact, kind), lambda: encode(coded_frame(data.only([name]))[name], fact, kind))
 
 
@@ -252,9 +236,8 @@ def _as_read(data: Microdata, fact: Variable, kind: str | None) -> bool:
     before = data.schema[fact.name]
     if kind is not None:
         return kind == before.kind
-    if fact.storage in NO_NUMBERS:
-        return True
-    return before.role is None and fact.role not in ("weight", "key", "identifier", "household", "stratum")
+    same = before.role is None and fact.role not in ("weight", "key", "identifier", "household", "stratum")
+    return same or fact.storage in NO_NUMBERS
 
 
 def plan_columns(
@@ -280,11 +263,8 @@ def _wanted(
             raise SchemaError(f"no column {name!r}.{did_you_mean(name, columns)}")
         if kind not in KINDS:
             raise SchemaError(f"the kind of column {name!r} must be one of {', '.join(KINDS)}.")
-    role_of = {name: roles.get(name, "other" if name in amounts else None) for name in columns}
-    return [
-        (replace(facts.get(name, Variable(name, "")), name=name, role=role_of[name]), stated_kinds.get(name))
-        for name in columns
-    ]
+    own = [(facts.get(name, Variable(name, "")), name, "other" if name in amounts else None) for name in columns]
+    return [(replace(f, name=n, role=roles.get(n, unstated)), stated_kinds.get(n)) for f, n, unstated in own]
 
 
 def encode(raw: pl.Series, fact: Variable, kind: str | None) -> tuple[Variable, Column]:
@@ -364,12 +344,10 @@ def _float64(clean: pl.Series) -> Array:
     if clean.null_count() == len(clean):
         return np.full(len(clean), np.nan)
     if not clean.dtype.is_numeric():
-        raise SchemaError(
-            f"column {clean.name!r} is {clean.dtype.base_type()}, not numbers; state another kind for it."
-        )
+        kind = clean.dtype.base_type()
+        raise SchemaError(f"column {clean.name!r} is {kind}, not numbers; state another kind for it.")
     values = np.ascontiguousarray(clean.cast(pl.Float64).to_numpy())
-    endless = int(np.isinf(values).sum())
-    if endless:
+    if endless := int(np.isinf(values).sum()):
         raise SchemaError(f"column {clean.name!r} holds {endless} infinite values; make them missing first.")
     if clean.dtype.is_float() or (clean.dtype.is_integer() and np.nanmax(np.abs(values)) < EXACT):
         return values
@@ -394,9 +372,8 @@ def _roles(columns: Sequence[str], stated: Mapping[str, Names], numeric: Names) 
             roles[name] = _ROLE_OF[argument]
     there = set(columns)
     unknown = dict.fromkeys(name for name in (*roles, *sorted(amounts)) if name not in there)
-    problems += [
-        f"no column {shortened(name)}.{did_you_mean(name, columns)}" for name in islice(unknown, MOST_PROBLEMS)
-    ]
+    first = islice(unknown, MOST_PROBLEMS)
+    problems += [f"no column {shortened(name)}.{did_you_mean(name, columns)}" for name in first]
     if len(every) > 1:
         problems.append(f"only one of {' and '.join(every)} can be 'all'.")
     if problems:

@@ -45,12 +45,10 @@ def written_as(text: pl.Series, dtype: pl.DataType) -> pl.Series:
     """Texts that we wrote, in the type that they had."""
     if dtype == pl.Boolean:
         return text == "true"
-    if dtype == pl.Date:
-        return text.str.to_date("%Y-%m-%d")
-    if dtype == pl.Time:
-        return text.str.to_time("%H:%M:%S%.f")
-    if isinstance(dtype, pl.Datetime):
-        return text.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit=dtype.time_unit)
+    if isinstance(dtype, pl.Date | pl.Time | pl.Datetime):
+        date, time = "%Y-%m-%d", "%H:%M:%S%.f"
+        form = date if dtype == pl.Date else time if dtype == pl.Time else f"{date}T{time}"
+        return text.str.strptime(dtype, form)
     return text.cast(dtype)
 
 
@@ -61,15 +59,11 @@ def with_codes(values: pl.Series, text: pl.Series, coded: pl.Series, codes: Code
         numbers = {text: int(number) for text, number in numbers.items()}
     if values.dtype.is_numeric() and text.filter(coded).is_in(list(numbers)).all():
         back = pl.Series([numbers.get(word) for word in text.filter(coded)])
-        return (
-            values.scatter(coded.arg_true(), back)
-            if back.dtype.is_integer()
-            else values.cast(pl.Float64).scatter(coded.arg_true(), back)
-        )
-    cells = [
-        numbers.get(word, word) if is_code and values.dtype.is_numeric() else word if is_code else value
-        for value, word, is_code in zip(values.to_list(), text.to_list(), coded.to_list(), strict=True)
-    ]
+        held = values if back.dtype.is_integer() else values.cast(pl.Float64)
+        return held.scatter(coded.arg_true(), back)
+    kept = numbers if values.dtype.is_numeric() else {}
+    triples = zip(values.to_list(), text.to_list(), coded.to_list(), strict=True)
+    cells = [kept.get(word, word) if is_code else value for value, word, is_code in triples]
     return pl.Series(text.name, cells, dtype=pl.Object)
 
 
@@ -141,12 +135,8 @@ def _plain_numbers(text: pl.DataFrame) -> dict[str, pl.Series]:
 
 def _truth(text: pl.DataFrame, _: Dialect) -> dict[str, pl.Series]:
     likely = _where(text, pl.all().drop_nulls().head(20).str.contains(r"^(?i:true|false)$").all())
-    truth = (
-        pl.all()
-        .str.to_lowercase()
-        .replace_strict({"true": True, "false": False}, return_dtype=pl.Boolean, default=None)
-    )
-    return _whole(likely, likely.select(truth))
+    words, lower = {"true": True, "false": False}, pl.all().str.to_lowercase()
+    return _whole(likely, likely.select(lower.replace_strict(words, return_dtype=pl.Boolean, default=None)))
 
 
 def _dates(text: pl.DataFrame, _: Dialect) -> dict[str, pl.Series]:

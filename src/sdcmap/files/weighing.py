@@ -25,9 +25,9 @@ def check_decoded(path: Path, limit: int) -> None:
     """SchemaError where the decoded file needs more than `limit` bytes or cannot be read; a text is what it is, but for
     packed ones, which are refused."""
     form = format_of(path)
+    if form.dialects:
+        refuse_packed(path)
     if not form.packed:
-        if form.dialects:
-            refuse_packed(path)
         return
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "NUMBA")} | {"POLARS_MAX_THREADS": "1"}
     command = python("sdcmap.files.weighing:main", path.absolute(), limit)
@@ -43,17 +43,12 @@ def check_decoded(path: Path, limit: int) -> None:
         raise SchemaError(f"{path.name} is larger than {limit >> 20:,} MB when it is decoded.")
 
 
-def cells_of(path: Path) -> int:
-    """Rows times columns, as the header states them (0: it does not)."""
-    count = format_of(path).cells
-    return 0 if count is None else count(path)
-
-
-def _main(path: Path, limit: int) -> int:
-    """Runs in the process of its own."""
+def main() -> int:
+    """The process of its own: path and limit are its arguments."""
+    path, limit = Path(sys.argv[1]), int(sys.argv[2])
     _limit(limit + ROOM)
     try:
-        if 8 * cells_of(path) > limit:
+        if 8 * format_of(path).cells(path) > limit:
             return TOO_LARGE
         data = read(path)
         if 8 * len(data) * len(data.names) > limit:  # the header did not say
@@ -77,8 +72,3 @@ def _limit(size: int) -> None:
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
-
-
-def main() -> int:
-    """The process of its own: path and limit are its arguments."""
-    return _main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,8 +90,7 @@ def _write_parts(
     path.replace(folder / "data.bin")
     facts = {
         "rows": rows, "format": schema.format, "census": schema.census, "title": schema.title, "universe": schema.universe,
-        "columns": places,
-        "variables": [asdict(variable) for variable in schema.variables],
+        "columns": places, "variables": [asdict(variable) for variable in schema.variables],
     }  # fmt: skip
     kept = {name: pl.Series([categories]) for name, categories in levels.items() if categories is not None}
     path = folder / "schema.arrow.part"
@@ -107,14 +107,15 @@ def open_copy(folder: Path, digest: str | None) -> Microdata:
     try:
         table = pl.read_ipc(BytesIO(_whole((folder / "schema.arrow").read_bytes())))
         facts = json.loads(table[""][0])
-        arrays = {(p["name"], p["part"]): _mapped(folder / "data.bin", p, facts["rows"]) for p in facts["columns"]}
+        bare = partial(np.memmap, folder / "data.bin", mode="r", shape=(facts["rows"],))
+        mapped = {(p["name"], p["part"]): bare(dtype=p["dtype"], offset=p["offset"]) for p in facts["columns"]}
+        arrays = {key: np.asarray(array) for key, array in mapped.items()}
     except (OSError, ValueError, KeyError, pl.exceptions.PolarsError):
         raise StudyDamaged(f"the working copy in {folder.name} is missing or damaged: run the sweep again.") from None
     variables = tuple(_variable(fact) for fact in facts["variables"])
-    columns = {
-        v.name: Column(arrays[v.name, "values"], _levels(table, v.name), arrays.get((v.name, "reasons")))
-        for v in variables
-    }
+    names = [variable.name for variable in variables]
+    levels = {name: table[name][0].alias(name) for name in names if name in table.columns}
+    columns = {n: Column(arrays[n, "values"], levels.get(n), arrays.get((n, "reasons"))) for n in names}
     told = {name: facts[name] for name in ("census", "title", "universe") if name in facts}
     data = Microdata(Schema(variables, facts["format"], **told), columns)
     if digest is not None and data.digest != digest:
@@ -126,14 +127,6 @@ def _whole(content: bytes) -> bytes:
     if hashlib.sha256(content[:-32]).digest() != content[-32:]:
         raise ValueError
     return content[:-32]
-
-
-def _mapped(path: Path, place: dict[str, Any], rows: int) -> Array:
-    return np.asarray(np.memmap(path, place["dtype"], "r", place["offset"], (rows,)))
-
-
-def _levels(table: pl.DataFrame, name: str) -> pl.Series | None:
-    return table[name][0].alias(name) if name in table.columns else None
 
 
 def _variable(fact: dict[str, Any]) -> Variable:

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import IO, Any
 
 import polars as pl
 
@@ -29,16 +28,16 @@ def read_apart(path: Path, form: str) -> tuple[pl.DataFrame, dict[str, Variable]
     """What `read_statfile` finds; SchemaError when it finds nothing, whatever the reason."""
     command = python("sdcmap.files.stat.process_apart:answer", path.absolute(), form)
     with tempfile.TemporaryFile() as file:
-        code = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL, env=environment()
-        ).returncode
+        nothing = subprocess.DEVNULL
+        code = subprocess.run(command, stdin=nothing, stdout=file, stderr=nothing, env=environment()).returncode
         file.seek(0)
         problem = pickle.load(file) if code == 0 else _sentence(path, form, f"the reader ended with code {code}")
         if problem:
             raise SchemaError(problem) from None
         variables: dict[str, Variable] = pickle.load(file)
-        columns = [_loaded(file, name) for name in variables]
-    return pl.DataFrame(columns), variables
+        loaded = {name: pickle.load(file) for name in variables}
+    lists = {name: pl.Series(name, cells, dtype=pl.Object) for name, cells in loaded.items() if isinstance(cells, list)}
+    return pl.DataFrame([*(loaded | lists).values()]), variables
 
 
 def answer() -> None:
@@ -61,11 +60,6 @@ def answer() -> None:
 
 def _sentence(path: Path, form: str, why: str) -> str:
     return f"{path.name} cannot be read as {form} ({why})."
-
-
-def _loaded(file: IO[bytes], name: str) -> pl.Series:
-    column: Any = pickle.load(file)
-    return pl.Series(name, column, dtype=pl.Object) if isinstance(column, list) else column
 
 
 def _limit(size: int) -> None:

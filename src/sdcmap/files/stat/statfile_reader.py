@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,13 @@ FUNCTIONS = {"sav": "read_sav", "dta": "read_dta", "sas7bdat": "read_sas7bdat", 
 def stat_cells(path: Path, form: str) -> int:
     """Rows times columns, as the header states them (0: it does not)."""
     facts = _function(form)(path, metadataonly=True)[1]
-    return max(facts.number_rows or 0, 0) * max(facts.number_columns or 0, 0)
+    return int(max(facts.number_rows or 0, 0) * max(facts.number_columns or 0, 0))
 
 
-def _function(form: str) -> Callable[..., tuple[pl.DataFrame, Any]]:
+def _function(form: str) -> Any:
     import pyreadstat
 
-    function: Callable[..., tuple[pl.DataFrame, Any]] = getattr(pyreadstat, FUNCTIONS[form])
-    return function
+    return getattr(pyreadstat, FUNCTIONS[form])
 
 
 def read_statfile(path: Path, form: str) -> tuple[pl.DataFrame, dict[str, Variable]]:
@@ -43,18 +41,12 @@ def read_statfile(path: Path, form: str) -> tuple[pl.DataFrame, dict[str, Variab
     variables = {}
     for name in frame.columns:
         ranges = [(limits["lo"], limits["hi"]) for limits in facts.missing_ranges.get(name, ())]
+        codes = [low if low == high else (low, high) for low, high in ranges]
         variables[name] = Variable(
-            name,
-            kind="",
-            label=facts.column_names_to_labels[name] or "",
-            values=tuple(labels.get(name, {}).items()),
-            missing=(
-                *(low if low == high else (low, high) for low, high in ranges),
-                *sorted(facts.missing_user_values.get(name, ())),
-            ),
-            measure=facts.variable_measure.get(name, "unknown"),
-            format=facts.original_variable_types[name] or "",
-        )
+            name, kind="", label=facts.column_names_to_labels[name] or "", values=tuple(labels.get(name, {}).items()),
+            missing=(*codes, *sorted(facts.missing_user_values.get(name, ()))),
+            measure=facts.variable_measure.get(name, "unknown"), format=facts.original_variable_types[name] or "",
+        )  # fmt: skip
     return frame, variables
 
 

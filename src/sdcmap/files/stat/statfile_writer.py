@@ -48,15 +48,12 @@ def write_statfile(data: Microdata, path: Path, form: str) -> None:
     """Write a file of format sav, dta or xpt; value labels of an .xpt file go into a SAS program beside it."""
     bad = [repr(name) for name in data.names if not re.fullmatch(NAMES[form], name)]
     if bad or (form != "dta" and len({name.lower() for name in data.names}) < len(data.names)):
-        raise SchemaError(
-            f"{path.name}: names in a .{form} file are letters, digits and _, begin with a letter, have at most "
-            f"{64 if form == 'sav' else 32} characters and differ in more than case. Rename {', '.join(bad) or 'some'}."
-        )
+        rule = f"have at most {64 if form == 'sav' else 32} characters and differ in more than case"
+        names = f"names in a .{form} file are letters, digits and _, begin with a letter"
+        raise SchemaError(f"{path.name}: {names}, {rule}. Rename {', '.join(bad) or 'some'}.")
     parts = [_part(data, variable, form) for variable in data.schema.variables]
-    shared = {
-        "column_labels": {part.name: part.variable.label for part in parts if part.variable.label},
-        "variable_format": {part.name: part.format for part in parts if part.format},
-    }
+    labels = {part.name: part.variable.label for part in parts if part.variable.label}
+    shared = {"column_labels": labels, "variable_format": {part.name: part.format for part in parts if part.format}}
     try:
         {"sav": _write_sav, "dta": _write_dta, "xpt": _write_xpt}[form](parts, path, shared)
     except Exception as error:  # pyreadstat's own message may quote a value
@@ -71,9 +68,8 @@ def _part(data: Microdata, variable: Variable, form: str) -> Part:
     if hits:
         raise SchemaError(f"column {variable.name!r}: {hits} valid values are user-missing codes of the file.")
     codes = tuple(code_in(form, values.dtype, code) for code in variable.reasons)
-    labels = {
-        key: words for code, words in variable.values if (key := _key_in(form, values, code, variable)) is not None
-    }
+    keys = ((_key_in(form, values, code, variable), words) for code, words in variable.values)
+    labels = {key: words for key, words in keys if key is not None}
     as_it_came = data.schema.format == form and _sort_of(values.dtype) == _sort_of(variable.storage) != "text"
     own = form == "xpt" and labels  # a format of the user's own is not in the file: the SAS program has it
     shown = variable.format.rstrip(".") if as_it_came and not own else ""
@@ -124,15 +120,10 @@ def _write_sav(parts: list[Part], path: Path, shared: dict[str, Any]) -> None:
         codes = [code if isinstance(code, tuple) else (code, code) for code in part.variable.missing]
         held = [{"lo": lo, "hi": hi} for lo, hi in codes if code_in("sav", part.values.dtype, lo) is not None]
         ranges |= {part.name: held} if held else {}
-    pyreadstat.write_sav(
-        _frame(put_back(part.values, part.reasons, part.codes) for part in parts),
-        path,
-        variable_value_labels={part.name: part.labels for part in parts if part.labels},
-        missing_ranges=ranges,
-        variable_measure={part.name: part.variable.measure for part in parts if part.variable.measure},
-        compress=path.suffix.lower() == ".zsav",
-        **shared,
-    )
+    frame = _frame(put_back(part.values, part.reasons, part.codes) for part in parts)
+    measures = {part.name: part.variable.measure for part in parts if part.variable.measure}
+    shared |= {"missing_ranges": ranges, "variable_measure": measures, "compress": path.suffix.lower() == ".zsav"}
+    pyreadstat.write_sav(frame, path, variable_value_labels=_labels(parts), **shared)
 
 
 def _write_dta(parts: list[Part], path: Path, shared: dict[str, Any]) -> None:
@@ -142,13 +133,12 @@ def _write_dta(parts: list[Part], path: Path, shared: dict[str, Any]) -> None:
     for part in parts:
         column = put_back(part.values, part.reasons, part.codes)
         columns.append(pl.Series(part.name, column.to_list(), dtype=pl.Object) if part.letters else column)
-    pyreadstat.write_dta(
-        _frame(columns),
-        path,
-        variable_value_labels={part.name: part.labels for part in parts if part.labels},
-        missing_user_values={part.name: part.letters for part in parts if part.letters},
-        **shared,
-    )
+    shared |= {"missing_user_values": {part.name: part.letters for part in parts if part.letters}}
+    pyreadstat.write_dta(_frame(columns), path, variable_value_labels=_labels(parts), **shared)
+
+
+def _labels(parts: list[Part]) -> dict[str, Labels]:
+    return {part.name: part.labels for part in parts if part.labels}
 
 
 def _write_xpt(parts: list[Part], path: Path, shared: dict[str, Any]) -> None:
@@ -161,7 +151,7 @@ def _write_xpt(parts: list[Part], path: Path, shared: dict[str, Any]) -> None:
         for place, letter in enumerate(part.codes, 1):
             if isinstance(letter, str):
                 cells[part.name][part.reasons == place, 0] = ord(letter)
-    if any(part.labels for part in parts):
+    if _labels(parts):
         path.with_suffix(".sas").write_text(_format_program(path.name, parts), encoding="utf-8")
 
 
