@@ -44,81 +44,70 @@ def run(
     to 7 (the paper has 200). data : folder of reference files. seed : of the simulation; by default a fresh one.
     """
     model = NoiseModel(n=n, variance=sigma2, p=p)
-    theory = _theory_rows(model)
+    l2 = np.array(SHARES) * sigma2
+    columns = {"lambda2": l2, "U": model.utility(l2)}
+    columns |= {name: model.risk(l2, knowledge) for name, (knowledge, _) in CURVES.items()}
+    theory = pl.DataFrame(columns).to_dicts()
     people, which = incomes(data)
     maps = EmpiricalMaps.run(people, replicates, secrets.randbits(256) if seed is None else seed)
     statements = _statements(maps)
-    figures: Document = dict.fromkeys(FIGURES, theory)
-    figures["5"] = maps.curve("maximum") + maps.curve("minimum")
-    figures["6"] = maps.curve(0.99)
-    figures["7"] = maps.curve(0.99) + maps.curve(0.99, "unequal")
-    document = {
-        "figures": figures, "statements": statements, "solutions": _solutions(model, max_risk), "sample": which,
-        "replicates": replicates,
+    simulated = {
+        "5": maps.curve("maximum") + maps.curve("minimum"), "6": maps.curve(0.99),
+        "7": maps.curve(0.99) + maps.curve(0.99, "unequal"),
     }  # fmt: skip
-    return Result(
-        document, tuple(_lines(model, max_risk, statements, which, replicates)), _charts(theory, maps, max_risk)
-    )
-
-
-def _theory_rows(model: NoiseModel) -> list[dict[str, float]]:
-    l2 = np.array(SHARES) * model.variance
-    columns = {"lambda2": l2, "U": model.utility(l2)}
-    columns |= {name: model.risk(l2, knowledge) for name, (knowledge, _) in CURVES.items()}
-    return [{name: float(values[i]) for name, values in columns.items()} for i in range(len(l2))]
+    document = {
+        "figures": dict.fromkeys(FIGURES, theory) | simulated, "statements": statements,
+        "solutions": _solutions(model, max_risk), "sample": which, "replicates": replicates,
+    }  # fmt: skip
+    lines = _lines(model, max_risk, statements, which, replicates)
+    return Result(document, tuple(lines), _charts(theory, maps, max_risk))
 
 
 def _solutions(model: NoiseModel, max_risk: float) -> Document:
     """The smallest noise for the tolerable risk, for each knowledge state of figures 2 to 4."""
-    solutions = {}
-    for name, (knowledge, _) in CURVES.items():
-        solution = model.solve(max_risk, knowledge)
-        facts = ("status", "noise_variance", "risk", "utility", "efficiency", "intervals")
-        solutions[name] = {fact: getattr(solution, fact) for fact in facts}
-    return solutions
+    facts = ("status", "noise_variance", "risk", "utility", "efficiency", "intervals")
+    found = {name: model.solve(max_risk, knowledge) for name, (knowledge, _) in CURVES.items()}
+    return {name: {fact: getattr(solution, fact) for fact in facts} for name, solution in found.items()}
 
 
 def _statements(maps: EmpiricalMaps) -> Document:
     """The four statements of section 4."""
-    smallest = maps.curve("minimum")
     x = maps.data["income"]
-    lowest = min(row["R_position"] for row in smallest)
+    lowest = min(row["R_position"] for row in maps.curve("minimum"))
     ratios = {str(t): min(row["R_position"] / row["R_index"] for row in maps.curve(t)) for t in TARGETS}
     return {
         "a": {
             "says": "position knowledge of the minimum: no noise brings R down to 4e-8",
-            "lowest_R": lowest, "holds": lowest > LIMIT, "index_crossing": maps.crossing("minimum", "R_index", LIMIT),
+            "lowest_R": lowest, "holds": lowest > LIMIT, "index_crossing": maps.crossing("minimum", "R_index"),
         },
         "b": {
             "says": "known maximum: lambda2 = 0.12 S2 suffices, efficiency 89 %",
-            "crossing": maps.crossing("maximum", "R_position", LIMIT),
+            "crossing": maps.crossing("maximum", "R_position"),
             "exact_share_if_isolated": 1 / (LIMIT * x.var(ddof=1)),
             "efficiency_at_0.12": truncated_efficiency(x, noise_variances(x, 0.12, "equal")),
         },
         "c": {"says": "position tells more than index, for every target", "smallest_ratio": ratios},
         "d": {
             "says": "unequal noise meets the limit for the 99th percentile with more utility",
-            "equal": maps.crossing(0.99, "R_position", LIMIT),
-            "unequal": maps.crossing(0.99, "R_position", LIMIT, "unequal"),
+            "equal": maps.crossing(0.99, "R_position"),
+            "unequal": maps.crossing(0.99, "R_position", "unequal"),
         },
     }  # fmt: skip
 
 
 def _lines(model: NoiseModel, max_risk: float, facts: Document, which: str, replicates: int) -> list[str]:
-    index = model.solve(max_risk, "index")
-    percentile = model.solve(max_risk, "percentile")
+    ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in facts["c"]["smallest_ratio"].items())
     return [
         "Duncan, Keller-McNulty, Stokes (2001)",
         f"Figures 2 to 4, theory: n = {model.n}, sigma2 = {model.variance:g}, p = {model.p:g}",
-        f"  index known, R <= {max_risk:g}: {index}   [paper at 5: lambda2 = 0.21, U = 165]",
-        f"  percentile known, R <= {max_risk:g}: {percentile}",
+        f"  index known, R <= {max_risk:g}: {model.solve(max_risk, 'index')}   [paper at 5: lambda2 = 0.21, U = 165]",
+        f"  percentile known, R <= {max_risk:g}: {model.solve(max_risk, 'percentile')}",
         *(f"  best snooper: {switch}" for switch in model.switches()),
         f"Figures 5 to 7, simulation: {which}, {replicates} replicates",
         f"  (a) position of the minimum: lowest R {facts['a']['lowest_R']:.3g} > 4e-8   [paper: never below 4e-8]",
         f"  (b) position of the maximum reaches 4e-8 {_said(facts['b']['crossing'])}   [paper: 0.12 S2, 89 %]",
         f"      efficiency at 0.12 S2, exact: {facts['b']['efficiency_at_0.12']:.4f}",
-        "  (c) smallest ratio of position to index risk: "
-        + ", ".join(f"{name} {ratio:.2f}" for name, ratio in facts["c"]["smallest_ratio"].items()),
+        f"  (c) smallest ratio of position to index risk: {ratios}",
         f"  (d) 99th percentile, equal noise {_said(facts['d']['equal'])}; unequal {_said(facts['d']['unequal'])}",
         "Errata of the printed paper:",
         *errata("duncan2001"),
@@ -142,15 +131,9 @@ def _charts(theory: list[dict[str, float]], maps: EmpiricalMaps, max_risk: float
         )  # fmt: skip
     shown: dict[str, list[tuple[Target, str, str, str]]] = {
         "figure5": [(end, "equal", "R_position", f"{end} known") for end in ("maximum", "minimum")],
-        "figure6": [
-            (0.99, "equal", "R_position", "99th percentile known"),
-            (0.99, "equal", "R_index", "its record known"),
-        ],
-        "figure7": [
-            (0.99, "equal", "R_position", "equal noise"),
-            (0.99, "unequal", "R_position", "doubled above 35,000"),
-        ],
-    }
+        "figure6": [(0.99, "equal", "R_position", "99th percentile known"), (0.99, "equal", "R_index", "its record known")],
+        "figure7": [(0.99, "equal", "R_position", "equal noise"), (0.99, "unequal", "R_position", "doubled above 35,000")],
+    }  # fmt: skip
     for name, curves in shown.items():
         rows = [
             {"series": words, "x": row["efficiency"], "y": row[risk], "se": row[f"{risk}_se"],

@@ -20,12 +20,7 @@ from sdcmap.recordwise.table import RecordTable, records
 FACTS = ("delta", "links_in_reach", "nearest_links", "empty", "unsafe_line", "unsafe_curve", "mean_perturbation")
 PRINTED = {"delta": 0.040838, "links_in_reach": 33, "nearest_links": 5}
 NOISE = (0.1, 0.3, 0.6)  # standard deviations on the log scale
-MEAN, SD, CORRELATION, MASKING = (
-    (3.6, 9.8),
-    (0.8, 1.1),
-    0.6,
-    0.626,
-)  # log-normal firms that fit delta and links
+MEAN, SD, CORRELATION, MASKING = ((3.6, 9.8), (0.8, 1.1), 0.6, 0.626)  # log-normal firms that fit delta and links
 UNITS = (1000.0, 1000.0)  # from million dollars and thousand employees to thousand dollars and persons
 
 

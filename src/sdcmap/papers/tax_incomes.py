@@ -6,28 +6,26 @@ The paper's matched tax file is not public, so its cells stand beside ours for t
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from sdcmap import Method, Microdata, Plan, Scores, read, sweep
 from sdcmap.charts.curves import draw_curves
-from sdcmap.core import Array, Method, Microdata
 from sdcmap.core.chart import Chart
 from sdcmap.data.private_folder import private_folder
-from sdcmap.files.reading import read
 from sdcmap.map import overall_score
 from sdcmap.methods import Chain, Noise, SwapReidentified
 from sdcmap.papers.reference import Document, Result, reference_file
-from sdcmap.papers.yancey2002_tables import LOSSES, TABLES, Table, beside, method_of
+from sdcmap.papers.yancey2002_tables import LOSSES, TABLES, Cells, beside, cells_beside, method_of
 from sdcmap.risk import Informed, Linkage
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.file_pair import LinkTable
-from sdcmap.study.plan import Plan
 from sdcmap.study.progress import bar
-from sdcmap.study.scores import Scores
-from sdcmap.study.sweeping import sweep
 from sdcmap.utility import S1, S2
 
 EIGHT = ("TOTINC", "AGI", "WAGES", "TAXINT", "DIVID", "BUSFARM", "NTXINT", "SOCSEC")
@@ -38,7 +36,6 @@ UNUSUAL = 771 / 64_998  # share of records with unusual combinations, Duncan et 
 NOISE = (0.0049, 0.01, 0.02, 0.05, 0.1, 0.2333, 1.0, 9.0)  # lambda2; printed: .0049 to .2333, then 9
 DRAWS = 3  # of each lambda2
 TOP = (10, 20, 50, 100, 500, 1000)
-Cells = dict[str, dict[str, Document]]
 
 
 def row_method(row: str, on: tuple[str, ...]) -> Method:
@@ -84,25 +81,20 @@ def large_file(data: Path | None, every: int, seed: int, workers: int | None) ->
     losses = [loss for part, corrected in ways for loss in _sums(EIGHT, part, corrected)]
     eight = Plan([row_method(row, EIGHT) for row in TABLES["table5"]], losses, seed=seed)
     scores = sweep(units, eight, workers=workers)
-    tables = {
-        "table4": _losses(sweep(units, eleven, workers=workers), ELEVEN, TABLES["table4"]),
-        "table5": _losses(scores, EIGHT, TABLES["table5"]),
-        "table8": _losses(scores, EIGHT, TABLES["table8"], "heads"),
-        "table9": _losses(scores, EIGHT, TABLES["table9"], "schedule_c"),
-    }
     links = link_files(units, eight)
-    tables["table6"] = {
-        row: {
-            name: {"mean": value, "sd": None, "paper": TABLES["table6"][row][name]}
-            for name, value in (("total", float(table.found.mean())), ("zone", _in_zone(table)))
-        }
-        for row, table in links.items()
+    tables = {
+        "table4": _losses(sweep(units, eleven, workers=workers), ELEVEN, "table4"),
+        "table5": _losses(scores, EIGHT, "table5"),
+        "table6": {row: cells_beside("table6", row, _shares(table)) for row, table in links.items()},
+        "table8": _losses(scores, EIGHT, "table8", "heads"),
+        "table9": _losses(scores, EIGHT, "table9", "schedule_c"),
     }
     tables["table7"] = {row: _scores(tables, row) for row in links}
-    files = {row: _precision(table) for row, table in links.items()}
-    survivors = _survivors(units, links)
     curve = unusual_records(units, seed, workers)
-    document = {**tables, "link_files": files, "survivors": survivors, "duncan_figure1": curve, "large_data": which}
+    document = {
+        **tables, "link_files": {row: _precision(table) for row, table in links.items()},
+        "survivors": _survivors(units, links), "duncan_figure1": curve, "large_data": which,
+    }  # fmt: skip
     return Result(document, tuple(_lines(document, which)), {"duncan_figure1": _figure(curve)})
 
 
@@ -112,25 +104,20 @@ def _sums(on: tuple[str, ...], part: str = "", corrected: bool = False) -> tuple
     return S1(on=on, by=by, corrected=corrected), S2(on=on, by=by, corrected=corrected)
 
 
-def _losses(scores: Scores, on: tuple[str, ...], printed: Table, part: str = "") -> Cells:
+def _losses(scores: Scores, on: tuple[str, ...], table: str, part: str = "") -> Cells:
     """IL1 to s2 of each row, from the parts of s1 and s2; noise corrected by Kim's method in a subpopulation."""
+    sums = [loss.text for corrected in ((True, False) if part else (False,)) for loss in _sums(on, part, corrected)]
+    ids = dict(scores.candidate.select("method", "id").iter_rows())
     cells: Cells = {}
-    for row in printed:
-        method = row_method(row, on).text
-        parts: dict[str, float] = {}
-        for corrected in (True, False) if part else (False,):
-            for loss in _sums(on, part, corrected):
-                mine = scores.column(loss.text).filter(pl.col("method") == method)
-                if len(mine):
-                    parts = {**scores.estimates(loss.text)[mine["id"][0]].parts, **parts}
-        values: dict[str, float | None] = {name: parts.get(name) for name in LOSSES[:6]}
+    for row in TABLES[table]:
+        mine = (scores.estimates(loss).get(ids[row_method(row, on).text]) for loss in sums)
+        parts = ChainMap(*(dict(estimate.parts) for estimate in mine if estimate is not None))
+        values = {name: parts[name] for name in LOSSES[:6] if name in parts}
         if "IL1" in parts and "IL1s" in parts:
             four = [parts[name] for name in ("IL2", "IL3", "IL4", "IL5")]
             values |= {"s0": sum(four) / 4, "s1": (parts["IL1"] + sum(four)) / 5}
             values["s2"] = (parts["IL1s"] + parts["IL2"] + parts["IL4"] + parts["IL5"]) / 4
-        cells[row] = {
-            name: {"mean": values.get(name), "sd": None, "paper": printed[row][name]} for name in LOSSES
-        }  # fmt: skip
+        cells[row] = cells_beside(table, row, {name: [values[name]] if name in values else [] for name in LOSSES})
     return cells
 
 
@@ -147,18 +134,18 @@ def link_files(units: Microdata, plan: Plan) -> dict[str, LinkTable]:
     return links
 
 
-def _in_zone(links: LinkTable) -> float:
-    return float(links.found[links.zone()].sum()) / len(links.found)
+def _shares(links: LinkTable) -> dict[str, list[float]]:
+    """The re-identified shares of one release, over all links and in the zone."""
+    return {"total": [float(links.found.mean())], "zone": [float(links.found[links.zone()].sum()) / len(links.found)]}
 
 
 def _scores(tables: dict[str, Cells], row: str) -> dict[str, Document]:
-    cells = {}
-    for zone, share in (("", "total"), ("zone ", "zone")):
-        for name, loss in (("A", "s0"), ("D", "s1"), ("S", "s2")):
-            parts = tables["table5"][row][loss]["mean"], tables["table6"][row][share]["mean"]
-            value = None if None in parts else overall_score(*parts)
-            cells[zone + name] = {"mean": value, "sd": None, "paper": TABLES["table7"][row][zone + name]}
-    return cells
+    scores = {}
+    pairs = product((("", "total"), ("zone ", "zone")), (("A", "s0"), ("D", "s1"), ("S", "s2")))
+    for (zone, share), (name, loss) in pairs:
+        parts = tables["table5"][row][loss]["mean"], tables["table6"][row][share]["mean"]
+        scores[zone + name] = [] if None in parts else [overall_score(*parts)]
+    return cells_beside("table7", row, scores)
 
 
 def _precision(links: LinkTable) -> Document:
@@ -172,25 +159,17 @@ def _survivors(units: Microdata, links: dict[str, LinkTable]) -> dict[str, float
     """Records that are truly linked in every file with mixture noise, how many of them a snooper would believe every time
     (they are in the zone), and how far out they lie."""
     linked, believed = np.ones((2, len(units)), dtype=bool)
-    for row, table in links.items():
-        if "mixadd" in row:
-            in_zone = np.zeros(len(units), dtype=bool)
-            in_zone[table.zone()] = True
-            linked &= table.found == 1
-            believed &= in_zone
-    out = farthest(units.matrix(EIGHT))
+    for table in (table for row, table in links.items() if "mixadd" in row):
+        linked &= table.found == 1
+        believed &= np.isin(np.arange(len(units)), table.zone())
+    x = units.matrix(EIGHT)
+    out = (np.abs(x - x.mean(axis=0)) / x.std(axis=0, ddof=1)).max(axis=1)  # of a record's farthest value
     return {
         "records": int(linked.sum()),
         "believed": int((linked & believed).sum()),
         "median_sds_from_mean": float(np.median(out[linked])) if linked.any() else None,
         "median_sds_of_all": float(np.median(out)),
     }
-
-
-def farthest(x: Array) -> Array:
-    """The largest distance of a record's values from their means, in standard deviations."""
-    distance: Array = (np.abs(x - x.mean(axis=0)) / x.std(axis=0, ddof=1)).max(axis=1)
-    return distance
 
 
 def unusual_records(units: Microdata, seed: int, workers: int | None) -> list[dict[str, float]]:
@@ -208,21 +187,16 @@ def unusual_records(units: Microdata, seed: int, workers: int | None) -> list[di
             "informed": Informed(archive=str(path), row="row", on=EIGHT),
             "l": Linkage("l", archive=str(path), row="row", on=EIGHT),
         }
-        plan = Plan(
-            [Noise(on=EIGHT, variance=noise, correlated=True) for noise in NOISE],
-            list(attacks.values()),
-            replicates=DRAWS,
-            seed=seed,
-        )
+        methods = {noise: Noise(on=EIGHT, variance=noise, correlated=True) for noise in NOISE}
+        plan = Plan(list(methods.values()), list(attacks.values()), replicates=DRAWS, seed=seed)
         scores = sweep(units, plan, workers=workers)
     rows = []
-    for noise in NOISE:
-        text = Noise(on=EIGHT, variance=noise, correlated=True).text
+    for noise, method in methods.items():
         row = {"lambda2": noise, "U": 1 / (1 + noise), "targets": targets.height}
         for name, attack in attacks.items():
-            pooled = scores.pooled(attack.text).filter(pl.col("method") == text)
+            pooled = scores.pooled(attack.text).filter(pl.col("method") == method.text).row(0, named=True)
             scale = len(units) / targets.height
-            row |= {name: pooled["value"][0] * scale, f"{name}_se": pooled["se"][0] * scale}
+            row |= {name: pooled["value"] * scale, f"{name}_se": pooled["se"] * scale}
         rows.append(row)
     return rows
 
@@ -249,13 +223,14 @@ def _lines(document: Document, which: str) -> Iterator[str]:
         "table8": "Table 8, subpopulation of return type 4, moments corrected for noise",
         "table9": "Table 9, subpopulation with schedule C, moments corrected for noise",
     }
-    yield ""
-    yield f"The large file: {which}. The printed cells are of the tax file, which is not public: for the shape alone."
+    yield from (
+        "",
+        f"The large file: {which}. The printed cells are of the tax file, which is not public: for the shape alone.",
+    )
     for name, title in titles.items():
         yield ""
         yield from beside(title, document[name], 2 if name == "table7" else 4)
-    yield ""
-    yield "Link files by weight, best first: share of true links down to"
+    yield from ("", "Link files by weight, best first: share of true links down to")
     yield f"{'':<14}{'links':>8}{'linked':>8}{'zone':>8}" + "".join(f"{top:>8}" for top in TOP)
     for row, file in document["link_files"].items():
         shares = "".join(f"{file['precision'].get(str(top), float('nan')):>8.3f}" for top in TOP)

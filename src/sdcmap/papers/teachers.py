@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, Measure, Microdata
-from sdcmap.core.grid import grid
-from sdcmap.files.reading import read
-from sdcmap.methods import Identity, Noise
+from sdcmap import Microdata, Noise, Plan, Scores, read, sweep
+from sdcmap.core import Array
+from sdcmap.methods import Identity
 from sdcmap.papers.reference import Document, reference_file
 from sdcmap.risk import Index, Position
-from sdcmap.study.plan import Plan
-from sdcmap.study.scores import Scores
-from sdcmap.study.sweeping import sweep
 from sdcmap.utility import MeanPrecision
 
 Target = Literal["maximum", "minimum"] | float
@@ -45,21 +41,17 @@ def generated() -> Array:
     The order statistics that the table fixes are joined by curves in log income; one shape parameter for each side is set
     so that mean and sd come out.
     """
-    ranks = np.array([1, math.ceil(0.01 * N), math.ceil(0.10 * N), math.ceil(0.90 * N), math.ceil(0.99 * N), N])
-    fixed = np.array([2000, 2000, 7200, 35_000, 70_000, 95_200.0])
-    best: tuple[float, Array] | None = None
-    for bend in np.linspace(0.3, 3, 28):
-        for top in np.linspace(0.3, 3, 28):
-            position = np.interp(np.arange(1, N + 1), ranks, np.arange(6))
-            whole, part = np.divmod(position, 1)
-            part = np.where(whole == 2, part**bend, np.where(whole == 3, part**top, part))
-            low, high = fixed[whole.astype(int)], fixed[np.minimum(whole.astype(int) + 1, 5)]
-            x = np.exp(np.log(low) + part * (np.log(high) - np.log(low)))
-            miss = abs(x.mean() / 20_100 - 1) + abs(x.std(ddof=1) / 13_300 - 1)
-            if best is None or miss < best[0]:
-                best = (float(miss), x)
-    assert best is not None
-    return best[1]
+    ranks = np.array([1, *(math.ceil(share * N) for share in (0.01, 0.10, 0.90, 0.99)), N])
+    fixed = np.log([2000, 2000, 7200, 35_000, 70_000, 95_200.0])
+    whole, part = np.divmod(np.interp(np.arange(1, N + 1), ranks, np.arange(6)), 1)
+    low, high = fixed[whole.astype(int)], fixed[np.minimum(whole.astype(int) + 1, 5)]
+
+    def bent(lower: float, upper: float) -> Array:
+        curve = np.where(whole == 2, part**lower, np.where(whole == 3, part**upper, part))
+        return np.exp(low + curve * (high - low))
+
+    files = (bent(*shape) for shape in product(np.linspace(0.3, 3, 28), repeat=2))
+    return min(files, key=lambda x: abs(x.mean() / 20_100 - 1) + abs(x.std(ddof=1) / 13_300 - 1))
 
 
 def truncated_efficiency(x: Array, noise_variance: Array | float) -> float:
@@ -70,22 +62,26 @@ def truncated_efficiency(x: Array, noise_variance: Array | float) -> float:
     """
     from scipy.special import ndtr
 
-    n, s2 = len(x), float(x.var(ddof=1))
+    n = len(x)
     noise = np.sqrt(noise_variance)
     a = x / noise
     density = np.exp(-a * a / 2) / math.sqrt(2 * math.pi)
     m1 = x * ndtr(a) + noise * density
     m2 = (x * x + noise**2) * ndtr(a) + x * noise * density
-    variance_of_sum = float((m2 - m1**2).sum())
-    mean_s2 = (m2.sum() - (variance_of_sum + m1.sum() ** 2) / n) / (n - 1)  # E s^2
-    return (s2 / n) / float(mean_s2 / n + (m1.mean() - x.mean()) ** 2)
+    mean_s2 = (m2.sum() - ((m2 - m1**2).sum() + m1.sum() ** 2) / n) / (n - 1)  # E s^2
+    return float(x.var(ddof=1) / n / (mean_s2 / n + (m1.mean() - x.mean()) ** 2))
 
 
 def noise_variances(x: Array, share: float, masking: str) -> Array:
     """Var e of each record: share S^2, and twice that above the sensitive income when masking is unequal."""
-    doubled = 2.0 if masking == "unequal" else 1.0
-    variances: Array = share * x.var(ddof=1) * np.where(x > SENSITIVE, doubled, 1.0)
+    variances: Array = share * x.var(ddof=1) * np.where((x > SENSITIVE) & (masking == "unequal"), 2.0, 1.0)
     return variances
+
+
+def noise(level: float, masking: str) -> Noise:
+    """Noise of this share of the variance; twice that above the sensitive income when masking is unequal."""
+    above: dict[str, Any] = {"above": SENSITIVE, "variance_above": 2 * level} if masking == "unequal" else {}
+    return Noise(on=("income",), variance=level, lower=0.0, **above)
 
 
 @dataclass(frozen=True)
@@ -98,58 +94,35 @@ class EmpiricalMaps:
     @staticmethod
     def run(data: Microdata, replicates: int, seed: int) -> EmpiricalMaps:
         """One plan, one sweep: two maskings, 20 levels, 6 targets under two knowledge states."""
-        levels = list(LEVELS)
-        equal = grid(Noise, on="income", variance=levels, lower=0.0)
-        unequal = [
-            Noise(on=("income",), variance=level, lower=0.0, above=SENSITIVE, variance_above=2 * level)
-            for level in levels
-        ]
+        methods = [noise(level, masking) for masking in ("equal", "unequal") for level in LEVELS]
         risks = [knows(on="income", target=target) for knows in (Position, Index) for target in TARGETS]
-        plan = Plan([equal, *unequal], [*risks, MeanPrecision(on="income")], replicates=replicates, seed=seed)
+        plan = Plan(methods, [*risks, MeanPrecision(on="income")], replicates=replicates, seed=seed)
         return EmpiricalMaps(data, sweep(data, plan))
 
-    @cached_property
-    def rows(self) -> list[Document]:
-        """One row a masking, level and target: noise_share, efficiency, R_index, R_position, and their standard errors."""
-        utility = self._pooled(MeanPrecision(on="income"))
-        whole = utility[Identity().text][0]
-        rows = []
-        for target in TARGETS:
-            position, index = (self._pooled(knows(on="income", target=target)) for knows in (Position, Index))
-            for masking, level, method in self._methods():
-                rows.append({
-                    "masking": masking, "target": target, "noise_share": level,
-                    "efficiency": utility[method][0] / whole,
-                    "R_index": index[method][0], "R_index_se": index[method][1],
-                    "R_position": position[method][0], "R_position_se": position[method][1],
-                })  # fmt: skip
-        return rows
-
-    def _pooled(self, measure: Measure) -> dict[str, tuple[float, float | None]]:
-        table = self.scores.pooled(measure.text).select("method", "value", "se")
-        return {method: (value, se) for method, value, se in table.iter_rows()}
-
-    def _methods(self) -> list[tuple[str, float, str]]:
-        maskings = []
-        for level in LEVELS:
-            maskings.append(("equal", level, Noise(on=("income",), variance=level, lower=0.0).text))
-            double = Noise(on=("income",), variance=level, lower=0.0, above=SENSITIVE, variance_above=2 * level)
-            maskings.append(("unequal", level, double.text))
-        return maskings
-
     def curve(self, target: Target, masking: str = "equal") -> list[Document]:
-        return [row for row in self.rows if row["target"] == target and row["masking"] == masking]
+        """One row a level: noise_share, efficiency, R_index, R_position, and their standard errors."""
+        measures = Index(on="income", target=target), Position(on="income", target=target), MeanPrecision(on="income")
+        index, position, utility = (self.scores.pooled_estimates(measure.text) for measure in measures)
+        whole = utility[Identity().text].value
+        methods = {level: noise(level, masking).text for level in LEVELS}
+        return [
+            {
+                "masking": masking, "target": target, "noise_share": level, "efficiency": utility[method].value / whole,
+                "R_index": index[method].value, "R_index_se": index[method].se,
+                "R_position": position[method].value, "R_position_se": position[method].se,
+            }
+            for level, method in methods.items()
+        ]  # fmt: skip
 
-    def crossing(self, target: Target, risk: str, limit: float, masking: str = "equal") -> dict[str, float] | None:
-        """The smallest noise share with risk <= limit, by a line through the nearest levels in log risk and log share, and
+    def crossing(self, target: Target, risk: str, masking: str = "equal") -> dict[str, float] | None:
+        """The smallest noise share within the limit, by a line through the nearest levels in log risk and log share, and
         the exact efficiency there; None where no level reaches the limit."""
         curve = self.curve(target, masking)
         share = np.log([row["noise_share"] for row in curve])
-        over = np.log([row[risk] for row in curve]) - math.log(limit)
+        over = np.log([row[risk] for row in curve]) - math.log(LIMIT)
         if over.min() > 0:
             return None
         near = np.abs(share - share[np.argmax(over <= 0)]) < math.log(2.5)
         slope, start = np.polyfit(share[near], over[near], 1)
-        level = math.exp(-start / slope)
-        x = self.data["income"]
+        level, x = math.exp(-start / slope), self.data["income"]
         return {"noise_share": level, "efficiency": truncated_efficiency(x, noise_variances(x, level, masking))}

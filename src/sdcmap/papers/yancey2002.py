@@ -7,14 +7,16 @@ stand-in for its large one; and figure 1 of Duncan, Keller-McNulty, Stokes (2001
 from __future__ import annotations
 
 import secrets
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, Microdata
-from sdcmap.files.reading import read
+from sdcmap import Microdata, Plan, Scores, read, sweep
+from sdcmap.core import Array, Generator
 from sdcmap.kernels.masking.mixtures import centres, draw_mixture
 from sdcmap.kernels.masking.noise_covariance import complete_covariance_root, rescaled
 from sdcmap.kernels.statistics.information_losses import il2_losses, il5_losses
@@ -22,18 +24,12 @@ from sdcmap.kernels.statistics.moments import moments
 from sdcmap.map import overall_score
 from sdcmap.papers.reference import Document, Result, errata, reference_file
 from sdcmap.papers.tax_incomes import large_file
-from sdcmap.papers.yancey2002_tables import LOSSES, TABLES, WRONG_CELLS, beside, method_of
+from sdcmap.papers.yancey2002_tables import LOSSES, TABLES, WRONG_CELLS, Cells, beside, cells_beside, method_of
 from sdcmap.risk import Calibrated, Informed, Linkage, NearestRecord, WorstLinkage
-from sdcmap.study.plan import Plan
-from sdcmap.study.scores import Scores
-from sdcmap.study.sweeping import sweep
 from sdcmap.utility import S0, S1, S2
 
 ROWS = tuple(TABLES["table1"])
 SHARES = (0.01, 0.05, 0.10, 0.20)  # d of the mixtures
-ATTACKS = (
-    "d", "l", "nearest", "nearest one-to-one", "mahalanobis", "mahalanobis one-to-one", "informed", "calibrated", "worst",
-)  # fmt: skip
 ALONE = {
     "d": Linkage("d", open_columns="as any"),  # as published: all columns are masked, and compared alike
     "l": Linkage("l", open_columns="as any"),
@@ -44,7 +40,7 @@ ALONE = {
     "informed": Informed(),
     "calibrated": Calibrated(),
 }
-Cells = dict[str, dict[str, Document]]
+ATTACKS = (*ALONE, "worst")
 
 
 def census(data: Path | None) -> tuple[Microdata, str]:
@@ -81,60 +77,48 @@ def run(
     return Result(document, tuple(lines), part.figures)
 
 
+@dataclass(frozen=True)
 class Draws:
     """What the sweep found, a list of values over the seeds for each row: losses, re-identified shares, scores."""
 
-    def __init__(self, values: Mapping[str, Mapping[str, list[float]]]) -> None:
-        self.values = values
+    values: Mapping[str, Mapping[str, list[float]]]
 
     @staticmethod
     def of(scores: Scores, on: tuple[str, ...]) -> Draws:
         rows = {method_of(row, on).text: row for row in ROWS}
-        values: dict[str, dict[str, list[float]]] = {row: {} for row in ROWS}
-        attacks = {"WorstLinkage": "worst"} | {measure.text: name for name, measure in ALONE.items()}
-        names = {"S0": "s0", "S1": "s1", "S2": "s2", **attacks}
+        values: dict[str, dict[str, list[float]]] = {row: defaultdict(list) for row in ROWS}
+        names = {measure.text: (name,) for name, measure in ALONE.items()} | {"WorstLinkage": ("worst",)}
+        names |= {"S0": ("s0",), "S1": ("s1", "IL1", "IL2", "IL3", "IL4", "IL5"), "S2": ("s2", "IL1s")}
         for measure in scores.measure["name"].to_list():
             for score in scores.column(measure).sort("method", "replicate").iter_rows(named=True):
                 if score["method"] in rows:
-                    mine = values[rows[score["method"]]]
-                    parts = {names[measure]: score["value"], **scores.estimates(measure)[score["id"]].parts}
-                    wanted = {"S0": ("s0",), "S1": ("s1", "IL1", "IL2", "IL3", "IL4", "IL5"), "S2": ("s2", "IL1s")}
-                    for part in wanted.get(measure, (names[measure],)):
-                        mine.setdefault(part, []).append(parts[part])
+                    parts = {names[measure][0]: score["value"], **scores.estimates(measure)[score["id"]].parts}
+                    for part in names[measure]:
+                        values[rows[score["method"]]][part].append(parts[part])
         return Draws(values)
 
     def table1(self) -> Cells:
         """Information loss."""
-        return {row: _cells("table1", row, {name: self.values[row][name] for name in LOSSES}) for row in ROWS}
+        return {row: cells_beside("table1", row, {name: self.values[row][name] for name in LOSSES}) for row in ROWS}
 
     def table2(self) -> Cells:
         """Re-identified shares: the paper's attacks d and l, and what other snoopers can do."""
-        return {row: _cells("table2", row, {name: self.values[row][name] for name in ATTACKS}) for row in ROWS}
+        return {row: cells_beside("table2", row, {name: self.values[row][name] for name in ATTACKS}) for row in ROWS}
 
     def table3(self) -> Cells:
         """Overall scores 50 (loss + re-identified share)."""
         cells = {}
         for row, values in self.values.items():
             scores = {
-                f"{metric} {name}": [overall_score(*pair) for pair in zip(values[loss], values[metric], strict=True)]
+                f"{metric} {name}": list(map(overall_score, values[loss], values[metric]))
                 for metric in "dl"
                 for name, loss in (("A", "s0"), ("D", "s1"), ("S", "s2"))
             }
-            cells[row] = _cells("table3", row, scores)
+            cells[row] = cells_beside("table3", row, scores)
         return cells
 
 
-def _cells(table: str, row: str, draws: Mapping[str, list[float]]) -> dict[str, Document]:
-    cells: dict[str, Document] = {}
-    for name, values in draws.items():
-        sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
-        cells[name] = {"mean": float(np.mean(values)), "sd": sd, "paper": TABLES[table][row].get(name)}
-        if (row, name) in WRONG_CELLS[table]:
-            cells[name]["erratum"] = WRONG_CELLS[table][row, name]
-    return cells
-
-
-def exact_statements(x: Array, rng: np.random.Generator) -> dict[str, float]:
+def exact_statements(x: Array, rng: Generator) -> dict[str, float]:
     """The statements of the tables that need one W for all d, as their largest relative error: no plan shares a stream.
 
     IL2 grows as sqrt(d) (printed .002 .004 .006 .008), and rescaling changes neither IL2 nor IL5.
@@ -142,21 +126,18 @@ def exact_statements(x: Array, rng: np.random.Generator) -> dict[str, float]:
     half, s2 = np.full(2, 0.5), np.full(2, 0.025)
     w = draw_mixture(x.shape, half, centres(np.array([1.0]), half, s2), s2, rng)
     noise = w @ complete_covariance_root(x).T
-    before, ratio, mean_change, correlation_change = moments(x), [], [], []
+    before, losses = moments(x), []
     for d in SHARES:
         z = x + np.sqrt(d) * noise
-        scaled = np.column_stack([rescaled(column, d) for column in z.T])
-        after, drawn_in = moments(z), moments(scaled)
-        loss = il2_losses(before, after).mean()
-        ratio.append(loss / np.sqrt(d))
-        mean_change.append(abs(il2_losses(before, drawn_in).mean() / loss - 1))
-        correlation_change.append(
-            abs(np.nanmean(il5_losses(before, drawn_in)) / np.nanmean(il5_losses(before, after)) - 1)
-        )
+        for y in (z, np.column_stack([rescaled(column, d) for column in z.T])):
+            after = moments(y)
+            losses += [il2_losses(before, after).mean(), np.nanmean(il5_losses(before, after))]
+    il2, il5, il2_scaled, il5_scaled = np.reshape(losses, (-1, 4)).T
+    ratio = il2 / np.sqrt(SHARES)
     return {
-        "IL2 grows as sqrt(d)": float(max(ratio) / min(ratio) - 1),
-        "IL2 of scaled equals unscaled": float(max(mean_change)),
-        "IL5 of scaled equals unscaled": float(max(correlation_change)),
+        "IL2 grows as sqrt(d)": float(ratio.max() / ratio.min() - 1),
+        "IL2 of scaled equals unscaled": float(np.abs(il2_scaled / il2 - 1).max()),
+        "IL5 of scaled equals unscaled": float(np.abs(il5_scaled / il5 - 1).max()),
     }
 
 
@@ -171,12 +152,11 @@ def _lines(document: Document, exact: Mapping[str, float], which: str, seeds: in
     for name, title in titles.items():
         yield ""
         yield from beside(title, document[name], 2 if name == "table3" else 4)
-    yield ""
-    yield "Errata among these cells:"
+    yield from ("", "Errata among these cells:")
     for name in titles:
-        cells: dict[str, list[str]] = {}
+        cells = defaultdict(list)
         for (row, column), reason in WRONG_CELLS[name].items():
-            cells.setdefault(reason, []).append(f"{row} {column}")
+            cells[reason].append(f"{row} {column}")
         yield from (f"  Table {name[-1]}, {', '.join(places)}: {reason}." for reason, places in cells.items())
     yield "With one draw of W for all d (largest relative error):"
     yield from (f"  {statement}: {error:.1e}" for statement, error in exact.items())

@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from sdcmap.core.method import Method
+import numpy as np
+
+from sdcmap.core import Method
 from sdcmap.methods import MixtureNoise, Noise, RankSwap
-from sdcmap.papers.reference import PRINTED
+from sdcmap.papers.reference import PRINTED, Document
 
 Table = dict[str, dict[str, float]]
+Cells = dict[str, dict[str, Document]]  # row -> column -> mean, sd, paper, erratum; see `beside`
 
 
 def method_of(row: str, on: tuple[str, ...]) -> Method:
@@ -41,6 +44,18 @@ WRONG_CELLS: dict[str, dict[tuple[str, str], str]] = {
 }
 
 
+def cells_beside(table: str, row: str, draws: Mapping[str, Sequence[float]]) -> dict[str, Document]:
+    """Return the cells of a row: the mean of our draws and their standard deviation, and what the paper prints."""
+    cells: dict[str, Document] = {}
+    for name, values in draws.items():
+        mean = float(np.mean(values)) if values else None
+        sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        cells[name] = {"mean": mean, "sd": sd, "paper": TABLES[table][row].get(name)}
+        if (row, name) in WRONG_CELLS[table]:
+            cells[name]["erratum"] = WRONG_CELLS[table][row, name]
+    return cells
+
+
 def beside(title: str, ours: Mapping[str, Mapping[str, Mapping[str, Any]]], digits: int = 4) -> Iterator[str]:
     """Our means, the standard deviation of one run, and the printed cells.
 
@@ -52,12 +67,11 @@ def beside(title: str, ours: Mapping[str, Mapping[str, Mapping[str, Any]]], digi
     yield title
     yield " " * 22 + "".join(f"{name:>{width}}" for name in columns)
     for row, cells in ours.items():
-        yield f"{row:<14}{'ours':<8}" + "".join(_shown(cells[name]["mean"], width, digits) for name in columns)
-        if any(cell["sd"] is not None for cell in cells.values()):
-            yield f"{'':<14}{'sd':<8}" + "".join(_shown(cells[name]["sd"], width, digits) for name in columns)
-        if any(cell["paper"] is not None for cell in cells.values()):
-            shown = (_shown(cells[name]["paper"], width, digits, mark(cells[name])) for name in columns)
-            yield f"{'':<14}{'paper':<8}" + "".join(shown)
+        for label, fact in (("ours", "mean"), ("sd", "sd"), ("paper", "paper")):
+            if fact == "mean" or any(cell[fact] is not None for cell in cells.values()):
+                marks = {name: mark(cells[name]) if fact == "paper" else "" for name in columns}
+                shown = "".join(_shown(cells[name][fact], width, digits, marks[name]) for name in columns)
+                yield f"{row if fact == 'mean' else '':<14}{label:<8}{shown}"
 
 
 def mark(cell: Mapping[str, Any]) -> str:
@@ -70,5 +84,5 @@ def mark(cell: Mapping[str, Any]) -> str:
     return stars + ("**" if away > 3 * cell["sd"] else "*" if away > 2 * cell["sd"] else "")
 
 
-def _shown(value: float | None, width: int, digits: int, marks: str = "") -> str:
+def _shown(value: float | None, width: int, digits: int, marks: str) -> str:
     return f"{'-' if value is None else f'{value:.{digits}f}{marks}':>{width}}"
