@@ -6,6 +6,7 @@ seeds: figures 2 to 4, the linear optimum, how often each swap is on the frontie
 
 from __future__ import annotations
 
+import operator
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -14,19 +15,11 @@ from pathlib import Path
 
 import polars as pl
 
+from sdcmap import Microdata, Plan, RUMap, Scores, Swap, demo, read, subsets, sweep
 from sdcmap.charts import draw_map
 from sdcmap.core.chart import Chart
-from sdcmap.core.grid import subsets
-from sdcmap.data.microdata import Microdata
-from sdcmap.explore.demo import population
-from sdcmap.files.reading import read
-from sdcmap.map import RUMap
-from sdcmap.methods import Swap
 from sdcmap.papers.reference import Document, Result, reference_file
 from sdcmap.risk import SmallCells
-from sdcmap.study.plan import Plan
-from sdcmap.study.scores import Scores
-from sdcmap.study.sweeping import sweep
 from sdcmap.utility import Hellinger
 
 LETTERS = {
@@ -53,10 +46,8 @@ class Condition:
         """The swap; None where the collection keeps a variable that is to be swapped."""
         if self.collection == SAME_SEX:
             return None if "Sex" in self.variables else Swap(on=self.variables, rate=self.rate, same=("Sex",))
-        differ = (
-            () if self.collection == FREE or "MarStat" in self.variables else ("MarStat",)
-        )  # swapped, it differs anyway
-        return Swap(on=self.variables, rate=self.rate, differ=differ)
+        free = self.collection == FREE or "MarStat" in self.variables  # swapped, it differs anyway
+        return Swap(on=self.variables, rate=self.rate, differ=() if free else ("MarStat",))
 
 
 def conditions() -> list[Condition]:
@@ -71,8 +62,7 @@ def persons(data: Path | None) -> tuple[Microdata, str]:
     file = reference_file("cps8d.parquet", data) or reference_file("cps8d.csv", data)
     if file is not None:
         return read(file, keys="all"), f"reference file {file.name}"
-    people = population(48_842).only(LETTERS)
-    return read(people.frame(), keys="all"), "generated stand-in (demo population)"
+    return read(demo.population(48_842).only(LETTERS).frame(), keys="all"), "generated stand-in (demo population)"
 
 
 def run(*, seeds: int = 100, data: Path | None = None, seed: int | None = None, workers: int | None = None) -> Result:
@@ -80,9 +70,8 @@ def run(*, seeds: int = 100, data: Path | None = None, seed: int | None = None, 
     people, which = persons(data)
     wanted = conditions()
     methods = [condition.method for condition in wanted if condition.method is not None]
-    plan = Plan(
-        methods, [SmallCells(), Hellinger()], replicates=seeds, seed=secrets.randbits(256) if seed is None else seed
-    )
+    key = secrets.randbits(256) if seed is None else seed
+    plan = Plan(methods, [SmallCells(), Hellinger()], replicates=seeds, seed=key)
     collections = Collections(sweep(people, plan, workers=workers), wanted, seeds)
     document = {
         "conditions": collections.rows, "linear_optimum": collections.linear_optimum, "claims": collections.claims,
@@ -132,37 +121,30 @@ class Collections:
     def linear_optimum(self) -> list[Document]:
         """The least mean risk + a x mean Hellinger as a goes from 0 to infinity."""
         said = {c.method.text: c for c in self.of(FREE) if c.method is not None}
-        path = self.free.linear_path().iter_rows(named=True)
         return [
             {"from": r["from"], "to": r["to"], "vars": said[r["method"]].letters, "rate": said[r["method"]].rate,
              "risk": r["risk"], "hellinger": r["utility"]}
-            for r in path
+            for r in self.free.linear_path().iter_rows(named=True)
         ]  # fmt: skip
 
     @cached_property
     def claims(self) -> Document:
         """What the paper says of its figures, checked on the means over seeds."""
+        axes = ("risk_mean", "hellinger_mean")
         made = pl.DataFrame([row for row in self.rows if row["feasible"]])
         free = made.filter(pl.col("collection") == FREE).with_columns(size=pl.col("vars").str.len_chars())
-        by_rate = free.group_by("rate").agg(pl.col("risk_mean", "hellinger_mean").mean()).sort("rate")
-        spread = free.group_by("rate").agg(pl.col("risk_mean", "hellinger_mean").std()).sort("rate")
+        by_rate = free.group_by("rate").agg(pl.col(axes).mean(), pl.col(axes).std().name.suffix("_sd")).sort("rate")
         pairs = free.group_by("rate", "size").agg(pl.col("risk_mean").mean()).sort("rate", "size")
         risks = pairs["risk_mean"].to_list()
-        educ = free.filter((pl.col("vars") == "E") & (pl.col("rate") == 0.05))
-        better = pl.DataFrame()
-        if len(educ):
-            r, h = educ["risk_mean"][0], educ["hellinger_mean"][0]
-            better = free.filter((pl.col("rate") == 0.01) & (pl.col("risk_mean") < r) & (pl.col("hellinger_mean") < h))
-        lacking = [row["vars"] + f" {row['rate']:g} {row['collection']}" for row in self.rows if not row["feasible"]]
-        axes = ("risk_mean", "hellinger_mean")
-        with_rate = _rises(by_rate["hellinger_mean"]) and _rises(-by_rate["risk_mean"])
+        educ = free.filter((pl.col("vars") == "E") & (pl.col("rate") == 0.05)).select(axes).rows()
+        better = [free.filter(pl.col("rate") == 0.01, *(pl.col(axes[i]) < at[i] for i in (0, 1))) for at in educ]
+        lacking = [f"{row['vars']} {row['rate']:g} {row['collection']}" for row in self.rows if not row["feasible"]]
         return {
-            "distortion rises and risk falls with the rate": with_rate,
-            "single swaps are riskier than double ones": all(
-                a > b for a, b in zip(risks[::2], risks[1::2], strict=True)
-            ),
-            "variability over variables rises with the rate": all(_rises(spread[axis]) for axis in axes),
-            "Educ .05 is dominated by so many .01 swaps": len(better),
+            "distortion rises and risk falls with the rate": _rises(by_rate["hellinger_mean"])
+            and _rises(-by_rate["risk_mean"]),
+            "single swaps are riskier than double ones": all(map(operator.gt, risks[::2], risks[1::2])),
+            "variability over variables rises with the rate": all(_rises(by_rate[f"{axis}_sd"]) for axis in axes),
+            "Educ .05 is dominated by so many .01 swaps": sum(map(len, better)),
             "infeasible": lacking,
         }
 
@@ -176,8 +158,8 @@ class Collections:
             for rate in RATES
         }
         figures["figure3"] = draw_map(self.free, by="mean", colour="rate", names=names, width=700, height=520)
-        both = self.map_of(ends)
-        figures["figure4"] = draw_map(both, by="mean", facet=panels, names=names, label="all", width=420, height=340)
+        size = {"width": 420, "height": 340}
+        figures["figure4"] = draw_map(self.map_of(ends), by="mean", facet=panels, names=names, label="all", **size)
         return figures
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.core.chart import Chart
-from sdcmap.kernels.arrays import Array
+from sdcmap.core import Array, Generator
 from sdcmap.papers.reference import Document, Result, errata, reference_file
 from sdcmap.recordwise.table import RecordTable, records
 
@@ -52,8 +51,7 @@ def _table(x: Array, y: Array, names: tuple[str, str], rule: dict[str, Any]) -> 
 
 
 def _facts(table: RecordTable) -> Document:
-    summary = table.summary()
-    return {fact: summary[fact] for fact in FACTS}
+    return {fact: value for fact, value in table.summary().items() if fact in FACTS}
 
 
 def _said(table: RecordTable) -> str:
@@ -66,7 +64,7 @@ def _said(table: RecordTable) -> str:
     )
 
 
-def like_the_paper(rng: np.random.Generator, n: int = 157) -> tuple[Array, Array]:
+def like_the_paper(rng: Generator, n: int = 157) -> tuple[Array, Array]:
     """Log turnover and log employees of n firms that fit the printed delta and links in reach, and their masking."""
     covariance = np.outer(SD, SD) * np.array([[1, CORRELATION], [CORRELATION, 1]])
     x: Array = rng.multivariate_normal(MEAN, covariance, n, method="cholesky")
@@ -74,11 +72,10 @@ def like_the_paper(rng: np.random.Generator, n: int = 157) -> tuple[Array, Array
 
 
 def _firms(data: Path | None, seed: int) -> tuple[Array, Array, str]:
-    files = [reference_file(f"firms157_{which}.csv", data) for which in ("X", "Y")]
-    if files[0] is None or files[1] is None:
+    first, second = (reference_file(f"firms157_{which}.csv", data) for which in ("X", "Y"))
+    if first is None or second is None:
         return *like_the_paper(np.random.default_rng(seed)), "a generated stand-in"
-    x, y = (np.loadtxt(file, delimiter=",") for file in files if file is not None)
-    return x, y, "reference files"
+    return np.loadtxt(first, delimiter=","), np.loadtxt(second, delimiter=","), "reference files"
 
 
 def _tarragona(data: Path | None, seed: int, rule: dict[str, Any]) -> Result:
@@ -100,17 +97,17 @@ def _innovation(data: Path | None, seed: int, rule: dict[str, Any]) -> Result:
     x, which = _logs("firm_innovation", names, data, seed)
     y = x + NOISE[1] * np.random.default_rng(seed).standard_normal(x.shape)
     shift = np.log(UNITS)
-    first, second = (_table(x + move, y + move, names, rule) for move in (0.0, shift))
-    free = [_table(x + move, y + move, names, {**rule, "distance": "absolute"}) for move in (0.0, shift)]
+    first, second = _table(x, y, names, rule), _table(x + shift, y + shift, names, rule)
+    free = _table(x, y, names, {**rule, "distance": "absolute"})
     document = {**_facts(first), "noise": NOISE[1], "records": len(first), "sample": which, "other_units": _facts(second),
-                "log_difference": _facts(free[0])}  # fmt: skip
+                "log_difference": _facts(free)}  # fmt: skip
     lines = [
         f"firm_innovation ({which}), {len(first)} firms of sector 32 in 1991, noise {NOISE[1]:g}:",
         f"  million dollars, thousand employees: {_said(first)}",
         f"  thousand dollars, employees:         {_said(second)}",
-        f"  log-difference, in any units:        {_said(free[0])}",
+        f"  log-difference, in any units:        {_said(free)}",
     ]
-    figures: dict[str, Chart] = {"firm_innovation": first.draw(), "firm_innovation_other_units": second.draw()}
+    figures = {"firm_innovation": first.draw(), "firm_innovation_other_units": second.draw()}
     return Result({"firm_innovation": document}, tuple(lines), figures)
 
 

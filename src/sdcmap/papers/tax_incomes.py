@@ -85,9 +85,9 @@ def large_file(data: Path | None, every: int, seed: int, workers: int | None) ->
     tables = {
         "table4": _losses(sweep(units, eleven, workers=workers), ELEVEN, "table4"),
         "table5": _losses(scores, EIGHT, "table5"),
-        "table6": {row: cells_beside("table6", row, _shares(table)) for row, table in links.items()},
         "table8": _losses(scores, EIGHT, "table8", "heads"),
         "table9": _losses(scores, EIGHT, "table9", "schedule_c"),
+        "table6": {row: cells_beside("table6", row, _shares(table)) for row, table in links.items()},
     }
     tables["table7"] = {row: _scores(tables, row) for row in links}
     curve = unusual_records(units, seed, workers)

@@ -6,6 +6,7 @@ named.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,26 +17,13 @@ from sdcmap.charts.planes import draw_planes
 from sdcmap.core.chart import Chart
 from sdcmap.papers.reference import Document, Result, errata
 from sdcmap.papers.trottini_choice import worked_choice
-from sdcmap.theory.decision import (
-    Decision,
-    Divergence,
-    GlobalRisk,
-    GlobalUtility,
-    KullbackLeibler,
-    LossInduced,
-    Normal,
-    decide,
-    global_risk,
-    global_utility,
-    notes,
-    sweep_limits,
-)
+from sdcmap.theory import decision as theory
+from sdcmap.theory.decision import GlobalRisk, GlobalUtility, KullbackLeibler, Normal
 from sdcmap.theory.parameter_checks import Numbers
 
 NAMES = ("D1", "D2")
-INTRUDER = Normal(
-    np.array([-5.0, 5.0]), np.ones(2)
-)  # his posterior given D1 and given D2; the second number is a variance
+# Posteriors given D1 and given D2; the second number is a variance.
+INTRUDER = Normal(np.array([-5.0, 5.0]), np.ones(2))
 SOCIETY = Normal(np.array([-7.0, 7.0]), np.full(2, 2.0))
 AGENCY_OF_INTRUDERS_TARGET = Normal(4.9, 0.001)
 AGENCY_OF_SOCIETYS_TARGET = Normal(-6.9, 0.001)
@@ -57,7 +45,7 @@ def run(
     seed : of the candidates. worked : False leaves the worked choice out.
     """
     risk, utility = _four(KullbackLeibler())
-    decision = decide(risk, utility, agency_limit=agency_limit, intruder_limit=intruder_limit)
+    decision = theory.decide(risk, utility, agency_limit=agency_limit, intruder_limit=intruder_limit)
     document: Document = {
         name: {
             "IEK": _of(risk.iek, i), "RDH": _of(risk.rdh, i), "SEK": _of(utility.sek, i), "DUS": _of(utility.dus, i),
@@ -66,68 +54,57 @@ def run(
         for i, name in enumerate(NAMES)
     }  # fmt: skip
     document["choice"] = None if decision.choice is None else NAMES[decision.choice]
-    lines = _lines(document, risk, utility, decision, agency_limit, intruder_limit)
+    lines = tuple(_lines(document, risk, utility, decision, agency_limit, intruder_limit))
     charts = _charts(document, agency_limit, intruder_limit)
-    if worked:
-        more = worked_choice(data=data, seed=seed)
-        document["worked"] = more.document
-        lines += more.lines
-        charts |= more.figures
-    return Result(document, tuple(lines), charts)
+    if not worked:
+        return Result(document, lines, charts)
+    more = worked_choice(data=data, seed=seed)
+    return Result({**document, "worked": more.document}, (*lines, *more.lines), charts | more.figures)
 
 
-def _four(divergence: Divergence) -> tuple[GlobalRisk, GlobalUtility]:
-    risk = global_risk(AGENCY_OF_INTRUDERS_TARGET, INTRUDER, divergence=divergence)
-    utility = global_utility(AGENCY_OF_SOCIETYS_TARGET, SOCIETY, divergence=divergence)
+def _four(divergence: theory.Divergence) -> tuple[GlobalRisk, GlobalUtility]:
+    risk = theory.global_risk(AGENCY_OF_INTRUDERS_TARGET, INTRUDER, divergence=divergence)
+    utility = theory.global_utility(AGENCY_OF_SOCIETYS_TARGET, SOCIETY, divergence=divergence)
     return GlobalRisk(*np.broadcast_arrays(*risk)), GlobalUtility(*np.broadcast_arrays(*utility))
 
 
 def _lines(
-    document: Document, risk: GlobalRisk, utility: GlobalUtility, decision: Decision, agency_limit: float,
+    document: Document, risk: GlobalRisk, utility: GlobalUtility, decision: theory.Decision, agency_limit: float,
     intruder_limit: float,
-) -> list[str]:  # fmt: skip
-    lines = [
-        "Trottini (2001)",
-        "Example 1: ours [printed]; KL in nats plus the agency's variance; N(m, v) has variance v",
-    ]
+) -> Iterator[str]:  # fmt: skip
+    yield "Trottini (2001)"
+    yield "Example 1: ours [printed]; KL in nats plus the agency's variance; N(m, v) has variance v"
     for name in NAMES:
-        numbers = [f"{key} {document[name][key]:.6f} [{value:.2f}]" for key, value in PRINTED[name].items()]
-        lines.append(f"  {name}: {', '.join(numbers)}")
-        lines.append(f"      distance from (0, 0) {document[name]['distance']:.6f}, region {document[name]['region']}")
-    chosen = document["choice"]
-    said = f"release {chosen}" if chosen else "release nothing: region D is empty"
+        numbers = ", ".join(f"{key} {document[name][key]:.6f} [{value:.2f}]" for key, value in PRINTED[name].items())
+        yield f"  {name}: {numbers}"
+        yield f"      distance from (0, 0) {document[name]['distance']:.6f}, region {document[name]['region']}"
+    said = f"release {document['choice']}" if document["choice"] else "release nothing: region D is empty"
     if decision.nearest_miss is not None:
         said += f"; the nearest miss is {NAMES[decision.nearest_miss]}"
-    lines.append(f"  t_A = {agency_limit:g}, t_INT = {intruder_limit:g}: {said}   [paper at -40, -0.8: D1]")
-    sweep = sweep_limits(risk, utility)
-    lines.append("  Other limits (par. 29: D1, or nothing):")
+    yield f"  t_A = {agency_limit:g}, t_INT = {intruder_limit:g}: {said}   [paper at -40, -0.8: D1]"
+    sweep = theory.sweep_limits(risk, utility)
+    yield "  Other limits (par. 29: D1, or nothing):"
     for pair in OTHER_LIMITS:
         choice = sweep.at(*pair)
-        lines.append(f"    t_A = {pair[0]:g}, t_INT = {pair[1]:g}: {'nothing' if choice is None else NAMES[choice]}")
-    lines.append(f"  Chosen at some pair of limits: {', '.join(NAMES[i] for i in sweep.winners)}")
-    loss_risk, loss_utility = _four(LossInduced())
+        yield f"    t_A = {pair[0]:g}, t_INT = {pair[1]:g}: {'nothing' if choice is None else NAMES[choice]}"
+    yield f"  Chosen at some pair of limits: {', '.join(NAMES[i] for i in sweep.winners)}"
+    loss_risk, loss_utility = _four(theory.LossInduced())
     for i, name in enumerate(NAMES):
-        lines.append(
-            f"  {name} with the loss-induced divergence (unit²): IEK {_of(loss_risk.iek, i):.3f}, SEK "
-            f"{_of(loss_utility.sek, i):.3f}"
-        )
-    warned = notes(AGENCY_OF_INTRUDERS_TARGET, INTRUDER, divergence=KullbackLeibler())
-    lines += [f"  Note: {note}" for note in warned]
-    lines.append("Errata of the printed paper:")
-    return [*lines, *errata("trottini2001")]
+        numbers = f"IEK {_of(loss_risk.iek, i):.3f}, SEK {_of(loss_utility.sek, i):.3f}"
+        yield f"  {name} with the loss-induced divergence (unit²): {numbers}"
+    warned = theory.notes(AGENCY_OF_INTRUDERS_TARGET, INTRUDER, divergence=KullbackLeibler())
+    yield from (f"  Note: {note}" for note in warned)
+    yield from ("Errata of the printed paper:", *errata("trottini2001"))
 
 
 def _charts(document: Document, agency_limit: float, intruder_limit: float) -> dict[str, Chart]:
-    rows = pl.DataFrame(
-        [
-            {"name": name, **{key.lower(): document[name][key] for key in ("IEK", "RDH", "SEK", "DUS")},
-             "region": document[name]["region"], "chosen": name == document["choice"]}
-            for name in NAMES
-        ]
-    )  # fmt: skip
-    draw = partial(
-        draw_planes, rows, agency_limit=agency_limit, intruder_limit=intruder_limit, units=("nats + unit²", "unit²")
-    )
+    rows = [
+        {"name": name, **{key.lower(): document[name][key] for key in ("IEK", "RDH", "SEK", "DUS")},
+         "region": document[name]["region"], "chosen": name == document["choice"]}
+        for name in NAMES
+    ]  # fmt: skip
+    limits = {"agency_limit": agency_limit, "intruder_limit": intruder_limit}
+    draw = partial(draw_planes, pl.DataFrame(rows), **limits, units=("nats + unit²", "unit²"))
     return {"figure1": draw(utility=False, width=420, height=340), "figure2": draw()}
 
 
