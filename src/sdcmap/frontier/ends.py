@@ -9,19 +9,19 @@ measures are drawn.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, Measure, Method
-from sdcmap.frontier.evaluation import Workshop
+from sdcmap.core import Array, Method
+from sdcmap.frontier.evaluation import Workshop, replace_measures
 from sdcmap.frontier.plane import Plane, Table
-from sdcmap.kernels.decision.pareto import hypervolume, picked, undominated
+from sdcmap.kernels.decision.pareto import hypervolume, undominated
 from sdcmap.map import RUMap
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.scores import Scores
@@ -66,17 +66,8 @@ class Member:
 def fresh_plan(plan: Plan, purpose: Purpose) -> Plan:
     """The plan with each measure on another sample, its axes and limits with it; to choose, only what is chosen by."""
     asked = [m for m in plan.measures if purpose == "report" or m.text in (*plan.risk, plan.utility, *plan.limits)]
-    fresh = {measure.text: _fresher(measure, FRESHER[purpose]) for measure in asked}
-    limits = {fresh[name].text: limit for name, limit in plan.limits.items()}
-    risk = tuple(fresh[name].text for name in plan.risk)
-    return replace(plan, measures=tuple(fresh.values()), risk=risk, utility=fresh[plan.utility].text, limits=limits,
-                   rule=None, profile=None, search=None, found=())  # fmt: skip
-
-
-def _fresher(measure: Measure, times: int) -> Measure:
-    for _ in range(times):
-        measure = measure.fresh()
-    return measure
+    fresh = {m.text: reduce(lambda measure, _: measure.fresh(), range(FRESHER[purpose]), m) for m in asked}
+    return replace_measures(plan, fresh, plan.risk, plan.limits)
 
 
 def redraws(plan: Plan, method: Method, purpose: Purpose) -> list[Candidate]:
@@ -90,30 +81,31 @@ def redraws(plan: Plan, method: Method, purpose: Purpose) -> list[Candidate]:
 class Draws:
     """Fresh draws of some methods, by method text. asked : how many of each were to be made."""
 
-    scores: Scores
     plan: Plan  # with the fresh measures
+    ru: RUMap
     plane: Plane
+    table: Table
     asked: Counter[str]
 
     @cached_property
     def means(self) -> dict[str, tuple[float, float]]:
         """Pooled risk and utility."""
-        means = RUMap.of_plan(self.scores, self.plan).means.select("method", "risk", "utility")
-        return {method: (risk, utility) for method, risk, utility in means.iter_rows()}
+        means = self.ru.means.select("method", "risk", "utility").iter_rows()
+        return {method: (risk, utility) for method, risk, utility in means}
 
     @cached_property
     def under(self) -> Counter[str]:
         """How many draws a rule would take: limits by measure hold with the standard errors of what is sampled."""
         limit = np.inf if self.plane.limit is None else self.plane.limit
-        passing = self._table.sound & (self._table.risk <= limit) & self._map.eligible(self._points)
-        return Counter(self._points["method"].filter(pl.Series(passing)).to_list())
+        return self._count(self.table.sound & (self.table.risk <= limit) & self.ru.eligible(self._points))
 
     @cached_property
     def front(self) -> tuple[str, ...]:
         """Methods that no other has less risk and less loss than, in the mean, least risk first; within every constraint
         in half of their draws or more."""
-        turned = {text: (self.plane.signs[0] * risk, self.plane.signs[1] * u) for text, (risk, u) in self.means.items()}
-        return _front({text: at for text, at in turned.items() if 2 * self._sound[text] >= self.asked[text]})
+        signs, sound = self.plane.signs, self._count(self.table.sound)
+        turned = {text: (signs[0] * risk, signs[1] * utility) for text, (risk, utility) in self.means.items()}
+        return _front({text: at for text, at in turned.items() if 2 * sound[text] >= self.asked[text]})
 
     @property
     def unsure(self) -> frozenset[str]:
@@ -123,45 +115,29 @@ class Draws:
         near = {text for text, hits in self.under.items() if self.plane.limit is not None and hits < self.asked[text]}
         return (frozenset.union(*fronts) - frozenset.intersection(*fronts)) | near
 
-    def _without(self, draw: int) -> dict[str, tuple[float, float]]:
+    def _without(self, draw: int) -> dict[str, Array]:
         """The means of all but one draw of each method that has several."""
-        singles: dict[str, list[tuple[float, float]]] = {}
-        for text, risk, loss in zip(self._points["method"], self._table.risk, self._table.loss, strict=True):
-            singles.setdefault(text, []).append((risk, loss))
-        left = {text: rows[:draw] + rows[draw + 1 :] or rows for text, rows in singles.items()}
-        means = {text: np.mean(rows, axis=0) for text, rows in left.items()}
-        return {text: (float(risk), float(loss)) for text, (risk, loss) in means.items()}
-
-    @cached_property
-    def _map(self) -> RUMap:
-        return RUMap.of_plan(self.scores, self.plan)
+        rows: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for text, risk, loss in zip(self._points["method"], self.table.risk, self.table.loss, strict=True):
+            rows[text].append((risk, loss))
+        return {text: np.mean(own[:draw] + own[draw + 1 :] or own, axis=0) for text, own in rows.items()}
 
     @cached_property
     def _points(self) -> pl.DataFrame:
-        return self._map.points.filter(~pl.col("anchor"))
+        return self.ru.points.filter(~pl.col("anchor"))
 
-    @cached_property
-    def _table(self) -> Table:
-        return self.plane.table(self.scores, self.plan)
+    def _count(self, flags: Array) -> Counter[str]:
+        """How many draws of each method have the flag."""
+        return Counter(self._points["method"].filter(pl.Series(flags)).to_list())
 
-    @cached_property
-    def _sound(self) -> Counter[str]:
-        return Counter(self._points["method"].filter(pl.Series(self._table.sound)).to_list())
-
-    def losses(self, plan: Plan) -> dict[str, dict[str, float]]:
-        """Every utility measure, pooled, under its name in `plan`."""
-        pairs = [
-            (new, own) for new, own in zip(self.plan.measures, plan.measures, strict=True) if own.axis == "utility"
-        ]
-        pooled = {own.text: self.scores.pooled(new.text) for new, own in pairs}
-        told: dict[str, dict[str, float]] = {}
-        for name, table in pooled.items():
-            for method, value in table.select("method", "value").iter_rows():
-                told.setdefault(method, {})[name] = value
-        return told
+    def losses(self, plan: Plan, method: str) -> dict[str, float]:
+        """Every utility measure of a method, pooled, under its name in `plan`."""
+        pairs = zip(self.plan.measures, plan.measures, strict=True)
+        pooled = {own.text: self.ru.scores.pooled_estimates(new.text) for new, own in pairs if own.axis == "utility"}
+        return {name: estimates[method].value for name, estimates in pooled.items() if method in estimates}
 
 
-def _front(places: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
+def _front(places: Mapping[str, Array | tuple[float, float]]) -> tuple[str, ...]:
     """Names of the undominated, ties included, the first number rising; NaN is no place."""
     names = [name for name, place in places.items() if np.isfinite(place).all()]
     first, second = (np.array([places[name][axis] for name in names]) for axis in (0, 1))
@@ -188,19 +164,17 @@ class Ends:
         by_text = {method.text: method for method in pool}
         front = {by_text[text]: pool[by_text[text]] for text in choose.front}
         report = self._drawn(front, "report")
-        losses = report.losses(self.shop.plan)
-        return tuple(self._member(method, row, choose, report, losses) for method, row in front.items())
+        return tuple(self._member(method, row, choose, report) for method, row in front.items())
 
-    def _member(
-        self, method: Method, row: int, choose: Draws, report: Draws, losses: Mapping[str, dict[str, float]]
-    ) -> Member:
-        text, tried = method.text, choose.asked[method.text]
+    def _member(self, method: Method, row: int, choose: Draws, report: Draws) -> Member:
+        text, tried, signs = method.text, choose.asked[method.text], self.plane.signs
         risk, utility = report.means.get(text, (None, None))
         return Member(
-            self.scores.name_of(text), method, self.table.ids[row], *self._found_at(row),
+            self.scores.name_of(text), method, self.table.ids[row],
+            risk=signs[0] * float(self.table.risk[row]), utility=signs[1] * float(self.table.loss[row]),
             under=None if self.plane.limit is None else choose.under[text] / tried, tried=tried,
             chosen_by=choose.means.get(text), fresh_risk=risk, fresh_utility=utility,
-            draws=0 if risk is None else report.asked[text], losses=losses.get(text, {}),
+            draws=0 if risk is None else report.asked[text], losses=report.losses(self.shop.plan, text),
         )  # fmt: skip
 
     def _pool(self) -> dict[Method, int]:
@@ -208,18 +182,13 @@ class Ends:
         plan's own frontier, so that nothing that is chosen is worse than the plan by the same draws."""
         table, methods = self.table, dict(self.scores.candidate.select("id", "method").iter_rows())
         own = frozenset(candidate.id for candidate in self.shop.plan.candidates)
-        front = self._most(table.front, MOST)
-        behind = self._most(table.front_among(~np.isin(np.arange(len(table)), table.front)), NEXT)
-        stated = self._most(table.front_among(np.array([name in own for name in table.ids], dtype=bool)), MOST)
+        behind = table.front_among(~np.isin(np.arange(len(table)), table.front))
+        stated = table.front_among(np.array([name in own for name in table.ids], dtype=bool))
         rows: dict[Method, int] = {}
-        for row in (*front, *behind, *stated):
-            rows.setdefault(self.scores.methods[methods[table.ids[row]]], row)
+        for front, count in ((table.front, MOST), (behind, NEXT), (stated, MOST)):
+            for row in table.pick(front, count):
+                rows.setdefault(self.scores.methods[methods[table.ids[row]]], row)
         return rows
-
-    def _most(self, rows: Array, count: int) -> list[int]:
-        """Those rows of the table that make up most of the area."""
-        nothing = np.empty(0), np.empty(0)
-        return [int(rows[place]) for place in picked(self.table.x[rows], self.table.y[rows], count, nothing)]
 
     def _drawn(self, methods: Iterable[Method], purpose: Purpose, racing: Iterable[Method] = ()) -> Draws:
         """Fresh draws of these methods, and more of those that race, made and read back."""
@@ -228,28 +197,16 @@ class Ends:
         wanted += [candidate for method in racing for candidate in redraws(self.shop.plan, method, "race")]
         self.shop.draw_again(wanted, plan)
         asked = Counter(candidate.method.text for candidate in wanted)
-        return Draws(self.shop.study.scores_of(plan, [c.id for c in wanted]), plan, self.plane, asked)
-
-    def _found_at(self, row: int) -> tuple[float, float]:
-        """Risk and utility of the draw by which a member was found, as the measures have them."""
-        signs = self.plane.signs
-        return signs[0] * float(self.table.risk[row]), signs[1] * float(self.table.loss[row])
+        scores = self.shop.study.scores_of(plan, [candidate.id for candidate in wanted])
+        return Draws(plan, RUMap.of_plan(scores, plan), self.plane, self.plane.table(scores, plan), asked)
 
 
 def fresh_area(members: Sequence[Member], plane: Plane) -> tuple[float, float]:
     """The share of the area that the members have, by the draws they were found by and by those they are reported by."""
     both = [m for m in members if m.fresh_risk is not None and m.fresh_utility is not None]
-    ends = [
-        ([m.risk for m in both], [m.utility for m in both]),
-        ([m.fresh_risk for m in both], [m.fresh_utility for m in both]),
-    ]
-    before, after = (
-        hypervolume(
-            plane.across(plane.signs[0] * np.array(risk, dtype=float)),
-            plane.up(plane.signs[1] * np.array(u, dtype=float)),
-        )
-        for risk, u in ends
-    )
+    places = [(m.risk, m.utility, m.fresh_risk, m.fresh_utility) for m in both]
+    ends = np.array(places, dtype=float).reshape(-1, 2, 2) * plane.signs
+    before, after = (hypervolume(plane.across(ends[:, end, 0]), plane.up(ends[:, end, 1])) for end in (0, 1))
     return before, after
 
 
@@ -267,29 +224,25 @@ def chosen(members: Sequence[Member], plane: Plane, sure: float, tried: int) -> 
     if plane.limit is None:
         return None
     limit = plane.signs[0] * plane.limit
-    scored = [member for member in members if member.chosen_by is not None and member.under is not None]
-    fit = [member for member in scored if (member.under or 0.0) >= sure]
+    scored = [(m, m.under, *m.chosen_by) for m in members if m.chosen_by is not None and m.under is not None]
+    fit = [row for row in scored if row[1] >= sure]
     searched = f"{tried:,} methods were searched"
     if fit:
-        best = min(fit, key=lambda m: plane.signs[1] * _by(m)[1])
-        draws = f"{round((best.under or 0.0) * best.tried)} of {best.tried} fresh draws"
-        return Chosen(
-            best,
+        best, under, *_ = min(fit, key=lambda row: plane.signs[1] * row[3])
+        reason = (
             f"Release {best.name}: it has the least loss of {len(fit)} members of the frontier that are under the limit "
-            f"of {limit:g} in {sure:.0%} of fresh draws or more (it is in {draws}); {searched}.",
+            f"of {limit:g} in {sure:.0%} of fresh draws or more (it is in {round(under * best.tried)} of {best.tried} "
+            f"fresh draws); {searched}."
         )
+        return Chosen(best, reason)
     if not scored:
         return Chosen(None, f"Release nothing: nothing could be made and scored; {searched}.")
-    near = min(scored, key=lambda m: (-(m.under or 0.0), plane.signs[0] * _by(m)[0]))
-    return Chosen(
-        None,
+    near, _, risk, _ = min(scored, key=lambda row: (-row[1], plane.signs[0] * row[2]))
+    reason = (
         f"Release nothing: of {tried:,} methods that were searched none is under the limit of {limit:g} in {sure:.0%} of "
-        f"fresh draws. The nearest is {near.name} with a risk of {_by(near)[0]:.4g}.",
+        f"fresh draws. The nearest is {near.name} with a risk of {risk:.4g}."
     )
-
-
-def _by(member: Member) -> tuple[float, float]:
-    return member.chosen_by or (float("nan"), float("nan"))
+    return Chosen(None, reason)
 
 
 def shares_along(members: Sequence[Member]) -> pl.DataFrame:

@@ -6,7 +6,7 @@ after the losses, and stop where earlier generations have less risk and less los
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -48,10 +48,8 @@ class Workshop:
 
     def evaluate(self, methods: Sequence[Method], halt: Halt | None) -> None:
         """One draw of each method, by every measure, losses first; left where `halt` says that it is beaten."""
-        measures = in_order(self.plan, self.data)
-        candidates = [Candidate(method) for method in methods]
-        done = self.study.done()
-        left = [c for c in candidates if not self._is_beaten(c, halt, done)]
+        measures, done = in_order(self.plan, self.data), self.study.done()
+        left = [c for c in map(Candidate, methods) if not self._is_beaten(c, halt, done)]
         self._run([self._job(c, measures, halt=halt) for c in left], done)
 
     def draw_again(self, candidates: Sequence[Candidate], plan: Plan) -> None:
@@ -64,10 +62,9 @@ class Workshop:
         plan = screening_plan(self.plan, self.data)
         self.study.add_measures(plan.measures, self.data)
         key = Stream.of_seed(self.plan.seed, "screening rows").key
-        candidates = [Candidate(method) for method in methods]
-        jobs = [self._job(c, plan.measures, kind="screening", part=key) for c in candidates]
+        jobs = [self._job(c, plan.measures, kind="screening", part=key) for c in map(Candidate, methods)]
         self._run(jobs, self.study.done())
-        return self.study.scores_of(plan, [screening_id(method) for method in methods])
+        return self.study.scores_of(plan, [method_id(method, "screening") for method in methods])
 
     # ---- jobs ---------------------------------------------------------------------------------------------------
     def _job(
@@ -75,9 +72,8 @@ class Workshop:
         halt: Halt | None = None,
     ) -> Job:  # fmt: skip
         stream = candidate.stream(self.plan.seed)
-        return Job(
-            candidate, (stream.child("screening") if part else stream).key, measures, kind, part, halt, self.device
-        )
+        key = (stream.child("screening") if part else stream).key
+        return Job(candidate, key, measures, kind, part, halt, self.device)
 
     def _run(self, jobs: Sequence[Job], done: Mapping[str, Done]) -> None:
         """The jobs that are not done yet, in their order; rows are stored as they come."""
@@ -99,14 +95,9 @@ def _is_done(job: Job, done: Mapping[str, Done]) -> bool:
     return status not in ("", "ok") or (status == "ok" and all(measure.id in have for measure in job.measures))
 
 
-def screening_id(method: Method) -> str:
-    """The id of the row that holds a method's screening."""
-    return row_id(Candidate(method), "screening")
-
-
-def bound_id(method: Method) -> str:
-    """The id of the row that holds what was measured of a method until it was beaten."""
-    return row_id(Candidate(method), "bound")
+def method_id(method: Method, kind: Kind) -> str:
+    """The id of the row that holds a method's screening, or (a bound) what was measured until it was beaten."""
+    return row_id(Candidate(method), kind)
 
 
 def in_order(plan: Plan, data: Microdata) -> tuple[Measure, ...]:
@@ -130,11 +121,15 @@ def screening_plan(plan: Plan, data: Microdata) -> Plan:
     by_text = {measure.text: measure for measure in plan.measures}
     risk = tuple(name for name in plan.risk if not is_dear(by_text[name])) or plan.risk
     quick = {name: by_text[name].quick(data) for name in (*risk, plan.utility)}
-    names = {name: measure.text for name, measure in quick.items()}
-    limits = {names[name]: plan.limits[name] for name in risk if name in plan.limits}
+    return replace_measures(plan, quick, risk, [name for name in risk if name in plan.limits])
+
+
+def replace_measures(plan: Plan, measures: Mapping[str, Measure], risk: Iterable[str], limits: Iterable[str]) -> Plan:
+    """The plan with these measures in the place of those of the names, on the risk axis and with the limits named."""
+    names = {name: measure.text for name, measure in measures.items()}
     return replace(
-        plan, measures=tuple(quick.values()), risk=tuple(names[name] for name in risk), utility=names[plan.utility],
-        limits=limits, rule=None, profile=None, search=None, found=(),
+        plan, measures=tuple(measures.values()), risk=tuple(names[name] for name in risk), utility=names[plan.utility],
+        limits={names[name]: plan.limits[name] for name in limits}, rule=None, profile=None, search=None, found=(),
     )  # fmt: skip
 
 
@@ -150,8 +145,7 @@ def workshop(
         bound = study.bound(plan)
         engine = engine or _worth(study, bound, workers)
         check_engine(engine)
-        here = executor is None and engine in ("serial", "threads")
-        copy = None if here else folder.resolve()
+        copy = None if executor is None and engine in ("serial", "threads") else folder.resolve()
         with crew(engine, workers, executor, data, copy) as (make, run), lasting(make) as again, told_if_lost():
             yield Workshop(data, bound, study, again, run, workers, settled(device).name)
 

@@ -6,19 +6,20 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-import polars as pl
 
 from sdcmap.core import Array, Method, Stream
-from sdcmap.frontier.evaluation import Workshop, bound_id, screening_id, screening_plan
+from sdcmap.frontier.evaluation import Workshop, method_id, screening_plan
 from sdcmap.frontier.plane import Plane, Table
 from sdcmap.frontier.search_proposals import Lessons, Parent, Proposed, children, starts
 from sdcmap.frontier.space import Point, Space
 from sdcmap.kernels.decision.pareto import hypervolume, picked
+from sdcmap.study.jobs import Kind
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.progress import Watch
 from sdcmap.study.search_settings import STARTS, Proposal, Search
@@ -64,6 +65,11 @@ class Growth:
     def generations(self) -> int:
         return max((row.generation for row in self.proposals), default=0)
 
+    @property
+    def front(self) -> tuple[Array, Array]:
+        """Where everything lies that keeps the constraints."""
+        return self.table.x[self.table.sound], self.table.y[self.table.sound]
+
 
 @dataclass(frozen=True)
 class Grower:
@@ -98,13 +104,12 @@ class Grower:
     def _grown(self, proposals: tuple[Proposal, ...], areas: tuple[float, ...]) -> Growth:
         """After one generation more, all of which is scored."""
         methods = [row.decoded for row in proposals if row.place != NOT_CHOSEN]
-        table = self.plane.table(self.shop.scores(methods), self.shop.plan)
-        return Growth(proposals, (*areas, hypervolume(table.x[table.sound], table.y[table.sound])), table)
+        growth = Growth(proposals, areas, self.plane.table(self.shop.scores(methods), self.shop.plan))
+        return replace(growth, areas=(*areas, hypervolume(*growth.front)))
 
     def _stored(self) -> list[Proposal]:
         rows = map(Proposal._make, self.shop.study.database.rows("proposal"))
-        own = [row for row in rows if row.search == self.search]
-        return sorted(own, key=lambda row: (row.generation, row.place == NOT_CHOSEN, row.place, row.candidate))
+        return sorted((row for row in rows if row.search == self.search), key=_order)
 
     # ---- when to stop -------------------------------------------------------------------------------------------
     def _reason(self, growth: Growth, began: float) -> str:
@@ -116,16 +121,14 @@ class Grower:
 
     def _any_made(self, growth: Growth) -> bool:
         """Whether a candidate could be made and scored; one that was left as beaten could."""
-        ids = {Candidate(method).id for method in growth.methods}
-        done = self.shop.study.done()
-        return any(name in ids for name in growth.table.ids) or any(bound_id(m) in done for m in growth.methods)
+        ids, done = {Candidate(method).id for method in growth.methods}, self.shop.study.done()
+        return not ids.isdisjoint(growth.table.ids) or any(method_id(m, "bound") in done for m in growth.methods)
 
     def _why(self, growth: Growth) -> str:
         """The reason that was given most often."""
         scores = self.shop.scores(growth.methods)
-        reasons = [*scores.candidate["reason"], *scores.score["reason"]]
-        told = pl.Series("reason", [reason for reason in reasons if reason], dtype=pl.String)
-        return str(told.mode().sort()[0]) if len(told) else "no reason was given."
+        counts = Counter(filter(None, [*scores.candidate["reason"], *scores.score["reason"]]))
+        return min(counts, key=lambda reason: (-counts[reason], reason), default="no reason was given.")
 
     # ---- what to propose ----------------------------------------------------------------------------------------
     def _proposed(self, number: int, growth: Growth) -> list[Proposal]:
@@ -137,52 +140,50 @@ class Grower:
             self.shop.screen([p.method for p in proposed])
             order = list(range(len(proposed)))
         else:
-            table, lessons = growth.table, self._lessons(growth)
-            proposed = children(self.space, self._parents(growth), lessons, CHILDREN, stream.rng(), taken)
-            front = table.x[table.sound], table.y[table.sound]
-            order = picked(*self._predicted(proposed, growth), SIZE, front)
+            parents, lessons = self._parents(growth), self._lessons(growth)
+            proposed = children(self.space, parents, lessons, CHILDREN, stream.rng(), taken)
+            order = picked(*self._predicted(proposed, growth), SIZE, growth.front)
         places = {place: rank for rank, place in enumerate(order)}
         rows = [self._row(p, number, places.get(at, NOT_CHOSEN)) for at, p in enumerate(proposed)]
-        rows.sort(key=lambda row: (row.place == NOT_CHOSEN, row.place, row.candidate))
+        rows.sort(key=_order)
         self.shop.study.propose(rows)
         return rows
 
     def _row(self, proposed: Proposed, number: int, place: int) -> Proposal:
-        spec = json.dumps(proposed.method.spec())
-        parents, point = json.dumps(proposed.parents), json.dumps(proposed.point)
-        return Proposal(self.search, Candidate(proposed.method).id, number, place, spec, parents, point)
+        facts = map(json.dumps, (proposed.method.spec(), proposed.parents, proposed.point))
+        return Proposal(self.search, Candidate(proposed.method).id, number, place, *facts)
 
     def _parents(self, growth: Growth) -> list[Parent]:
         """What is best so far: the candidates that make up most of the area, the plan's own among them."""
         known = {row.candidate: Parent(row.candidate, row.decoded, point_of(row)) for row in growth.chosen}
         own = {c.id: Parent(c.id, c.method) for c in self.shop.plan.candidates}
-        table = growth.table
-        sound = np.flatnonzero(table.sound)
-        best = picked(table.x[sound], table.y[sound], PARENTS, (np.empty(0), np.empty(0)))
-        return [(known | own)[table.ids[sound[place]]] for place in best]
+        best = growth.table.pick(np.flatnonzero(growth.table.sound), PARENTS)
+        return [(known | own)[growth.table.ids[row]] for row in best]
 
     def _lessons(self, growth: Growth) -> Lessons:
         """Which options could be made, by the screenings of everything proposed so far."""
-        done = self.shop.study.done()
-        tried = [(point_of(row), done.get(screening_id(row.decoded))) for row in growth.proposals]
-        return Lessons.of(self.space, [(point, d is not None and d.status == "ok") for point, d in tried if point])
+        made = {name for name, (status, _) in self.shop.study.done().items() if status == "ok"}
+        tried = [(point_of(row), method_id(row.decoded, "screening") in made) for row in growth.proposals]
+        return Lessons.of(self.space, [(point, is_made) for point, is_made in tried if point])
 
     def _predicted(self, proposed: Sequence[Proposed], growth: Growth) -> tuple[Array, Array]:
         """Where the children would lie: their screenings, moved by what lay between screening and score before."""
         plan = screening_plan(self.shop.plan, self.shop.data)
         new = self.plane.table(self.shop.screen([p.method for p in proposed]), plan)
-        seen = [screening_id(method) for method in growth.methods]
-        before = self.plane.table(self.shop.study.scores_of(plan, seen), plan).among(tuple(seen))
-        after = self._scored(growth)
-        at = new.among(tuple(screening_id(p.method) for p in proposed))
+        at = new.among(tuple(method_id(p.method, "screening") for p in proposed))
+        before, after = self._stored_places(growth, "screening", plan), self._scored(growth)
         return np.clip(at.x + _shift(before.x, after.x), 0, 1), np.clip(at.y + _shift(before.y, after.y), 0, 1)
+
+    def _stored_places(self, growth: Growth, kind: Kind, plan: Plan) -> Table:
+        """Where each method lies by its rows of another kind."""
+        ids = tuple(method_id(method, kind) for method in growth.methods)
+        return self.plane.table(self.shop.study.scores_of(plan, ids), plan).among(ids)
 
     def _scored(self, growth: Growth) -> Table:
         """Where each method lies by its scores; those that were left as beaten by what was measured until then, which is
         not so far from it as to lie nowhere."""
         known = growth.table.among(tuple(Candidate(method).id for method in growth.methods))
-        ids = tuple(bound_id(method) for method in growth.methods)
-        left = self.plane.table(self.shop.study.scores_of(self.shop.plan, ids), self.shop.plan).among(ids)
+        left = self._stored_places(growth, "bound", self.shop.plan)
         x, y = np.where(np.isnan(known.x), left.x, known.x), np.where(np.isnan(known.y), left.y, known.y)
         return replace(known, x=x, y=y)
 
@@ -202,6 +203,11 @@ def stop_reason(settings: Search, used: int, areas: Sequence[float], seconds: fl
 def point_of(row: Proposal) -> Point:
     """The place of a proposal in the space; empty where a method of the plan was changed."""
     return tuple(json.loads(row.point))
+
+
+def _order(row: Proposal) -> tuple[int, bool, int, str]:
+    """The order of proposal; of a generation those that were chosen come first."""
+    return row.generation, row.place == NOT_CHOSEN, row.place, row.candidate
 
 
 def _shift(screened: Array, scored: Array) -> float:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, PlanError
+from sdcmap.core import Array, Measure, PlanError
 from sdcmap.core.limit import axis_scales
-from sdcmap.kernels.decision.pareto import undominated
+from sdcmap.kernels.decision.pareto import picked, undominated
 from sdcmap.map import RUMap
 from sdcmap.study.halting import Halt
 from sdcmap.study.plan import Plan
@@ -48,6 +48,10 @@ class Table:
         rows = np.array([place.get(name, len(self)) for name in ids], dtype=np.int64)  # the row after the last is NaN
         risk, loss, x, y = (np.append(column, np.nan)[rows] for column in (self.risk, self.loss, self.x, self.y))
         return Table(ids, risk, loss, x, y, np.append(self.sound, False)[rows])
+
+    def pick(self, rows: Array, count: int) -> list[int]:
+        """Those of some rows that make up most of the area, at most so many."""
+        return [int(rows[at]) for at in picked(self.x[rows], self.y[rows], count, (np.empty(0), np.empty(0)))]
 
     @property
     def front(self) -> Array:
@@ -125,19 +129,18 @@ class Plane:
             line = float(self._log(np.array([self.limit]))[0])
             below = (at - low) / (line - low) * (1 - ABOVE)
             place = np.where(at <= line, below, 1 - ABOVE * (high - at) / max(high - line, 1e-12))
-        return _in_unit(place)
+        return np.clip(place, 0, 1)
 
     def _log(self, risk: Array) -> Array:
         """The logarithm of a turned risk, rising with it."""
         sign = self.signs[0]
         with np.errstate(divide="ignore", invalid="ignore"):
             logs: Array = sign * np.log(sign * risk)
-        known: Array = np.where(np.isnan(risk), np.nan, np.nan_to_num(logs, nan=-np.inf, posinf=np.inf, neginf=-np.inf))
-        return known
+        return np.where(np.isnan(logs) & ~np.isnan(risk), -np.inf, logs)
 
     def up(self, loss: Array) -> Array:
         """The place of a (turned) loss, in [0, 1]."""
-        return _in_unit((loss - self.best) / (self.worst - self.best))
+        return np.clip((loss - self.best) / (self.worst - self.best), 0, 1)
 
     def _excess(self, ru: RUMap, points: pl.DataFrame) -> Array:
         """How many times a limit is used up at most, of risk measures that are not on the axis; they are constraints."""
@@ -153,15 +156,10 @@ class Plane:
         for name, bound in self.bounds.items():
             if name not in scores.values:  # screenings and redraws measure the axes alone
                 continue
-            values = points.select("id").join(
-                scores.column(name).select("id", "value"), on="id", how="left", maintain_order="left"
-            )
-            turned = self._sign(scores, name) * values["value"].to_numpy()
+            values = dict(scores.column(name).select("id", "value").iter_rows())
+            turned = turn(scores.values[name]) * np.array([values.get(row) for row in points["id"]], dtype=float)
             over = np.where(turned > bound * (1 + 1e-9) + 1e-12, 2.0, over)
         return over
-
-    def _sign(self, scores: Scores, measure: str) -> float:
-        return 1.0 if scores.values[measure].direction == "lower" else -1.0
 
     def halt(self, table: Table) -> Halt | None:
         """What beats a candidate already, by these; None: nothing does."""
@@ -172,10 +170,9 @@ class Plane:
         return Halt(self.plan.risk, scales, self.plan.utility, self.signs, front)
 
 
-def _in_unit(place: Array) -> Array:
-    """Places between 0 and 1; NaN stays."""
-    cut: Array = np.clip(place, 0, 1)
-    return cut
+def turn(measure: Measure) -> float:
+    """What a measure is multiplied by so that less is better."""
+    return 1.0 if measure.direction == "lower" else -1.0
 
 
 def limit_of(plan: Plan) -> float | None:
@@ -213,12 +210,10 @@ def _bounds(ru: RUMap, scores: Scores, plan: Plan) -> dict[str, float]:
     bounds: dict[str, float] = {}
     own = ru.points.filter("frontier")["id"]
     for measure in plan.measures:
-        if measure.axis != "utility" or measure.text == plan.utility:
-            continue
-        sign = 1.0 if measure.direction == "lower" else -1.0
-        values = scores.column(measure.text).filter(pl.col("id").is_in(own.implode()))["value"].to_numpy()
-        worst = float(np.max(sign * values)) if len(values) else math.inf
-        bound = stated.get(measure.text, sign * worst)
-        if bound is not None and math.isfinite(bound):
-            bounds[measure.text] = sign * bound
+        if measure.axis == "utility" and measure.text != plan.utility:
+            values = scores.column(measure.text).filter(pl.col("id").is_in(own.implode()))["value"].to_numpy()
+            worst = float(np.max(turn(measure) * values)) if len(values) else math.inf
+            bound = stated.get(measure.text, turn(measure) * worst)
+            if bound is not None and math.isfinite(bound):
+                bounds[measure.text] = turn(measure) * bound
     return bounds

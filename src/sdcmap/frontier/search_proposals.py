@@ -7,6 +7,7 @@ less often.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -53,12 +54,10 @@ class Lessons:
     @staticmethod
     def of(space: Space, tried: Sequence[tuple[Point, bool]]) -> Lessons:
         """From points and whether each could be made."""
-        counts: dict[tuple[str, str], tuple[int, int]] = {}
+        counts: dict[tuple[str, str], tuple[int, int]] = defaultdict(lambda: (0, 0))
         for point, made in tried:
-            for name, value in space.settings_of(point).items():
-                if isinstance(value, str):
-                    before = counts.get((name, value), (0, 0))
-                    counts[name, value] = before[0] + made, before[1] + 1
+            for option in space.settings_of(point).items():
+                counts[option] = counts[option][0] + made, counts[option][1] + 1
         return Lessons(counts)
 
     def shares(self, dimension: Dimension) -> list[float]:
@@ -73,23 +72,20 @@ def latin_hypercube(count: int, dimensions: int, rng: Generator) -> Array:
 
     McKay, Beckman, Conover (1979), section 2. scipy.stats.qmc has it too, and takes a second to import.
     """
-    strata = np.argsort(rng.random((count, dimensions)), axis=0)
-    points: Array = (strata + rng.random((count, dimensions))) / count
-    return points
+    strata: Array = np.argsort(rng.random((count, dimensions)), axis=0)
+    return (strata + rng.random((count, dimensions))) / count
 
 
 def starts(space: Space, count: int, rng: Generator, taken: frozenset[str]) -> list[Proposed]:
     """Points spread over the space by a Latin hypercube; one that stands for no new method is drawn again."""
-    spread = latin_hypercube(count, len(space.dimensions), rng)
     proposed: dict[str, Proposed] = {}
-    for row in spread:
-        point: Point = tuple(map(float, row))
+    for row in latin_hypercube(count, len(space.dimensions), rng).tolist():
         for _ in range(TRIES):
-            method = space.method(point)
-            if method is not None and method.digest not in taken and method.digest not in proposed:
-                proposed[method.digest] = Proposed(method, point)
+            child = _proposed(space, tuple(row), ())
+            if child is not None and child.method.digest not in {*taken, *proposed}:
+                proposed[child.method.digest] = child
                 break
-            point = tuple(map(float, rng.random(len(space.dimensions))))
+            row = rng.random(len(space.dimensions)).tolist()
     return list(proposed.values())
 
 
@@ -115,9 +111,9 @@ def _child(space: Space, parents: Sequence[Parent], lessons: Lessons, rng: Gener
         method = stronger(first.method, rng)
         return None if method is None else Proposed(method, (), (first.id,))
     second = parents[int(rng.integers(len(parents)))]
-    crossed = second.point and second.id != first.id and rng.random() < CROSSED
-    point = _crossed(space, first.point, second.point, rng) if crossed else first.point
-    ids = (first.id, second.id) if crossed else (first.id,)
+    point, ids = first.point, (first.id,)
+    if second.point and second.id != first.id and rng.random() < CROSSED:
+        point, ids = _crossed(space, first.point, second.point, rng), (first.id, second.id)
     return _proposed(space, _changed(space, point, lessons, rng), ids)
 
 

@@ -8,9 +8,10 @@ apart (each group has its own): without it no search beats a small grid. Others 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
@@ -37,9 +38,10 @@ class Dimension:
     stage: str
     options: tuple[str, ...] = ()
 
-    def option(self, coordinate: float) -> str:
-        """The option that a coordinate stands for."""
-        return self.options[min(int(coordinate * len(self.options)), len(self.options) - 1)]
+    def value(self, coordinate: float) -> str | float:
+        """What a coordinate stands for: an option, or without options the strength that it is."""
+        place = min(int(coordinate * len(self.options)), len(self.options) - 1)
+        return self.options[place] if self.options else coordinate
 
     def coordinate(self, option: str) -> float:
         """The middle of the coordinates that stand for an option."""
@@ -57,15 +59,14 @@ class Group:
 
     @property
     def dimensions(self) -> tuple[Dimension, Dimension]:
-        options = [cls.__name__ for cls in self.classes] + ([AS_IT_IS] if self.open else [])
-        return Dimension(f"{self.name}: method", self.name, tuple(options)), Dimension(
-            f"{self.name}: strength", self.name
-        )
+        options = (*(cls.__name__ for cls in self.classes), *([AS_IT_IS] if self.open else []))
+        method, strength = f"{self.name}: method", f"{self.name}: strength"
+        return Dimension(method, self.name, options), Dimension(strength, self.name)
 
     def method(self, option: str, strength: float, roles: Roles) -> Method | None:
         """What is done to the columns; None: nothing."""
-        cls = next((cls for cls in self.classes if cls.__name__ == option), None)
-        return None if cls is None else cls.at_strength(strength, self.columns, roles)
+        chosen = (cls for cls in self.classes if cls.__name__ == option)
+        return next((cls.at_strength(strength, self.columns, roles) for cls in chosen), None)
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,13 @@ class Kind:
         ways += [APART] if len(self.groups) > 1 and all(group.classes for group in self.groups) else []
         return Dimension(f"{self.name}: joined", self.name, tuple(ways))
 
+    def groups_of(self, settings: Settings) -> tuple[Group, ...]:
+        """The groups that settings mask, each by itself."""
+        return (self.whole,) if settings[self.joins.name] == JOINED else self.groups
+
 
 Point = tuple[float, ...]
+Settings = Mapping[str, Any]  # dimension name -> an option, or a strength
 
 
 @dataclass(frozen=True)
@@ -93,9 +99,7 @@ class Space:
     data: Microdata
     settings: Search
     last: tuple[Method, ...] = ()  # with which every candidate ends
-    paired: bool = (
-        False  # whether every risk on the axis compares records, and says nothing of files of nobody's records
-    )
+    paired: bool = False  # whether every risk on the axis compares records, and says nothing of fully synthetic files
 
     # ---- columns ------------------------------------------------------------------------------------------------
     @cached_property
@@ -141,19 +145,15 @@ class Space:
         method = cls.at_strength(MIDDLE, columns, self.roles)
         if method is None or set(method.masks(self.data)) != set(columns):
             return False
-        if self.paired and not method.keeps_pairs(self.data):
-            return False
-        return next(method.misfits(self.data), None) is None
+        return (not self.paired or method.keeps_pairs(self.data)) and not any(method.misfits(self.data))
 
     @cached_property
     def everything(self) -> Group:
         """The columns of the whole file, where a method may take them at once."""
-        columns = self._searched(sorted(self.roles.everything, key=self._fineness))
+        numbers, levels = self.roles.numbers, self.data.level_count
+        columns = self._searched(sorted(self.roles.everything, key=lambda name: (name in numbers, levels(name))))
         free = len(columns) > 1 and len(self.kinds) > 1 and not self.settings.fixed
         return self._group("whole file", columns, may_stay=False) if free else Group("whole file", (), (), False)
-
-    def _fineness(self, name: str) -> tuple[bool, int]:
-        return name in self.roles.numbers, self.data.level_count(name)
 
     # ---- dimensions ---------------------------------------------------------------------------------------------
     @cached_property
@@ -211,94 +211,63 @@ class Space:
             raise PlanError(f"no method{allowed} fits the {' and '.join(lost)} of this file: allow others.")
         return self
 
-    def settings_of(self, point: Point) -> Mapping[str, str | float]:
-        """What a point says, dimension by dimension, those left out that have no effect on its method."""
-        if point not in self._said:
-            self._said[point] = {name: self._read(point, name) for name in self._active(point)}
-        return self._said[point]
-
     @cached_property
-    def _said(self) -> dict[Point, Mapping[str, str | float]]:
-        """What was asked for before: every generation reads all points of those before it."""
-        return {}
+    def settings_of(self) -> Callable[[Point], Settings]:
+        """What a point says, dimension by dimension, those left out that have no effect on its method. Points are
+        remembered: every generation reads all points of those before it."""
+        return cache(self._read)
 
-    def _read(self, point: Point, name: str) -> str | float:
-        dimension, coordinate = self.dimensions[self.place[name]], point[self.place[name]]
-        return dimension.option(coordinate) if dimension.options else coordinate
+    def _read(self, point: Point) -> Settings:
+        settings = {d.name: d.value(coordinate) for d, coordinate in zip(self.dimensions, point, strict=True)}
+        return {name: settings[name] for name in self._active(settings)}
 
-    def _option(self, point: Point, name: str) -> str:
-        return str(self._read(point, name)) if name in self.place else ""
-
-    def _active(self, point: Point) -> Iterator[str]:
-        """The dimensions that have an effect at this point."""
+    def _active(self, settings: Settings) -> Iterator[str]:
+        """The dimensions that have an effect with these settings."""
         yield "shape"
-        if self._option(point, "shape") != BY_KIND:
+        if settings["shape"] != BY_KIND:
             yield "whole file: strength"
             return
         for kind in self.kinds:
             yield kind.joins.name
-            for group in self._groups(point, kind):
+            for group in kind.groups_of(settings):
                 method, strength = group.dimensions
-                yield from (method.name,) if self._option(point, method.name) == AS_IT_IS else (
-                    method.name, strength.name,
-                )  # fmt: skip
+                yield from [method.name] if settings[method.name] == AS_IT_IS else [method.name, strength.name]
         recoded = False
         for switch, amount in (("recoding", "recoding: depth"), ("rare merged", "rare: share")):
-            if switch in self.place:
-                yield switch
-                if self._option(point, switch) == "yes":
-                    recoded = True
-                    yield amount
-        if recoded:
-            yield "order"
-
-    def _groups(self, point: Point, kind: Kind) -> tuple[Group, ...]:
-        return (kind.whole,) if self._option(point, kind.joins.name) == JOINED else kind.groups
+            if switch in settings:
+                yield from [switch, amount] if settings[switch] == "yes" else [switch]
+                recoded |= settings[switch] == "yes"
+        yield from ["order"] if recoded else []
 
     def method(self, point: Point) -> Method | None:
         """The method that a point stands for; None: it would leave the file as it is."""
-        steps = [*self.settings.fixed, *self._steps(point)]
-        flat = tuple(leaf for step in steps for leaf in (step.methods if isinstance(step, Chain) else (step,)))
+        steps = [*self.settings.fixed, *self._steps(self.settings_of(point))]
+        flat = tuple(leaf for step in steps if step is not None for leaf in step.steps)
         if not flat:
             return None
         return flat[0] if len(flat) == 1 and not self.last else Chain((*flat, *self.last))
 
-    def _steps(self, point: Point) -> Iterator[Method]:
-        shape = self._option(point, "shape")
-        if shape != BY_KIND:
-            whole = self.everything.method(shape, self._strength(point, "whole file: strength"), self.roles)
-            yield from [whole] if whole is not None else []
+    def _steps(self, settings: Settings) -> Iterator[Method | None]:
+        """The steps of a method; groups with one method at one strength are not joined: each has its own stream."""
+        if settings["shape"] != BY_KIND:
+            yield self.everything.method(settings["shape"], settings["whole file: strength"], self.roles)
             return
-        coarse = list(self._coarser(point))
-        first = self._option(point, "order") != LAST
-        yield from coarse if first else ()
-        for kind in self.kinds:
-            yield from self._masked(point, kind)
-        yield from () if first else coarse
-
-    def _masked(self, point: Point, kind: Kind) -> Iterator[Method]:
-        """One kind of columns; groups with the same method at one strength are not joined: each has its own stream."""
-        for group in self._groups(point, kind):
+        coarse = list(self._coarser(settings))
+        last = settings.get("order") == LAST
+        yield from () if last else coarse
+        for group in (group for kind in self.kinds for group in kind.groups_of(settings)):
             method, strength = group.dimensions
-            step = group.method(self._option(point, method.name), self._strength(point, strength.name), self.roles)
-            yield from [step] if step is not None else []
+            yield group.method(settings[method.name], settings.get(strength.name, 0.0), self.roles)
+        yield from coarse if last else ()
 
-    def _coarser(self, point: Point) -> Iterator[Method]:
+    def _coarser(self, settings: Settings) -> Iterator[Method | None]:
         """Rare categories merged, then the others made coarser; a column goes through one of them."""
-        done: set[str] = set()
-        if self._option(point, "rare merged") == "yes":
+        rare: dict[str, Method | None] = {}
+        if settings.get("rare merged") == "yes":
             low, high = RARE
-            share = float(f"{low * (high / low) ** self._strength(point, 'rare: share'):.2g}")
-            for name in self.rare_columns:
-                step = Recode.merging_rare(name, share, self.roles)
-                if step is not None:
-                    done.add(name)
-                    yield step
-        if self._option(point, "recoding") == "yes":
-            for name in self.coarse_columns:
-                step = Recode.coarser(name, self._strength(point, "recoding: depth"), self.roles)
-                if step is not None and name not in done:
-                    yield step
-
-    def _strength(self, point: Point, name: str) -> float:
-        return point[self.place[name]]
+            share = float(f"{low * (high / low) ** settings['rare: share']:.2g}")
+            rare = {name: Recode.merging_rare(name, share, self.roles) for name in self.rare_columns}
+        yield from rare.values()
+        if settings.get("recoding") == "yes":
+            left = (name for name in self.coarse_columns if rare.get(name) is None)
+            yield from (Recode.coarser(name, settings["recoding: depth"], self.roles) for name in left)
