@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from sdcmap.core import Array, Generator
 from sdcmap.kernels.statistics.trees import Tree, bin_edges, binned, drawn_from, grow, leaves_of
 
 TREES, LEAF = 60, 3
 COLUMNS = 0.6  # share of the columns that a tree may ask
+SEED = 1  # of a picture: nothing secret depends on it
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,17 @@ class Predictors:
         edges = tuple(bin_edges(column) for column in columns.T)
         return Predictors(_bins(columns, edges), np.array([len(e) + 2 for e in edges]), ordered, edges)
 
-    def like(self, columns: Array) -> Array:
-        """Other rows in the same bins."""
-        return _bins(columns, self.edges)
-
 
 def _bins(columns: Array, edges: tuple[Array, ...]) -> Array:
     return np.column_stack([binned(column, edge) for column, edge in zip(columns.T, edges, strict=True)])
+
+
+def importance_table(x: Predictors, risk: Array, loss: Array, groups: Mapping[str, list[int]]) -> pl.DataFrame:
+    """stage (a group of columns), risk, loss: the importance of each group for both, the most important first."""
+    rng = np.random.default_rng(SEED)
+    both = [importance(x, target, groups, rng).values() for target in (risk, loss)]
+    table = pl.DataFrame({"stage": list(groups), "risk": list(both[0]), "loss": list(both[1])})
+    return table.sort(pl.col("risk") + pl.col("loss"), descending=True)
 
 
 def importance(x: Predictors, y: Array, groups: Mapping[str, list[int]], rng: Generator) -> dict[str, float]:
@@ -61,7 +67,7 @@ def importance(x: Predictors, y: Array, groups: Mapping[str, list[int]], rng: Ge
 def neighbours_drawn(x: Predictors, y: Array, others: Array, rng: Generator) -> Array:
     """For each of other rows, a row of x that shares a leaf with it, in a tree drawn anew."""
     tree, asked, bag = _grown(x, y, rng)
-    drawn: Array = bag[drawn_from(tree, x.like(others)[:, asked], np.arange(len(bag)), rng).astype(np.int64)]
+    drawn: Array = bag[drawn_from(tree, _bins(others, x.edges)[:, asked], np.arange(len(bag)), rng).astype(np.int64)]
     return drawn
 
 
@@ -75,7 +81,6 @@ def _grown(x: Predictors, y: Array, rng: Generator) -> tuple[Tree, Array, Array]
 
 def _error(tree: Tree, bins: Array, known: Array, truth: Array) -> float:
     leaf = leaves_of(tree, bins)
-    means = np.array(
-        [known[tree.rows[s : s + n]].mean() for s, n in zip(tree.start[leaf], tree.size[leaf], strict=True)]
-    )
+    rows = (tree.rows[start : start + n] for start, n in zip(tree.start[leaf], tree.size[leaf], strict=True))
+    means = np.array([known[own].mean() for own in rows])
     return float(((means - truth) ** 2).mean())

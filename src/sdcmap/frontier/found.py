@@ -13,7 +13,7 @@ from sdcmap.core.catalogue import drawn
 from sdcmap.core.chart import Chart
 from sdcmap.frontier.ends import Chosen, Member, fresh_area, shares_along
 from sdcmap.frontier.growing import Growth, point_of
-from sdcmap.frontier.plane import Plane, Table
+from sdcmap.frontier.plane import Plane, Table, turn
 from sdcmap.frontier.search_review import Choices, eras
 from sdcmap.frontier.space import Space
 from sdcmap.map import RUMap
@@ -54,12 +54,10 @@ class Found:
     def facts(self) -> dict[str, object]:
         """The report of the search, as JSON holds it."""
         return {
-            "evaluations": self.evaluations,
-            "hypervolume": list(self.growth.areas),
-            "reference": list(self.plane.reference),
-            "front": [member.facts for member in self.members],
+            "evaluations": self.evaluations, "hypervolume": list(self.growth.areas),
+            "reference": list(self.plane.reference), "front": [member.facts for member in self.members],
             "stopped": self.growth.stopped,
-        }
+        }  # fmt: skip
 
     @property
     def fresh_areas(self) -> tuple[float, float]:
@@ -80,11 +78,12 @@ class Found:
         shown = self.members if self.choice is None or self.choice.member is None else (self.choice.member,)
         rows = []
         for measure in (m for m in self.plan.measures if m.axis == "utility"):
-            sign = 1.0 if measure.direction == "lower" else -1.0
             bound = self.plane.bounds.get(measure.text)
             values = self.scores.column(measure.text).filter(pl.col("id").is_in(own.implode()))["value"]
             now = [member.losses[measure.text] for member in shown if measure.text in member.losses]
-            rows.append((measure.text, None if bound is None else sign * bound, *_ends(values.to_list()), *_ends(now)))
+            rows.append(
+                (measure.text, None if bound is None else turn(measure) * bound, *_ends(values.to_list()), *_ends(now))
+            )
         names = ("bound", "plan_low", "plan_high", "found_low", "found_high")
         return pl.DataFrame(rows, schema={"loss": pl.String, **dict.fromkeys(names, pl.Float64)}, orient="row")
 

@@ -15,14 +15,13 @@ import polars as pl
 from sdcmap.core import Array, Method, PlanError, Value
 from sdcmap.core.catalogue import drawn
 from sdcmap.core.chart import Chart
-from sdcmap.frontier.forest import Predictors, importance
+from sdcmap.frontier.forest import Predictors, importance_table
 from sdcmap.map import RUMap
 
 FEWEST = 8  # methods, below which a forest says nothing
 AXES = 7  # parameters shown side by side
 FEW = 7  # different numbers that are written beside an axis one by one
 MOST_LINES = 600
-SEED = 1  # of a picture: nothing secret depends on it
 
 Setting = float | str
 
@@ -36,24 +35,17 @@ class Parameters:
     risk: Array
     utility: Array
     frontier: Array
-    labels: tuple[str, str]
 
     @staticmethod
     def of(ru: RUMap, methods: Sequence[Method]) -> Parameters:
         """From a map and the methods of its plan; each method counts once, by its mean over draws."""
         known = {method.text: method for method in methods}
-        rows = ru.means.filter(
-            ~pl.col("anchor"),
-            pl.col("risk").is_finite(),
-            pl.col("utility").is_finite(),
-            pl.col("method").is_in(list(known)),
-        )
-        front = set(ru.frontier["method"])
+        axes = pl.col("risk", "utility").is_finite()
+        rows = ru.means.filter(~pl.col("anchor"), pl.all_horizontal(axes), pl.col("method").is_in(list(known)))
         texts = rows["method"].to_list()
         return Parameters(
             tuple(ru.scores.name_of(text) for text in texts), tuple(settings_of(known[text]) for text in texts),
-            rows["risk"].to_numpy(), rows["utility"].to_numpy(), np.array([text in front for text in texts], dtype=bool),
-            ru.labels,
+            rows["risk"].to_numpy(), rows["utility"].to_numpy(), np.isin(texts, ru.frontier["method"].to_list()),
         )  # fmt: skip
 
     @property
@@ -68,12 +60,9 @@ class Parameters:
             raise PlanError(f"which parameters matter is told of {FEWEST} methods and more that differ in one.")
         columns = [self._column(name) for name in self.varied]
         ordered = np.array([self._is_number(name) for name in self.varied])
-        x, rng = Predictors.of(np.column_stack(columns), ordered), np.random.default_rng(SEED)
+        x = Predictors.of(np.column_stack(columns), ordered)
         groups = {name: [place] for place, name in enumerate(self.varied)}
-        both = [importance(x, _logs(target), groups, rng) for target in (self.risk, self.utility)]
-        rows = [(name, *(of[name] for of in both)) for name in groups]
-        table = pl.DataFrame(rows, schema={"stage": pl.String, "risk": pl.Float64, "loss": pl.Float64}, orient="row")
-        return table.sort(pl.col("risk") + pl.col("loss"), descending=True)
+        return importance_table(x, _logs(self.risk), _logs(self.utility), groups)
 
     def draw_importance(self) -> Chart:
         """Which parameters matter for risk and for loss."""
@@ -83,16 +72,15 @@ class Parameters:
         """Parallel coordinates: a line a method, from risk and loss to the parameters that matter most."""
         shown = self.importance()["stage"].to_list()[:AXES]
         lines = self._lines()
-        ends = {"risk": _span(self.risk), "loss": _span(self.utility)}
-        columns: dict[str, list[Setting | None]] = {
-            "risk": self.risk[lines].tolist(),
-            "loss": self.utility[lines].tolist(),
-        }
+        axes = {"risk": self.risk, "loss": self.utility}
+        ends = {name: _span(values) for name, values in axes.items()}
+        columns: dict[str, list[Setting | None]] = {name: values[lines].tolist() for name, values in axes.items()}
         options: dict[str, tuple[str, ...]] = {}
         for name in shown:
             values = [settings.get(name) for settings in self.settings]
-            if self._is_number(name) and len({v for v in values if v is not None}) > FEW:
-                ends[name] = _span(np.array([v for v in values if v is not None], dtype=float))
+            known = {value for value in values if value is not None}
+            if self._is_number(name) and len(known) > FEW:
+                ends[name] = _span(np.array(list(known), dtype=float))
             else:
                 options[name] = _options(values)
                 values = [None if value is None else _word(value) for value in values]
@@ -115,10 +103,10 @@ class Parameters:
     def _column(self, name: str) -> Array:
         """A number for every method: the setting, or its place among the options; NaN where it has none."""
         values = [settings.get(name) for settings in self.settings]
-        if self._is_number(name):
-            return np.array([np.nan if value is None else value for value in values], dtype=float)
-        words = _options(values)
-        return np.array([np.nan if value is None else words.index(_word(value)) for value in values], dtype=float)
+        if not self._is_number(name):
+            words = _options(values)
+            values = [None if value is None else words.index(_word(value)) for value in values]
+        return np.array(values, dtype=float)  # None is NaN
 
 
 def settings_of(method: Method) -> dict[str, Setting]:

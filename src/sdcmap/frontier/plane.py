@@ -124,7 +124,7 @@ class Plane:
         low, high = self._log(np.array([self.least, self.most]))
         at = self._log(risk)
         if self.limit is None:
-            place = (at - low) / max(high - low, 1e-12)
+            place: Array = (at - low) / max(high - low, 1e-12)
         else:
             line = float(self._log(np.array([self.limit]))[0])
             below = (at - low) / (line - low) * (1 - ABOVE)

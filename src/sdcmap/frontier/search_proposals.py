@@ -111,10 +111,9 @@ def _child(space: Space, parents: Sequence[Parent], lessons: Lessons, rng: Gener
         method = stronger(first.method, rng)
         return None if method is None else Proposed(method, (), (first.id,))
     second = parents[int(rng.integers(len(parents)))]
-    point, ids = first.point, (first.id,)
-    if second.point and second.id != first.id and rng.random() < CROSSED:
-        point, ids = _crossed(space, first.point, second.point, rng), (first.id, second.id)
-    return _proposed(space, _changed(space, point, lessons, rng), ids)
+    pair = [first, second] if second.point and second.id != first.id and rng.random() < CROSSED else [first]
+    point = _crossed(space, first.point, second.point, rng) if len(pair) > 1 else first.point
+    return _proposed(space, _changed(space, point, lessons, rng), tuple(parent.id for parent in pair))
 
 
 def _proposed(space: Space, point: Point, parents: tuple[str, ...]) -> Proposed | None:

@@ -6,23 +6,24 @@ tree with it, a tree of risk and loss on the choices. It is a guess, best where 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Generator, PlanError
-from sdcmap.frontier.forest import Predictors, importance, neighbours_drawn
+from sdcmap.frontier.forest import SEED, Predictors, importance_table, neighbours_drawn
 from sdcmap.frontier.plane import Plane, Table
-from sdcmap.frontier.space import Dimension, Point, Space
+from sdcmap.frontier.space import Point, Space
 from sdcmap.kernels.decision.pareto import hypervolume
 
 REPLAYS = 20
 FEWEST = 12  # candidates, below which a forest says nothing
 ERAS = 3  # colours of generations after the starts
 AXES = 7  # choices shown side by side
-SEED = 1  # of a picture: nothing secret depends on it
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,12 @@ class Choices:
     @staticmethod
     def of(space: Space, points: Sequence[tuple[str, Point]], table: Table, plane: Plane) -> Choices:
         """From ids and points; those without a value are left out."""
-        own = [(name, point) for name, point in points if point]
-        places = table.among(tuple(name for name, _ in own))
-        known = np.flatnonzero(np.isfinite(places.risk) & np.isfinite(places.loss))
-        ids, kept = tuple(own[at][0] for at in known), tuple(own[at][1] for at in known)
+        own = {name: point for name, point in points if point}
+        places = table.among(tuple(own))
+        known = np.isfinite(places.risk) & np.isfinite(places.loss)
+        ids = tuple(compress(own, known))
         x, y = plane.across(places.risk[known]), plane.up(places.loss[known])
-        return Choices(space, ids, kept, x, y, places.sound[known])
+        return Choices(space, ids, tuple(own[name] for name in ids), x, y, places.sound[known])
 
     @property
     def enough(self) -> bool:
@@ -57,7 +58,7 @@ class Choices:
         for row, point in zip(rows, points, strict=True):
             for name, value in self.space.settings_of(point).items():
                 at = self.space.place[name]
-                row[at] = _number(self.space.dimensions[at], value)
+                row[at] = self.space.dimensions[at].options.index(value) if isinstance(value, str) else value
         return rows
 
     @property
@@ -69,14 +70,10 @@ class Choices:
         """Which choices matter, by stage: the share of the variance of log risk and of loss that is lost without it."""
         if not self.enough:
             raise PlanError("too few candidates could be made and scored to tell which choices matter.")
-        stages: dict[str, list[int]] = {}
+        stages: dict[str, list[int]] = defaultdict(list)
         for at, dimension in enumerate(self.space.dimensions):
-            stages.setdefault(dimension.stage, []).append(at)
-        rng, x = np.random.default_rng(SEED), self.predictors
-        both = [importance(x, target, stages, rng) for target in (self.x, self.y)]
-        rows = [(stage, *(of[stage] for of in both)) for stage in stages]
-        table = pl.DataFrame(rows, schema={"stage": pl.String, "risk": pl.Float64, "loss": pl.Float64}, orient="row")
-        return table.sort(pl.col("risk") + pl.col("loss"), descending=True)
+            stages[dimension.stage].append(at)
+        return importance_table(self.predictors, self.x, self.y, stages)
 
     def replayed(self, evaluations: Sequence[int], front: tuple[Array, Array]) -> pl.DataFrame:
         """Random search from a front on: evaluations, and the share of the area, in the mean and from low to high (10 to
@@ -86,8 +83,7 @@ class Choices:
         rng, x = np.random.default_rng(SEED), self.predictors
         areas = np.array([self._replay(x, evaluations, front, rng) for _ in range(REPLAYS)])
         low, high = np.quantile(areas, [0.1, 0.9], axis=0)
-        facts = {"evaluations": list(evaluations), "area": areas.mean(axis=0), "low": low, "high": high}
-        return pl.DataFrame(facts)
+        return pl.DataFrame({"evaluations": list(evaluations), "area": areas.mean(axis=0), "low": low, "high": high})
 
     def table(self, names: Mapping[str, str], best: frozenset[str]) -> pl.DataFrame:
         """A row a candidate: its name, whether it is among the best, its place in the plane, and those choices that most
@@ -106,8 +102,7 @@ class Choices:
         drawn = [tuple(map(float, p)) for p in rng.random((max(evaluations), len(self.space.dimensions)))]
         rows = neighbours_drawn(x, self.x + self.y, self.columns(drawn), rng)
         x_drawn, y_drawn = (np.where(self.sound, axis, 1.0)[rows] for axis in (self.x, self.y))
-        own = ((np.append(front[0], x_drawn[:n]), np.append(front[1], y_drawn[:n])) for n in evaluations)
-        return [hypervolume(*both) for both in own]
+        return [hypervolume(np.append(front[0], x_drawn[:n]), np.append(front[1], y_drawn[:n])) for n in evaluations]
 
 
 def eras(generations: Mapping[str, int]) -> dict[str, str]:
@@ -118,12 +113,7 @@ def eras(generations: Mapping[str, int]) -> dict[str, str]:
     """
     later = np.arange(2, max(generations.values(), default=0) + 1)
     names = {0: "your plan", 1: "starts"}
-    for span in np.array_split(later, ERAS):
-        if len(span):
-            words = f"generation {span[0]}" if len(span) == 1 else f"generations {span[0]} to {span[-1]}"
-            names |= dict.fromkeys(map(int, span), words)
+    for span in filter(len, np.array_split(later, ERAS)):
+        words = f"generation {span[0]}" if len(span) == 1 else f"generations {span[0]} to {span[-1]}"
+        names |= dict.fromkeys(map(int, span), words)
     return {method: names[number] for method, number in sorted(generations.items(), key=lambda pair: pair[1])}
-
-
-def _number(dimension: Dimension, value: str | float) -> float:
-    return float(dimension.options.index(value)) if isinstance(value, str) else value

@@ -6,6 +6,7 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
@@ -59,45 +60,35 @@ def search(
     settings = plan.search or Search()
     judged = plan.with_risk(data)
     space = Space(data, settings, plan.last, judged.compares_records).checked()
-    with _place(study) as place:
-        sweep(data, plan, place, workers=workers, engine=engine, executor=executor, device=device, progress=progress)
-        with (
-            workshop(
-                data, judged, Path(place), workers=workers, engine=engine, executor=executor, device=device
-            ) as shop,
-            search_bar(watch) as seen,
-        ):
+    how: dict[str, Any] = {"workers": workers, "engine": engine, "executor": executor, "device": device}
+    place: AbstractContextManager[str | Path] = private_folder() if study is None else nullcontext(study)
+    with place as folder:
+        sweep(data, plan, folder, progress=progress, **how)
+        with workshop(data, judged, Path(folder), **how) as shop, search_bar(watch) as seen:
             plane = Plane.of(shop.scores(()), shop.plan)
             grower = Grower(shop, space, plane, settings)
-            growth = grower.grow(seen)
-            return _ended(grower, growth)
+            return _ended(grower, grower.grow(seen))
 
 
 def _ended(grower: Grower, growth: Growth) -> Found:
     """What was found, drawn afresh; the study remembers why the search stopped."""
     shop, plane = grower.shop, grower.plane
-    made = {name for name, _ in shop.study.done().items()}
+    made = shop.study.done()
     methods = tuple(row.decoded for row in growth.chosen if row.candidate in made)
     scores = shop.scores(methods)
     table = plane.table(scores, shop.plan)
     members = Ends(shop, plane, table, scores).members
     shop.study.note(search={"search": grower.search, "stopped": growth.stopped})
     choice = chosen(members, plane, grower.settings.sure, len(growth.chosen))
-    grown = shop.plan.grown(methods)
     left = len(growth.chosen) - len(methods)
-    return Found(grown, scores, grower.space, plane, table, growth, members, choice, left)
+    return Found(shop.plan.grown(methods), scores, grower.space, plane, table, growth, members, choice, left)
 
 
 def _with_settings(plan: Plan, budget: int | None, minutes: float | None) -> Plan:
     settings = plan.search or Search(budget=OPEN if minutes and budget is None else 200)
-    settings = settings if budget is None else replace(settings, budget=budget)
-    settings = settings if minutes is None else replace(settings, minutes=minutes)
+    given: dict[str, Any] = {"budget": budget, "minutes": minutes}
+    settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
     settings.bounds_of(plan.measures)
     grown = replace(plan, search=settings)
     object.__setattr__(grown, "seed_stated", plan.seed_stated)
     return grown
-
-
-def _place(study: str | Path | None) -> AbstractContextManager[str | Path]:
-    """The study's folder, or one that is gone afterwards."""
-    return private_folder() if study is None else nullcontext(study)

@@ -158,8 +158,8 @@ class Collections:
             for rate in RATES
         }
         figures["figure3"] = draw_map(self.free, by="mean", colour="rate", names=names, width=700, height=520)
-        size = {"width": 420, "height": 340}
-        figures["figure4"] = draw_map(self.map_of(ends), by="mean", facet=panels, names=names, label="all", **size)
+        both = self.map_of(ends)
+        figures["figure4"] = draw_map(both, by="mean", facet=panels, names=names, label="all", width=420, height=340)
         return figures
 
 

@@ -48,7 +48,8 @@ def generated() -> Array:
 
     def bent(lower: float, upper: float) -> Array:
         curve = np.where(whole == 2, part**lower, np.where(whole == 3, part**upper, part))
-        return np.exp(low + curve * (high - low))
+        x: Array = np.exp(low + curve * (high - low))
+        return x
 
     files = (bent(*shape) for shape in product(np.linspace(0.3, 3, 28), repeat=2))
     return min(files, key=lambda x: abs(x.mean() / 20_100 - 1) + abs(x.std(ddof=1) / 13_300 - 1))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -103,7 +104,7 @@ def _charts(document: Document, agency_limit: float, intruder_limit: float) -> d
          "region": document[name]["region"], "chosen": name == document["choice"]}
         for name in NAMES
     ]  # fmt: skip
-    limits = {"agency_limit": agency_limit, "intruder_limit": intruder_limit}
+    limits: dict[str, Any] = {"agency_limit": agency_limit, "intruder_limit": intruder_limit}
     draw = partial(draw_planes, pl.DataFrame(rows), **limits, units=("nats + unit²", "unit²"))
     return {"figure1": draw(utility=False, width=420, height=340), "figure2": draw()}
 

@@ -40,9 +40,10 @@ def worked_choice(*, data: Path | None = None, seed: int = 1, replicates: int = 
     the fourth, AGI; society wants the coefficient of AGI in FEDTAX ~ AGI, and takes noise off where the note says how."""
     file, which = _file(data, seed)
     plan = Plan(methods=list(METHODS.values()), measures=list(FOUR.values()), replicates=replicates, seed=seed)
-    axes = {key: measure.text for key, measure in FOUR.items()}
-    limits = {"agency_limit": LIMITS[0], "intruder_limit": LIMITS[1]}
-    ru, rule = RUMap(sweep(file, plan), risk=(axes["iek"],), utility=axes["sek"]), GlobalCriterion(**axes, **limits)
+    axes: dict[str, Any] = {key: measure.text for key, measure in FOUR.items()}
+    limits: dict[str, Any] = {"agency_limit": LIMITS[0], "intruder_limit": LIMITS[1]}
+    rule = GlobalCriterion(**axes, **limits)
+    ru = RUMap(sweep(file, plan), risk=(axes["iek"],), utility=axes["sek"])
     choice = ru.choose(rule)
     names = {method.text: name for name, method in METHODS.items()} | {Identity().text: "as it is"}
     table = rule.table(ru).with_columns(pl.col("method").replace_strict(names).alias("name")).sort("distance")

@@ -87,8 +87,9 @@ class Draws:
     def of(scores: Scores, on: tuple[str, ...]) -> Draws:
         rows = {method_of(row, on).text: row for row in ROWS}
         values: dict[str, dict[str, list[float]]] = {row: defaultdict(list) for row in ROWS}
-        names = {measure.text: (name,) for name, measure in ALONE.items()} | {"WorstLinkage": ("worst",)}
-        names |= {"S0": ("s0",), "S1": ("s1", "IL1", "IL2", "IL3", "IL4", "IL5"), "S2": ("s2", "IL1s")}
+        names: dict[str, tuple[str, ...]] = {measure.text: (name,) for name, measure in ALONE.items()}
+        names |= {"WorstLinkage": ("worst",), "S0": ("s0",), "S2": ("s2", "IL1s")}
+        names["S1"] = ("s1", "IL1", "IL2", "IL3", "IL4", "IL5")
         for measure in scores.measure["name"].to_list():
             for score in scores.column(measure).sort("method", "replicate").iter_rows(named=True):
                 if score["method"] in rows:
