@@ -199,7 +199,7 @@ def export_worst(store: Store, n: int = 50_000) -> None:
     certain = certain_fields(pair, measure.method)
     for name, attack in measure._attacks(pair).items():
         courses = attack.courses(pair)
-        siege.courses[name] = [asking_first(course, certain, by_column=attack.by_column) for course in courses]
+        siege.courses[name] = asking_first(courses, certain, by_column=attack.by_column)
         siege.hits[name] = hits(pair, siege.courses[name], siege.targets, siege.lead)
         (course,) = siege.courses[name]
         store.put_costs(name, course.costs)

@@ -46,7 +46,7 @@ def check_costs(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
     n, m = len(costs[0].known), len(costs[0].released)
     laid, block = layout.laid_fields(costs, mean=mean), stored[f"{name}/block"]
     known, released = np.indices(block.shape)
-    listed = pairs.listed_costs(laid.on_card(), released.ravel(), known.ravel())
+    listed = pairs.listed_costs(layout.OnCard(laid), released.ravel(), known.ravel())
     yield "costs of pairs", near(listed.reshape(block.shape), block, EXACT)
     beaten, ties = races.Race(costs, truth, mean=mean)(np.arange(m))
     lost = stored[f"{name}/beaten"]

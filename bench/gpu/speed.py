@@ -52,7 +52,7 @@ def laid(n: int, fields: int = 8, *, sloped: bool = False, square: bool = False)
     a = rng.standard_normal((n, fields), dtype=np.float32)
     b = a + np.float32(0.1) * rng.standard_normal((n, fields), dtype=np.float32)
     slope = rng.uniform(0.5, 2, a.shape).astype(np.float32) if sloped else np.ones_like(a)
-    return layout.laid_capped(a, slope, np.ones(fields, dtype=np.float32), b, square).on_card()
+    return layout.OnCard(layout.laid_capped(a, slope, np.ones(fields, dtype=np.float32), b, square))
 
 
 def keys(files: Any, keep: int) -> Any:
@@ -70,7 +70,7 @@ def pair_times(most: int) -> None:
         files = laid(59_315, **options)
         print(f"pairs 59,315^2 x 8, 50 kept, {words}: {seconds(lambda: keys(files, 50), 5):.5f} s", flush=True)  # noqa: B023
     codes = np.random.default_rng(1).integers(0, 2, (59_315, 4)).astype(np.float32)
-    tied = layout.laid_capped(codes, np.ones_like(codes), np.ones(4, dtype=np.float32), codes, False).on_card()
+    tied = layout.OnCard(layout.laid_capped(codes, np.ones_like(codes), np.ones(4, dtype=np.float32), codes, False))
     print(f"pairs 59,315^2 x 4, 50 kept, 3,700 ties a record: {seconds(lambda: keys(tied, 50), 3):.5f} s", flush=True)
 
 

@@ -23,10 +23,8 @@ def mdav_groups(x: Array, size: int) -> Array:
     group, made = np.full(len(x), -1, dtype=np.int64), 0
     with card.alone():
         while len(rows := np.flatnonzero(group < 0)):
-            here = np.ascontiguousarray(x[rows])
-            group[rows], made = _groups(
-                here, np.zeros((len(rows), 0), dtype=int), size, len(rows) // 2, made, mixed=False
-            )
+            no_codes = np.zeros((len(rows), 0), dtype=int)
+            group[rows], made = _groups(x[rows], no_codes, size, len(rows) // 2, made, mixed=False)
     return group
 
 

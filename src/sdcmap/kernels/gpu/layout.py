@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from . import card
 
 Array = NDArray[Any]
-NUMBER, CATEGORY, SQUARE, GAP, RELATIVE, SAME, WINDOW, BELOW, MIXTURE, CELL = range(
-    10
-)  # as in risk/linkage/field_costs.py
+# as in risk/linkage/field_costs.py
+NUMBER, CATEGORY, SQUARE, GAP, RELATIVE, SAME, WINDOW, BELOW, MIXTURE, CELL = range(10)
 LIKELIEST = 10  # a mixture by its likeliest component alone, as in risk/linkage/field_links.py
 HEAD = 4  # states of a NUMBER before its distances
 THREADS, TILE, SEARCHERS, TURNS = 128, 64, 256, 8
@@ -25,25 +24,18 @@ UNEVEN, BEGIN = 0.1, 32  # by how much of a round blocks end unevenly; columns t
 AT_ONCE = ((8, 4), (24, 2))  # numbers of a row up to which a thread holds so many rows; else one
 
 
-class Cost(Protocol):
-    """One field of both files and what two of its values cost: `risk.linkage.field_costs.Cost`."""
+class Field(NamedTuple):
+    """One field of both files, and what two of its values cost; in its place stands also a `Cost` of
+    `risk.linkage.field_costs`, which has the same names."""
 
-    @property
-    def kind(self) -> int: ...
-    @property
-    def known(self) -> Array: ...
-    @property
-    def released(self) -> Array: ...
-    @property
-    def scale(self) -> float: ...
-    @property
-    def cap(self) -> float: ...
-    @property
-    def both(self) -> float: ...
-    @property
-    def one(self) -> float: ...
-    @property
-    def table(self) -> Array: ...
+    kind: int
+    known: Array
+    released: Array
+    scale: float = 1.0
+    cap: float = 1.0
+    both: float = 0.0  # where both are missing
+    one: float = 1.0  # where one is
+    table: Array = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +49,6 @@ class Laid:
     fused: bool
     constants: Mapping[str, Array] = field(default_factory=dict)
     tables: Array = field(default_factory=lambda: np.zeros(0))
-
-    def on_card(self) -> OnCard:
-        return OnCard(self)
 
 
 class OnCard:
@@ -85,6 +74,11 @@ class OnCard:
             cupy.ndarray(values.shape, values.dtype, self.module.get_global(name)).set(values)
 
 
+def chunk_of(seen: int, lanes: int) -> int:
+    """Columns of each of so many parts, whole tiles of them."""
+    return card.blocks(card.blocks(seen, lanes), TILE) * TILE
+
+
 @cache
 def lanes_for(blocks: int, of: int, slots: int = 0) -> int:
     """Parts of the columns, so that the blocks of all parts fill the card, `slots` blocks at a time."""
@@ -97,19 +91,6 @@ def filled(rounds: float, lanes: float) -> float:
     """The share of the card that works on pairs: the last round of blocks leaves places empty, and they end unevenly; each
     part of the columns takes as long to begin as some columns."""
     return rounds / (math.ceil(rounds) + UNEVEN) / (1 + BEGIN * lanes)
-
-
-class Field(NamedTuple):
-    """A field made here, with what it costs; a `Cost`."""
-
-    kind: int
-    known: Array
-    released: Array
-    scale: float = 1.0
-    cap: float = 1.0
-    both: float = 0.0  # where both are missing
-    one: float = 1.0  # where one is
-    table: Array = np.zeros(0)
 
 
 def settings_of(fields: int, rows: int, wide: int, **more: int | str) -> dict[str, int | str]:
@@ -172,10 +153,11 @@ def plain_capped(laid: Laid, rows: Array, columns: Array) -> Array:
 
 
 # ---- double precision -----------------------------------------------------------------------------------------
-def laid_fields(costs: Sequence[Cost], *, mean: bool, known_rows: bool = False) -> Laid:
+def laid_fields(costs: Sequence[Field], *, mean: bool, known_rows: bool = False) -> Laid:
     """Costs of fields of any kind. The rows are the released records and the columns the known ones, or, where
     `known_rows`, the other way round. mean: over the fields that both have (1: none), in place of the sum."""
-    known = np.array([_known(cost) for cost in costs], dtype=float)
+    # of a category, its code times the number of released ones: the two add up to a place
+    known = np.array([cost.known * (cost.scale if cost.kind == CATEGORY else 1) for cost in costs], dtype=float)
     released = np.array([cost.released for cost in costs], dtype=float)
     tables, places = _tables(costs)
     gaps = np.isnan(known).any(axis=1) | np.isnan(released).any(axis=1)
@@ -195,12 +177,7 @@ def _listed(values: Sequence[int] | Array) -> str:
     return ",".join(str(int(value)) for value in values)
 
 
-def _known(cost: Cost) -> Array:
-    """Known values; of a category, its code times the number of released ones: the two add up to a place."""
-    return cost.known * cost.scale if cost.kind == CATEGORY else cost.known
-
-
-def _tables(costs: Sequence[Cost]) -> tuple[Array, Array]:
+def _tables(costs: Sequence[Field]) -> tuple[Array, Array]:
     """All tables in one, and where each begins (at an even place) with its last pair or how many components it has."""
     parts, places, begin = [np.zeros(2)], [], 2
     for cost in costs:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import card
-from .layout import GAP, SAME, THREADS, TILE, Array, Field, laid_fields, lanes_for
+from .layout import GAP, SAME, THREADS, Array, Field, OnCard, chunk_of, laid_fields, lanes_for
 
 ROUNDING = 1e-12
 
@@ -31,10 +31,10 @@ def nearest(
     if (d < 0).any():
         raise card.Unfit("labels are of several depths")
     with card.alone() as cupy:
-        files = laid_fields(fields, mean=False).on_card()
+        files = OnCard(laid_fields(fields, mean=False))
         files.ready()
         count, blocks = files.count, card.blocks(files.count, THREADS)
-        chunk = card.blocks(card.blocks(files.of, lanes_for(blocks, files.of)), TILE) * TILE
+        chunk = chunk_of(files.of, lanes_for(blocks, files.of))
         least = cupy.full(count, np.inf)
         ties, hits = cupy.zeros((2, count), dtype=cupy.uint32)
 

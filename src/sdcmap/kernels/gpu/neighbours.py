@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from . import card
-from .layout import THREADS, TILE, Array, lanes_for
+from .layout import THREADS, TILE, Array, chunk_of, lanes_for
 
 
-class Pairs(Protocol):
-    """Released records, archive records and the unit of each released one: `kernels.neighbours.counting.Pairs`."""
-
-    @property
-    def y(self) -> Array: ...
-    @property
-    def x(self) -> Array: ...
-    @property
-    def unit(self) -> Array: ...
-
-
-def count_between(pairs: Pairs, near: Array, far: Array, most: int | None = None) -> tuple[Array, Array]:
+def count_between(pairs: Any, near: Array, far: Array, most: int | None = None) -> tuple[Array, Array]:
     """The twin of `kernels.neighbours.counting.count_between`; it counts to the end, whatever `most` says."""
     count, of, fields = len(pairs.y), len(pairs.x), pairs.x.shape[1]
     with card.alone() as cupy:
         below, between = cupy.zeros((2, count), dtype=cupy.uint64)
         if count and of:
             blocks = card.blocks(count, THREADS)
-            chunk = card.blocks(card.blocks(of, lanes_for(blocks, of)), TILE) * TILE
+            chunk = chunk_of(of, lanes_for(blocks, of))
             settings: dict[str, int | str] = {"FIELDS": fields, "THREADS": THREADS, "TILE": TILE}
             bounds = (cupy.asarray(np.ascontiguousarray(part, dtype=float)) for part in (pairs.unit, near, far))
             card.compiled(("neighbours.cu",), settings, fused=False).get_function("count_between")(
@@ -39,7 +28,7 @@ def count_between(pairs: Pairs, near: Array, far: Array, most: int | None = None
         return below.get().astype(np.int64), between.get().astype(np.int64)
 
 
-def plain_between(pairs: Pairs, near: Array, far: Array) -> tuple[Array, Array]:
+def plain_between(pairs: Any, near: Array, far: Array) -> tuple[Array, Array]:
     """The same in numpy, all distances at once."""
     total = np.zeros((len(pairs.y), len(pairs.x)))
     for f in range(pairs.x.shape[1]):

@@ -12,27 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from . import card
-from .layout import (
-    BELOW,
-    LIKELIEST,
-    SAME,
-    SEARCHERS,
-    THREADS,
-    TILE,
-    WINDOW,
-    Array,
-    Cost,
-    Field,
-    OnCard,
-    laid_capped,
-    laid_fields,
-    lanes_for,
-)
+from . import card, layout
+from .layout import SEARCHERS, THREADS, TILE, Array, Field, OnCard, laid_fields
 
 FIRST, SPREAD, WORTH = 1024, 8, 7  # columns of the first look; each look after it has so many times as many
 BATCH = 8  # places of a list that are taken at once
@@ -45,7 +30,7 @@ HALF, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 def cheapest_keys(a: Array, slope: Array, cap: Array, b: Array, square: bool, keep: int) -> Array:
     """The `keep` smallest keys of each row, rising; in single precision, sum min(cap, slope |a - b|) or sum (a - b)^2."""
     with card.alone() as cupy:
-        files = laid_capped(a, slope, cap, b, square).on_card()
+        files = OnCard(layout.laid_capped(a, slope, cap, b, square))
         order_of_file = cupy.zeros(files.count, dtype=cupy.uint32)
         return np.asarray(keys_on_card(files, files.rows, min(keep, files.of), order_of_file).get())
 
@@ -57,37 +42,21 @@ def scan_of(costs: tuple[Array, Array, Array, Array, bool], chunks: Sequence[Arr
     return lambda rows: (keys[rows], 0)
 
 
-class FieldCosts(Protocol):
-    """Both files and how fields count: `risk.linkage.field_links.FieldCosts`."""
-
-    @property
-    def kind(self) -> Array: ...
-    @property
-    def a(self) -> Array: ...
-    @property
-    def b(self) -> Array: ...
-    @property
-    def cap(self) -> Array: ...
-    @property
-    def width(self) -> Array: ...
-    @property
-    def parts(self) -> Array: ...
-
-
-def likely_fields(costs: FieldCosts) -> list[Field]:
-    """Windows, equalities and mixtures as fields; a mixture counts by its likeliest component."""
+def likely_fields(costs: Any) -> list[Field]:
+    """The windows, equalities and mixtures of `risk.linkage.field_links.FieldCosts` as fields; a mixture counts by its
+    likeliest component."""
     fields = []
     for f, (kind, cap) in enumerate(zip(costs.kind, costs.cap, strict=True)):
-        kind = int(kind) if kind in (SAME, WINDOW, BELOW) else LIKELIEST
+        kind = int(kind) if kind in (layout.SAME, layout.WINDOW, layout.BELOW) else layout.LIKELIEST
         sides, table = (costs.a[:, f], costs.b[:, f]), np.append(costs.parts[f].ravel(), 0.0)
         fields.append(Field(kind, *sides, float(costs.width[f]), float(cap), 0.0, float(cap), table))
     return fields
 
 
-def scan_of_fields(costs: FieldCosts, scatter: Array, enough: int) -> Any:
+def scan_of_fields(costs: Any, scatter: Array, enough: int) -> Any:
     """The twin of `risk.linkage.field_links.scan_of_fields`, in double precision."""
     with card.alone() as cupy:
-        files = laid_fields(likely_fields(costs), mean=False, known_rows=True).on_card()
+        files = OnCard(laid_fields(likely_fields(costs), mean=False, known_rows=True))
         keys = keys_on_card(files, files.rows, enough, cupy.asarray(scatter, dtype=cupy.uint32)).get()
     return lambda rows: keys[rows]
 
@@ -96,9 +65,9 @@ class Search:
     """The twin of `risk.linkage.pair_search.Search`: the cheapest known records of released ones, by fields of any kind. Of
     equals each target takes others, by its scatter."""
 
-    def __init__(self, costs: Sequence[Cost], *, mean: bool = False) -> None:
+    def __init__(self, costs: Sequence[Field], *, mean: bool = False) -> None:
         with card.alone():
-            self.files = laid_fields(costs, mean=mean).on_card()
+            self.files = OnCard(laid_fields(costs, mean=mean))
 
     def __call__(self, targets: Array, keep: int, *, threads: int | None = None) -> tuple[Array, Array]:
         """The `keep` cheapest of each target and minus their costs, best first."""
@@ -193,7 +162,7 @@ def room_of(looks: Sequence[int], keep: int, lanes: int) -> int:
 def lanes_of(files: OnCard, count: int, per_block: int, seen: int) -> int:
     """Parts of the columns, so that every multiprocessor has blocks to run."""
     fit = min(65536 // (files.kernel("within").num_regs * THREADS), 2048 // THREADS)
-    return lanes_for(card.blocks(count, per_block), seen, fit * card.processors())
+    return layout.lanes_for(card.blocks(count, per_block), seen, fit * card.processors())
 
 
 class Tile:
@@ -221,7 +190,7 @@ class Tile:
     def launch(self, name: str, seen: int, lanes: int, *more: Any) -> None:
         """A kernel over the rows and `seen` of the columns, in so many parts."""
         per_block = THREADS * int(self.files.laid.settings["ROWS"])
-        chunk = card.blocks(card.blocks(seen, lanes), TILE) * TILE
+        chunk = layout.chunk_of(seen, lanes)
         self.files.kernel(name)(
             (card.blocks(self.count, per_block), card.blocks(seen, chunk)), (THREADS,),
             (self.rows, self.files.columns, np.int32(self.stride), np.int32(self.count), np.int32(seen),

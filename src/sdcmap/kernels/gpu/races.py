@@ -6,12 +6,11 @@ A target that somebody outruns is left; a look at some of the known records firs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from . import card
-from .layout import THREADS, TILE, Array, Cost, laid_fields, lanes_for
+from .layout import THREADS, Array, Field, OnCard, chunk_of, laid_fields, lanes_for
 from .pair_scan import listed_costs
 
 TIE, TINY = 1e-9, 1e-12  # costs so near, relative and absolute, are equal
@@ -21,10 +20,10 @@ FIRST = 2048  # known records of the first look
 class Race:
     """The twin of `risk.linkage.pair_search.Race`: both files laid out once, for targets that come in parts."""
 
-    def __init__(self, costs: Sequence[Cost], truth: Array, *, mean: bool = False) -> None:
+    def __init__(self, costs: Sequence[Field], truth: Array, *, mean: bool = False) -> None:
         self.truth = truth
         with card.alone():
-            self.files = laid_fields(costs, mean=mean).on_card()
+            self.files = OnCard(laid_fields(costs, mean=mean))
 
     def __call__(self, targets: Array, *, threads: int | None = None) -> tuple[Array, Array]:
         """For each target: whether it is outrun, and, where not, how many known records cost as much as its true one."""
@@ -47,16 +46,13 @@ class Race:
         rows = cupy.ascontiguousarray(self.files.rows[:, cupy.asarray(targets)])
         beaten, ties = cupy.zeros((2, count), dtype=cupy.uint32)
         blocks = card.blocks(count, THREADS)
-        chunk = card.blocks(card.blocks(seen, lanes_for(blocks, seen)), TILE) * TILE
-        self._launch("outrun", (blocks, card.blocks(seen, chunk)), (
+        chunk = chunk_of(seen, lanes_for(blocks, seen))
+        self.files.ready()
+        self.files.kernel("outrun")((blocks, card.blocks(seen, chunk)), (THREADS,), (
             rows, self.files.columns, np.int32(count), np.int32(count), np.int32(seen),
             np.int32(max(1, self.files.of // seen)), np.int32(chunk), cupy.asarray(low), cupy.asarray(high), beaten, ties,
         ))  # fmt: skip
         return beaten.get().astype(np.bool_), ties.get().astype(np.int64)
-
-    def _launch(self, name: str, grid: tuple[int, int], given: tuple[Any, ...]) -> None:
-        self.files.ready()
-        self.files.kernel(name)(grid, (THREADS,), given)
 
 
 def limits(own: Array) -> tuple[Array, Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,15 +18,6 @@ from sdcmap.risk.linkage.matching import Graph, Matching, best_profit, heaviest
 
 
 DENSE_ROUNDING = 1e-13  # of a score and a price: a pair this near to its best is there
-
-
-def finished(score: Array, partner: Array, price: Array) -> tuple[Array, Array]:
-    """The best assignment and its prices, from partners of some rows (-1: none) and prices of all columns."""
-    partner, price = partner.astype(np.int64), price.astype(float)
-    taken_by = np.full(len(price), -1)
-    taken_by[partner[partner >= 0]] = np.flatnonzero(partner >= 0)
-    finish(score, partner, taken_by, price)
-    return partner, price
 
 
 @jit
@@ -115,17 +105,9 @@ FIRST = 50  # best candidates of each record on which a square matrix is first a
 TIE_BITS = 24  # binary digits to which scores must agree to tie
 
 
-class Assignment(NamedTuple):
-    """A one-to-one linkage."""
-
-    partner: Array  # n: the released row; -1: unlinked
-    total: float  # the sum of the scores of the links, and of `outside` (where finite) of the unlinked
-    gap: float  # an upper bound on how far the optimum lies above, from the prices; 0: proved optimal
-    prices: Array  # m: what a link to this released record costs the other known records
-
-
-def dense(score: Array) -> Assignment:
-    """Return the best full assignment of an n x m matrix of float64 scores: every record of the shorter side is linked.
+def dense(score: Array) -> Array:
+    """Return the best full assignment of an n x m matrix of float64 scores, the column of each row (-1: none): every record
+    of the shorter side is linked.
 
     Scores are rounded in place: those that are equal but for rounding must tie, or the processor would decide which of
     many assignments with the same total is found.
@@ -139,12 +121,12 @@ def dense(score: Array) -> Assignment:
         index = np.sort(np.argpartition(score, m - FIRST, axis=1)[:, m - FIRST :], axis=1)
         near = np.take_along_axis(score, index, axis=1)  # who would pay more than its last candidate is worth waits
         start = heaviest(_Lists(Links(index, near)).graph(near.min(axis=1)), m)
-        partner, price = finished(score, start.partner, start.price)
-        return Assignment(partner, float(score[np.arange(n), partner].sum()), 0.0, price)
+        finish(score, start.partner, start.taken_by, start.price)
+        return start.partner
     row, column = linear_sum_assignment(score, maximize=True)
     partner = np.full(n, -1)
     partner[row] = column
-    return Assignment(partner, float(score[row, column].sum()), 0.0, np.full(m, np.nan))
+    return partner
 
 
 def round_to_tie(score: Array) -> None:
@@ -155,47 +137,37 @@ def round_to_tie(score: Array) -> None:
     bits &= -unit
 
 
-def assign(links: Links, m: int, outside: Array | float = -np.inf) -> Assignment:
-    """The best one-to-one linkage on the candidates of `links`; an unlinked record counts `outside`.
-
-    outside = -inf: a record is linked wherever it can be: alone it counts the worst score of all candidates less their
-    range, and one more.
-    """
-    lists = _Lists(links)
-    alone = lists.alone(outside)
-    matching, gap = _solve(lists.graph(alone), m)
-    return _assignment(lists, outside, alone, matching, gap)
-
-
 def one_to_one(
-    links: Links, more: Callable[[Array, int], Links], m: int, outside: Array | float = -np.inf, limit: int = 10_000_000
-) -> Assignment:
-    """The best one-to-one linkage over all pairs, from the best candidates of each record; outside as in `assign`.
+    links: Links, more: Callable[[Array, int], Links], m: int, limit: int = 10_000_000
+) -> tuple[Array, float]:
+    """The best one-to-one linkage over all pairs, from the best candidates of each record: the released row of each known
+    one (-1: unlinked), and the gap, an upper bound on how far the optimum lies above (0: proved optimal).
 
-    more(rows, k): the k best links of these known records. A pair that is not among the candidates of i scores at most
-    the last of them, W_i, and cannot improve the linkage if W_i - least price <= profit of i. Records for which this
+    more(rows, k): the k best links of these known records. A record is linked wherever it can be: alone it counts the
+    worst score of all candidates less their range, and one more. A pair that is not among the candidates of i scores at
+    most the last of them, W_i, and cannot improve the linkage if W_i - least price <= profit of i. Records for which this
     fails, or which found no partner while one is free, get four times as many candidates, until there are none or more
     than `limit` candidates would be held in all; the gap then says how much could be missing.
     """
     lists, width = _Lists(links), links.index.shape[1]
     matching: Matching | None = None
     while True:
-        alone = lists.alone(outside)
-        matching, gap = _solve(lists.graph(alone), m, matching)
-        missing = np.maximum(0.0, lists.last(m) - alone - matching.price.min(initial=np.inf) - matching.profit)
-        missing[missing <= ROUNDING * np.abs(alone)] = 0.0
-        unlinked = (matching.partner < 0) & (np.broadcast_to(outside, alone.shape) == -np.inf)
-        seeking = unlinked & (lists.last(m) > -np.inf) & bool((matching.taken_by < 0).any())
+        alone, last = lists.alone(), lists.last(m)
+        matching, gap = _solve(lists.graph(np.full(lists.n, alone)), m, matching)
+        missing = np.maximum(0.0, last - alone - matching.price.min(initial=np.inf) - matching.profit)
+        missing[missing <= ROUNDING * abs(alone)] = 0.0
+        unlinked = matching.partner < 0
+        seeking = unlinked & (last > -np.inf) & bool((matching.taken_by < 0).any())
         failing = np.flatnonzero((missing > 0) | seeking)
         width = min(m, 4 * width)
         if len(failing) == 0 or lists.held(failing) + len(failing) * width > limit:
             break
         lists.replace(failing, more(failing, width))
-    gap += missing.sum()
+    gap += float(missing.sum())
     if len(failing):  # the optimum may link more, and is compared with the total of what is linked
-        excess = unlinked.sum() - max(0, len(alone) - m)
-        gap = max(0.0, gap + max(0, excess) * alone[unlinked].max(initial=0.0))
-    return _assignment(lists, outside, alone, matching, float(gap))
+        excess = int(unlinked.sum()) - max(0, lists.n - m)
+        gap = max(0.0, gap + max(0, excess) * max(0.0, alone))
+    return matching.partner, gap
 
 
 class _Lists:
@@ -228,13 +200,10 @@ class _Lists:
                 score[rows] = np.where(links.index[:, -1] < 0, -np.inf, links.score[:, -1])
         return score
 
-    def alone(self, outside: Array | float) -> Array:
-        """What each record counts when it is not linked: finite."""
-        scores = [links.score[links.index >= 0] for _, links in self.parts]
-        least = min((part.min() for part in scores if len(part)), default=0.0)
-        most = max((part.max() for part in scores if len(part)), default=0.0)
-        values = np.broadcast_to(np.asarray(outside, dtype=float), (self.n,))
-        return np.where(values == -np.inf, 2 * least - most - 1, values)
+    def alone(self) -> float:
+        """What a record counts when it is not linked: less than any link can make up for."""
+        scores = np.concatenate([links.score[links.index >= 0] for _, links in self.parts])
+        return float(2 * scores.min() - scores.max() - 1) if len(scores) else -1.0
 
     def graph(self, alone: Array) -> Graph:
         """The candidates that are better than staying alone."""
@@ -249,27 +218,11 @@ class _Lists:
             other[place], weight[place] = links.index[good], (links.score - alone[rows, None])[good]
         return Graph(start, other, weight)
 
-    def total(self, partner: Array) -> float:
-        """The sum of the scores of the links."""
-        total = 0.0
-        for rows, links in self.parts:
-            linked = rows[partner[rows] >= 0]
-            at = links.index[partner[rows] >= 0] == partner[linked, None]
-            total += float(links.score[partner[rows] >= 0][at].sum())
-        return total
-
 
 def _solve(graph: Graph, m: int, before: Matching | None = None) -> tuple[Matching, float]:
     """The heaviest matching, and the prices' sum less its weight (0 where that is rounding)."""
-    matching = heaviest(graph, m) if before is None else heaviest(graph, m, before.price, before.partner)
+    matching = heaviest(graph, m, before)
     row = np.repeat(np.arange(len(matching.partner)), np.diff(graph.start))
     weight = float(graph.weight[graph.other == matching.partner[row]].sum())
     bound = float(best_profit(graph, matching.price).sum() + matching.price.sum())
     return matching, 0.0 if bound - weight <= ROUNDING * bound else bound - weight
-
-
-def _assignment(lists: _Lists, outside: Array | float, alone: Array, matching: Matching, gap: float) -> Assignment:
-    counted = (matching.partner < 0) & (np.broadcast_to(outside, alone.shape) > -np.inf)
-    return Assignment(
-        matching.partner, lists.total(matching.partner) + float(alone[counted].sum()), gap, matching.price
-    )

@@ -8,17 +8,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Measure, Method, Microdata, Undefined
+from sdcmap.risk.linkage import column_readings
 from sdcmap.risk.linkage.attack import Attack
-from sdcmap.risk.linkage.column_readings import (
-    Learnt,
-    Lesson,
-    in_own_order,
-    learn,
-    likest_records,
-    shadow_of,
-    surer_half,
-    taken,
-)
+from sdcmap.risk.linkage.column_readings import Learnt, Lesson, learn, learnt_costs
 from sdcmap.risk.linkage.cost_models import Course, links_of_cheapest, links_one_to_one
 from sdcmap.risk.linkage.field_costs import block_costs
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair
@@ -83,15 +75,15 @@ class Calibrated(Attack):
 
     def _learnt_by(self, way: str, pair: Pair) -> list[Course]:
         every = np.arange(len(pair.released))
-        released = taken(pair.released_file, pair.released_rows)
-        known, place = pair.known_file.remember("own order", lambda: in_own_order(pair.known_file))
+        released = column_readings.taken(pair.released_file, pair.released_rows)
+        known, place = pair.known_file.remember("own order", lambda: column_readings.in_own_order(pair.known_file))
         place = place[pair.known_rows]
         again = redone(known, self.method)
         if way == "shadow" and self.method is not None:
-            learnt = learn(known, released, pair.names, shadow_of(known, self.method), again)
-            return [Course(every, learnt.costs(place))]
+            learnt = learn(known, released, pair.names, column_readings.shadow_of(known, self.method), again)
+            return [Course(every, learnt_costs(learnt, place))]
         if way == "files":
-            return [Course(every, self._by_itself(pair, known, released, again).costs(place))]
+            return [Course(every, learnt_costs(self._by_itself(pair, known, released, again), place))]
         truth = np.where(pair.truth >= 0, place[pair.truth], -1)
         courses = []
         for fold in range(FOLDS):
@@ -100,15 +92,15 @@ class Calibrated(Attack):
             if len(taught) == 0:
                 raise Undefined("there are no true pairs to learn from.")
             learnt = learn(known, released, pair.names, Lesson(truth[taught], released, taught), again)
-            courses.append(Course(np.flatnonzero(mine), learnt.costs(place)))
+            courses.append(Course(np.flatnonzero(mine), learnt_costs(learnt, place)))
         return courses
 
     def _by_itself(self, pair: Pair, known: Microdata, released: Microdata, again: Microdata | None) -> Learnt:
         """Learnt from his own links: the likest records first, then by what the surer half of the links taught."""
         m = len(released)
         some = np.unique(np.linspace(0, m - 1, max(1, min(m, LINKED, LINKED_PAIRS // len(known)))).astype(np.int64))
-        likest = likest_records(known, released, pair.names, some)
+        rows, places = column_readings.likest_records(known, released, pair.names, some)
         for _ in range(ROUNDS):
-            learnt = learn(known, released, pair.names, Lesson(likest.rows, released, likest.places), again)
-            likest = surer_half(block_costs(learnt.costs(), slice(None), some), some)
-        return learn(known, released, pair.names, Lesson(likest.rows, released, likest.places), again)
+            learnt = learn(known, released, pair.names, Lesson(rows, released, places), again)
+            rows, places = column_readings.surer_half(block_costs(learnt_costs(learnt), slice(None), some), some)
+        return learn(known, released, pair.names, Lesson(rows, released, places), again)

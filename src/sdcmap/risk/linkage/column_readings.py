@@ -16,7 +16,7 @@ from sdcmap.core import Array, Infeasible, Method, Microdata, SchemaError, Strea
 from sdcmap.data.cells import joint_codes
 from sdcmap.data.label_layers import ReadLabels, read_column
 from sdcmap.risk.linkage.field_costs import CATEGORY, Cost
-from sdcmap.risk.linkage.file_pair import Pair
+from sdcmap.risk.linkage.file_pair import Pair, finite
 from sdcmap.risk.linkage.learned_evidence import Evidence, category_evidence, number_evidence
 
 # Columns that were released in other categories than the snooper's, as he reads them: what two values cost as a pair.
@@ -115,14 +115,12 @@ class Lesson(NamedTuple):
     made: Array  # rows of the file
 
 
-class Learnt(NamedTuple):
-    """Every column in its reading, and its evidence."""
+Learnt = list[tuple[Reading, Evidence]]  # every column in its reading, and its evidence
 
-    columns: list[tuple[Reading, Evidence]]
 
-    def costs(self, place: Array | slice = slice(None)) -> list[Cost]:
-        """What pairs cost, the known records in this order."""
-        return [evidence.cost(reading.known[place], reading.released) for reading, evidence in self.columns]
+def learnt_costs(learnt: Learnt, place: Array | slice = slice(None)) -> list[Cost]:
+    """What pairs cost, the known records in this order."""
+    return [evidence.cost(reading.known[place], reading.released) for reading, evidence in learnt]
 
 
 def in_own_order(file: Microdata) -> tuple[Microdata, Array]:
@@ -158,15 +156,10 @@ def learn(
     known: Microdata, released: Microdata, names: tuple[str, ...], lesson: Lesson, again: Microdata | None
 ) -> Learnt:
     """The evidence of each column, in its best reading."""
-    chosen: list[tuple[Reading, Evidence]] = []
-    for name in names:
-        offers: list[tuple[float, int, Reading, Evidence]] = []
-        for reading in readings(known, released, name, lesson.file, again):
-            evidence = _evidence(reading, lesson)
-            offers.append((_confusion(reading, evidence, lesson), len(offers), reading, evidence))
-        _, _, reading, evidence = min(offers, key=lambda offer: offer[:2])
-        chosen.append((reading, evidence))
-    return Learnt(chosen)
+    offers = (
+        [(r, _evidence(r, lesson)) for r in readings(known, released, name, lesson.file, again)] for name in names
+    )
+    return [min(column, key=lambda offer: _confusion(offer[0], offer[1], lesson)) for column in offers]
 
 
 def readings(
@@ -175,16 +168,13 @@ def readings(
     """The ways in which a column can be read; the first of equals counts."""
     sources = [known] if again is None or name not in again.changes else [known, again]
     numeric = released.column(name).levels is None and lesson.column(name).levels is None
-    met = False
-    for source in sources:
-        if (source.column(name).levels is None) != numeric:
-            continue
-        met = True
+    alike = [source for source in sources if (source.column(name).levels is None) == numeric]
+    for source in alike:
         if numeric:
             yield from _numbers(source, name, released.numbers(name), lesson.numbers(name))
         else:
             yield _categories(source, released, lesson, name)
-    if not met:
+    if not alike:
         yield _binned(known, released, lesson, name)
         yield from _labelled(known, released, lesson, name)
 
@@ -199,19 +189,15 @@ class _Numbers(NamedTuple):
 
 
 def _read_numbers(values: Array) -> _Numbers:
-    plain = _finite(values)
+    plain = finite(values)
     size = np.abs(plain[~np.isnan(plain) & (plain != 0)])
     unit = float(np.median(size)) if len(size) else 0.0
     return _Numbers(plain, unit, np.arcsinh(plain / (unit or 1.0)), _ranks(plain))
 
 
-def _finite(values: Array) -> Array:
-    return np.where(np.isinf(values), np.nan, values)
-
-
 def _numbers(source: Microdata, name: str, released: Array, lesson: Array) -> Iterator[Reading]:
     known = source.remember(("readings", name), lambda: _read_numbers(source.numbers(name)))
-    released, lesson = _finite(released), _finite(lesson)
+    released, lesson = finite(released), finite(lesson)
     yield Reading(known.plain, released, lesson, 0)
     if known.unit:
         yield Reading(known.logarithms, np.arcsinh(released / known.unit), np.arcsinh(lesson / known.unit), 0)
@@ -236,8 +222,7 @@ def _binned(known: Microdata, released: Microdata, lesson: Microdata, name: str)
     """A number that was released as a category, or a category as a number: codes that only a table can compare."""
     if known.column(name).levels is not None:
         (codes,), levels = joint_codes([known], name)
-        both = np.concatenate([released.numbers(name), lesson.numbers(name)])
-        place = _bins(both)
+        place = _bins(np.concatenate([released.numbers(name), lesson.numbers(name)]))
         return Reading(codes, place[: len(released)], place[len(released) :], max(levels, BINS + 1), comparable=False)
     (theirs, taught), levels = joint_codes([released, lesson], name)
     return Reading(_bins(known.numbers(name)), theirs, taught, max(levels, BINS + 1), comparable=False)
@@ -290,11 +275,7 @@ def _confusion(reading: Reading, evidence: Evidence, lesson: Lesson) -> float:
 
 
 # ---- without a teacher ----------------------------------------------------------------------------------------
-class Likest(NamedTuple):
-    """Links that are taken for true: rows of the known file, and places of the released one."""
-
-    rows: Array
-    places: Array
+Likest = tuple[Array, Array]  # links that are taken for true: rows of the known file, and places of the released one
 
 
 def likest_records(known: Microdata, released: Microdata, names: tuple[str, ...], some: Array) -> Likest:
@@ -312,8 +293,8 @@ def surer_half(costs: Array, places: Array) -> Likest:
     """The cheapest known record of each column of costs, where it beats the next by the median margin or more."""
     rows = costs.argmin(axis=0)
     if len(costs) < 2:
-        return Likest(rows, places)
+        return rows, places
     two = np.partition(costs, 1, axis=0)[:2]
     margin = two[1] - two[0]
     sure = margin >= np.median(margin)
-    return Likest(rows[sure], places[sure])
+    return rows[sure], places[sure]

@@ -92,12 +92,12 @@ def open_fields(pair: Pair) -> dict[int, Cost]:
     return fields
 
 
-def asking_first(course: Course, certain: Mapping[int, Cost], *, by_column: bool) -> Course:
+def asking_first(courses: Sequence[Course], certain: Mapping[int, Cost], *, by_column: bool) -> list[Course]:
     """The attack that asks for equality first, on the columns (by their place) whose values are certain; by_column: it has
     one cost for each column, in whose place the question comes."""
     if not by_column:
-        return course._replace(costs=[*course.costs, *certain.values()])
-    return course._replace(costs=[certain.get(place, cost) for place, cost in enumerate(course.costs)])
+        return [course._replace(costs=[*course.costs, *certain.values()]) for course in courses]
+    return [c._replace(costs=[certain.get(place, cost) for place, cost in enumerate(c.costs)]) for c in courses]
 
 
 def hits(pair: Pair, courses: Sequence[Course], targets: Array, lead: Lead = NOBODY) -> Hits:
@@ -151,17 +151,17 @@ def links_one_to_one(pair: Pair, courses: Sequence[Course]) -> LinkTable:
         score = np.empty((m, n))
         for course in courses:
             score[course.places] = -course.block(slice(None), course.places).T
-        assignment, links = dense(score), best_links(score, 2)
+        partner, gap, links = dense(score), 0.0, best_links(score, 2)
     else:
         best = _best(courses)
         links = best(np.arange(m), KEEP)
-        assignment = one_to_one(links, best, n, limit=file_pair.CANDIDATES)
-    taken = np.flatnonzero(assignment.partner >= 0)
-    known = assignment.partner[taken]
+        partner, gap = one_to_one(links, best, n, limit=file_pair.CANDIDATES)
+    taken = np.flatnonzero(partner >= 0)
+    known = partner[taken]
     weight = score[taken, known] if n * m <= MATRIX_PAIRS else _weights(courses, known, taken)
     second = links.index.shape[1] > 1
     other = np.where(links.index[taken, 0] == known, links.score[taken, 1], links.score[taken, 0]) if second else weight
-    return file_pair.one_to_one_table(pair, taken, known, weight, other, assignment.gap)
+    return file_pair.one_to_one_table(pair, taken, known, weight, other, gap)
 
 
 def _weights(courses: Sequence[Course], known: Array, released: Array) -> Array:

@@ -174,7 +174,7 @@ def lay_out(known: Microdata, person: Array, original: Microdata, released: Micr
         before, after = known.column(name).levels, released.column(name).levels
         categorical.append(before is not None or after is not None)
         if not categorical[-1]:
-            theirs.append(_finite(released.numbers(name)))
+            theirs.append(finite(released.numbers(name)))
             continue
         both = common_codes(known, released, name).astype(float)
         if before is None or after is None:  # numbers that became categories, or the reverse
@@ -195,15 +195,13 @@ def lay_out(known: Microdata, person: Array, original: Microdata, released: Micr
 
 
 def _known_side(known: Microdata, names: tuple[str, ...]) -> KnownSide:
-    columns = []
-    for name in names:
-        values = known.column(name).values.astype(float)
-        columns.append(np.where(known.missing(name), np.nan, _finite(values)))
+    values = {name: finite(known.column(name).values.astype(float)) for name in names}
+    columns = [np.where(known.missing(name), np.nan, numbers) for name, numbers in values.items()]
     rows, group = _ordered(columns)
     return KnownSide(rows, group, tuple(column[rows] for column in columns))
 
 
-def _finite(values: Array) -> Array:
+def finite(values: Array) -> Array:
     return np.where(np.isinf(values), np.nan, values)
 
 
@@ -242,24 +240,24 @@ def link_one_to_one(pair: Pair, scoring: Scoring) -> LinkTable:
         step = max(1, BLOCK // m)
         for start in range(0, n, step):
             score[start : start + step] = scoring.block(slice(start, min(n, start + step)))
-        assignment = dense(score)
-        known = np.flatnonzero(assignment.partner >= 0)
-        taken = assignment.partner[known]
+        partner, gap = dense(score), 0.0
+        known = np.flatnonzero(partner >= 0)
+        taken = partner[known]
         weight = score[known, taken]
         score[known, taken] = -np.inf
         other = score.max(axis=1)[known]
     else:
         links = scoring.best(np.arange(n), KEEP)
-        assignment = one_to_one(links, scoring.best, m, limit=CANDIDATES)
-        known = np.flatnonzero(assignment.partner >= 0)
-        taken = assignment.partner[known]
+        partner, gap = one_to_one(links, scoring.best, m, limit=CANDIDATES)
+        known = np.flatnonzero(partner >= 0)
+        taken = partner[known]
         here = links.index[known] == taken[:, np.newaxis]
         weight = np.where(here, links.score[known], 0.0).sum(axis=1)
         later = np.flatnonzero(~here.any(axis=1))  # linked to a candidate that was added
         for rows in np.array_split(later, 1 + len(later) * m // BLOCK):
             weight[rows] = scoring.block(known[rows])[np.arange(len(rows)), taken[rows]]
         other = np.where(here[:, 0], links.score[known, 1], links.score[known, 0])
-    return one_to_one_table(pair, taken, known, weight, other, assignment.gap)
+    return one_to_one_table(pair, taken, known, weight, other, gap)
 
 
 def one_to_one_table(pair: Pair, taken: Array, known: Array, weight: Array, other: Array, gap: float) -> LinkTable:
@@ -338,11 +336,5 @@ def link_table(
         column[rows] = (np.bincount(group[taken], values, len(pair.released_size)) / pair.released_size)[group]
         return column
 
-    return LinkTable(
-        placed(pair.known_rows[known], -1),
-        placed(weight, np.nan),
-        placed(margin, np.nan),
-        shared(true),
-        shared(calibrated(margin, true)),
-        facts,
-    )
+    links = placed(pair.known_rows[known], -1), placed(weight, np.nan), placed(margin, np.nan)
+    return LinkTable(*links, shared(true), shared(calibrated(margin, true)), facts)

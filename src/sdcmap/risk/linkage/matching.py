@@ -36,11 +36,10 @@ class Matching(NamedTuple):
     price: Array
 
 
-def heaviest(graph: Graph, m: int, price: Array | None = None, partner: Array | None = None) -> Matching:
+def heaviest(graph: Graph, m: int, before: Matching | None = None) -> Matching:
     """The heaviest matching of `graph` with m records on the other side, from earlier prices and partners if given."""
-    n = len(graph.start) - 1
-    price = np.zeros(m) if price is None else price.copy()
-    partner = np.full(n, -1) if partner is None else partner.copy()
+    price = np.zeros(m) if before is None else before.price.copy()
+    partner = np.full(len(graph.start) - 1, -1) if before is None else before.partner.copy()
     taken_by = np.full(m, -1)
     taken_by[partner[partner >= 0]] = np.flatnonzero(partner >= 0)
     profit = best_profit(graph, price)

@@ -182,8 +182,7 @@ class NearestRecord(Attack):
     def link(self, pair: Pair) -> LinkTable:
         opened = cost_models.open_fields(pair) if self.open_columns == "exact" else {}
         if opened or self.metric in OF_ALL:
-            by_column = self.by_column
-            courses = [cost_models.asking_first(course, opened, by_column=by_column) for course in self.courses(pair)]
+            courses = cost_models.asking_first(self.courses(pair), opened, by_column=self.by_column)
             link = cost_models.links_one_to_one if self.one_to_one else cost_models.links_of_cheapest
             return link(pair, courses)
         a, b = self._coordinates(pair)

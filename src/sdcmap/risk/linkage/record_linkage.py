@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, NamedTuple
@@ -15,7 +16,7 @@ from sdcmap.risk.linkage.column_readings import as_read, labelled
 from sdcmap.risk.linkage.cost_models import Course, asking_first, course_of, links_one_to_one, open_fields
 from sdcmap.risk.linkage.field_costs import LEAST_REACH, NEAR_ZERO, RELATIVE, SAME, Cost
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, Scoring, link_one_to_one
-from sdcmap.risk.linkage.link_search import agreement_links
+from sdcmap.risk.linkage.link_search import Links, agreement_links
 
 # Fellegi and Sunter's weights by EM: two classes of pairs, links and others, told apart by which fields agree.
 #
@@ -88,21 +89,20 @@ class FellegiSunter(NamedTuple):
 def count_patterns(agreement: Callable[[slice], Array], n: int, m: int, fields: int) -> Patterns:
     """Patterns of all n x m pairs; agreement(rows): int8, rows x m x fields, of 1, 0 and -1 as in `Patterns`."""
     if fields > MOST_FIELDS:
-        raise ValueError(f"at most {MOST_FIELDS} fields have patterns that can be numbered.")
+        raise Undefined(f'weights "em" and "known" take at most {MOST_FIELDS} variables; there are {fields}.')
     place = 3 ** np.arange(fields, dtype=np.int64)
     dense = int(3**fields) <= DENSE_PATTERNS
     total = np.zeros(3**fields if dense else 0, dtype=np.int64)
-    met: dict[int, int] = {}
+    met: Counter[int] = Counter()
     step = max(1, 2_000_000 // max(1, m * fields))
     for start in range(0, n, step):
         code = ((agreement(slice(start, min(n, start + step))) + 1) @ place).ravel()
         if dense:
             total += np.bincount(code, minlength=len(total))
-            continue
-        for pattern, count in zip(*np.unique(code, return_counts=True), strict=True):
-            met[int(pattern)] = met.get(int(pattern), 0) + int(count)
+        else:
+            met.update(dict(zip(*(part.tolist() for part in np.unique(code, return_counts=True)), strict=True)))
     patterns = np.flatnonzero(total) if dense else np.array(sorted(met), dtype=np.int64)
-    count = total[patterns] if dense else np.array([met[int(pattern)] for pattern in patterns], dtype=np.int64)
+    count = total[patterns] if dense else np.array([met[pattern] for pattern in sorted(met)], dtype=np.int64)
     return Patterns((patterns[:, np.newaxis] // place % 3 - 1).astype(np.int8), count)
 
 
@@ -131,19 +131,13 @@ def em(patterns: Patterns, n: int, steps: int = 1000, m: float = 0.9) -> Fellegi
         p = float(np.clip(count @ posterior / pairs, edge, 1 - edge))
         m_field, u_field = rate(count * posterior), rate(count * (1 - posterior))
     links = float(p * pairs / n)
-    doubts = _doubts(links, m_field, u_field, converged)
-    return FellegiSunter(p, m_field, u_field, links, tuple(trace), converged, doubts, patterns)
-
-
-def _doubts(links: float, m: Array, u: Array, converged: bool) -> tuple[str, ...]:
-    doubts = []
-    if links > MOST_LINKS:
-        doubts.append("many links")  # a class of similar people, not of the same
-    if (m <= u).any():
-        doubts.append("agreement against")  # a field that agrees less among links than among others
-    if not converged:
-        doubts.append("not converged")
-    return tuple(doubts)
+    doubts = {
+        "many links": links > MOST_LINKS,  # a class of similar people, not of the same
+        "agreement against": (m_field <= u_field).any(),  # a field that agrees less among links than among others
+        "not converged": not converged,
+    }
+    reasons = tuple(reason for reason, holds in doubts.items() if holds)
+    return FellegiSunter(p, m_field, u_field, links, tuple(trace), converged, reasons, patterns)
 
 
 # Agreement scores of all pairs of two small files, compiled: the plain formula is `links.agreement_scores`.
@@ -256,45 +250,38 @@ class Linkage(Attack):
     def misfits(self, data: Microdata) -> Iterator[str]:
         problems = list(super().misfits(data))
         yield from problems
-        if not problems and isinstance(self.weights, tuple) and len(self.weights) != len(self.variables(data)):
-            variables = len(self.variables(data))
+        variables = 0 if problems else len(self.variables(data))
+        if not problems and isinstance(self.weights, tuple) and len(self.weights) != variables:
             yield f"Linkage.weights has {len(self.weights)} numbers for {variables} variables."
 
     def courses(self, pair: Pair) -> list[Course]:
         """wA less the weight of each field; agreement never counts against a link."""
-        return [course_of(pair, self._costs(pair, *self._weighed(pair)[:2]))]
+        return [course_of(pair, self._costs(pair, *self._weights(pair)[:2]))]
 
     def _costs(self, pair: Pair, low: Array, gain: Array) -> list[Cost]:
         known, released = self._known_columns(pair), self._as_seen(pair, pair.released)
         absent = np.maximum(low + gain, 0.0)
-        costs = [
-            Cost(
-                SAME if is_category else RELATIVE, known[f], released[:, f], self.tolerance, gain[f],
-                both=absent[f], one=absent[f],
-            )
-            for f, is_category in enumerate(pair.categorical)
-        ]  # fmt: skip
-        return [
-            as_read(pair, f, cost, absent[f]) if is_category else cost
-            for f, (cost, is_category) in enumerate(zip(costs, pair.categorical, strict=True))
-        ]
+        costs = []
+        for f, is_category in enumerate(pair.categorical):
+            kind, missing = SAME if is_category else RELATIVE, absent[f]
+            cost = Cost(kind, known[f], released[:, f], self.tolerance, gain[f], both=missing, one=missing)
+            costs.append(as_read(pair, f, cost, missing) if is_category else cost)
+        return costs
 
     def link(self, pair: Pair) -> LinkTable:
         opened = open_fields(pair) if self.open_columns == "exact" else {}
+        low, gain, said = self._weights(pair)
         if opened or labelled(pair):
-            low, gain, said = self._weighed(pair)
-            course = asking_first(course_of(pair, self._costs(pair, low, gain)), opened, by_column=True)
-            table = links_one_to_one(pair, [course])
+            course = course_of(pair, self._costs(pair, low, gain))
+            table = links_one_to_one(pair, asking_first([course], opened, by_column=True))
             return table._replace(weight=table.weight + float((low + gain).sum()), facts={**table.facts, **said})
         known, released, reach = self._comparable(pair)
-        low, gain, said = self._weights(pair, known, released, reach)
-        table = link_one_to_one(
-            pair,
-            Scoring(
-                lambda rows: agreement_matrix(known[rows], released, reach[rows], low, gain),
-                lambda rows, keep: agreement_links(known[rows], released, reach[rows], low, gain, keep),
-            ),
-        )
+
+        def best(rows: Array, keep: int) -> Links:
+            return agreement_links(known[rows], released, reach[rows], low, gain, keep)
+
+        block = lambda rows: agreement_matrix(known[rows], released, reach[rows], low, gain)
+        table = link_one_to_one(pair, Scoring(block, best))
         return table._replace(facts={**table.facts, **said})
 
     def classes(self, original: Microdata, masked: Microdata) -> FellegiSunter:
@@ -318,24 +305,17 @@ class Linkage(Attack):
     def _as_seen(self, pair: Pair, table: Array) -> Array:
         return table if self.metric == "d" else np.where(pair.categorical, table, signed_log(table))
 
-    def _weighed(self, pair: Pair) -> Weights:
-        """The weights alone; those of frequencies need no comparison."""
-        if self.weights == "freq":
-            return *pair.of_known("frequency weights", lambda: frequency_weights(pair.known)), {}
-        return self._weights(pair, *self._comparable(pair))
-
-    def _weights(self, pair: Pair, known: Array, released: Array, reach: Array) -> Weights:
-        fields = known.shape[1]
+    def _weights(self, pair: Pair) -> Weights:
         if isinstance(self.weights, tuple):
             gain = np.array(self.weights)
             return -gain / 2, gain, {}
         if self.weights == "equal":
-            return np.full(fields, -0.5), np.ones(fields), {}
+            return np.full(len(pair.names), -0.5), np.ones(len(pair.names)), {}
         if self.weights == "freq":
-            return *frequency_weights(pair.known), {}
+            return *pair.of_known("frequency weights", lambda: frequency_weights(pair.known)), {}
         if self.weights == "known":
-            return *weigh(*_true_rates(pair, known, released, reach)), {}
-        classes = agreement_classes(known, released, reach)
+            return *weigh(*_true_rates(pair, *self._comparable(pair))), {}
+        classes = agreement_classes(*self._comparable(pair))
         low, gain = weigh(classes.m, classes.u)
         return low, gain, {"em_links": classes.links, "em_doubts": float(len(classes.doubts))}
 
@@ -348,23 +328,23 @@ def agreements(known: Array, released: Array, reach: Array) -> Array:
 
 def agreement_classes(known: Array, released: Array, reach: Array) -> FellegiSunter:
     """EM over the agreement patterns of all pairs."""
-    n, m = len(known), len(released)
-    if known.shape[1] > MOST_FIELDS:
-        raise Undefined(f'weights "em" take at most {MOST_FIELDS} variables; there are {known.shape[1]}.')
-    patterns = count_patterns(lambda rows: agreements(known[rows], released, reach[rows]), n, m, known.shape[1])
-    return em(patterns, n)
+    return em(_patterns(known, released, reach), len(known))
+
+
+def _patterns(known: Array, released: Array, reach: Array) -> Patterns:
+    sizes = len(known), len(released), known.shape[1]
+    return count_patterns(lambda rows: agreements(known[rows], released, reach[rows]), *sizes)
 
 
 def _true_rates(pair: Pair, known: Array, released: Array, reach: Array) -> tuple[Array, Array]:
     """(m, u): how often fields agree among true pairs, and among all pairs."""
-    n, m = len(known), len(released)
     held = np.flatnonzero(pair.truth >= 0)
     if len(held) == 0:
         raise Undefined('weights "known" need true pairs, and the snooper knows none of the released records.')
     own = pair.truth[held]
     apart = np.abs(known[own] - released[held])
     rates = [((apart <= reach[own]).sum(axis=0), (~np.isnan(apart)).sum(axis=0))]
-    patterns = count_patterns(lambda rows: agreements(known[rows], released, reach[rows]), n, m, known.shape[1])
+    patterns = _patterns(known, released, reach)
     rates.append((patterns.pairs @ (patterns.field == 1), patterns.pairs @ (patterns.field >= 0)))
     true, every = ((yes + 0.5) / (total + 1) for yes, total in rates)  # never 0 or 1
     return true, every

@@ -16,20 +16,10 @@ from sdcmap.core.measure import Enough, Measure
 from sdcmap.core.steps import without
 from sdcmap.core.words import listed
 from sdcmap.kernels.tables.coding import compress
+from sdcmap.risk.linkage import cost_models
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.calibrated_attack import Calibrated
-from sdcmap.risk.linkage.cost_models import (
-    NOBODY,
-    Course,
-    Hits,
-    Lead,
-    asking_first,
-    certain_fields,
-    hits,
-    links_of_cheapest,
-    links_one_to_one,
-    links_to,
-)
+from sdcmap.risk.linkage.cost_models import NOBODY, Course, Hits, Lead
 from sdcmap.risk.linkage.file_pair import DENSE_PAIRS, ROUNDING, LinkTable, Pair
 from sdcmap.risk.linkage.household_link import found_as_wholes, homes_of
 from sdcmap.risk.linkage.informed_attack import Informed
@@ -140,17 +130,15 @@ class WorstLinkage(Attack):
         return self._estimated(original, self._siege(original, masked, tell=lead), rng)
 
     def _estimated(self, original: Microdata, siege: Siege, rng: Generator) -> Estimate:
-        found = siege.found
         rates = siege.rates
         worst = max(rates, key=lambda name: rates[name])
         parts = {"prosecutor": rates[worst], "linked": siege.linked, **rates}
-        stopped = {name: Estimate(value=self.inclusion * rate) for name, rate in siege.bounds.items()}
-        bounds = [Bound(attack=name, estimate=most) for name, most in stopped.items()]
-        se, share = None, None
-        targets = len(siege.targets)
+        left_early = siege.bounds.items()
+        bounds = [Bound(attack=name, estimate=Estimate(value=self.inclusion * rate)) for name, rate in left_early]
+        se, share, targets = None, None, len(siege.targets)
         if targets < len(siege.pair.released):
             left = 1 - targets / len(siege.pair.released)  # of the records, those that were no targets
-            se = self.inclusion * math.sqrt(left * float(found[worst].var()) / targets)
+            se = self.inclusion * math.sqrt(left * float(siege.found[worst].var()) / targets)
             share = SampledShare(trials=targets, comparisons=len(rates), scale=self.inclusion)
             parts["targets"] = float(targets)
         bounds += self._bounds_before(original, siege, rng) if rates[worst] < 1 else []
@@ -167,25 +155,24 @@ class WorstLinkage(Attack):
         if any(step.looks_back for step in steps):
             siege.not_run[f"the file before {name}"] = "it bounds nothing, since a step looks back at the original."
             return []
-        attack = replace(self, method=self.method.made_of(without(self.method.steps, steps)))
+        method = self.method.made_of(without(self.method.steps, steps))
+        attack = replace(self, method=method)
+
+        def draw_anew() -> Estimate:
+            """The estimate of a file that the method makes with a stream of its own."""
+            return attack.score(original, method.apply(original, Stream.of_seed(0, "before", method.digest)), rng)
+
         try:
-            bound = original.remember(("before", attack.digest), lambda: attack.drawn_anew(original, rng))
+            bound = original.remember(("before", attack.digest), draw_anew)
         except (Infeasible, SchemaError, Undefined) as reason:
             siege.not_run[f"the file before {name}"] = str(reason)
             return []
         return [Bound(attack=f"the file before {name}", estimate=bound)]
 
-    def drawn_anew(self, original: Microdata, rng: Generator) -> Estimate:
-        """The estimate of a file that the method makes with a stream of its own."""
-        if self.method is None:
-            raise Undefined("nobody said how the file was made.")
-        made = self.method.apply(original, Stream.of_seed(0, "before", self.method.digest))
-        return self.score(original, made, rng)
-
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The largest calibrated link probability over the attacks."""
-        tables = self.attacks(original, masked)
-        highest: Array = reduce(np.maximum, (table.probability for table in tables.values()))
+        tables = self.attacks(original, masked).values()
+        highest: Array = np.max([table.probability for table in tables], axis=0)
         return self.inclusion * highest
 
     def linked(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
@@ -201,7 +188,7 @@ class WorstLinkage(Attack):
         rng = Stream.of_seed(0, "persons", str(self.draw)).rng()
         drawn = rng.choice(len(pair.known), min(len(siege.targets), len(pair.known)), replace=False)
         wanted = np.union1d(drawn, np.flatnonzero(np.isin(pair.known_rows, named)))
-        return pair, links_to(pair, siege.courses[siege.best], wanted), pair.known_rows[wanted]
+        return pair, cost_models.links_to(pair, siege.courses[siege.best], wanted), pair.known_rows[wanted]
 
     def draws_targets(self, known: int, released: int) -> bool:
         """Whether only some records of files of these sizes are targets."""
@@ -214,9 +201,8 @@ class WorstLinkage(Attack):
     def found_by_any(self, original: Microdata, masked: Microdata) -> float:
         """The share of records that some attack finds, each by its cheapest record or the leading one one-to-one: above
         what any snooper can do, because none knows which of his attacks found the truth. Every attack is run to its end."""
-        return float(
-            reduce(np.maximum, self._siege(original, masked, every=True, to_the_end=True).found.values()).mean()
-        )
+        found = self._siege(original, masked, every=True, to_the_end=True).found
+        return float(reduce(np.maximum, found.values()).mean())
 
     def attacks(self, original: Microdata, masked: Microdata) -> dict[str, LinkTable]:
         """The links of every attack that fits the file, by its name."""
@@ -231,14 +217,13 @@ class WorstLinkage(Attack):
         to_the_end: no attack is left before; tell: is told after each how many the best has found."""
         pair = self.pair(original, masked, self.checked(original))
         targets = np.arange(len(pair.released)) if every else self._targets(pair)
-        certain = certain_fields(pair, self.method)
+        certain = cost_models.certain_fields(pair, self.method)
         siege = Siege(pair, targets)
         for name, attack in self._attacks(pair).items():
             try:
-                siege.courses[name] = [
-                    asking_first(course, certain, by_column=attack.by_column) for course in attack.courses(pair)
-                ]
-                siege.hits[name] = hits(pair, siege.courses[name], targets, NOBODY if to_the_end else siege.lead)
+                courses = cost_models.asking_first(attack.courses(pair), certain, by_column=attack.by_column)
+                siege.courses[name] = courses
+                siege.hits[name] = cost_models.hits(pair, courses, targets, NOBODY if to_the_end else siege.lead)
                 if isinstance(attack, Informed):
                     siege.say_what_is_learnt(attack.unstated(pair), [pair.names[place] for place in certain])
             except Undefined as reason:
@@ -248,16 +233,16 @@ class WorstLinkage(Attack):
             raise Undefined(next(iter(siege.not_run.values())))
         siege.lead_one_to_one()
         tell(siege.lead.rate)
-        siege.compare_households(original, masked)
-        siege.reveal_households(original, masked)
+        if (home := masked.household) is not None and original.household == home and masked.paired:
+            siege.compare_households(original, masked)
+            siege.reveal_households(original, masked, home)
         return siege
 
     def _targets(self, pair: Pair) -> Array:
         """Places of the released records that are targets, in random order: the same people for every candidate."""
-        m = len(pair.released)
-        wanted = self._wanted(len(pair.known), m)
+        n, m = len(pair.known), len(pair.released)
         rng = Stream.of_seed(0, "targets", str(self.draw)).rng()
-        return pair.order_of_targets()[rng.choice(m, wanted, replace=False)]
+        return pair.order_of_targets()[rng.choice(m, self._wanted(n, m), replace=False)]
 
     def _wanted(self, n: int, m: int) -> int:
         """How many of m released records are targets, where he knows n."""
@@ -338,13 +323,12 @@ class Siege:
         """Make the attack one to one that has most of the true records among its best, unless somebody finds everybody."""
         if max(self.rates.values()) >= 1 or not self.hits:
             return
-        leader = self._leader
-        name = f"{leader} one-to-one"
+        leader, name = self._leader, f"{self._leader} one-to-one"
         if len(self.targets) < len(self.pair.released):
             self.not_run[name] = "only some of the records were targets."
             return
         try:
-            self.made[name] = links_one_to_one(self.pair, self.courses[leader])
+            self.made[name] = cost_models.links_one_to_one(self.pair, self.courses[leader])
         except Undefined as problem:
             self.not_run[name] = str(problem)
 
@@ -357,8 +341,6 @@ class Siege:
     def compare_households(self, original: Microdata, masked: Microdata) -> None:
         """The attack that leads, and those that know the method, on households as wholes: a family has no doubles where its
         members have many."""
-        if original.household is None or masked.household != original.household or not masked.paired:
-            return
         if max(self.rates.values()) >= 1 or not self.hits:
             return
         if len(self.targets) < len(self.pair.released):
@@ -369,11 +351,8 @@ class Siege:
             found = found_as_wholes(self.pair, *homes, self.courses[name])
             self.revealed[f"{name}, households as wholes"] = found[self.targets]
 
-    def reveal_households(self, original: Microdata, masked: Microdata) -> None:
-        """Of the best attack: who finds one member of a released household has found all of it."""
-        name = masked.household
-        if name is None or original.household != name or not masked.paired:
-            return
+    def reveal_households(self, original: Microdata, masked: Microdata, name: str) -> None:
+        """Of the best attack: who finds one member of a released household (variable `name`) has found all of it."""
         rates = {name: rate for name, rate in self.rates.items() if name not in self.revealed}
         leader = max(rates, key=lambda attack: rates[attack])
         if len(self.targets) < len(self.pair.released):
@@ -390,4 +369,4 @@ class Siege:
 
     def table(self, name: str) -> LinkTable:
         """The links of one attack."""
-        return self.made[name] if name in self.made else links_of_cheapest(self.pair, self.courses[name])
+        return self.made[name] if name in self.made else cost_models.links_of_cheapest(self.pair, self.courses[name])
