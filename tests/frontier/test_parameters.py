@@ -20,7 +20,7 @@ def made(seed: int, *, rates: tuple[float, ...] = RATES) -> Parameters:
     loss = np.array([1 + len(method.on[0]) + 0.01 * rng.random() for method in methods])
     names = tuple(method.text for method in methods)
     front = np.arange(len(methods)) < 3
-    return Parameters(names, tuple(map(settings_of, methods)), risk, loss, front, ("risk", "loss"))
+    return Parameters(names, tuple(map(settings_of, methods)), risk, loss, front)
 
 
 @pytest.mark.parametrize("seed", range(3))
