@@ -4,6 +4,8 @@ from .vocabulary import Array as Array
 from .vocabulary import Choice as Choice
 from .vocabulary import Column as Column
 from .vocabulary import Estimate as Estimate
+from .vocabulary import Field as Field
+from .vocabulary import Fields as Fields
 from .vocabulary import Floats as Floats
 from .vocabulary import Generator as Generator
 from .vocabulary import Infeasible as Infeasible
@@ -19,9 +21,14 @@ from .vocabulary import SchemaError as SchemaError
 from .vocabulary import SdcmapError as SdcmapError
 from .vocabulary import Share as Share
 from .vocabulary import Stream as Stream
+from .vocabulary import Strengths as Strengths
 from .vocabulary import Trials as Trials
 from .vocabulary import Undefined as Undefined
 from .vocabulary import Value as Value
 from .vocabulary import did_you_mean as did_you_mean
+from .vocabulary import listed as listed
+from .vocabulary import number as number
+from .vocabulary import percent as percent
+from .vocabulary import strength as strength
 
 __all__: list[str]

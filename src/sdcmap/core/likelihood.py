@@ -7,7 +7,7 @@ log P(released j | known i) is a sum over fields, and a field is two arrays and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -144,10 +144,11 @@ def block(fields: Sequence[Field], rows: Array | slice) -> Array:
     return total
 
 
-Part = tuple[Array, Array, tuple[Field, ...]]
+Fields = tuple[Field, ...]
+Part = tuple[Array, Array, Fields]
 
 
-def joined(known: Array, released: Array, parts: Sequence[Part]) -> tuple[Field, ...]:
+def joined(known: Array, released: Array, parts: Sequence[Part]) -> Fields:
     """The fields of a file that comes in parts, such as strata: a pair of records of two parts is impossible.
 
     known, released : the number of the part of each record. parts : the rows of each part in the known and in the
@@ -165,3 +166,16 @@ def joined(known: Array, released: Array, parts: Sequence[Part]) -> tuple[Field,
             both[0][rows], both[1][others] = field.known, field.released
     same = Field(known.astype(float), released.astype(float), Same())
     return (same, *(Field(*both, density) for (density, _), both in values_of.items()))
+
+
+def in_parts(part: Array, count: int, fields_of: Callable[[Array, Array], Fields]) -> Fields:
+    """The fields of each part, from its rows in both files, as fields of the whole.
+
+    part : the number of the part of each record, the `count` known ones first.
+    """
+    mine, theirs = part[:count], part[count:]
+    parts = []
+    for number in np.intersect1d(mine, theirs):
+        rows, others = np.flatnonzero(mine == number), np.flatnonzero(theirs == number)
+        parts.append((rows, others, fields_of(rows, others)))
+    return joined(mine, theirs, parts)

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.added_noise import AddedNoise
-from sdcmap.core.likelihood import Field, joined
-from sdcmap.core.roles import Roles, Strengths
+from sdcmap.core.likelihood import Fields, in_parts
+from sdcmap.core.roles import Roles, Strengths, strength
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Value
 from sdcmap.core.words import listed, number, spoken
-from sdcmap.data.cells import cells, common_codes, stacked
+from sdcmap.data.cells import common_codes, rows_by_cell, stacked
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import UNSERVED, Schema
 from sdcmap.errors import ContractBroken, Infeasible, SchemaError, Undefined, did_you_mean
@@ -69,8 +69,19 @@ class Method(Value):
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
-        """How it is tried on a file of which only the roles are known: two or three strengths; none by default."""
-        return {}
+        """How it is tried on a file of which only the roles are known: by default with the strengths that `searched` names,
+        on the numbers, or on the keys where it masks categories."""
+        names = roles.numbers if "numeric" in cls.kinds else roles.keys
+        if cls.searched is None or not names:
+            return {}
+        fixed: dict[str, Any] = {"on": names, **cls.searched.fixed}
+        trials = {value: fixed | {cls.searched.parameter: value} for value in cls.searched.tried}
+        return {f"{cls.__name__} {strength(value)}": cls(**given) for value, given in trials.items()}
+
+    def problems(self) -> Iterator[str]:
+        # a default would be an attribute of the class
+        if getattr(self, "on", None) == () and not hasattr(type(self), "on"):
+            yield ".on must name at least one variable."
 
     @classmethod
     def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
@@ -93,8 +104,8 @@ class Method(Value):
     @property
     def deed(self) -> str:
         """What is done to each variable, such as "rank swapped 10 %"; by default the class in words with its strength."""
-        strength = strength_of(self)
-        return f"by {spoken(type(self).__name__)}" + (f" {number(getattr(self, strength))}" if strength else "")
+        name = strength_of(self)
+        return f"by {spoken(type(self).__name__)}" + (f" {number(getattr(self, name))}" if name else "")
 
     def by_column(self) -> tuple[Method, ...]:
         """The same as steps of one variable each, where each value goes its own way; else itself."""
@@ -117,7 +128,7 @@ class Method(Value):
         """How many times as much it costs on `rows` records as on a few."""
         return float((rows / few) ** self.growth) if few else 1.0
 
-    def log_likelihood(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+    def log_likelihood(self, known: Microdata, released: Microdata) -> Fields:
         """log P(released record j | known record i) as fields to add up: what a reader of the method note can compute.
 
         It speaks of the masked variables alone. `known` is the snooper's file: it may have other rows than `released`, and
@@ -139,7 +150,7 @@ class Method(Value):
         """The masked variables that the snooper's file has."""
         return tuple(name for name in self.masked_names if name in known.names)
 
-    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+    def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
         """`log_likelihood` of one stratum; a method that states a likelihood says it here."""
         raise Undefined(f"{type(self).__name__} states no likelihood of its released values.")
 
@@ -209,9 +220,7 @@ class Method(Value):
             raise SchemaError(" ".join(problems))
         if not self.within:
             return self._check_masked(self.mask(data, stream.rng()))
-        stratum = data.view(cells, self.within).code
-        order = np.argsort(stratum, kind="stable")
-        parts = np.split(order, np.flatnonzero(np.diff(stratum[order])) + 1)
+        parts = rows_by_cell(data, self.within)
         return _join(data, [(rows, self._mask_stratum(data, rows, stream, len(parts))) for rows in parts])
 
     def _mask_stratum(self, data: Microdata, rows: Array, stream: Stream, count: int) -> Microdata:
@@ -240,21 +249,13 @@ def strength_of(method: Method) -> str:
 
 
 def in_strata(
-    within: tuple[str, ...],
-    known: Microdata,
-    released: Microdata,
-    fields_of: Callable[[Array, Array], tuple[Field, ...]],
-) -> tuple[Field, ...]:
+    within: tuple[str, ...], known: Microdata, released: Microdata, fields_of: Callable[[Array, Array], Fields]
+) -> Fields:
     """The fields of each stratum of `within`, from its rows in both files, as fields of the whole."""
     if not within:
         return fields_of(np.arange(len(known)), np.arange(len(released)))
     codes, _ = compress([common_codes(known, released, name) for name in within])
-    mine, theirs = codes[: len(known)], codes[len(known) :]
-    parts = []
-    for code in np.intersect1d(mine, theirs):
-        rows, others = np.flatnonzero(mine == code), np.flatnonzero(theirs == code)
-        parts.append((rows, others, fields_of(rows, others)))
-    return joined(mine, theirs, parts)
+    return in_parts(codes, len(known), fields_of)
 
 
 def alone(data: Microdata, rows: Array) -> Microdata:

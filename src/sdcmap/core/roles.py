@@ -101,7 +101,8 @@ class Strengths:
     """The values that one parameter takes from the weakest masking worth a trial to the strongest.
 
     parameter : name of the field. weak, strong : its values at strengths 0 and 1; whole numbers where both are. log : steps
-    between are equal factors, else equal differences. fixed : other fields, the same at every strength.
+    between are equal factors, else equal differences. fixed : other fields, the same at every strength. tried : the values
+    that a comparison of methods tries.
 
     >>> Strengths("p", 0.01, 0.9).at(0.5), Strengths("size", 3, 100).at(0.5)
     ({'p': 0.0949}, {'size': 17})
@@ -112,6 +113,7 @@ class Strengths:
     strong: float
     log: bool = True
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    tried: tuple[float, ...] = ()
 
     def at(self, strength: float) -> dict[str, Any]:
         """The fields of a method at a strength in [0, 1]."""

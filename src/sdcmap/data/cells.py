@@ -169,6 +169,15 @@ def _moves_between(original: Microdata, masked: Microdata, names: tuple[str, ...
     return Moves(rows, old[rows], after[rows], count_cells(before, size), count_cells(after, size))
 
 
+def rows_by_cell(data: Microdata, names: tuple[str, ...]) -> list[Array]:
+    """The rows of each cell of the table of `names`, in file order; all in one without names."""
+    if not names:
+        return [np.arange(len(data))]
+    code = data.view(cells, names).code
+    order = np.argsort(code, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
+
+
 def common_codes(original: Microdata, masked: Microdata, name: str) -> Array:
     """One variable of both files, the original's rows first, coded so that equal values have equal codes."""
     first, second = original.column(name), masked.column(name)

@@ -8,22 +8,32 @@ changed places, done to them before. Other steps together state no likelihood: U
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from sdcmap.core import Array, Microdata, Undefined
-from sdcmap.core.likelihood import Cells, Field, Normal, Transition
-from sdcmap.core.method import Method, in_strata
+from sdcmap.core import Array, Field, Fields, Method, Microdata, Undefined
+from sdcmap.core.likelihood import Cells, Normal, Transition
+from sdcmap.core.method import in_strata
 from sdcmap.core.steps import done_again
 from sdcmap.data.cells import common_codes
-from sdcmap.kernels.masking.noise_covariance import shrinkage, spreads
-from sdcmap.methods._noise_likelihood import LEAST, means_of, rounding_step, whitened
+from sdcmap.kernels.masking.noise_covariance import spreads
+from sdcmap.methods._noise_likelihood import (
+    LEAST,
+    UNKNOWN_SHAPE,
+    AdditiveNoise,
+    means_of,
+    rounding_covariance,
+    rounding_step,
+    whitened,
+)
 from sdcmap.methods._transition import TransitionMethod
 from sdcmap.methods.mixture_noise import MixtureNoise
-from sdcmap.methods.noise import MultiplicativeNoise, Noise
+from sdcmap.methods.noise import MultiplicativeNoise
 from sdcmap.methods.rank_swap import RankSwap
 from sdcmap.methods.suppress import Suppress
 from sdcmap.methods.swap import Swap
@@ -40,32 +50,28 @@ GRID = 1e-6  # by how much of itself the width of cells may vary on a grid
 WHOLE = 1 / 12  # what rounding to whole numbers adds to a variance
 
 Ends = tuple[Array, Array]  # between which each released value lay; NaN: missing
+Names = tuple[str, ...]
+Noises = Sequence[AdditiveNoise]
 
 
-def noises_together(
-    noises: Sequence[Noise | MixtureNoise], after: Sequence[Method], known: Microdata, released: Microdata
-) -> tuple[Field, ...]:
+def noises_together(noises: Noises, after: Sequence[Method], known: Microdata, released: Microdata) -> Fields:
     """The fields of noises of the same variables, and of the deterministic steps after them."""
     if any(isinstance(noise, MixtureNoise) for noise in noises):
         return _with_mixture(noises, after, known, released)
     if len({noise.within for noise in noises}) > 1:
         raise Undefined("noises were added in different strata, and no likelihood of these together is stated.")
-    if not all(noise.options.plain for noise in noises):
+    if not all(noise.is_plain for noise in noises):
         raise Undefined("noise with bounds, kept zeros or larger noise above states no likelihood with other steps.")
     names = tuple(dict.fromkeys(name for noise in noises for name in noise.on if name in known.names))
     if not names:
         return ()
-    ends = {name: _ends([step for step in after if name in step.masked_names], name, known, released) for name in names}
+    steps_on = {name: [step for step in after if name in step.masked_names] for name in names}
+    ends = {name: _ends(steps, name, known, released) for name, steps in steps_on.items() if steps}
 
-    def fields_of(rows: Array, others: Array) -> tuple[Field, ...]:
+    def fields_of(rows: Array, others: Array) -> Fields:
         x = known.matrix(names)[rows]
         y = np.column_stack([_numbers(released, name)[others] for name in names])
-        there = {
-            names.index(name): (low[others], high[others])
-            for name, pair in ends.items()
-            if pair
-            for low, high in (pair,)
-        }
+        there = {j: (ends[name][0][others], ends[name][1][others]) for j, name in enumerate(names) if name in ends}
         return _fields(noises, names, x, y, there)
 
     return in_strata(noises[0].within, known, released, fields_of)
@@ -76,24 +82,18 @@ def _numbers(released: Microdata, name: str) -> Array:
     return released.numbers(name) if released.column(name).levels is None else np.full(len(released), np.nan)
 
 
-def _ends(after: Sequence[Method], name: str, known: Microdata, released: Microdata) -> Ends | None:
-    """Between which values each released one lay before the deterministic steps; None: there are none of them. A value that
-    was blanked lay anywhere."""
-    if not after:
-        return None
+def _ends(after: Sequence[Method], name: str, known: Microdata, released: Microdata) -> Ends:
+    """Between which values each released one lay before the deterministic steps. A value that was blanked lay anywhere."""
     steps = [step for step in after if not isinstance(step, Suppress)]
     low = high = _numbers(released, name)
     for place in reversed(range(len(steps))):
         moved = max((_half_step(step, name, released) for step in steps[:place]), default=0.0)
         low, high = steps[place].undone(name, low - moved, high + moved, released)
-    if any(isinstance(step, Suppress) for step in after):
-        if known.missing(name).any():
-            raise Undefined(
-                f"some values of {name!r} were blanked and some are missing, and nobody can tell them apart."
-            )
-        blank = released.missing(name)
-        low, high = np.where(blank, -np.inf, low), np.where(blank, np.inf, high)
-    return low, high
+    blanks = len(steps) < len(after)
+    if blanks and known.missing(name).any():
+        raise Undefined(f"some values of {name!r} were blanked and some are missing, and nobody can tell them apart.")
+    blank = released.missing(name) & blanks
+    return np.where(blank, -np.inf, low), np.where(blank, np.inf, high)
 
 
 def _half_step(step: Method, name: str, released: Microdata) -> float:
@@ -104,9 +104,7 @@ def _half_step(step: Method, name: str, released: Microdata) -> float:
     return float(width.max()) / 2 if len(width) and np.ptp(width) <= GRID * width.max() else 0.0
 
 
-def _fields(
-    noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...], x: Array, y: Array, ends: dict[int, Ends]
-) -> tuple[Field, ...]:
+def _fields(noises: Noises, names: Names, x: Array, y: Array, ends: dict[int, Ends]) -> Fields:
     """All variables together where their noise is correlated and what came after it is not wide; else one by one."""
     centre = np.where(np.isnan(y).all(axis=0) | np.isin(np.arange(len(names)), list(ends)), means_of(x), means_of(y))
     before = _covariance_before(noises, names, x, y, ends)
@@ -121,9 +119,7 @@ def _fields(
             added[j, j] += np.nanmean((high - low) ** 2) / 12
         return whitened(own, seen, added, means_of(x))
     sds = np.sqrt(np.diag(added))
-    live = [
-        j for j in range(len(names)) if before[j, j] > 0
-    ]  # a constant variable has no noise and tells no record apart
+    live = np.flatnonzero(np.diag(before) > 0).tolist()  # a constant variable has no noise and tells no record apart
     return tuple(
         _in_cells(own[:, j], sds[j], ends[j]) if j in ends else Field(own[:, j] / sds[j], y[:, j] / sds[j], Normal(1.0))
         for j in live
@@ -138,7 +134,7 @@ def _in_cells(own: Array, sd: float, ends: Ends) -> Field:
 
 
 def accumulated(
-    noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...], before: Array, centre: Array, ends: dict[int, Ends]
+    noises: Noises, names: Names, before: Array, centre: Array, ends: dict[int, Ends]
 ) -> tuple[Array, Array, Array]:
     """c, s and V of y = c x + s + N(0, V). before: Cov x. Rounding to whole numbers on the way counts by its variance."""
     scale, shift, added, spread = np.ones(len(names)), np.zeros(len(names)), np.zeros_like(before), before.copy()
@@ -146,76 +142,66 @@ def accumulated(
         here = [names.index(name) for name in noise.on if name in names]
         later = {name for other in noises[turn + 1 :] for name in other.on}
         new = max(noise.variance, LEAST) * spread[np.ix_(here, here)]
-        new = new if _correlated(noise) else np.diag(np.diag(new))
+        new = new if noise.correlated else np.diag(np.diag(new))
         rounded = [WHOLE if noise.integers and (names[j] in later or j in ends) else 0.0 for j in here]
         for total in (added, spread):
             total[np.ix_(here, here)] += new + np.diag(rounded)
         if noise.rescale:
             c = np.ones(len(names))
-            c[here] = shrinkage(noise.variance)
+            c[here] = noise.scale
             scale, shift = scale * c, c * shift + (1 - c) * centre
             added, spread = added * np.outer(c, c), spread * np.outer(c, c)
     return scale, shift, added
 
 
-def _covariance_before(
-    noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...], x: Array, y: Array, ends: dict[int, Ends]
-) -> Array:
+def _covariance_before(noises: Noises, names: Names, x: Array, y: Array, ends: dict[int, Ends]) -> Array:
     """Cov x as a snooper has it: of his own records where he knows everybody, else of the released ones, where these are
     numbers, with the noise taken off."""
     theirs = len(x) != len(y) and not ends
     table = y if theirs else x
     complete = table[~np.isnan(table).any(axis=1)]
     if len(complete) < 2:
-        raise Undefined("a snooper needs at least 2 records without missing values to know how noise is shaped.")
+        raise Undefined(UNKNOWN_SHAPE)
     spread = spreads(table)
     shape = np.atleast_2d(np.cov(complete, rowvar=False))
     sd = np.sqrt(np.diag(shape))
     shape = shape / np.where(np.outer(sd, sd) > 0, np.outer(sd, sd), 1.0)
     np.fill_diagonal(shape, 1.0)
-    covariance: Array = shape * np.outer(spread, spread) / (_growth(noises, names) if theirs else 1.0)
-    return covariance
+    return np.asarray(shape * np.outer(spread, spread) / (_growth(noises, names) if theirs else 1.0))
 
 
-def _growth(noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...]) -> Array:
+def _growth(noises: Noises, names: Names) -> Array:
     """By how much the noises have multiplied each covariance."""
     growth = np.ones((len(names), len(names)))
     for noise in noises:
         here = np.array([name in noise.on for name in names])
-        both = np.outer(here, here) if _correlated(noise) else np.diag(here)
+        both = np.outer(here, here) if noise.correlated else np.diag(here)
         growth *= np.where(both, 1.0 + noise.variance, 1.0)
-        if noise.rescale:
-            c = np.where(here, shrinkage(noise.variance), 1.0)
-            growth *= np.outer(c, c)
+        c = np.where(here, noise.scale, 1.0)
+        growth *= np.outer(c, c)
     return growth
 
 
-def _correlated(noise: Noise | MixtureNoise) -> bool:
-    return isinstance(noise, MixtureNoise) or noise.correlated
-
-
 # ---- mixtures ---------------------------------------------------------------------------------------------------
-def _with_mixture(
-    noises: Sequence[Noise | MixtureNoise], after: Sequence[Method], known: Microdata, released: Microdata
-) -> tuple[Field, ...]:
+def _with_mixture(noises: Noises, after: Sequence[Method], known: Microdata, released: Microdata) -> Fields:
     """One mixture and normal noises of its variables, along the coordinates of the mixture. Normal noise of another shape
     than the file's covariance counts there by its variances alone."""
     mixtures = [noise for noise in noises if isinstance(noise, MixtureNoise)]
     names, within = mixtures[0].on, {noise.within for noise in noises}
-    plain = all(noise.options.plain and not noise.rescale and not noise.integers for noise in noises)
+    plain = all(noise.is_plain and not noise.rescale and not noise.integers for noise in noises)
     inside = all(set(noise.on) <= set(names) for noise in noises) and set(names) <= set(known.names)
     if after or len(mixtures) > 1 or len(within) > 1 or not plain or not inside:
         raise Undefined("mixture noise states a likelihood together with plain noise of its own variables alone.")
 
-    def fields_of(rows: Array, others: Array) -> tuple[Field, ...]:
+    def fields_of(rows: Array, others: Array) -> Fields:
         return _mixed(noises, names, known.matrix(names)[rows], released.matrix(names)[others])
 
     return in_strata(within.pop(), known, released, fields_of)
 
 
-def _mixed(noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...], x: Array, y: Array) -> tuple[Field, ...]:
+def _mixed(noises: Noises, names: Names, x: Array, y: Array) -> Fields:
     spread = _covariance_before(noises, names, x, y, {})
-    beside, mixed = np.diag([rounding_step(column) ** 2 / 12 for column in y.T]), np.zeros_like(spread)
+    beside, mixed = rounding_covariance(y), np.zeros_like(spread)
     unmixed = None
     for noise in noises:
         new = accumulated([noise], names, spread, np.zeros(len(names)), {})[2]
@@ -226,69 +212,12 @@ def _mixed(noises: Sequence[Noise | MixtureNoise], names: tuple[str, ...], x: Ar
         spread = spread + new
     if unmixed is None:
         raise Undefined("the shape of the mixture noise cannot be undone, so it states no likelihood with other noise.")
-    return whitened(x, y, mixed + beside, means_of(x), lambda own, seen: unmixed(own, seen, 1.0, beside))
-
-
-def composed(steps: Sequence[Method], known: Microdata, released: Microdata) -> tuple[Field, ...]:
-    """The fields of steps that mask variables in common; the first is random."""
-    if len(steps) == 1:
-        return steps[0].log_likelihood(known, released)
-    _check_order(steps)
-    moved, after = [step for step in steps if step.random], [step for step in steps if not step.random]
-    noises = [step for step in moved if isinstance(step, Noise | MixtureNoise)]
-    factors = [step for step in moved if isinstance(step, MultiplicativeNoise)]
-    transitions = [step for step in moved if isinstance(step, TransitionMethod)]
-    permuted = [step for step in moved if isinstance(step, RankSwap | Swap)]
-    fields: list[Field] = []
-    if noises:
-        fields += noises_together(noises, _of(noises, after), known, released)
-    if factors:
-        fields += _factors(factors, _of(factors, after), known, released)
-    if transitions:
-        fields += _transitions(transitions, _of(transitions, after), known, released)
-    for step in permuted:
-        fields += _permuted(step, _of([step], after), known, released)
-    return tuple(fields)
-
-
-def _family(step: Method) -> type[Method] | None:
-    """Which steps state a likelihood together with it: those of one family; None: no other."""
-    if isinstance(step, MixtureNoise):
-        return Noise
-    families: tuple[type[Method], ...] = (Noise, MultiplicativeNoise, TransitionMethod)
-    return next((family for family in families if isinstance(step, family)), None)
-
-
-def _check_order(steps: Sequence[Method]) -> None:
-    """Undefined where two steps that share variables state no likelihood together."""
-    for place, step in enumerate(steps):
-        for other in steps[place + 1 :]:
-            shared = sorted(set(step.masked_names) & set(other.masked_names))
-            if not shared:
-                continue
-            alike = other.random and _family(step) is not None and _family(step) is _family(other)
-            plain = not other.random and ((other.by_value and not other.within) or isinstance(other, Suppress))
-            if not (alike or plain) or (other.random and not step.random) or not _states(step):
-                what = f"{type(other).__name__} masks what {type(step).__name__} has masked ({', '.join(shared)})"
-                raise Undefined(f"{what}, and no likelihood of the two together is stated.")
-
-
-def _states(step: Method) -> bool:
-    """Whether a step may be followed by others."""
-    return not step.random or isinstance(
-        step, Noise | MixtureNoise | MultiplicativeNoise | TransitionMethod | RankSwap | Swap
-    )
-
-
-def _of(moved: Sequence[Method], after: Sequence[Method]) -> list[Method]:
-    """The deterministic steps that mask what these have moved."""
-    names = {name for step in moved for name in step.masked_names}
-    return [step for step in after if not names.isdisjoint(step.masked_names)]
+    return whitened(x, y, mixed + beside, means_of(x), lambda own, seen: unmixed(own, seen, beside))
 
 
 def _factors(
     factors: Sequence[MultiplicativeNoise], after: Sequence[Method], known: Microdata, released: Microdata
-) -> tuple[Field, ...]:
+) -> Fields:
     """Factors after factors: log-normal ones multiply to one.  1 + v = (1 + v_1)(1 + v_2)"""
     first = factors[0]
     if len(factors) == 1 and not after:
@@ -300,7 +229,7 @@ def _factors(
     return replace(first, variance=variance).log_likelihood(known, released)
 
 
-def _permuted(step: Method, after: Sequence[Method], known: Microdata, released: Microdata) -> tuple[Field, ...]:
+def _permuted(step: Method, after: Sequence[Method], known: Microdata, released: Microdata) -> Fields:
     """Values that changed places and were then rounded, cut or classed: done before, it gives the same file."""
     if any(isinstance(other, Suppress) for other in after):
         raise Undefined(f"Suppress blanks what {type(step).__name__} moved, and no likelihood of the two is stated.")
@@ -310,28 +239,21 @@ def _permuted(step: Method, after: Sequence[Method], known: Microdata, released:
 # ---- transitions ----------------------------------------------------------------------------------------------
 def _transitions(
     steps: Sequence[TransitionMethod], after: Sequence[Method], known: Microdata, released: Microdata
-) -> tuple[Field, ...]:
+) -> Fields:
     """One field a variable: the product of the matrices, and what became of the categories after them."""
     names = dict.fromkeys(name for step in steps for name in step.on if name in known.names)
-    return tuple(
-        _transition(
-            name,
-            [replace(step, on=(name,)) for step in steps if name in step.on],
-            [step for step in after if name in step.masked_names],
-            known,
-            released,
-        )
-        for name in names
-    )
+    return tuple(_transition(name, steps, after, known, released) for name in names)
 
 
 def _transition(
     name: str, steps: Sequence[TransitionMethod], after: Sequence[Method], known: Microdata, released: Microdata
 ) -> Field:
+    steps = [replace(step, on=(name,)) for step in steps if name in step.on]
+    after = [step for step in after if name in step.masked_names]
     if len({step.within for step in steps}) > 1:
         raise Undefined(f"{name!r} was changed in different strata, and no likelihood of these together is stated.")
     fields = [step.log_likelihood(known, known if after else released)[0] for step in steps]
-    matrix = reduce(np.matmul, [_matrix(field) for field in fields])
+    matrix = reduce(np.matmul, [f.density.matrix for f in fields if isinstance(f.density, Transition)])
     if not after:
         return Field(fields[0].known, fields[0].released, Transition(matrix))
     if steps[0].within:
@@ -340,7 +262,7 @@ def _transition(
     if recoded.failed:
         raise Undefined(next(iter(recoded.failed.values())))
     both = common_codes(recoded.file, released, name).astype(np.int64)
-    became, seen = both[: len(known)], both[len(known) :]
+    became, seen = np.split(both, [len(known)])
     into = np.zeros((len(matrix), int(both.max()) + 1))
     into[fields[0].known.astype(np.int64), became] = 1.0
     chances: Array = matrix @ into
@@ -349,7 +271,41 @@ def _transition(
     return Field(fields[0].known, seen.astype(float), Transition(chances))
 
 
-def _matrix(field: Field) -> Array:
-    if not isinstance(field.density, Transition):
-        raise Undefined("a transition states no matrix.")
-    return field.density.matrix
+# ---- all together ---------------------------------------------------------------------------------------------
+# Steps that state a likelihood together with others of their family, and what states it.
+FAMILIES: dict[type[Method], Callable[[Any, Sequence[Method], Microdata, Microdata], Fields]] = {
+    AdditiveNoise: noises_together, MultiplicativeNoise: _factors, TransitionMethod: _transitions,
+}  # fmt: skip
+
+
+def composed(steps: Sequence[Method], known: Microdata, released: Microdata) -> Fields:
+    """The fields of steps that mask variables in common; the first is random."""
+    if len(steps) == 1:
+        return steps[0].log_likelihood(known, released)
+    _check_order(steps)
+    fields: list[Field] = []
+    for family, fields_of in FAMILIES.items():
+        if moved := [step for step in steps if isinstance(step, family)]:
+            fields += fields_of(moved, _steps_after(moved, steps), known, released)
+    for step in steps:
+        if isinstance(step, RankSwap | Swap):
+            fields += _permuted(step, _steps_after([step], steps), known, released)
+    return tuple(fields)
+
+
+def _check_order(steps: Sequence[Method]) -> None:
+    """Undefined where two steps that share variables state no likelihood together."""
+    for step, other in combinations(steps, 2):
+        if shared := sorted(set(step.masked_names) & set(other.masked_names)):
+            alike = any(isinstance(step, family) and isinstance(other, family) for family in FAMILIES)
+            plain = not other.random and ((other.by_value and not other.within) or isinstance(other, Suppress))
+            ends = step.random and not isinstance(step, (*FAMILIES, RankSwap, Swap))  # no step may follow it
+            if not (alike or plain) or (other.random and not step.random) or ends:
+                what = f"{type(other).__name__} masks what {type(step).__name__} has masked ({', '.join(shared)})"
+                raise Undefined(f"{what}, and no likelihood of the two together is stated.")
+
+
+def _steps_after(moved: Sequence[Method], steps: Sequence[Method]) -> list[Method]:
+    """The deterministic steps that mask what these have moved."""
+    names = {name for step in moved for name in step.masked_names}
+    return [step for step in steps if not step.random and not names.isdisjoint(step.masked_names)]

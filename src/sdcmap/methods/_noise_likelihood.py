@@ -5,23 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Infeasible, Microdata, Undefined
+from sdcmap.core import Array, Field, Fields, Infeasible, Method, Microdata, Undefined
 from sdcmap.core.added_noise import AddedNoise
-from sdcmap.core.likelihood import IMPOSSIBLE, Field, Normal, joined
+from sdcmap.core.likelihood import IMPOSSIBLE, Normal, in_parts
+from sdcmap.kernels.masking import noise_covariance
 from sdcmap.kernels.masking.granularity import granularity
-from sdcmap.kernels.masking.noise_covariance import (
-    complete_covariance,
-    covariance_root,
-    finished,
-    rescaled,
-    shrinkage,
-    spreads,
-    whitening,
-    whole_bounds,
-)
 from sdcmap.kernels.tables.coding import compress
 
 # What additive noises share: the spread of the original, and the parameters that say what becomes of x + e.
@@ -29,6 +21,7 @@ from sdcmap.kernels.tables.coding import compress
 
 TOO_LARGE = "noise needs a variance, and these numbers are too large to have one: divide them by a constant."
 TOO_FEW = "noise needs at least 2 records without missing values to know a variance."
+UNKNOWN_SHAPE = "a snooper needs at least 2 records without missing values to know how noise is shaped."
 
 
 def noise_spread(data: Microdata, names: tuple[str, ...]) -> Array:
@@ -46,7 +39,7 @@ def _spread(x: Array) -> float:
         return float(spread)
     if np.isnan(x).sum() > len(x) - 2:
         raise Infeasible(TOO_FEW)
-    return float(spreads(x))
+    return float(noise_covariance.spreads(x))
 
 
 @cache
@@ -58,29 +51,35 @@ def noise_shape(kind: str) -> Callable[[Microdata, tuple[str, ...]], Array]:
         if (~np.isnan(x).any(axis=1)).sum() < 2:
             raise Infeasible(TOO_FEW)
         with np.errstate(over="ignore", invalid="ignore"):
-            covariance = complete_covariance(x)
+            covariance = noise_covariance.complete_covariance(x)
         if not np.isfinite(covariance).all():
             raise Infeasible(TOO_LARGE)
-        return covariance_root(covariance, kind)
+        return noise_covariance.covariance_root(covariance, kind)
 
     return shape
 
 
-@dataclass(frozen=True)
-class NoiseOptions:
-    """The part of a method note that speaks of additive noise, variance as a share."""
+Unmixed = Callable[[Array, Array, Array], Fields]
 
+
+class AdditiveNoise(Method):
+    """The base of methods that release x + e, with the variance of e stated as a share of each variable's own."""
+
+    normal: ClassVar[bool] = True
+
+    on: tuple[str, ...]
     variance: float
-    rescale: bool = False
-    keep_zeros: bool = False
-    lower: float | None = None
-    upper: float | None = None
-    integers: bool = False
+    correlated: bool = True
+    rescale: bool
+    keep_zeros: bool
+    lower: float | None
+    upper: float | None
+    integers: bool
     above: float | None = None
-    variance_above: float = 0.0
+    variance_above: float | None = None
 
     def problems(self) -> Iterator[str]:
-        """Problems between the parameters that all additive noises share."""
+        yield from super().problems()
         low = -np.inf if self.lower is None else self.lower
         high = np.inf if self.upper is None else self.upper
         if low >= high:
@@ -88,78 +87,90 @@ class NoiseOptions:
         elif self.integers and np.ceil(low) > np.floor(high):
             yield ".integers needs a whole number between .lower and .upper."
 
-    def kept(self, correlated: bool) -> str:
-        """What the noise keeps, for the method note: every option that moves values again leaves less."""
+    @property
+    def kept(self) -> str:  # type: ignore[override]
+        """What the noise keeps: every option that moves values again leaves less."""
         whole = ["zeros, value for value"] if self.keep_zeros else []
-        if self.lower is not None or self.upper is not None or (self.rescale and self.keep_zeros):
+        if self.is_bounded or (self.rescale and self.keep_zeros):
             return "; ".join(whole) or "nothing exactly: the bounds move the mean too"
         mean = "the mean in expectation"
         if self.rescale:
-            mean = (
-                "means, variances and covariances in expectation"
-                if correlated
-                else "means and variances in expectation"
-            )
-        elif correlated and not self.keep_zeros and self.above is None:
+            mean = f"means{', variances and covariances' if self.correlated else ' and variances'} in expectation"
+        elif self.correlated and not self.keep_zeros and self.above is None:
             mean = "the mean in expectation; correlations"
         return "; ".join([mean, *whole])
 
-    def distorted(self, correlated: bool) -> str:
-        """What the noise distorts, for the method note."""
+    @property
+    def distorted(self) -> str:  # type: ignore[override]
         every = "every value but zeros" if self.keep_zeros else "every value"
-        if self.lower is not None or self.upper is not None:
+        if self.is_bounded:
             return f"{every}; means, variances and correlations, by the noise and by its bounds"
         grown = [] if self.rescale else ["variances grow by the noise share"]
-        shrunk = [] if correlated else ["correlations shrink"]
+        shrunk = [] if self.correlated else ["correlations shrink"]
         return "; ".join([every, *grown, *shrunk])
 
-    def masked(self, data: Microdata, names: tuple[str, ...], noise: Array, spread: Array | None = None) -> Microdata:
+    @property
+    def is_bounded(self) -> bool:
+        return self.lower is not None or self.upper is not None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every released value is x + e, but for an affine map: no bounds, kept zeros or larger noise above."""
+        return not (self.keep_zeros or self.is_bounded) and self.above is None
+
+    @property
+    def scale(self) -> float:
+        """c of the released c (x + e) + (1 - c) mu."""
+        return noise_covariance.shrinkage(self.variance) if self.rescale else 1.0
+
+    def add(self, data: Microdata, noise: Array, spread: Array | None = None) -> Microdata:
         """The file with `noise` at its share, and all that comes after it.
 
         noise : m x n, with the variances of the variables, or with variance 1 where their `spread` (m) is given; what is
             in it becomes the masked values.
         """
         changed = {}
-        for j, name in enumerate(names):
-            x = data.numbers(name)
-            y = noise[j]
-            y *= np.sqrt(self._shares(x)) * (1.0 if spread is None else spread[j])
+        for j, name in enumerate(self.on):
+            x, y = data.numbers(name), noise[j]
+            above = False if self.above is None else x > self.above
+            y *= np.sqrt(np.where(above, self.variance_above or 0.0, self.variance)) * (
+                1.0 if spread is None else spread[j]
+            )
             y += x
-            y = rescaled(y, self.variance) if self.rescale else y
-            changed[name] = finished(x, y, self.keep_zeros, self.integers, self.lower, self.upper)
+            y = noise_covariance.rescaled(y, self.variance) if self.rescale else y
+            changed[name] = noise_covariance.finished(x, y, self.keep_zeros, self.integers, self.lower, self.upper)
         return data.change(None, changed)
 
-    def _shares(self, x: Array) -> Array | float:
-        """The noise variance of each value, as a share of its variable's."""
-        return self.variance if self.above is None else np.where(x > self.above, self.variance_above, self.variance)
+    def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
+        names = self.known_names(known)
+        x, y = known.matrix(names), released.matrix(names)
+        if self.normal and (not self.correlated or self.above is not None or len(names) == 1):
+            return by_variable(self, x, y)
+        covariance = covariance_before(self, x, y)
+        if not self.is_plain:
+            return together_inside(self, x, y, covariance)
+        return together(self, x, y, covariance, self.unmixed(covariance) if names == self.on else None)
 
-    @property
-    def plain(self) -> bool:
-        """Whether every released value is x + e, but for an affine map: no bounds, kept zeros or larger noise above."""
-        return not self.keep_zeros and self.lower is None and self.upper is None and self.above is None
+    def unmixed(self, covariance: Array) -> Unmixed | None:
+        """The fields of records without missing values where their noise is not normal, from their known and released
+        values and the covariance of what is normal beside it; None: noise counts as normal. covariance: Cov X."""
+        return None
 
-    def to_take_off(
-        self, on: tuple[str, ...], within: tuple[str, ...], *, correlated: bool, normal: bool = True
-    ) -> AddedNoise:
-        """The noise as a data user takes it off the released file; Undefined with the reason where that cannot be done."""
+    def added_noise(self) -> AddedNoise:
         reasons = {
-            "bounds cut the noise off, so means and variances are biased": self.lower is not None
-            or self.upper is not None,
+            "bounds cut the noise off, so means and variances are biased": self.is_bounded,
             "its variance depends on the true value (above, variance_above)": self.above is not None,
             "zeros were kept, so the noise depends on the true value": self.keep_zeros,
             "values were rounded to whole numbers": self.integers,
         }
-        met = [reason for reason, holds in reasons.items() if holds]
-        if met:
-            raise Undefined(f"the noise cannot be taken off: {'; '.join(met)}.")
-        return AddedNoise(on, self.variance, correlated, self.rescale, within, normal)
+        if any(reasons.values()):
+            raise Undefined(f"the noise cannot be taken off: {'; '.join(why for why in reasons if reasons[why])}.")
+        return AddedNoise(self.on, self.variance, self.correlated, self.rescale, self.within, self.normal)
 
 
 LEAST = 1e-12  # the variance, as a share, that stands for none
 CHANCE_ZERO = 1e-3  # noise that brings a value to zero was rounded: to this share of its standard deviation
 LOG_PEAK = -0.5 * np.log(2 * np.pi)  # log density of N(0, 1) at 0
-
-Whitened = Callable[[Array, Array, float, Array], tuple[Field, ...]]
 
 
 @dataclass(frozen=True)
@@ -221,13 +232,11 @@ class NormalInside:
 
     def __call__(self, known: Array, released: Array) -> Array:
         rows, columns = known.astype(np.intp), released.astype(np.intp)
-        if known.ndim != 2 or known.shape[1] != 1 or released.shape[0] != 1:
-            rows, columns = np.broadcast_arrays(rows, columns)
-            densities = [
-                self._outer(np.array([i]), np.array([j]))[0, 0] for i, j in zip(rows.flat, columns.flat, strict=True)
-            ]
-            return np.array(densities).reshape(rows.shape)
-        return self._outer(rows[:, 0], columns[0])
+        if known.ndim == 2 and known.shape[1] == 1 and released.shape[0] == 1:
+            return self._outer(rows[:, 0], columns[0])
+        pairs = np.broadcast(rows, columns)
+        densities = [self._outer(np.array([i]), np.array([j]))[0, 0] for i, j in pairs]
+        return np.array(densities).reshape(pairs.shape)
 
     def _outer(self, rows: Array, columns: Array) -> Array:
         log_densities = np.zeros((len(rows), len(columns)))
@@ -240,63 +249,57 @@ class NormalInside:
         return log_densities
 
 
-def by_variable(noise: NoiseOptions, known: Array, released: Array) -> tuple[Field, ...]:
+def by_variable(noise: AdditiveNoise, known: Array, released: Array) -> Fields:
     """One field for each variable, for independent noise."""
     own, cuts = _cuts(noise, known, released)
-    if noise.plain:
+    if noise.is_plain:
         return tuple(Field(own[:, j] / cut.sd, released[:, j] / cut.sd, Normal(1.0)) for j, cut in cuts.items())
     return tuple(Field(own[:, j], released[:, j], cut) for j, cut in cuts.items())
 
 
 def together(
-    noise: NoiseOptions, known: Array, released: Array, covariance: Array, complete: Whitened | None = None
-) -> tuple[Field, ...]:
+    noise: AdditiveNoise, known: Array, released: Array, covariance: Array, complete: Unmixed | None = None
+) -> Fields:
     """Fields along the directions in which correlated noise is not null, N(0, 1) each.
 
     In a null direction all records are alike, so it says nothing. Records with one pattern of missing values are a part of
     their own and use the covariance of what they have. `complete` states the fields of records without missing values
     where their noise is not normal; the others keep the normal one with the same covariance.
     """
-    own, _, c = moved(noise, known, released)
-    rounding = np.array([rounding_step(column) ** 2 / 12 for column in released.T])
-    spread = c**2 * max(noise.variance, LEAST) * covariance + np.diag(rounding)
-    whole = None if complete is None else lambda own, seen: complete(own, seen, c, rounding)
+    own, _ = moved(noise, known, released)
+    rounding = rounding_covariance(released)
+    spread = noise.scale**2 * max(noise.variance, LEAST) * covariance + rounding
+    whole = None if complete is None else lambda own, seen: complete(own, seen, rounding)
     return whitened(own, released, spread, means_of(known), whole)
 
 
 def whitened(
-    own: Array, released: Array, spread: Array, centre: Array,
-    complete: Callable[[Array, Array], tuple[Field, ...]] | None = None,
-) -> tuple[Field, ...]:  # fmt: skip
+    own: Array, released: Array, spread: Array, centre: Array, complete: Callable[[Array, Array], Fields] | None = None
+) -> Fields:
     """The fields of released - own ~ N(0, spread), N(0, 1) each; `complete`: those of records without missing values."""
     own, seen = own - centre, released - centre
-    mine, theirs, parts = _patterns(own, seen)
-    of_parts = []
-    for rows, others, here in parts:
+
+    def fields_of(rows: Array, others: Array, here: Array) -> Fields:
         if complete is not None and len(here) == own.shape[1]:
-            fields = complete(own[rows], seen[others])
-        else:
-            change = whitening(spread[np.ix_(here, here)]).T
-            pairs = zip((own[np.ix_(rows, here)] @ change).T, (seen[np.ix_(others, here)] @ change).T, strict=True)
-            fields = tuple(Field(a, b, Normal(1.0)) for a, b in pairs)
-        of_parts.append((rows, others, fields))
-    return joined(mine, theirs, of_parts)
+            return complete(own[rows], seen[others])
+        change = noise_covariance.whitening(spread[np.ix_(here, here)]).T
+        pairs = zip((own[np.ix_(rows, here)] @ change).T, (seen[np.ix_(others, here)] @ change).T, strict=True)
+        return tuple(Field(a, b, Normal(1.0)) for a, b in pairs)
+
+    return _by_pattern(own, seen, fields_of)
 
 
-def together_inside(noise: NoiseOptions, known: Array, released: Array, covariance: Array) -> tuple[Field, ...]:
+def together_inside(noise: AdditiveNoise, known: Array, released: Array, covariance: Array) -> Fields:
     """The same where noise was cut at bounds or zeros were kept: all variables together where a released record is inside
     its bounds, and one field for each variable that says what a bound or a zero tells."""
     own, cuts = _cuts(noise, known, released)
-    c = shrinkage(noise.variance) if noise.rescale else 1.0
-    spread = c**2 * max(noise.variance, LEAST) * covariance
-    spread += np.diag([rounding_step(column) ** 2 / 12 for column in released.T])
+    spread = noise.scale**2 * max(noise.variance, LEAST) * covariance + rounding_covariance(released)
     inside = np.zeros(released.shape, dtype=bool)
     for j, cut in cuts.items():
         inside[:, j] = cut.inside(released[:, j])
     centre = means_of(known)
-    mine, theirs, parts = _patterns(known, released)
-    of_parts = []
-    for rows, others, here in parts:
+
+    def fields_of(rows: Array, others: Array, here: Array) -> Fields:
         live = np.zeros((len(others), len(spread)), dtype=bool)
         live[:, here] = inside[np.ix_(others, here)]
         sets, pattern = np.unique(live, axis=0, return_inverse=True)
@@ -304,21 +307,21 @@ def together_inside(noise: NoiseOptions, known: Array, released: Array, covarian
         a, b = np.nan_to_num(own[rows] - centre), np.nan_to_num(released[others] - centre)
         numbers = np.arange(len(rows), dtype=float), np.arange(len(others), dtype=float)
         ends = (Field(own[rows, j], released[others, j], replace(cuts[j], ends_alone=True)) for j in here if j in cuts)
-        of_parts.append((rows, others, (Field(*numbers, NormalInside(a, b, pattern.ravel(), matrices)), *ends)))
-    return joined(mine, theirs, of_parts)
+        return Field(*numbers, NormalInside(a, b, pattern.ravel(), matrices)), *ends
+
+    return _by_pattern(known, released, fields_of)
 
 
-def moved(noise: NoiseOptions, known: Array, released: Array) -> tuple[Array, Array, float]:
-    """c x + (1 - c) mu of the known file, its shift (1 - c) mu, and c: a snooper redoes the rescaling.
+def moved(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, Array]:
+    """c x + (1 - c) mu of the known file, and its shift (1 - c) mu: a snooper redoes the rescaling.
 
     mu is the mean of the masked file, which the released file has too; where bounds or zeros moved that mean, the known
     file's own is nearer.
     """
     if not noise.rescale:
-        return known, np.zeros(known.shape[1]), 1.0
-    c = shrinkage(noise.variance)
-    shift = (1 - c) * means_of(released if noise.plain else known)
-    return c * known + shift, shift, c
+        return known, np.zeros(known.shape[1])
+    shift = (1 - noise.scale) * means_of(released if noise.is_plain else known)
+    return noise.scale * known + shift, shift
 
 
 def rounding_step(values: Array) -> float:
@@ -327,68 +330,66 @@ def rounding_step(values: Array) -> float:
     return 0.0 if power is None else 10.0**power
 
 
-def covariance_before(noise: NoiseOptions, known: Array, released: Array) -> Array:
-    """The covariance matrix of the file before masking, as a snooper has it, or Undefined where he has none.
+def rounding_covariance(released: Array) -> Array:
+    """What rounding of the released values adds to a covariance matrix."""
+    return np.diag([rounding_step(column) ** 2 / 12 for column in released.T])
+
+
+def covariance_before(noise: AdditiveNoise, known: Array, released: Array) -> Array:
+    """The covariance matrix of the file before masking, as a snooper has it, or Undefined where he has none."""
+    x, grown = _file_before(noise, known, released)
+    complete = x[~np.isnan(x).any(axis=1)]
+    if len(complete) < 2:
+        raise Undefined(UNKNOWN_SHAPE)
+    return np.atleast_2d(np.cov(complete, rowvar=False)) / grown
+
+
+def _file_before(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, float]:
+    """The records whose covariance a snooper takes for that before masking, and by how much noise multiplied it.
 
     Who knows every record takes theirs. Who knows some, or a file of his own, takes the released file's with the noise
     taken off: Cov Z = (1 + variance) Cov X, or Cov X where it was rescaled.
     """
-    everyone = len(known) == len(released)
-    x = known if everyone else released
-    complete = x[~np.isnan(x).any(axis=1)]
-    if len(complete) < 2:
-        raise Undefined("a snooper needs at least 2 records without missing values to know how noise is shaped.")
-    grown = 1.0 if everyone or noise.rescale else 1.0 + noise.variance
-    return np.atleast_2d(np.cov(complete, rowvar=False)) / grown
+    if len(known) == len(released):
+        return known, 1.0
+    return released, 1.0 if noise.rescale else 1.0 + noise.variance
 
 
-def _cuts(noise: NoiseOptions, known: Array, released: Array) -> tuple[Array, dict[int, CensoredNormal]]:
+def _cuts(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, dict[int, CensoredNormal]]:
     """The known values where the noise was added, and the noise of each variable that is not constant.
 
     A constant variable has no noise and tells no record apart.
     """
-    own, shift, c = moved(noise, known, released)
-    lower, upper = whole_bounds(noise.lower, noise.upper) if noise.integers else (noise.lower, noise.upper)
+    own, shift = moved(noise, known, released)
+    bounds = noise.lower, noise.upper
+    lower, upper = noise_covariance.whole_bounds(*bounds) if noise.integers else bounds
+    before, grown = _file_before(noise, known, released)
     cuts = {}
-    for j in range(known.shape[1]):
-        spread = _spread_before(noise, known[:, j], released[:, j])
+    for j, column in enumerate(before.T):
+        values = column[~np.isnan(column)]
+        spread = float(noise_covariance.spreads(values)) / grown**0.5 if len(values) > 1 else 0.0
         if not spread > 0:
             continue
         step = rounding_step(released[:, j])
-        sd, high = (
-            float(np.sqrt(c**2 * max(share, LEAST) * spread**2 + step**2 / 12))
-            for share in (noise.variance, noise.variance_above)
-        )
+        shares = np.array([max(share, LEAST) for share in (noise.variance, noise.variance_above or 0.0)])
+        sd, high = np.sqrt(noise.scale**2 * shares * spread**2 + step**2 / 12).tolist()
         zero = float(shift[j]) if noise.keep_zeros else None
         cuts[j] = CensoredNormal(sd, lower, upper, zero, step or CHANCE_ZERO * sd, noise.above, high)
     return own, cuts
 
 
-def _spread_before(noise: NoiseOptions, known: Array, released: Array) -> float:
-    """The same of one variable, as a standard deviation; 0 where there is none."""
-    everyone = len(known) == len(released)
-    values = known if everyone else released
-    values = values[~np.isnan(values)]
-    grown = 1.0 if everyone or noise.rescale else 1.0 + noise.variance
-    return float(spreads(values)) / grown**0.5 if len(values) > 1 else 0.0
-
-
-def _patterns(known: Array, released: Array) -> tuple[Array, Array, list[tuple[Array, Array, Array]]]:
-    """Which values each record has, as a number; and for each such pattern its rows in both files and its columns."""
-    lost = np.isnan(np.concatenate([known, released]))
-    pattern, _ = compress(list(lost.T.astype(np.uint8)))
-    mine, theirs = pattern[: len(known)], pattern[len(known) :]
-    parts = []
-    for number in np.intersect1d(mine, theirs):
-        rows, others = np.flatnonzero(mine == number), np.flatnonzero(theirs == number)
-        parts.append((rows, others, np.flatnonzero(~np.isnan(known[rows[0]]))))
-    return mine, theirs, parts
+def _by_pattern(known: Array, released: Array, fields_of: Callable[[Array, Array, Array], Fields]) -> Fields:
+    """The fields of the records that have values in the same variables, from their rows in both files and these columns."""
+    part, _ = compress(list(np.isnan(np.concatenate([known, released])).T.astype(np.uint8)))
+    return in_parts(
+        part, len(known), lambda rows, others: fields_of(rows, others, np.flatnonzero(~np.isnan(known[rows[0]])))
+    )
 
 
 def _whitening_of(covariance: Array, live: Array) -> Array:
     """The matrix that whitens the variables `live` and leaves the others out."""
     here = np.flatnonzero(live)
-    part = whitening(covariance[np.ix_(here, here)])
+    part = noise_covariance.whitening(covariance[np.ix_(here, here)])
     matrix = np.zeros((len(part), len(covariance)))
     matrix[:, here] = part
     return matrix
@@ -396,5 +397,4 @@ def _whitening_of(covariance: Array, live: Array) -> Array:
 
 def means_of(x: Array) -> Array:
     present = ~np.isnan(x)
-    means: Array = np.where(present, x, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
-    return means
+    return np.asarray(np.where(present, x, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, Column, Generator, Method, Microdata, SchemaError, Undefined
-from sdcmap.core.likelihood import Field, Transition
-from sdcmap.data.cells import cells, common_codes, stacked
+from sdcmap.core import Array, Column, Field, Fields, Generator, Method, Microdata, SchemaError, Undefined
+from sdcmap.core.likelihood import Transition
+from sdcmap.data.cells import common_codes, rows_by_cell, stacked
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import compress, mixed_radix
 
@@ -44,8 +44,7 @@ def invariant_matrix(counts: Array, stay: float, alpha: float) -> Array:
     mix = min(alpha, (1 - stay) / leaving) if leaving > 0 else alpha
     mixed = mix * both + (1 - mix) * np.eye(size)
     mixed[p == 0] = np.eye(size)[p == 0]
-    matrix: Array = mixed / mixed.sum(axis=1, keepdims=True)
-    return matrix
+    return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
 
 
 def response_matrix(categories: int, epsilon: float) -> Array:
@@ -59,13 +58,12 @@ def response_matrix(categories: int, epsilon: float) -> Array:
 def changed(codes: Array, matrix: Array, chance: Array) -> Array:
     """The category of each record after its random change; `chance`: a uniform number in [0, 1) each."""
     size = len(matrix)
-    target = np.empty((size, size), dtype=np.int64)  # to stay comes first: most records are looked at once
-    for a in range(size):
-        target[a] = [a, *range(a), *range(a + 1, size)]
-    reached = np.cumsum(np.take_along_axis(matrix, target, axis=1), axis=1)
-    last = size - 1 - np.argmax(np.take_along_axis(matrix, target, axis=1)[:, ::-1] > 0, axis=1)
-    for a in range(size):
-        reached[a, last[a] :] = 1.0  # a rounded sum below 1 must not lead to a category with probability 0
+    # to stay comes first: most records are looked at once
+    target = np.array([[a, *range(a), *range(a + 1, size)] for a in range(size)], dtype=np.int64)
+    shares = np.take_along_axis(matrix, target, axis=1)
+    reached = np.cumsum(shares, axis=1)
+    last = size - 1 - np.argmax(shares[:, ::-1] > 0, axis=1)
+    reached[np.arange(size) >= last[:, np.newaxis]] = 1.0  # a rounded sum below 1 must not lead where the chance is 0
     return _changed(codes, reached, target, chance)
 
 
@@ -73,8 +71,7 @@ def changed(codes: Array, matrix: Array, chance: Array) -> Array:
 def _changed(codes: Array, reached: Array, target: Array, chance: Array) -> Array:
     released = codes.copy()
     for i in range(len(codes)):
-        a = codes[i]
-        t = 0
+        a, t = codes[i], 0
         while chance[i] >= reached[a, t]:
             t += 1
         if t > 0 or target[a, 0] != a:
@@ -117,10 +114,6 @@ class TransitionMethod(Method):
 
     on: tuple[str, ...]
 
-    def problems(self) -> Iterator[str]:
-        if not self.on:
-            yield ".on must name at least one variable."
-
     def transitions(self, name: str, categories: list[Any], counts: Array) -> Array:
         """The matrix of one variable with these categories and so many records in each; missing values are among
         them only where the method treats missing as a category."""
@@ -144,7 +137,7 @@ class TransitionMethod(Method):
         whole[np.ix_(known, known)] = self.transitions(name, levels.gather(known).to_list(), counts[known])
         return whole
 
-    def log_likelihood(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+    def log_likelihood(self, known: Microdata, released: Microdata) -> Fields:
         """log P(released category | known one), from the shares of the categories in both files together."""
         stratum = np.zeros(len(known) + len(released), dtype=np.int64)
         if self.within:
@@ -180,25 +173,14 @@ class TransitionMethod(Method):
         cell = mixed_radix([released.codes(name) for name in names], shape)[0]
         weights = released.weights if weighted else np.ones(len(released))
         tables = {"released": np.zeros(shape), "corrected": np.zeros(shape)}
-        for rows in self._strata(released):
+        for rows in rows_by_cell(released, self.within):
             table = np.bincount(cell[rows], weights[rows], minlength=math.prod(shape)).reshape(shape)
-            matrices = [
-                self._matrix(n, c.take(rows)) if n in self.on else None for n, c in zip(names, columns, strict=True)
-            ]
-            estimate = corrected_table(table, matrices)
+            parts = zip(names, (column.take(rows) for column in columns), strict=True)
+            estimate = corrected_table(table, [self._matrix(*part) if part[0] in self.on else None for part in parts])
             if estimate is None:
                 raise Undefined("a transition matrix has no inverse, so no table can be corrected.")
             tables["corrected"] += estimate
             tables["released"] += table
-        places = [axis.ravel() for axis in np.indices(shape)]
-        categories = [
-            c.levels.gather(p).alias(n) for n, c, p in zip(names, columns, places, strict=True) if c.levels is not None
-        ]
+        axes = zip(names, columns, np.indices(shape), strict=True)
+        categories = [c.levels.gather(place.ravel()).alias(n) for n, c, place in axes if c.levels is not None]
         return pl.DataFrame([*categories, *(pl.Series(name, table.ravel()) for name, table in tables.items())])
-
-    def _strata(self, data: Microdata) -> list[Array]:
-        if not self.within:
-            return [np.arange(len(data))]
-        code = data.view(cells, self.within).code
-        order = np.argsort(code, kind="stable")
-        return np.split(order, np.flatnonzero(np.diff(code[order])) + 1)

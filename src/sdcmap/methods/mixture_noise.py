@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Method, Microdata, Positive, Range, Trials
-from sdcmap.core.added_noise import AddedNoise
-from sdcmap.core.likelihood import Field, Mixture
-from sdcmap.core.roles import Roles, strength
-from sdcmap.core.words import percent
+from sdcmap.core import Array, Field, Fields, Generator, Microdata, Positive, Range, Roles, Trials, percent, strength
+from sdcmap.core.likelihood import Mixture
 from sdcmap.kernels.masking.mixtures import centres, draw_mixture, draw_vectors, vector_centres
 from sdcmap.kernels.masking.noise_covariance import covariance_root, unmixing
-from sdcmap.methods._noise_likelihood import (
-    LEAST,
-    NoiseOptions,
-    covariance_before,
-    noise_shape,
-    together,
-    together_inside,
-)
-
-Unmixed = Callable[[Array, Array, float, Array], tuple[Field, ...]]
+from sdcmap.methods._noise_likelihood import LEAST, AdditiveNoise, Unmixed, noise_shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,22 +31,19 @@ class VectorMixture:
         for share, centre, variance in zip(self.shares, self.centres, self.variances, strict=True):
             distance = _square_distance((a + centre) / np.sqrt(variance), b / np.sqrt(variance))
             parts.append(np.log(share) - 0.5 * np.log(variance).sum() - 0.5 * distance)
-        density: Array = np.logaddexp.reduce(parts)
-        return density
+        return np.asarray(np.logaddexp.reduce(parts))
 
 
 def _square_distance(a: Array, b: Array) -> Array:
     """|a - b|^2 along the last axis; of all rows against all without an array of their differences."""
     if a.ndim == 3 and a.shape[1] == 1 and b.shape[0] == 1:
         rows, columns = a[:, 0], b[0]
-        distances: Array = (rows**2).sum(axis=1)[:, np.newaxis] + (columns**2).sum(axis=1) - 2 * rows @ columns.T
-    else:
-        distances = ((a - b) ** 2).sum(axis=-1)
-    return distances
+        return np.asarray((rows**2).sum(axis=1)[:, np.newaxis] + (columns**2).sum(axis=1) - 2 * rows @ columns.T)
+    return np.asarray(((a - b) ** 2).sum(axis=-1))
 
 
 @dataclass(frozen=True)
-class MixtureNoise(Method):
+class MixtureNoise(AdditiveNoise):
     """Additive noise Z = X + sqrt(d) L w with the covariance shape of X, where w is drawn from a mixture of normals.
 
     A mixture with two narrow components pushes nearly every value away from the truth, where most normal noise is small.
@@ -97,6 +82,7 @@ class MixtureNoise(Method):
     "MixtureNoise(on=['income', 'tax'], variance=0.05)"
     """
 
+    normal: ClassVar[bool] = False
     revision: ClassVar[int] = 2  # 2: eigenvectors have the same sign on every machine
     at_zero: ClassVar[Mapping[str, Any] | None] = {"variance": 0.0, "lower": None, "upper": None, "integers": False}
 
@@ -124,10 +110,8 @@ class MixtureNoise(Method):
         return {f"{cls.__name__} {strength(variance)}": cls(roles.numbers, variance) for variance in strengths}
 
     def problems(self) -> Iterator[str]:
+        yield from super().problems()
         count = self.components
-        if not self.on:
-            yield ".on must name at least one variable."
-        yield from self.options.problems()
         if self.shares and (len(self.shares) != count or abs(sum(self.shares) - 1) > 1e-9):
             yield f".shares must be {count} numbers, one a component, that add up to 1."
         if isinstance(self.sigma2, tuple) and len(self.sigma2) != count:
@@ -141,53 +125,30 @@ class MixtureNoise(Method):
         elif self.centres and not any(self.centres):
             yield ".centres must not all be 0."
 
-    @property
-    def kept(self) -> str:  # type: ignore[override]
-        return self.options.kept(correlated=True)
-
-    @property
-    def distorted(self) -> str:  # type: ignore[override]
-        return self.options.distorted(correlated=True)
-
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         weights, theta, variances = self._mixture()
         if self.joint:
             w = draw_vectors(len(data), weights, theta, variances, rng)
         else:
             w = draw_mixture((len(data), len(self.on)), weights, theta, variances, rng)
-        root = data.view(noise_shape(self.root), self.on)
-        return self.options.masked(data, self.on, root @ w.T)  # YWC appendix, Z = X + sqrt(d) Y, y = Sigma^(1/2) w
-
-    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
-        names = self.known_names(known)
-        x, y = known.matrix(names), released.matrix(names)
-        covariance = covariance_before(self.options, x, y)
-        if not self.options.plain:
-            return together_inside(self.options, x, y, covariance)
-        unmixed = self.unmixed(covariance) if names == self.on else None
-        if unmixed is None:
-            return together(self.options, x, y, covariance)
-        return together(
-            self.options, x, y, covariance, lambda own, seen, c, rounding: unmixed(own, seen, c, np.diag(rounding))
-        )
+        # YWC appendix, Z = X + sqrt(d) Y, y = Sigma^(1/2) w
+        return self.add(data, data.view(noise_shape(self.root), self.on) @ w.T)
 
     def unmixed(self, covariance: Array) -> Unmixed | None:
-        """The fields of records without missing values along the coordinates of w, from their values, the factor c of a
-        rescaling, and the covariance of what is normal beside the mixture: it adds to the variance of each component. None:
-        L cannot be undone. covariance: Cov X."""
+        """The fields of records without missing values along the coordinates of w. The covariance of what is normal beside
+        the mixture adds to the variance of each component. None: L cannot be undone."""
         undo, live = unmixing(covariance_root(covariance, self.root))
         if len(live) == 0:
             return None
         weights, theta, variances = self._mixture()
 
-        def fields_of(own: Array, seen: Array, c: float, beside: Array) -> tuple[Field, ...]:
-            change = undo / (c * np.sqrt(max(self.variance, LEAST)))
+        def fields_of(own: Array, seen: Array, beside: Array) -> Fields:
+            change = undo / (self.scale * np.sqrt(max(self.variance, LEAST)))
             blur = np.einsum("ij,jk,ik->i", change, beside, change)
             a, b = own @ change.T, seen @ change.T
             if self.joint:
-                rows = np.arange(len(a), dtype=float), np.arange(len(b), dtype=float)
                 density = VectorMixture(weights, theta[:, live], variances[:, np.newaxis] + blur, a, b)
-                return (Field(*rows, density),)
+                return (Field(np.arange(len(a), dtype=float), np.arange(len(b), dtype=float), density),)
             sds = np.sqrt(variances + blur[:, np.newaxis])
             mixtures = (Mixture(tuple(weights.tolist()), tuple(theta.tolist()), tuple(sd)) for sd in sds.tolist())
             return tuple(Field(own, seen, density) for own, seen, density in zip(a.T, b.T, mixtures, strict=True))
@@ -203,10 +164,3 @@ class MixtureNoise(Method):
             return weights, vector_centres(weights, variances, len(self.on)), variances
         relative = np.array(self.centres) if self.centres else np.arange(count - 1, 1 - count, -2, dtype=float)
         return weights, centres(relative, weights, variances), variances
-
-    def added_noise(self) -> AddedNoise:
-        return self.options.to_take_off(self.on, self.within, correlated=True, normal=False)
-
-    @property
-    def options(self) -> NoiseOptions:
-        return NoiseOptions(self.variance, self.rescale, self.keep_zeros, self.lower, self.upper, self.integers)

@@ -8,28 +8,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Method, Microdata, Trials
-from sdcmap.core.added_noise import AddedNoise
-from sdcmap.core.likelihood import IMPOSSIBLE, Field
-from sdcmap.core.roles import Roles, Strengths, strength
-from sdcmap.core.value import Range, Spec
-from sdcmap.core.words import percent
+from sdcmap.core import Array, Field, Fields, Generator, Method, Microdata, Range, Strengths, percent
+from sdcmap.core.likelihood import IMPOSSIBLE
+from sdcmap.core.value import Spec
 from sdcmap.kernels.masking.noise_covariance import normals
-from sdcmap.methods._noise_likelihood import (
-    LEAST,
-    NoiseOptions,
-    by_variable,
-    covariance_before,
-    noise_shape,
-    noise_spread,
-    rounding_step,
-    together,
-    together_inside,
-)
+from sdcmap.methods._noise_likelihood import LEAST, AdditiveNoise, noise_shape, noise_spread, rounding_step
 
 
 @dataclass(frozen=True)
-class Noise(Method):
+class Noise(AdditiveNoise):
     """Additive normal noise, Y = X + e, with a variance stated as a share of each variable's own.
 
     Parameters
@@ -70,7 +57,7 @@ class Noise(Method):
     at_zero: ClassVar[Mapping[str, Any] | None] = {
         "variance": 0.0, "lower": None, "upper": None, "above": None, "variance_above": None, "integers": False,
     }  # fmt: skip
-    searched: ClassVar[Strengths | None] = Strengths("variance", 0.01, 4.0)
+    searched: ClassVar[Strengths | None] = Strengths("variance", 0.01, 4.0, tried=(0.05, 0.2, 0.5))
 
     on: tuple[str, ...]
     variance: Annotated[float, Range(0)] = 0.1
@@ -86,18 +73,10 @@ class Noise(Method):
 
     @property
     def deed(self) -> str:
-        kind = "correlated noise" if self.correlated else "noise"
-        return f"with {kind} {percent(self.variance)}"
-
-    @classmethod
-    def trials(cls, roles: Roles) -> Trials:
-        strengths = (0.05, 0.2, 0.5) if roles.numbers else ()
-        return {f"{cls.__name__} {strength(variance)}": cls(roles.numbers, variance) for variance in strengths}
+        return f"with {'correlated ' if self.correlated else ''}noise {percent(self.variance)}"
 
     def problems(self) -> Iterator[str]:
-        if not self.on:
-            yield ".on must name at least one variable."
-        yield from self.options.problems()
+        yield from super().problems()
         if (self.above is None) != (self.variance_above is None):
             yield ".above and .variance_above go together."
         if self.rescale and self.above is not None:
@@ -108,37 +87,11 @@ class Noise(Method):
         changed = self.correlated and self.root != "cholesky"
         return super().identity() | ({"revision": 2} if changed else {})
 
-    @property
-    def kept(self) -> str:  # type: ignore[override]
-        return self.options.kept(self.correlated)
-
-    @property
-    def distorted(self) -> str:  # type: ignore[override]
-        return self.options.distorted(self.correlated)
-
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         e = normals(rng, len(data), len(self.on))
         if self.correlated:
-            return self.options.masked(data, self.on, data.view(noise_shape(self.root), self.on) @ e)  # N(0, Cov X)
-        return self.options.masked(data, self.on, e, data.view(noise_spread, self.on))  # N(0, s_j^2) in variable j
-
-    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
-        names = self.known_names(known)
-        x, y = known.matrix(names), released.matrix(names)
-        if not self.correlated or self.above is not None or len(names) == 1:
-            return by_variable(self.options, x, y)
-        likelihood = together if self.options.plain else together_inside
-        return likelihood(self.options, x, y, covariance_before(self.options, x, y))
-
-    def added_noise(self) -> AddedNoise:
-        return self.options.to_take_off(self.on, self.within, correlated=self.correlated)
-
-    @property
-    def options(self) -> NoiseOptions:
-        return NoiseOptions(
-            self.variance, self.rescale, self.keep_zeros, self.lower, self.upper, self.integers,
-            self.above, self.variance_above or 0.0,
-        )  # fmt: skip
+            return self.add(data, data.view(noise_shape(self.root), self.on) @ e)  # N(0, Cov X)
+        return self.add(data, e, data.view(noise_spread, self.on))  # N(0, s_j^2) in variable j
 
 
 # Multiplicative noise.
@@ -147,8 +100,7 @@ class Noise(Method):
 def lognormal_factors(shape: tuple[int, ...], variance: float, rng: Generator) -> Array:
     """u with E u = 1 and Var u = variance: log u ~ N(-t/2, t), t = log(1 + variance)."""
     t = np.log1p(variance)
-    factors: Array = np.exp(np.sqrt(t) * rng.standard_normal(shape) - t / 2)
-    return factors
+    return np.asarray(np.exp(np.sqrt(t) * rng.standard_normal(shape) - t / 2))
 
 
 def cut_normal_factors(shape: tuple[int, ...], variance: float, rng: Generator) -> Array:
@@ -156,8 +108,7 @@ def cut_normal_factors(shape: tuple[int, ...], variance: float, rng: Generator) 
     e = np.sqrt(variance) * rng.standard_normal(shape)
     while (far := np.abs(e) >= 1).any():
         e[far] = np.sqrt(variance) * rng.standard_normal(int(far.sum()))
-    factors: Array = 1 + e
-    return factors
+    return np.asarray(1 + e)
 
 
 @dataclass(frozen=True)
@@ -188,9 +139,8 @@ class Multiplied:
             sd = np.sqrt(self.variance + rounding / safe**2)
             error = size_released / safe - 1
         log_density: Array = -0.5 * (error / sd) ** 2 - np.log(sd / np.sqrt(self.variance))
-        log_density = (
-            log_density if self.log else log_density + np.log(size_released / safe)
-        )  # as a density of log y too
+        if not self.log:
+            log_density += np.log(size_released / safe)  # as a density of log y too
         log_density = np.where(released == 0, log_ndtr(error / sd), log_density)
         log_density = np.where(np.sign(known) * np.sign(released) < 0, IMPOSSIBLE, log_density)
         return np.where(known == 0, np.where(released == 0, 0.0, IMPOSSIBLE), log_density)
@@ -228,7 +178,7 @@ class MultiplicativeNoise(Method):
     at_zero: ClassVar[Mapping[str, Any] | None] = {"variance": 0.0, "integers": False}
     kept: ClassVar[str] = "zeros and signs, value for value but for rounding; the mean in expectation"
     distorted: ClassVar[str] = "every value but zeros; variances grow by the factor's variance times the mean square"
-    searched: ClassVar[Strengths | None] = Strengths("variance", 0.005, 1.0)
+    searched: ClassVar[Strengths | None] = Strengths("variance", 0.005, 1.0, tried=(0.01, 0.05))
 
     on: tuple[str, ...]
     variance: Annotated[float, Range(0)] = 0.01
@@ -239,28 +189,19 @@ class MultiplicativeNoise(Method):
     def deed(self) -> str:
         return f"times noise of {percent(self.variance**0.5)}"
 
-    @classmethod
-    def trials(cls, roles: Roles) -> Trials:
-        strengths = (0.01, 0.05) if roles.numbers else ()
-        return {f"{cls.__name__} {strength(variance)}": cls(roles.numbers, variance) for variance in strengths}
-
-    def problems(self) -> Iterator[str]:
-        if not self.on:
-            yield ".on must name at least one variable."
-
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         x = data.matrix(self.on)
         factors = lognormal_factors if self.distribution == "lognormal" else cut_normal_factors
         y = x * factors(x.shape, self.variance, rng)
-        y = np.rint(y) if self.integers else y
-        return data.change(None, dict(zip(self.on, np.ascontiguousarray(y.T), strict=True)))
+        y = np.ascontiguousarray(np.rint(y.T) if self.integers else y.T)
+        return data.change(None, dict(zip(self.on, y, strict=True)))
 
-    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+    def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
         return tuple(self._field(known.numbers(name), released.numbers(name)) for name in self.known_names(known))
 
     def _field(self, known: Array, released: Array) -> Field:
         step = rounding_step(released)
         sizes = np.abs(released[(released != 0) & ~np.isnan(released)])
         least = step / 2 if step else float(sizes.min(initial=1.0))
-        log = self.distribution == "lognormal"
-        return Field(known, released, Multiplied(max(self.variance, LEAST), log, step, least))
+        density = Multiplied(max(self.variance, LEAST), self.distribution == "lognormal", step, least)
+        return Field(known, released, density)

@@ -9,10 +9,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Positive, Range, SchemaError, Trials
+from sdcmap.core import Array, Positive, Range, SchemaError, Strengths, number, percent
 from sdcmap.core.named_files import content_of
-from sdcmap.core.roles import Roles, Strengths, strength
-from sdcmap.core.words import number, percent
 from sdcmap.methods._transition import TransitionMethod, invariant_matrix, response_matrix
 
 SUM_ERROR = 1e-6  # a row of a given matrix may miss 1 by this; it is divided by its sum
@@ -24,10 +22,8 @@ def matrix_problems(matrix: Array) -> Iterator[str]:
         yield "must have as many columns as rows."
     elif not ((matrix >= 0) & (matrix <= 1)).all():
         yield "must hold probabilities in [0, 1]."
-    else:
-        bad = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > SUM_ERROR)
-        if len(bad):
-            yield f"must have rows that sum to 1; row {bad[0] + 1} sums to {matrix[bad[0]].sum():g}."
+    elif len(bad := np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > SUM_ERROR)):
+        yield f"must have rows that sum to 1; row {bad[0] + 1} sums to {matrix[bad[0]].sum():g}."
 
 
 def read_matrix(content: bytes, path: str) -> tuple[list[str], Array]:
@@ -73,7 +69,7 @@ class PRAM(TransitionMethod):
     at_zero: ClassVar[Mapping[str, Any] | None] = {"alpha": 0.0, "matrix": (), "sha256": ""}
     kept: ClassVar[str] = "without a given matrix, the counts of each variable in expectation"
     distorted: ClassVar[str] = "relations between variables; tables can be corrected without bias, see the matrix"
-    searched: ClassVar[Strengths | None] = Strengths("stay", 0.97, 0.05, log=False, fixed={"alpha": 1.0})
+    searched: ClassVar[Strengths | None] = Strengths("stay", 0.97, 0.05, False, {"alpha": 1.0}, (0.9, 0.6))
 
     stay: Annotated[float, Range(0, 1)] = 0.8
     alpha: Annotated[float, Range(0, 1)] = 0.5
@@ -83,11 +79,6 @@ class PRAM(TransitionMethod):
     @property
     def deed(self) -> str:
         return "changed by a matrix" if self.matrix else f"PRAM, {percent(self.stay)} stay"
-
-    @classmethod
-    def trials(cls, roles: Roles) -> Trials:
-        stays = (0.9, 0.6) if roles.keys else ()
-        return {f"{cls.__name__} {strength(stay)}": cls(roles.keys, stay, alpha=1.0) for stay in stays}
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
@@ -107,21 +98,17 @@ class PRAM(TransitionMethod):
         else:
             listed = read_matrix(content_of(self.matrix, self.sha256), self.matrix)
             matrix = _in_order(*listed, self.matrix, [str(category) for category in categories], name)
-        shares: Array = matrix / matrix.sum(axis=1, keepdims=True)
-        return shares
+        return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
 
 
 def _in_order(listed: list[str], matrix: Array, path: str, categories: list[str], name: str) -> Array:
     """The matrix of a file for these categories, in this order; none may lead to a category that is not among them."""
-    lacking = [category for category in categories if category not in listed]
-    if lacking:
-        raise SchemaError(f"{path} lacks {len(lacking)} of the {len(categories)} categories of {name!r}.")
+    if lacking := sum(category not in listed for category in categories):
+        raise SchemaError(f"{path} lacks {lacking} of the {len(categories)} categories of {name!r}.")
     places = [listed.index(category) for category in categories]
-    others = [place for place in range(len(listed)) if place not in places]
-    if (matrix[np.ix_(places, others)] > 0).any():
+    if (np.delete(matrix[places], places, axis=1) > 0).any():
         raise SchemaError(f"{path} leads to categories that {name!r} does not have.")
-    ordered: Array = matrix[np.ix_(places, places)]
-    return ordered
+    return np.asarray(matrix[np.ix_(places, places)])
 
 
 # Randomised response.
@@ -151,18 +138,13 @@ class RandomisedResponse(TransitionMethod):
     missing: ClassVar[str] = "category"
     kept: ClassVar[str] = "nothing exactly; tables can be corrected without bias, see the matrix"
     distorted: ClassVar[str] = "every table of the masked variables, towards equal shares"
-    searched: ClassVar[Strengths | None] = Strengths("epsilon", 6.0, 0.5)
+    searched: ClassVar[Strengths | None] = Strengths("epsilon", 6.0, 0.5, tried=(5.0, 3.0))
 
     epsilon: Positive = 1.0
 
     @property
     def deed(self) -> str:
         return f"randomised response, epsilon {number(self.epsilon)}"
-
-    @classmethod
-    def trials(cls, roles: Roles) -> Trials:
-        epsilons = (5.0, 3.0) if roles.keys else ()
-        return {f"{cls.__name__} {epsilon:g}": cls(roles.keys, epsilon) for epsilon in epsilons}
 
     def transitions(self, name: str, categories: list[Any], counts: Array) -> Array:
         return response_matrix(len(categories), self.epsilon)

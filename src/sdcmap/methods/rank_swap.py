@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Trials
-from sdcmap.core.likelihood import Below, Field, Window
-from sdcmap.core.roles import Roles, Strengths, strength
-from sdcmap.core.words import percent
+from sdcmap.core import Array, Field, Fields, Generator, Infeasible, Method, Microdata, Range, Strengths, percent
+from sdcmap.core.likelihood import Below, Window
 from sdcmap.kernels.jit import jit
 
 # Rank swapping.
@@ -68,13 +67,12 @@ def _swap_from(partner: Array, start: int, width: int, draws: Array, tries: int)
         if used + tries + 1 > len(draws):
             return i
         chosen = -1
-        if reach > 0:
-            for _ in range(tries):
-                k = i + 1 + int(draws[used] * reach)
-                used += 1
-                if partner[k] == k:
-                    chosen = k
-                    break
+        for _ in range(tries if reach > 0 else 0):
+            k = i + 1 + int(draws[used] * reach)
+            used += 1
+            if partner[k] == k:
+                chosen = k
+                break
         if chosen < 0 and reach > 0:
             free = 0
             for k in range(i + 1, i + 1 + reach):
@@ -121,7 +119,7 @@ class RankSwap(Method):
     mixes: ClassVar[bool] = True
     kept: ClassVar[str] = "the unweighted distribution of each variable, value for value"
     distorted: ClassVar[str] = "relations between variables; weighted totals"
-    searched: ClassVar[Strengths | None] = Strengths("p", 0.01, 0.9)
+    searched: ClassVar[Strengths | None] = Strengths("p", 0.01, 0.9, tried=(0.02, 0.05, 0.15))
 
     on: tuple[str, ...]
     p: Annotated[float | tuple[float, ...], Range(0, 1, "(]")] = 0.05
@@ -131,14 +129,8 @@ class RankSwap(Method):
         shares = (self.p,) if isinstance(self.p, float) else dict.fromkeys(self.p)
         return f"rank swapped {', '.join(map(percent, shares))}"
 
-    @classmethod
-    def trials(cls, roles: Roles) -> Trials:
-        strengths = (0.02, 0.05, 0.15) if roles.numbers else ()
-        return {f"{cls.__name__} {strength(p)}": cls(roles.numbers, p) for p in strengths}
-
     def problems(self) -> Iterator[str]:
-        if not self.on:
-            yield ".on must name at least one variable."
+        yield from super().problems()
         if isinstance(self.p, tuple) and len(self.p) != len(self.on):
             yield f".p must be one share or {len(self.on)}, one for each variable of .on. Got {len(self.p)}."
 
@@ -149,11 +141,10 @@ class RankSwap(Method):
         shares = self.p if isinstance(self.p, tuple) else (self.p,) * len(self.on)
         return zip(self.on, shares, strict=True)
 
-    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
-        fields: list[Field] = []
-        for name, p in ((name, p) for name, p in self._windows() if name in known.names):
-            fields += _window_fields(known.numbers(name), released.numbers(name), p)
-        return tuple(fields)
+    def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
+        windows = ((name, p) for name, p in self._windows() if name in known.names)
+        fields = (_window_fields(known.numbers(name), released.numbers(name), p) for name, p in windows)
+        return tuple(chain.from_iterable(fields))
 
 
 def _swapped(x: Array, p: float, name: str, rng: Generator) -> Array:
