@@ -8,9 +8,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Floats, Generator, Infeasible, Method, Microdata, Range, Roles, Trials
-from sdcmap.core.likelihood import Field
-from sdcmap.core.words import number
+from sdcmap.core import Fields, Floats, Generator, Infeasible, Method, Microdata, Range, Roles, Trials, number
 
 
 def averaged(weights: Floats, size: int) -> Floats:
@@ -23,8 +21,7 @@ def averaged(weights: Floats, size: int) -> Floats:
     if len(starts) > 1 and len(weights) - upto[starts[-1] - 1] < size:
         starts.pop()
     means = np.add.reduceat(distinct * count, starts) / np.add.reduceat(count, starts)
-    group: Array = np.searchsorted(starts, np.arange(len(distinct)), side="right") - 1
-    return np.asarray(means[group][place])
+    return np.asarray(np.repeat(means, np.diff(starts, append=len(distinct)))[place])
 
 
 @dataclass(frozen=True)
@@ -87,5 +84,5 @@ class AverageWeights(Method):
             raise Infeasible(f"a weight that {self.size} records share needs as many records.")
         return data.change(None, {data.weight: averaged(data.numbers(data.weight), self.size)})
 
-    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+    def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
         return ()

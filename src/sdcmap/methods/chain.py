@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import reduce
+from itertools import chain
+from typing import Any, ClassVar
 
-from sdcmap.core import Generator, Method, Microdata, Roles, Stream, Trials, Undefined
-from sdcmap.core.likelihood import Field
+from sdcmap.core import Fields, Generator, Method, Microdata, Roles, Stream, Trials, Undefined, listed
 from sdcmap.core.steps import check_looks, done_again, sorted_steps
-from sdcmap.core.words import listed
 from sdcmap.data.amounts import on_one_grid
 from sdcmap.data.schema import Schema
 from sdcmap.methods._composed import composed
@@ -26,6 +26,20 @@ def in_turn(steps: Sequence[Method]) -> Method:
     return steps[0] if len(steps) == 1 else Chain(tuple(steps))
 
 
+def _from_steps(name: str, join: Callable[[Iterable[Any]], Any]) -> Any:
+    """A property of a chain: what its steps have under this name, joined."""
+    return property(lambda chain: join(getattr(step, name) for step in chain.methods))
+
+
+def _first_not_kept(missing: Iterable[str]) -> str:
+    """Missing values are kept when every step keeps them."""
+    return next((words for words in missing if words != "kept"), "kept")
+
+
+def _union(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(names)))
+
+
 def _said_once(sentences: Iterable[str]) -> str:
     """What the steps say, one after the other; what most say by default only where no step says more."""
     said = dict.fromkeys(sentences)
@@ -35,7 +49,7 @@ def _said_once(sentences: Iterable[str]) -> str:
 
 def _phrase(words: str, steps: Sequence[Method]) -> str:
     """What some steps do, said once."""
-    names = tuple(dict.fromkeys(name for step in steps for name in step.masked_names))
+    names = _union(step.masked_names for step in steps)
     return steps[0].words if len(steps) == 1 or not names else f"{listed(names)} {words}"
 
 
@@ -68,9 +82,9 @@ class Chain(Method):
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
-        if not (roles.keys and roles.numbers):
-            return {}
         keys, numbers = roles.keys, roles.numbers
+        if not (keys and numbers):
+            return {}
         return {
             "Suppress 2 then Noise .05": cls((Suppress(keys[:MOST_TRIED], 2), Noise(numbers, 0.05))),
             "PRAM .9 then RankSwap .05": cls((PRAM(keys, 0.9, alpha=1.0), RankSwap(numbers, 0.05))),
@@ -98,33 +112,13 @@ class Chain(Method):
         if self.within:
             yield ".within belongs to the steps of a chain."
 
-    @property
-    def random(self) -> bool:  # type: ignore[override]
-        """A chain is random when a step is."""
-        return any(step.random for step in self.methods)
-
-    @property
-    def reweights(self) -> bool:  # type: ignore[override]
-        """A chain adjusts the weight when a step does."""
-        return any(step.reweights for step in self.methods)
-
-    @property
-    def mixes(self) -> bool:  # type: ignore[override]
-        """A chain mixes people's values when a step does."""
-        return any(step.mixes for step in self.methods)
-
-    @property
-    def missing(self) -> str:  # type: ignore[override]
-        """Missing values are kept when every step keeps them."""
-        return next((step.missing for step in self.methods if step.missing != "kept"), "kept")
-
-    @property
-    def weights(self) -> str:  # type: ignore[override]
-        return _said_once(step.weights for step in self.methods)
-
-    @property
-    def households(self) -> str:  # type: ignore[override]
-        return _said_once(step.households for step in self.methods)
+    random = _from_steps("random", any)
+    reweights = _from_steps("reweights", any)
+    mixes = _from_steps("mixes", any)
+    missing = _from_steps("missing", _first_not_kept)
+    weights = _from_steps("weights", _said_once)
+    households = _from_steps("households", _said_once)
+    masked_names = _from_steps("masked_names", _union)
 
     def cost_ratio(self, few: int, rows: int) -> float:
         return max(step.cost_ratio(few, rows) for step in self.methods)
@@ -141,15 +135,11 @@ class Chain(Method):
     def steps(self) -> tuple[Method, ...]:
         return tuple(leaf for step in self.methods for leaf in step.steps)
 
-    @property
-    def masked_names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for step in self.methods for name in step.masked_names))
-
     def _columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for step in self.methods for name in step._columns()))
+        return _union(step._columns() for step in self.methods)
 
     def masks(self, data: Microdata) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for step in self.methods for name in step.masks(data)))
+        return _union(step.masks(data) for step in self.methods)
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         for step in self.methods:
@@ -159,9 +149,7 @@ class Chain(Method):
                 data = Microdata(after, data.columns, data.origin, data.base, data.changes, paired=data.paired)
 
     def schema_after(self, schema: Schema) -> Schema:
-        for step in self.methods:
-            schema = step.schema_after(schema)
-        return schema
+        return reduce(lambda before, step: step.schema_after(before), self.methods, schema)
 
     def apply(self, data: Microdata, stream: Stream) -> Microdata:
         for number, step in enumerate(self.methods):
@@ -171,15 +159,15 @@ class Chain(Method):
     def made_of(self, steps: Sequence[Method]) -> Method:
         return in_turn(steps)
 
-    def log_likelihood(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+    def log_likelihood(self, known: Microdata, released: Microdata) -> Fields:
         again, groups = sorted_steps(self.steps)
         moved = {name for step in self.steps if step.random for name in step.masked_names}
         for step in self.steps:
             if not moved.issuperset(step.masked_names):
                 raise Undefined(f"{type(step).__name__} states no likelihood of its released values.")
         known, failed = done_again(known, again, in_chain=True)
-        for name in (name for name in failed if name in known.names and name in moved):
-            raise Undefined(f"a step before cannot be done again: {failed[name]}")
+        if lost := [why for name, why in failed.items() if name in known.names and name in moved]:
+            raise Undefined(f"a step before cannot be done again: {lost[0]}")
         for group in groups:
             check_looks(group, self.steps)
         return tuple(field for group in groups for field in composed(group, known, released))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Trials
-from sdcmap.core.roles import Roles, strength
-from sdcmap.core.words import percent
+from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Roles, Trials, percent, strength
 from sdcmap.data.schema import KINDS
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.methods.swap import Households, households_of, varies_within
+from sdcmap.methods.swap import Households, household_misfits, households_of
 
 # Households and areas: cells by counting, and partners for households that must move.
 
@@ -29,8 +28,8 @@ def met_cells(codes: list[Array]) -> tuple[Array, Array]:
         size = int(code.max()) + 1
         if len(count) * size > FEW_CELLS + 4 * len(cell):
             cell, count = compress([cell, code])
-            continue
-        count = _step(cell, code, size, len(count))
+        else:
+            count = _step(cell, code, size, len(count))
     return cell, count
 
 
@@ -67,14 +66,11 @@ def moving_pairs(
     members, start = _collected(part, size)
     part_kind = kind[members[start]]
     begins = np.searchsorted(part_kind, np.arange(int(part_kind[-1]) + 2))  # where the parts of each kind begin
-    place = np.empty(len(free), dtype=np.int64)
-    place[members] = np.arange(len(free))
-    here = np.full(len(used), -1, dtype=np.int64)
-    here[free] = np.arange(len(free))
-    pairs = _take_partners(
-        here[visit], rng.random(len(visit)), part, part_kind, begins, start, size.copy(), members, place, wanted
-    )
-    first, second = free[pairs[0]], free[pairs[1]]
+    place, here = np.empty(len(free), dtype=np.int64), np.full(len(used), -1, dtype=np.int64)
+    place[members] = here[free] = np.arange(len(free))
+    draws, left = rng.random(len(visit)), size.copy()
+    pairs = _take_partners(here[visit], draws, part, part_kind, begins, start, left, members, place, wanted)
+    first, second = free[pairs]
     used[first] = used[second] = True
     return first, second
 
@@ -133,8 +129,7 @@ def household_counts(data: Microdata, names: tuple[str, ...]) -> Array:
     """The fewest records in the cell of a member of each household; names: the household, then the table. A view."""
     units = data.view(households_of, names[0])
     cell, count = met_cells([data.codes(name) for name in names[1:]])
-    fewest: Array = np.minimum.reduceat(count[cell][units.members], units.start[:-1])
-    return fewest
+    return units.fewest(count[cell])
 
 
 def household_codes(data: Microdata, names: tuple[str, ...]) -> Array:
@@ -208,38 +203,30 @@ class HouseholdSwap(Method):
         return {f"{cls.__name__} {strength(rate)}": cls(places, rate, k=0, partial=True) for rate in rates}
 
     def problems(self) -> Iterator[str]:
-        if not self.on:
-            yield ".on must name at least one variable."
+        yield from super().problems()
         if len(set(self.masked_names)) < len(self.masked_names):
             yield ".on and .carry must name each variable once."
-        for field in ("risk_on", "similar"):
-            named = self.risk_on if field == "risk_on" else [name for profile in self.similar for name in profile]
-            both = sorted(set(self.masked_names) & set(named))
-            if both:
+        for field, named in {"risk_on": self.risk_on, "similar": self._profile_names}.items():
+            if both := sorted(set(self.masked_names) & set(named)):
                 yield f".{field} must not name an exchanged variable: {', '.join(both)}."
 
     @property
     def masked_names(self) -> tuple[str, ...]:
         return (*self.on, *self.carry)
 
+    @property
+    def _profile_names(self) -> tuple[str, ...]:
+        return tuple(chain.from_iterable(self.similar))
+
     def _columns(self) -> tuple[str, ...]:
-        return (*super()._columns(), *self.risk_on, *(name for profile in self.similar for name in profile))
+        return (*super()._columns(), *self.risk_on, *self._profile_names)
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
         if self.k and not self._risk_table(data):
             yield "HouseholdSwap.k needs a table: state keys, name variables in `risk_on`, or set k = 0."
-        household = data.household
-        if household is None:
-            yield "HouseholdSwap needs a file with a household."
-            return
-        lost = int(data.missing(household).sum())
-        if lost:
-            yield f"HouseholdSwap: {lost} records have no household in {household!r}."
-        constant = (*self.masked_names, *(name for profile in self.similar for name in profile), *self.within)
-        for name in dict.fromkeys(constant):
-            if name in data.schema and data.view(varies_within, (household, name)):
-                yield f"HouseholdSwap: {name!r} is not constant within households."
+        constant = dict.fromkeys((*self.masked_names, *self._profile_names, *self.within))
+        yield from household_misfits(data, "HouseholdSwap", constant)
 
     def _risk_table(self, data: Microdata) -> tuple[str, ...]:
         return self.risk_on or tuple(name for name in data.keys if name not in self.masked_names)
@@ -249,10 +236,10 @@ class HouseholdSwap(Method):
         units = data.view(households_of, household)
         first, second = self._pairs(data, household, units, rng)
         moved, partners = np.concatenate([first, second]), np.concatenate([second, first])
-        rows = units.rows(moved)
-        heads = units.members[units.start[partners]]
-        source = np.repeat(heads, units.start[moved + 1] - units.start[moved])
-        return data.change(rows, {name: data.column(name).values.take(source) for name in self.masked_names})
+        source = np.repeat(units.members[units.start[partners]], units.start[moved + 1] - units.start[moved])
+        return data.change(
+            units.rows(moved), {name: data.column(name).values.take(source) for name in self.masked_names}
+        )
 
     def _pairs(self, data: Microdata, household: str, units: Households, rng: Generator) -> tuple[Array, Array]:
         count = len(units.start) - 1
@@ -260,7 +247,8 @@ class HouseholdSwap(Method):
         if self.rate and wanted == 0:
             raise Infeasible(f"a rate of {self.rate:g} of {count} households is no pair at all.")
         used, stuck = np.zeros((2, count), dtype=np.bool_)
-        pairs: list[tuple[Array, Array]] = []
+        nobody = np.empty(0, dtype=np.int64)
+        pairs = [(nobody, nobody)]
         for level in range(len(self.on) if self.k else 0):
             fewest = data.view(household_counts, (household, *self.on[: level + 1], *self._risk_table(data)))
             visit = rng.permutation(np.flatnonzero((fewest < self.k) & ~used))
@@ -277,8 +265,6 @@ class HouseholdSwap(Method):
             raise Infeasible(f"{alone}; widen `similar`, or set partial = true.")
         if missing > 0 and not self.partial:
             raise Infeasible(f"{wanted - missing} pairs of the {wanted} that the rate asks for can be made.")
-        nobody = np.empty(0, dtype=np.int64)
-        pairs = [*pairs, (nobody, nobody)]
         return np.concatenate([first for first, _ in pairs]), np.concatenate([second for _, second in pairs])
 
     def _at_level(
@@ -291,8 +277,8 @@ class HouseholdSwap(Method):
         for profile in self.similar or ((),):
             alike = [np.diff(units.start)] if self.same_size else []
             alike += [data.view(household_codes, (household, *profile))] if profile else []
-            near = [data.view(household_codes, (household, *self.on[:level]))] if level else []
-            for scope in [near, []] if near else [[]]:
+            near = [[data.view(household_codes, (household, *self.on[:level]))]] if level else []
+            for scope in [*near, []]:
                 left = wanted - sum(len(pair[0]) for pair in pairs)
                 visit = visit[~used[visit]]
                 pairs.append(moving_pairs(visit, [*alike, *scope], area, used, left, rng))

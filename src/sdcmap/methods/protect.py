@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from scipy.spatial import KDTree
 
-from sdcmap.core import Array, Generator, Method, Microdata, Range, Roles, Stream, Trials
+from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Roles, SchemaError, Stream, Trials
 from sdcmap.data.cells import cells
 from sdcmap.data.schema import NEVER_RELEASED
-from sdcmap.errors import Infeasible, SchemaError, Undefined
+from sdcmap.errors import Undefined
 from sdcmap.kernels.masking.granularity import rounded_as_others
 from sdcmap.kernels.masking.noise_covariance import spreads
 from sdcmap.methods.chain import Chain
 from sdcmap.methods.noise import Noise
 from sdcmap.recordwise.neighbourhood import Unsafe, assess
+
+
+def _of_method(name: str) -> Any:
+    """A property of `Protect`: what its method has under this name."""
+    return property(attrgetter(f"method.{name}"))
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ class Protect(Method):
 
     looks_back: ClassVar[bool] = True
     revision: ClassVar[int] = 2  # 2: new numbers are as round as others
+    kept: ClassVar[str] = "of records that are protected enough, what earlier steps left"
 
     rule: Unsafe
     method: Method
@@ -70,33 +77,12 @@ class Protect(Method):
         if self.within:
             yield ".within belongs to the method that protects."
 
-    @property
-    def random(self) -> bool:  # type: ignore[override]
-        """It is random when its method is."""
-        return self.method.random
-
-    @property
-    def mixes(self) -> bool:  # type: ignore[override]
-        """It mixes people's values when its method does."""
-        return self.method.mixes
-
-    @property
-    def missing(self) -> str:  # type: ignore[override]
-        return self.method.missing
-
-    @property
-    def kept(self) -> str:  # type: ignore[override]
-        return "of records that are protected enough, what earlier steps left"
+    random, mixes, missing, masked_names = map(_of_method, ("random", "mixes", "missing", "masked_names"))
 
     @property
     def distorted(self) -> str:  # type: ignore[override]
-        return (
-            f"the values of records with few neighbours, as {type(self.method).__name__} does: {self.method.distorted}"
-        )
-
-    @property
-    def masked_names(self) -> tuple[str, ...]:
-        return self.method.masked_names
+        name = type(self.method).__name__
+        return f"the values of records with few neighbours, as {name} does: {self.method.distorted}"
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from self.rule.misfits(data)
@@ -114,10 +100,9 @@ class Protect(Method):
                 assessed = assess(original, data, self.rule)
             except (SchemaError, Undefined) as reason:
                 raise Infeasible(f"who is unsafe cannot be told: {reason}") from None
-            unsafe = assessed.rows[~assessed.safe]
-            if len(unsafe) == 0:
+            if assessed.safe.all():
                 break
-            data = self._protected(data, unsafe, stream)
+            data = self._protected(data, assessed.rows[~assessed.safe], stream)
         return data.change(None, {})
 
     def _protected(self, data: Microdata, unsafe: Array, stream: Stream) -> Microdata:
@@ -152,15 +137,13 @@ def own_is_nearest(original: Array, masked: Array) -> Array:
     Each file's columns are divided by their own standard deviation; a missing value stands at the column's mean; a
     constant or empty column is left out.
     """
-    known, released = (_standardised(x) for x in (original, masked))
+    known, released = _standardised(original), _standardised(masked)
     live = ~(np.isnan(known).any(axis=0) | np.isnan(released).any(axis=0))
     if not live.any():
         return np.zeros(len(masked), dtype=bool)
     known, released = known[:, live], released[:, live]
     nearest, _ = KDTree(known).query(released)
-    own = np.sqrt(((released - known) ** 2).sum(axis=1))
-    is_own: Array = own <= nearest * TIE
-    return is_own
+    return np.asarray(np.sqrt(((released - known) ** 2).sum(axis=1)) <= nearest * TIE)
 
 
 def _standardised(x: Array) -> Array:
@@ -180,9 +163,8 @@ def random_exchange(rows: Array, group: Array, rng: Generator) -> tuple[Array, A
     shuffled = shuffled[np.argsort(group[shuffled], kind="stable")]
     places = group[shuffled]
     start = np.searchsorted(places, places)  # where the group of each begins
-    first = np.flatnonzero((np.arange(len(places)) - start) % 2 == 0)
-    first = first[first + 1 < len(places)]
-    first = first[places[first] == places[first + 1]]
+    even = (np.arange(len(places)) - start) % 2 == 0
+    first = np.flatnonzero(even[:-1] & (places[:-1] == places[1:]))
     first_half, second_half = shuffled[first], shuffled[first + 1]
     return np.concatenate([first_half, second_half]), np.concatenate([second_half, first_half])
 
@@ -238,13 +220,8 @@ class SwapReidentified(Method):
             return {}
         return {f"{cls.__name__} after Noise .05": Chain((Noise(roles.numbers, 0.05, correlated=True), cls(swapped)))}
 
-    def problems(self) -> Iterator[str]:
-        if not self.on:
-            yield ".on must name at least one variable."
-
     def apply(self, data: Microdata, stream: Stream) -> Microdata:
-        problems = list(self.misfits(data))
-        if problems:
+        if problems := list(self.misfits(data)):
             raise SchemaError(" ".join(problems))
         return self.mask(data, stream.rng())
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Method, Microdata, Positive, Trials
-from sdcmap.core.roles import Roles, Strengths, strength
-from sdcmap.core.words import number
+from sdcmap.core import Array, Generator, Method, Microdata, Positive, Roles, Strengths, Trials, number, strength
 from sdcmap.data.amounts import amounts, changed_amounts
 from sdcmap.kernels.masking.breaks import randomly_rounded, rounded
 from sdcmap.methods.chain import in_turn
@@ -61,23 +58,20 @@ class Round(Method):
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         """To 1, 2 or 5 times a power of ten, near a share of the standard deviation of each variable."""
-        spreads = {name: spread for name in roles.numbers if (spread := roles.spread(name)) > 0}
-        if not spreads:
-            return {}
-        return {
-            f"{cls.__name__} {strength(share)} sd": in_turn(
-                [cls((name,), handy(share * spread), unbiased=True) for name, spread in spreads.items()]
-            )
-            for share in (0.25, 1.0)
-        }
+        names = tuple(name for name in roles.numbers if roles.spread(name) > 0)
+        return {f"{cls.__name__} {strength(s)} sd": cls._near(s, names, roles) for s in ((0.25, 1.0) if names else ())}
+
+    @classmethod
+    def _near(cls, share: float, names: tuple[str, ...], roles: Roles) -> Method:
+        """Each to a handy base near this share of its standard deviation."""
+        return in_turn([cls((name,), handy(share * roles.spread(name)), unbiased=True) for name in names])
 
     @classmethod
     def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
         """Each to a handy base near .1 to 4 times its standard deviation."""
         if not roles.are_numbers(names) or not all(roles.spread(name) > 0 for name in names):
             return None
-        share = Strengths("base", 0.1, 4.0).at(strength)["base"]
-        return in_turn([cls((name,), handy(share * roles.spread(name)), unbiased=True) for name in names])
+        return cls._near(Strengths("base", 0.1, 4.0).at(strength)["base"], names, roles)
 
     @property
     def random(self) -> bool:  # type: ignore[override]
@@ -90,10 +84,6 @@ class Round(Method):
             return super().undone(name, low, high, released)
         first, last = np.ceil(low / self.base - NEAR), np.floor(high / self.base + NEAR)
         return self.base * (first - 0.5), self.base * (last + 0.5)
-
-    def problems(self) -> Iterator[str]:
-        if not self.on:
-            yield ".on must name at least one variable."
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         return changed_amounts(data, {name: self._rounded(amounts(data, name), rng) for name in self.on})

@@ -8,10 +8,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Trials
-from sdcmap.core.roles import Roles, strength
-from sdcmap.core.words import number, percent
+from sdcmap.core import Generator, Infeasible, Method, Microdata, Range, Roles, Trials, number, percent, strength
 from sdcmap.data.cells import distinct_cells
+from sdcmap.methods.swap import household_misfits
 
 
 @dataclass(frozen=True)
@@ -63,25 +62,10 @@ class Sample(Method):
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
-        if data.weight is not None:
-            bad = int((~(data.weights >= 0)).sum())
-            if bad:
-                yield f"Sample adjusts the weight {data.weight!r}, which is missing or negative in {bad} records."
+        if data.weight is not None and (bad := int((~(data.weights >= 0)).sum())):
+            yield f"Sample adjusts the weight {data.weight!r}, which is missing or negative in {bad} records."
         if self.whole_households:
-            yield from self._household_misfits(data)
-
-    def _household_misfits(self, data: Microdata) -> Iterator[str]:
-        household = data.household
-        if household is None:
-            yield "Sample.whole_households needs a file with a household."
-            return
-        lost = int(data.missing(household).sum())
-        if lost:
-            yield f"Sample.whole_households: {lost} records have no household in {household!r}."
-        for name in self.within:
-            pairs = len(data.view(distinct_cells, (household, name)).count) if name in data.schema else 0
-            if pairs > len(data.view(distinct_cells, (household,)).count):
-                yield f"Sample.whole_households: {name!r} is not constant within households."
+            yield from household_misfits(data, "Sample.whole_households", self.within)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         units = np.arange(len(data))
@@ -94,8 +78,7 @@ class Sample(Method):
         sample = data.take(np.flatnonzero(chosen[units]))
         if data.weight is None:
             return sample
-        weights: Array = sample.numbers(data.weight) * (count / drawn)
-        return sample.change(None, {data.weight: weights})
+        return sample.change(None, {data.weight: sample.numbers(data.weight) * (count / drawn)})
 
     def _drawn(self, count: int) -> int:
         noun = "households" if self.whole_households else "records"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Trials
-from sdcmap.core.likelihood import Field
-from sdcmap.core.roles import Roles, Strengths, strength
-from sdcmap.core.words import percent
+from sdcmap.core import Array, Field, Fields, Generator, Infeasible, Method, Microdata, Range, Roles, Trials, percent
+from sdcmap.core.roles import Strengths, strength
 from sdcmap.data.cells import cells, common_codes
 from sdcmap.kernels.scratch_memory import empty
 from sdcmap.kernels.tables.coding import compress
@@ -43,6 +41,10 @@ class Households:
         skipped = np.repeat(self.start[chosen] - np.cumsum(sizes) + sizes, sizes)
         return self.members[skipped + np.arange(len(skipped))]
 
+    def fewest(self, counts: Array) -> Array:
+        """The least of the counts of each household's members."""
+        return np.asarray(np.minimum.reduceat(counts[self.members], self.start[:-1]))
+
 
 def households_of(data: Microdata, name: str) -> Households:
     """The households of the file, as a view."""
@@ -57,6 +59,19 @@ def varies_within(data: Microdata, names: tuple[str, ...]) -> bool:
     units = data.view(households_of, names[0])
     code = data.codes(names[1])[units.members]
     return bool((code != np.repeat(code[units.start[:-1]], np.diff(units.start))).any())
+
+
+def household_misfits(data: Microdata, label: str, constant: Iterable[str]) -> Iterator[str]:
+    """Why households cannot be moved or drawn whole, a sentence each; `constant`: what must not vary within them."""
+    household = data.household
+    if household is None:
+        yield f"{label} needs a file with a household."
+        return
+    if lost := int(data.missing(household).sum()):
+        yield f"{label}: {lost} records have no household in {household!r}."
+    for name in constant:
+        if name in data.schema and data.view(varies_within, (household, name)):
+            yield f"{label}: {name!r} is not constant within households."
 
 
 def visiting_order(cell_count: Array, target: str, n: int, rng: Generator) -> Array:
@@ -109,8 +124,7 @@ class SwapDensity:
             differs = differs & (self.table[own, column] != self.table[seen, column])
         chance = self.moved * self.count[seen] / np.maximum(self.partners[own], 1)
         with np.errstate(divide="ignore"):
-            log_chance: Array = np.log(np.where(own == seen, 1 - self.moved, np.where(differs, chance, 0.0)))
-        return log_chance
+            return np.asarray(np.log(np.where(own == seen, 1 - self.moved, np.where(differs, chance, 0.0))))
 
 
 @dataclass(frozen=True)
@@ -184,14 +198,11 @@ class Swap(Method):
         return {f"{cls.__name__} {strength(rate)}": cls(roles.varied, rate) for rate in rates}
 
     def problems(self) -> Iterator[str]:
-        if not self.on:
-            yield ".on must name at least one variable."
+        yield from super().problems()
         for constraint in ("same", "differ"):
-            both = sorted(set(self.on) & set(getattr(self, constraint)))
-            if both:
+            if both := sorted(set(self.on) & set(getattr(self, constraint))):
                 yield f".{constraint} must not name a swapped variable: {', '.join(both)}."
-        both = sorted(set(self.same) & set(self.differ))
-        if both:
+        if both := sorted(set(self.same) & set(self.differ)):
             yield f".same and .differ must not name one variable: {', '.join(both)}."
         if self.target != "none" and self.pairing != "greedy":
             yield f".target = {self.target!r} needs pairing = 'greedy'."
@@ -204,19 +215,8 @@ class Swap(Method):
         if self.target != "none" and not (self.risk_on or data.keys):
             yield "Swap.target needs a table: state keys, or name variables in `risk_on`."
         if self.whole_households:
-            yield from self._household_misfits(data)
-
-    def _household_misfits(self, data: Microdata) -> Iterator[str]:
-        household = data.household
-        if household is None:
-            yield "Swap.whole_households needs a file with a household."
-            return
-        lost = int(data.missing(household).sum())
-        if lost:
-            yield f"Swap.whole_households: {lost} records have no household in {household!r}."
-        for name in (*self.on, *self.same, *self.differ, *self.within):
-            if name in data.schema and data.view(varies_within, (household, name)):
-                yield f"Swap.whole_households: {name!r} is not constant within households."
+            constant = (*self.on, *self.same, *self.differ, *self.within)
+            yield from household_misfits(data, "Swap.whole_households", constant)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         for name in self.on:
@@ -226,8 +226,7 @@ class Swap(Method):
         first, second = self._pairs(data, households, rng)
         if households is not None:
             first, second = households.rows(first), households.rows(second)
-        rows = np.concatenate([first, second])
-        partners = np.concatenate([second, first])
+        rows, partners = np.concatenate([first, second]), np.concatenate([second, first])
         return data.change(rows, {name: data.codes(name).take(partners) for name in self.on})
 
     def _pairs(self, data: Microdata, households: Households | None, rng: Generator) -> tuple[Array, Array]:
@@ -235,8 +234,7 @@ class Swap(Method):
         must_differ = data.view(stacked_codes, (*self.on, *self.differ))
         must_agree = data.view(cells, self.same).code if self.same else NO_ONE
         if households is not None:
-            heads = households.members[households.start[:-1]]
-            sizes = np.diff(households.start)
+            heads, sizes = households.members[households.start[:-1]], np.diff(households.start)
             must_differ = must_differ[heads]
             must_agree = compress([must_agree[heads], sizes])[0] if self.same else sizes
         units, noun = len(must_differ), "records" if households is None else "households"
@@ -249,21 +247,19 @@ class Swap(Method):
         else:
             draw = matching_pairs if self.pairing == "matching" else greedy_pairs
             first, second = draw(wanted, must_differ, must_agree, rng)
-        admissible = len(first)
-        if admissible < wanted:
-            asked = f"{admissible} admissible pairs of the {wanted} that the rate asks for"
+        if len(first) < wanted:
+            asked = f"{len(first)} admissible pairs of the {wanted} that the rate asks for"
             if self.pairing == "matching":
                 raise Infeasible(f"the matching has {asked}.")
-            raise Infeasible(
-                f"greedy pairing found {asked}: no two of the {units - 2 * admissible} {noun} left can be swapped."
-            )
+            left = f"no two of the {units - 2 * len(first)} {noun} left can be swapped"
+            raise Infeasible(f"greedy pairing found {asked}: {left}.")
         return first, second
 
     def _wanted(self, units: int) -> int:
         """The number of pairs that the rate asks for."""
         return int(np.floor(self.rate * units + 0.5))
 
-    def log_likelihood(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+    def log_likelihood(self, known: Microdata, released: Microdata) -> Fields:
         split, names = len(known), self.known_names(known)
         if not names:
             return ()
@@ -281,6 +277,4 @@ class Swap(Method):
     def _cell_counts(self, data: Microdata, households: Households | None) -> Array:
         table = data.view(cells, self.risk_on or data.keys)
         counts = table.count[table.code]
-        if households is None:
-            return counts
-        return np.minimum.reduceat(counts[households.members], households.start[:-1])
+        return counts if households is None else households.fewest(counts)

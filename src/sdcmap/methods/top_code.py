@@ -8,9 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Trials
-from sdcmap.core.roles import Roles, strength
-from sdcmap.core.words import number, percent
+from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Roles, Trials, number, percent, strength
 from sdcmap.data.amounts import amounts, changed_amounts
 from sdcmap.kernels.masking.own_values import CROWD
 from sdcmap.kernels.statistics.robust_scatter import Scatter, robust_scatter
@@ -21,15 +19,11 @@ def coded(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Ar
     two would tell them: fewer than three are replaced by the bound."""
     if not beyond.any():
         return x
-    if beyond.sum() < CROWD and isinstance(replaced_by, str):
-        replaced_by = "bound"
-    if replaced_by == "mean":
-        new = float(x[beyond].mean())
-    elif replaced_by == "median":
-        new = float(np.median(x[beyond]))
-    else:
-        new = bound if isinstance(replaced_by, str) else replaced_by
-    return np.where(beyond, new, x)
+    if not isinstance(replaced_by, str):
+        bound = replaced_by
+    elif replaced_by != "bound" and beyond.sum() >= CROWD:
+        bound = float(np.mean(x[beyond]) if replaced_by == "mean" else np.median(x[beyond]))
+    return np.where(beyond, bound, x)
 
 
 def _end(low: Array, high: Array, *, at_bound: bool) -> float:
@@ -87,16 +81,11 @@ class TopCode(Method):
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         shares = (0.01, 0.05) if roles.numbers else ()
-        return {
-            f"{cls.__name__} {strength(share)}": cls(
-                roles.numbers, top_share=share, bottom_share=share, replaced_by="mean"
-            )
-            for share in shares
-        }
+        trials = (cls(roles.numbers, top_share=share, bottom_share=share, replaced_by="mean") for share in shares)
+        return {f"{cls.__name__} {strength(share)}": trial for share, trial in zip(shares, trials, strict=True)}
 
     def problems(self) -> Iterator[str]:
-        if not self.on:
-            yield ".on must name at least one variable."
+        yield from super().problems()
         for end, share in (("top", self.top_share), ("bottom", self.bottom_share)):
             if getattr(self, end) is not None and share is not None:
                 yield f" takes {end} or {end}_share, not both."
@@ -113,8 +102,7 @@ class TopCode(Method):
         known = x[~np.isnan(x)]
         top = self.top if self.top_share is None else known.max(initial=-np.inf)
         bottom = self.bottom if self.bottom_share is None else known.min(initial=np.inf)
-        rows: Array = (x >= (np.inf if top is None else top)) | (x <= (-np.inf if bottom is None else bottom))
-        return rows
+        return np.asarray((x >= (np.inf if top is None else top)) | (x <= (-np.inf if bottom is None else bottom)))
 
     def undone(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
         """Beyond a bound anything; a bound by share lies beyond all values that were not coded, or at it where it is what
@@ -142,11 +130,9 @@ class TopCode(Method):
         top = self.top if self.top_share is None else float(np.quantile(known, 1 - self.top_share))
         bottom = self.bottom if self.bottom_share is None else float(np.quantile(known, self.bottom_share))
         released = x if top is None else coded(x, x > top, top, self.replaced_by)
-        return (
-            released
-            if bottom is None
-            else np.where(x < bottom, coded(x, x < bottom, bottom, self.replaced_by), released)
-        )
+        if bottom is None:
+            return released
+        return np.where(x < bottom, coded(x, x < bottom, bottom, self.replaced_by), released)
 
 
 # Top coding of several numbers together.
@@ -156,8 +142,7 @@ def onto_ellipse(x: Array, scatter: Scatter, squared: float) -> Array:
     """Records beyond the ellipse of this squared distance drawn straight towards its centre, until they lie on it."""
     distance = scatter.distances(x)
     share = np.sqrt(squared / np.maximum(distance, squared))[:, np.newaxis]
-    drawn: Array = np.where(share < 1, scatter.center + share * (x - scatter.center), x)
-    return drawn
+    return np.where(share < 1, scatter.center + share * (x - scatter.center), x)
 
 
 @dataclass(frozen=True)
