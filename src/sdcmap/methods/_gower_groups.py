@@ -20,9 +20,8 @@ def gower_groups(numbers: Array, codes: Array, size: int, price: Array | None = 
     each nominal variable (the least among equally frequent ones). Among equal distances the first record is taken.
     Gower (1971); Domingo-Ferrer, Torra (2005), section 4
     """
-    counts = np.zeros((codes.shape[1], int(codes.max(initial=0)) + 1), dtype=np.int64)
-    for j, column in enumerate(codes.T):
-        counts[j] = np.bincount(column, minlength=counts.shape[1])
+    width = int(codes.max(initial=0)) + 1
+    counts = np.array([np.bincount(column, minlength=width) for column in codes.T], dtype=np.int64).reshape(-1, width)
     group = np.full(len(codes), -1, dtype=np.int64)
     paid = np.ones(codes.shape[1]) if price is None else np.ascontiguousarray(price, dtype=np.float64)
     _groups(numbers.copy(), codes.astype(np.int64, order="C"), paid, size, numbers.sum(axis=0), counts, group)
@@ -95,10 +94,10 @@ def _take(
 # Groups of records that are neighbours in one order, and the value that a group takes.
 
 
-def ranked_groups(order: Array, size: int) -> Array:
-    """The group of each record: the first `size` of the order, the next `size`, ...; what remains joins the last one."""
-    group = np.empty(len(order), dtype=np.int64)
-    group[order] = np.minimum(np.arange(len(order)) // size, len(order) // size - 1)
+def ranked_groups(x: Array, size: int) -> Array:
+    """The group of each record: the `size` least values, the next `size`, ...; what remains joins the last one."""
+    group = np.empty(len(x), dtype=np.int64)
+    group[np.argsort(x, kind="stable")] = np.minimum(np.arange(len(x)) // size, len(x) // size - 1)
     return group
 
 
@@ -109,9 +108,8 @@ def optimal_groups(x: Array, size: int) -> Array:
     least sum is a shortest path over the sorted values, found in n size steps.
     """
     order = np.argsort(x, kind="stable")
-    begins = _shortest_path(x[order], size)
     group = np.empty(len(x), dtype=np.int64)
-    group[order] = np.cumsum(begins) - 1
+    group[order] = np.cumsum(_shortest_path(x[order], size)) - 1
     return group
 
 
@@ -142,11 +140,11 @@ def _shortest_path(x: Array, size: int) -> Array:
 # ---- the value of a group -------------------------------------------------------------------------------------
 def group_means(x: Array, group: Array, weights: Array | None = None) -> Array:
     """The (weighted) mean of each record's group; equal values have their value as mean, to the last digit."""
-    first = _firsts(x, group)[group]
+    one = np.empty(int(group.max()) + 1, dtype=x.dtype)  # a value of each group
+    one[group] = x
+    first = one[group]
     total = np.bincount(group, (x - first) * (1.0 if weights is None else weights))
-    share = np.bincount(group, weights)
-    means: Array = first + (total / share)[group]
-    return means
+    return np.asarray(first + (total / np.bincount(group, weights))[group])
 
 
 def group_medians(x: Array, group: Array, *, between: bool = True) -> Array:
@@ -156,8 +154,7 @@ def group_medians(x: Array, group: Array, *, between: bool = True) -> Array:
     start = np.cumsum(count) - count
     ranked = x[order]
     lower = ranked[start + (count - 1) // 2]
-    medians: Array = lower + (ranked[start + count // 2] - lower) / 2 if between else lower
-    return medians[group]
+    return np.asarray((lower + (ranked[start + count // 2] - lower) / 2 if between else lower)[group])
 
 
 def group_modes(x: Array, group: Array) -> Array:
@@ -168,18 +165,9 @@ def group_modes(x: Array, group: Array) -> Array:
     length = np.diff(np.concatenate([starts, [len(x)]]))
     best = np.lexsort((-length, of[starts]))  # stable: the least value comes first among equal lengths
     leads = np.concatenate([[True], np.diff(of[starts][best]) > 0])
-    modes: Array = ranked[starts[best[leads]]]
-    return modes[group]
-
-
-def _firsts(x: Array, group: Array) -> Array:
-    """A value of each group."""
-    first = np.empty(int(group.max()) + 1, dtype=x.dtype)
-    first[group] = x
-    return first
+    return np.asarray(ranked[starts[best[leads]]][group])
 
 
 def first_component(z: Array) -> Array:
     """The scores of the first principal component of standardised columns, its largest loading positive."""
-    scores: Array = z @ with_fixed_signs(np.linalg.eigh(z.T @ z)[1])[:, -1]
-    return scores
+    return np.asarray(z @ with_fixed_signs(np.linalg.eigh(z.T @ z)[1])[:, -1])

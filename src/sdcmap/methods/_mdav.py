@@ -164,11 +164,10 @@ def _nearest_of(i: int, q: Array, start_row: int, wanted: int, near: Array, dist
         last = wanted - 1
         if row == start_row or distance > distances[last] or (distance == distances[last] and row > near[last]):
             continue
-        while last > 0 and (
-            distance < distances[last - 1] or (distance == distances[last - 1] and row < near[last - 1])
-        ):
-            distances[last], near[last] = distances[last - 1], near[last - 1]
-            last -= 1
+        before = last - 1
+        while before >= 0 and (distance < distances[before] or (distance == distances[before] and row < near[before])):
+            distances[last], near[last] = distances[before], near[before]
+            last, before = before, before - 1
         distances[last], near[last] = distance, row
 
 
@@ -203,21 +202,17 @@ def vmdav_groups(x: Array, size: int, gain: float) -> Array:
     made = 0
     for buckets, left in _rebuilt(x, group, size):
         made = _vmdav(x, group, far, made, size, gain, left // 2, buckets)
-    rest = np.flatnonzero(group < 0)
     taken = np.flatnonzero(group >= 0)
     share = np.bincount(group[taken])
     means = np.column_stack([np.bincount(group[taken], column[taken]) / share for column in x.T])
-    for row in rest:
+    for row in np.flatnonzero(group < 0):
         group[row] = np.argmin(squared_distances(means, x[row]))
     return group
 
 
 def squared_distances(x: Array, q: Array) -> Array:
     """|x_i - q|^2 of each row, summed variable by variable."""
-    total = np.zeros(len(x))
-    for column, value in zip(x.T, q, strict=True):
-        total += (column - value) ** 2
-    return total
+    return np.asarray(sum((column - value) ** 2 for column, value in zip(x.T, q, strict=True)))
 
 
 def _rebuilt(x: Array, group: Array, least: int = 1) -> Iterator[tuple[Buckets, int]]:
@@ -275,10 +270,7 @@ def _farthest_from_mean(
     x: Array, group: Array, mean: Array, middle: Array, by_distance: Array, far: Array
 ) -> tuple[int, int]:
     """The free row farthest from `mean`, and how many rows were looked at: |x - mean| <= |x - middle| + |middle - mean|."""
-    shift = 0.0
-    for j in range(len(mean)):
-        shift += (mean[j] - middle[j]) ** 2
-    shift = np.sqrt(shift)
+    shift = np.sqrt(((mean - middle) ** 2).sum())
     best, farthest = -1.0, -1
     for i in range(len(far)):
         if ((far[i] + shift) * (1 + ROOM)) ** 2 < best:
@@ -306,8 +298,7 @@ def _vmdav(x: Array, group: Array, far: Array, made: int, size: int, gain: float
             continue
         left -= _take_nearest(x, r, size, near, b, group, made, total)
         count = size
-        for m in range(size):
-            members[m] = near[m]
+        members[:size] = near
         while count < 2 * size - 1 and left > 1:
             inside, joins = np.inf, -1
             for m in range(count):

@@ -16,17 +16,10 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import inner_jit, jit
+from sdcmap.kernels.tables import wildcards
 from sdcmap.kernels.tables.coding import LARGEST_KEY, strides_of
 from sdcmap.kernels.tables.frequency_risks import individual_risk
-from sdcmap.kernels.tables.wildcards import (
-    MISSING,
-    mark_outside,
-    marks_of,
-    patterns_of,
-    slot_of,
-    table_size,
-    wildcard_sums,
-)
+from sdcmap.kernels.tables.wildcards import mark_outside, slot_of, table_size
 
 ROUNDING = 1e-9  # of sums with a fractional alpha, in another order
 SETS_TRIED = 2_000  # beyond so many sets of variables, only the cheapest of each size is tried
@@ -72,7 +65,7 @@ def sets_to_try(cheapest_first: Sequence[int]) -> Iterator[tuple[int, ...]]:
 def blanked(codes: Array, mask: Array) -> Array:
     """The cells with the variables of `mask` (bit j: variable j) missing."""
     bits = mask[:, np.newaxis] >> np.arange(codes.shape[1]) & 1
-    return np.where(bits > 0, MISSING, codes)
+    return np.where(bits > 0, wildcards.MISSING, codes)
 
 
 def same_cells(codes: Array) -> tuple[Array, Array]:
@@ -95,8 +88,7 @@ def released_cells(codes: Array, sums: Array) -> tuple[Array, Array, Array]:
 def matching_sums(codes: Array, sums: Array, rule: Rule) -> Array:
     """Records and weights that match each cell."""
     distinct, merged, place = released_cells(codes, sums)
-    matching: Array = wildcard_sums(distinct, merged, rule.alpha)[place]
-    return matching
+    return np.asarray(wildcards.wildcard_sums(distinct, merged, rule.alpha)[place])
 
 
 def suppress(codes: Array, sums: Array, cheapest_first: Sequence[int], rule: Rule) -> tuple[Array, Array]:
@@ -105,10 +97,10 @@ def suppress(codes: Array, sums: Array, cheapest_first: Sequence[int], rule: Rul
     sums : records and weights of each cell. cheapest_first : the variables that may be blanked.
     """
     mask = np.zeros(len(codes), dtype=np.int64)
-    original = patterns_of(codes)
+    original = wildcards.patterns_of(codes)
     every = sum(1 << j for j in cheapest_first)
     narrow = np.ascontiguousarray(codes, dtype=np.int32)
-    marks = marks_of(narrow)
+    marks = wildcards.marks_of(narrow)
     while True:
         matched = matching_sums(blanked(codes, mask), sums, rule)
         safe = rule.safe(matched)
@@ -135,9 +127,8 @@ def _try_set(
             continue
         group = left[pattern == mine]
         group = group[np.argsort(sums[group, 0], kind="stable")]
-        _blank(
-            codes, marks, sums, original, mask, bits, mine | bits, group, matched, safe, rule.k, rule.risk, rule.alpha
-        )  # fmt: skip
+        limits = rule.k, rule.risk, rule.alpha
+        _blank(codes, marks, sums, original, mask, bits, mine | bits, group, matched, safe, *limits)
 
 
 @jit
@@ -148,8 +139,7 @@ def _blank(
     size = table_size(len(group))
     table = np.full(size, -1, dtype=np.int64)
     held = np.zeros(size, dtype=np.uint64)
-    inside = np.zeros((size, 2))
-    added = np.zeros((size, 2))
+    inside, added = np.zeros((size, 2)), np.zeros((size, 2))
     for row in group:
         mark = mark_outside(marks, row, hidden)
         slot = slot_of(table, held, codes, hidden, row, mark)
@@ -166,9 +156,8 @@ def _blank(
         slot = slot_of(table, held, codes, hidden, row, mark_outside(marks, row, hidden))
         for c in range(2):
             matched[row, c] += added[slot, c]
-        if _is_safe(matched[row, 0], matched[row, 1], k, risk):
-            safe[row] = True
-        elif _is_safe(inside[slot, 0], inside[slot, 1], k, risk):
+        safe[row] = _is_safe(matched[row, 0], matched[row, 1], k, risk)
+        if not safe[row] and _is_safe(inside[slot, 0], inside[slot, 1], k, risk):
             safe[row] = True
             mask[row] |= bits
             for c in range(2):

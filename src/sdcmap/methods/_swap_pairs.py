@@ -140,19 +140,17 @@ def greedy_pairs(wanted: int, differ: Array, same: Array, rng: Generator) -> tup
     pairs come back only when no two unused records make an admissible pair.
     """
     pool = np.arange(len(differ))
-    matchings = [matching_pairs(wanted, differ, same, rng)]
-    missing = wanted - len(matchings[0][0])
-    last = matchings[0]
+    last = matching_pairs(wanted, differ, same, rng)
+    matchings, missing = [last], wanted - len(last[0])
     while missing:
         often = RARE * len(last[0]) >= len(pool) // 2
         pool = np.delete(pool, np.concatenate(last))
-        if often:
-            last = matching_pairs(missing, differ[pool], same[pool] if len(same) else same, rng)
-            matchings.append((pool[last[0]], pool[last[1]]))
-            missing -= len(last[0])
-        else:
+        if not often:
             matchings.append(pairs_in_turn(missing, rng.permutation(pool), differ, same, rng))
             break
+        last = matching_pairs(missing, differ[pool], same[pool] if len(same) else same, rng)
+        matchings.append((pool[last[0]], pool[last[1]]))
+        missing -= len(last[0])
     return np.concatenate([first for first, _ in matchings]), np.concatenate([second for _, second in matchings])
 
 
@@ -175,9 +173,8 @@ def pairs_in_turn(wanted: int, visit: Array, differ: Array, same: Array, rng: Ge
     left, gone = size.copy(), np.zeros(len(size), dtype=np.bool_)
     while paired < wanted and reached < len(visit):
         draws = rng.random(min(wanted - paired, len(visit) - reached))
-        reached, paired = _take_turns(
-            draws, reached, paired, group, kinds, agreements, start, left, gone, members, place, pairs
-        )
+        turns = draws, reached, paired, group, kinds, agreements, start, left, gone, members, place, pairs
+        reached, paired = _take_turns(*turns)
     return visit[pairs[0, :paired]], visit[pairs[1, :paired]]
 
 

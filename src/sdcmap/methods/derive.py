@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Floats, Generator, Method, PlanError, Roles, Trials, did_you_mean
-from sdcmap.core.likelihood import Field
+from sdcmap.core import Array, Fields, Floats, Generator, Method, PlanError, Roles, Trials, did_you_mean
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.microdata import Microdata, without_reasons
 from sdcmap.kernels.masking.granularity import granularity
@@ -78,21 +77,16 @@ def _tree(text: str) -> tuple[ast.expr, tuple[str, ...]]:
 
 
 def _allowed(node: ast.expr) -> bool:
-    if isinstance(node, ast.Constant):
-        return isinstance(node.value, int | float) and not isinstance(node.value, bool) and abs(node.value) < 1e300
-    if isinstance(node, ast.UnaryOp):
-        return type(node.op) in _OPERATORS and _allowed(node.operand)
-    if isinstance(node, ast.BinOp):
-        return type(node.op) in _OPERATORS and _allowed(node.left) and _allowed(node.right)
-    if isinstance(node, ast.Call):
-        named = node.func.id if isinstance(node.func, ast.Name) else ""
-        low, high = _ARGUMENTS.get(named, (1, 1))
-        return (
-            named in _FUNCTIONS
-            and not node.keywords
-            and low <= len(node.args) <= high
-            and all(map(_allowed, node.args))
-        )
+    match node:
+        case ast.Constant(int() | float() as value):
+            return not isinstance(value, bool) and abs(value) < 1e300
+        case ast.UnaryOp(op, operand):
+            return type(op) in _OPERATORS and _allowed(operand)
+        case ast.BinOp(left, op, right):
+            return type(op) in _OPERATORS and _allowed(left) and _allowed(right)
+        case ast.Call(ast.Name(name), arguments, []) if name in _FUNCTIONS:
+            low, high = _ARGUMENTS.get(name, (1, 1))
+            return low <= len(arguments) <= high and all(map(_allowed, arguments))
     return isinstance(node, ast.Name)
 
 
@@ -106,16 +100,17 @@ def _names(tree: ast.expr, quoted: tuple[str, ...]) -> Iterator[tuple[str, str]]
 
 
 def _value(node: ast.expr, columns: Mapping[str, Floats]) -> Any:
-    if isinstance(node, ast.Constant):
-        return float(node.value)  # type: ignore[arg-type]
-    if isinstance(node, ast.Name):
-        return columns[node.id]
-    if isinstance(node, ast.UnaryOp):
-        return _OPERATORS[type(node.op)](_value(node.operand, columns))
-    if isinstance(node, ast.BinOp):
-        return _OPERATORS[type(node.op)](_value(node.left, columns), _value(node.right, columns))
-    assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    return _FUNCTIONS[node.func.id](*(_value(argument, columns) for argument in node.args))
+    match node:
+        case ast.Constant(int() | float() as value):
+            return float(value)
+        case ast.Name(name):
+            return columns[name]
+        case ast.UnaryOp(op, operand):
+            return _OPERATORS[type(op)](_value(operand, columns))
+        case ast.BinOp(left, op, right):
+            return _OPERATORS[type(op)](_value(left, columns), _value(right, columns))
+        case ast.Call(ast.Name(name), arguments):
+            return _FUNCTIONS[name](*(_value(argument, columns) for argument in arguments))
 
 
 def _rounded(x: Any, digits: Any) -> Any:
@@ -218,33 +213,27 @@ class Derive(Method):
 
     def agreement(self, data: Microdata) -> float:
         """The share of the records for which the formula gives the file's own value, within rounding or a percent."""
-        return _agreement(self._values(data), data.numbers(self.on), data.schema[self.on].storage)
+        values, own = self._values(data), data.numbers(self.on)
+        both = ~(np.isnan(values) | np.isnan(own))
+        if not both.any():
+            return 1.0
+        k = granularity(own[both], data.schema[self.on].storage)
+        near = np.maximum(0.01 * np.abs(own[both]), 0.0 if k is None else 0.5001 * 10.0**k)
+        return float((np.abs(values[both] - own[both]) <= near).mean())
 
-    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+    def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
         return ()
 
     def doubts(self, data: Microdata) -> Iterator[str]:
         """Why the formula is not that of this column in these data, a sentence each; for data that it fits."""
         values = self._values(data)
         whole = ~np.isnan(np.column_stack([amounts(data, name) for name in self.arithmetic.names])).any(axis=1)
-        failed = int((whole & np.isnan(values)).sum())
-        if failed:
+        if failed := int((whole & np.isnan(values)).sum()):
             yield f"{self.text} has no value for {failed} of {int(whole.sum())} records with all columns of the formula."
-        agreement = self.agreement(data)
-        if agreement < AGREES:
+        if (agreement := self.agreement(data)) < AGREES:
             yield f"{self.text} gives the file's own value for {agreement:.0%} of the records: it is another relation."
 
 
 def _is_number(data: Microdata, name: str) -> bool:
     column = data.column(name)
     return data.schema[name].kind == "numeric" or (column.levels is not None and holds_numbers(column))
-
-
-def _agreement(values: Floats, own: Array, storage: str) -> float:
-    """The share of the records with both values for which these are within half a unit of rounding, or a percent."""
-    both = ~(np.isnan(values) | np.isnan(own))
-    if not both.any():
-        return 1.0
-    k = granularity(own[both], storage)
-    near = np.maximum(0.01 * np.abs(own[both]), 0.0 if k is None else 0.5001 * 10.0**k)
-    return float((np.abs(values[both] - own[both]) <= near).mean())

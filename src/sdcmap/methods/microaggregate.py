@@ -8,19 +8,10 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Trials, did_you_mean
-from sdcmap.core.roles import Roles, Strengths
+from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Roles, Strengths, Trials, did_you_mean
 from sdcmap.data.schema import KINDS
 from sdcmap.kernels.masking.own_values import CROWD
-from sdcmap.methods._gower_groups import (
-    first_component,
-    gower_groups,
-    group_means,
-    group_medians,
-    group_modes,
-    optimal_groups,
-    ranked_groups,
-)
+from sdcmap.methods import _gower_groups
 from sdcmap.methods._mdav import mdav_groups, vmdav_groups
 
 MOST_GOWER = 20_000  # records of a trial; with more, groups of mixed variables take longer than all other methods
@@ -34,16 +25,14 @@ def standardised(x: Array) -> Array:
     middle = np.where(present, x, 0).sum(axis=0) / count
     gap = np.where(present, x - middle, 0)
     spread = np.sqrt((gap**2).sum(axis=0) / np.maximum(count - 1, 1))
-    scaled: Array = np.where(present, gap / np.where(spread > 0, spread, 1), np.nan)
-    return scaled
+    return np.where(present, gap / np.where(spread > 0, spread, 1), np.nan)
 
 
 def in_ranges(x: Array) -> Array:
     """x divided by its range column by column, missing values left out and a constant column 0."""
     low = np.fmin.reduce(x, axis=0)
     width = np.fmax.reduce(x, axis=0) - low
-    scaled: Array = (x - low) / np.where(width > 0, width, 1)
-    return scaled
+    return np.asarray((x - low) / np.where(width > 0, width, 1))
 
 
 def patterns(missing: Array) -> list[tuple[Array, Array]]:
@@ -51,11 +40,8 @@ def patterns(missing: Array) -> list[tuple[Array, Array]]:
     if not missing.any():
         return [(np.arange(len(missing)), np.arange(missing.shape[1]))]
     kinds, pattern = np.unique(missing, axis=0, return_inverse=True)
-    return [
-        (np.flatnonzero(pattern.ravel() == number), np.flatnonzero(~gone))
-        for number, gone in enumerate(kinds)
-        if not gone.all()
-    ]
+    some = ((number, ~gone) for number, gone in enumerate(kinds) if not gone.all())
+    return [(np.flatnonzero(pattern.ravel() == number), np.flatnonzero(known)) for number, known in some]
 
 
 def pools(missing: Array, size: int) -> Iterator[tuple[Array, Array, Array]]:
@@ -154,8 +140,7 @@ class Microaggregate(Method):
 
     @property
     def deed(self) -> str:
-        each = "each " if self.method in ("individual", "optimal") else ""
-        return f"{each}in groups of {self.size}"
+        return f"{'each ' if self.method in ONE_BY_ONE else ''}in groups of {self.size}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -177,8 +162,7 @@ class Microaggregate(Method):
         return cls(names, Strengths("size", 3, largest).at(strength)["size"], method=near)  # type: ignore[arg-type]
 
     def problems(self) -> Iterator[str]:
-        if not self.on:
-            yield ".on must name at least one variable."
+        yield from super().problems()
         if len(set(self.on)) < len(self.on):
             yield ".on must name each variable once."
         if self.groups == "variable" and self.method != "mdav":
@@ -224,10 +208,10 @@ class Microaggregate(Method):
                 rows = np.flatnonzero(~missing[:, j])
                 if len(rows):
                     self._enough(len(rows), f"records with a value of {name!r}")
-                    x = data.numbers(name)[rows]
-                    optimal = self.method == "optimal"
-                    ranked = optimal_groups if optimal else lambda v, k: ranked_groups(np.argsort(v, kind="stable"), k)
-                    yield rows, (name,), ranked(x, self.size)
+                    groups_of = (
+                        _gower_groups.optimal_groups if self.method == "optimal" else _gower_groups.ranked_groups
+                    )
+                    yield rows, (name,), groups_of(data.numbers(name)[rows], self.size)
             return
         near = self._numbers(data)
         nominal = np.array([self.method == "gower" and data.schema[name].kind == "nominal" for name in self.on])
@@ -245,9 +229,8 @@ class Microaggregate(Method):
         """What is compared, a column each: standardised numbers, or codes and numbers divided by their range."""
         if self.method != "gower":
             return standardised(data.matrix(self.on))
-        columns = [np.where(data.missing(name), np.nan, data.column(name).values) for name in self.on]
+        x = np.column_stack([np.where(data.missing(name), np.nan, data.column(name).values) for name in self.on])
         nominal = np.array([data.schema[name].kind == "nominal" for name in self.on])
-        x = np.column_stack(columns)
         return np.where(nominal, x, in_ranges(x) * np.array(self.importance or (1.0,)))
 
     def _near_groups(self, data: Microdata, near: Array, rows: Array, columns: Array) -> Array:
@@ -255,16 +238,17 @@ class Microaggregate(Method):
         if self.method == "gower":
             nominal = np.array([data.schema[self.on[j]].kind == "nominal" for j in columns])
             price = np.array(self.importance)[columns][nominal] if self.importance else None
-            return gower_groups(np.ascontiguousarray(x[:, ~nominal]), x[:, nominal].astype(np.int64), self.size, price)
+            numbers, codes = np.ascontiguousarray(x[:, ~nominal]), x[:, nominal].astype(np.int64)
+            return _gower_groups.gower_groups(numbers, codes, self.size, price)
         if self.method == "projection":
-            line = data.numbers(self.axis)[rows] if self.axis else first_component(x)
-            return ranked_groups(np.argsort(line, kind="stable"), self.size)
+            line = data.numbers(self.axis)[rows] if self.axis else _gower_groups.first_component(x)
+            return _gower_groups.ranked_groups(line, self.size)
         return mdav_groups(x, self.size) if self.groups == "fixed" else vmdav_groups(x, self.size, self.gain)
 
     def _averages(self, data: Microdata, name: str, rows: Array, group: Array) -> Array:
         x, kind = data.column(name).values[rows], data.schema[name].kind
         if kind == "nominal" or self.average == "mode":
-            return group_modes(x, group)
+            return _gower_groups.group_modes(x, group)
         if kind == "ordinal" or self.average == "median":
-            return group_medians(x, group, between=kind == "numeric")
-        return group_means(x, group, data.weights[rows] if self.weighted else None)
+            return _gower_groups.group_medians(x, group, between=kind == "numeric")
+        return _gower_groups.group_means(x, group, data.weights[rows] if self.weighted else None)

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Positive, Range, SchemaError, Trials
+from sdcmap.core import Array, Generator, Infeasible, Method, Positive, Range, Roles, SchemaError, Trials, number
 from sdcmap.core.named_files import content_of
-from sdcmap.core.roles import Roles, Strengths, strength
-from sdcmap.core.words import number
+from sdcmap.core.roles import Strengths, strength
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.hierarchy import Hierarchy, number_text
 from sdcmap.data.known_by import DATES
 from sdcmap.data.label_layers import interval_read
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS, Schema
-from sdcmap.kernels.masking.breaks import (
-    WHOLE,
-    equal_width,
-    interval_labels,
-    interval_of,
-    log_width,
-    quantiles,
-    short,
-    whole_steps,
-)
+from sdcmap.kernels.masking import breaks as cuts
 from sdcmap.kernels.masking.own_values import CROWD
 from sdcmap.methods.chain import in_turn
 
@@ -110,14 +101,12 @@ class Recode(Method):
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
-        bins = (20, 5) if roles.numbers else ()
-        trials: dict[str, Method | str] = {
-            f"{cls.__name__} {count} bins": cls(roles.numbers, bins=count, becomes="mean") for count in bins
-        }
+        trials: dict[str, Method | str] = {}
+        for count in (20, 5) if roles.numbers else ():
+            trials[f"{cls.__name__} {count} bins"] = cls(roles.numbers, bins=count, becomes="mean")
         for share in (0.01, 0.05):
             rare = {name: roles.rare(name, share) for name in roles.keys}
-            steps = [cls((name,), merge=(categories,)) for name, categories in rare.items() if len(categories) > 1]
-            if steps:
+            if steps := [cls((name,), merge=(some,)) for name, some in rare.items() if len(some) > 1]:
                 trials[f"{cls.__name__} rare {strength(share)}"] = in_turn(steps)
         return trials
 
@@ -153,15 +142,13 @@ class Recode(Method):
         return cls((name,), merge=(rare,), labels=("other",))
 
     def problems(self) -> Iterator[str]:
-        if not self.on:
-            yield ".on must name at least one variable."
+        yield from super().problems()
         ways = [way for way in WAYS if getattr(self, way)]
         if len(ways) != 1:
             yield f" needs one of {', '.join(WAYS)}. Got {' and '.join(ways) or 'none'}."
-        if any(low >= high for low, high in zip(self.breaks, self.breaks[1:], strict=False)):
+        if any(low >= high for low, high in pairwise(self.breaks)):
             yield ".breaks must rise."
-        named = [name for names in self.merge for name in names]
-        if len(set(named)) < len(named):
+        if len({*chain.from_iterable(self.merge)}) < sum(map(len, self.merge)):
             yield ".merge must name each category once."
         if any(len(names) < 2 for names in self.merge) and not self.labels:
             yield '.merge must hold lists of two categories or more, such as [["1", "2"]]: one alone stays as it is.'
@@ -193,26 +180,24 @@ class Recode(Method):
         if not self.merge or levels is None:
             return ~released.missing(name)
         merged = levels.cast(pl.String).is_in(self._merged).fill_null(value=False).to_numpy()
-        rows: Array = merged[released.column(name).values]
-        return rows
+        return np.asarray(merged[released.column(name).values])
 
     def undone(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
         """The interval that a label says; of typical numbers the interval they lie in, where its breaks are stated."""
-        levels = released.column(name).levels
+        levels, ends = released.column(name).levels, np.array([-np.inf, *self.breaks, np.inf])
         if levels is None and self.breaks:
-            ends = np.array([-np.inf, *self.breaks, np.inf])
-            place = interval_of(np.where(np.isnan(low), 0.0, low), ends[1:-1], self.closed)
+            place = cuts.interval_of(np.where(np.isnan(low), 0.0, low), ends[1:-1], self.closed)
             return np.where(np.isnan(low), np.nan, ends[place]), np.where(np.isnan(low), np.nan, ends[place + 1])
         labels = [] if levels is None else levels.cast(pl.String).to_list()
+        read: dict[str | None, tuple[float, float]] = {None: (np.nan, np.nan)}
         if self.labels and self.breaks:
-            ends = np.array([-np.inf, *self.breaks, np.inf])
-            read = {label: (ends[k], ends[k + 1]) for k, label in enumerate(self.labels)}
+            read |= dict(zip(self.labels, pairwise(ends.tolist()), strict=True))
         else:
-            read = {label: pair[:2] for label in labels if label and (pair := interval_read(label))}
-        if not labels or any(label not in read for label in labels if label is not None):
+            read |= {label: pair[:2] for label in labels if label and (pair := interval_read(label))}
+        if not labels or any(label not in read for label in labels):
             return super().undone(name, low, high, released)
-        edges = np.array([(np.nan, np.nan) if label is None else read[label] for label in labels])
-        return edges[released.column(name).values, 0], edges[released.column(name).values, 1]
+        edges = np.array([read[label] for label in labels])[released.column(name).values]
+        return edges[:, 0], edges[:, 1]
 
     @property
     def _merged(self) -> tuple[str, ...]:
@@ -236,8 +221,8 @@ class Recode(Method):
         if self._of_numbers:
             x = amounts(data, name)
             breaks = self._breaks(x[~np.isnan(x)], name)
-            labels = list(self.labels) or interval_labels(breaks.tolist(), self.closed)
-            place = np.where(np.isnan(x), len(labels), interval_of(x, breaks, self.closed))
+            labels = list(self.labels) or cuts.interval_labels(breaks.tolist(), self.closed)
+            place = np.where(np.isnan(x), len(labels), cuts.interval_of(x, breaks, self.closed))
             return _column(place, labels, name)
         if column.levels is None:
             distinct, place = np.unique(column.values, return_inverse=True)
@@ -258,15 +243,14 @@ class Recode(Method):
             raise Infeasible(f"{name!r} has no known value to find intervals from.")
         if self.width is not None:
             farthest = np.abs(known - self.start).max()
-            if known.max() - known.min() > MOST_INTERVALS * self.width or farthest > WHOLE * self.width:
-                raise Infeasible(
-                    f"a width of {self.width:g} cuts {name!r} into more than {MOST_INTERVALS:,} intervals."
-                )
-            return whole_steps(known, self.width, self.start)
+            if known.max() - known.min() > MOST_INTERVALS * self.width or farthest > cuts.WHOLE * self.width:
+                many = f"more than {MOST_INTERVALS:,} intervals"
+                raise Infeasible(f"a width of {self.width:g} cuts {name!r} into {many}.")
+            return cuts.whole_steps(known, self.width, self.start)
         if self.by == "log width" and known.min() <= 0:
             raise Infeasible(f"{name!r} has values that are not positive, so log width has no meaning.")
-        find = {"width": equal_width, "log width": log_width, "quantiles": quantiles}[self.by]
-        return short(find(known, self.bins or 2))
+        find = {"width": cuts.equal_width, "log width": cuts.log_width, "quantiles": cuts.quantiles}[self.by]
+        return cuts.short(find(known, self.bins or 2))
 
     def _typical(self, x: Array, name: str) -> Array:
         """Each number replaced by the typical one of its interval."""
@@ -274,7 +258,7 @@ class Recode(Method):
         if not known.any():
             return x
         breaks = self._breaks(x[known], name)
-        place = interval_of(x[known], breaks, self.closed)
+        place = cuts.interval_of(x[known], breaks, self.closed)
         typical = np.concatenate([breaks[:1], (breaks[:-1] + breaks[1:]) / 2, breaks[-1:]])
         average = np.median if self.becomes == "median" else np.mean
         for interval, count in enumerate(np.bincount(place, minlength=len(typical))):
@@ -292,10 +276,8 @@ class Recode(Method):
         if self.merge:
             into = {old: new for group, new in zip(self.merge, self._merged, strict=True) for old in group}
             return [into.get(text, text) for text in texts]
-        content = content_of(self.hierarchy, self.sha256)
-        group_of = Hierarchy.parse(content, self.hierarchy).at(self.level)
-        lacking = sum(text not in group_of for text in texts)
-        if lacking:
+        group_of = Hierarchy.parse(content_of(self.hierarchy, self.sha256), self.hierarchy).at(self.level)
+        if lacking := sum(text not in group_of for text in texts):
             raise SchemaError(
                 f"the hierarchy {self.hierarchy} misses {lacking} of the {len(texts)} values of {name!r}."
             )

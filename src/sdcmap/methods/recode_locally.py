@@ -9,8 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, Generator, Method, Range, Roles, Trials, did_you_mean
-from sdcmap.core.words import listed
+from sdcmap.core import Array, Generator, Method, Range, Roles, Trials, did_you_mean, listed
 from sdcmap.data.hierarchy import ANYTHING, number_text
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS, Schema
@@ -161,9 +160,6 @@ def _chosen(columns: list[Column], height: Array) -> Column:
         values[rows] = np.array([alphabet.setdefault(own[code], len(alphabet)) for code in met], dtype=np.int64)[place]
     least = np.full(len(alphabet), np.iinfo(np.int64).max)
     np.minimum.at(least, values, columns[0].values.astype(np.int64))
-    order = sorted(alphabet.values(), key=lambda code: (None in alphabet and code == alphabet[None], least[code]))
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    texts = list(alphabet)
-    levels = pl.Series([texts[code] for code in order], dtype=pl.String)
-    return Column(place[values].astype(smallest_unsigned(len(levels))), levels)
+    texts = sorted(alphabet, key=lambda text: (text is None, least[alphabet[text]]))
+    place = np.argsort([alphabet[text] for text in texts])
+    return Column(place[values].astype(smallest_unsigned(len(texts))), pl.Series(texts, dtype=pl.String))

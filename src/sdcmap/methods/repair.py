@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Roles, Trials
+from sdcmap.core import Array, Fields, Generator, Infeasible, Method, Microdata, Roles, Trials
 from sdcmap.core.edit_rule import Comparison, EditRule, edit_problems, parse_edit
-from sdcmap.core.likelihood import Field
 from sdcmap.kernels.masking.granularity import granularity, in_decimals
 
 ROUNDS = 3  # a repair may break another rule, which the next round looks at
@@ -45,7 +44,6 @@ class Repair(Method):
     '1 edit rule repaired'
     """
 
-    random: ClassVar[bool] = True
     mixes: ClassVar[bool] = True
     looks_back: ClassVar[bool] = True
     kept: ClassVar[str] = "the edit rules, as far as donors are found"
@@ -92,7 +90,7 @@ class Repair(Method):
         for rule in self.rules:
             yield from rule.misfits(data if data.base is None else data.base)  # what was recoded since is left
 
-    def pair_fields(self, known: Microdata, released: Microdata) -> tuple[Field, ...]:
+    def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
         return ()
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
@@ -114,7 +112,7 @@ def repaired(rule: EditRule, data: Microdata, rng: Generator) -> Microdata:
     assert data.base is not None
     if any(rule.unreadable(data, data.base)):
         return data
-    for name in dict.fromkeys([c.name for c in rule.then] + [c.name for c in rule.when]):
+    for name in dict.fromkeys(c.name for c in (*rule.then, *rule.when)):
         seen = _as_released(data, rule.names)
         rows = np.flatnonzero(rule.broken(seen) & _changed(data, name))
         donors = _donors(rule, seen, name, rows, rng)
@@ -142,11 +140,12 @@ def _changed(data: Microdata, name: str) -> Array:
     if name not in data.changes:
         return np.zeros(len(data), dtype=bool)
     column, before = data.column(name), data.base.column(name)
-    if not data.paired or (column.levels is None) != (before.levels is None):
-        return ~data.missing(name)
-    if column.levels is not None and before.levels is not None and not column.levels.equals(before.levels):
-        return ~data.missing(name)
-    return np.asarray(column.values != before.values) & ~data.missing(name)
+    if column.levels is None or before.levels is None:
+        comparable = column.levels is before.levels
+    else:
+        comparable = column.levels.equals(before.levels)
+    is_other = column.values != before.values if data.paired and comparable else True
+    return np.asarray(~data.missing(name) & is_other)
 
 
 def _donors(rule: EditRule, data: Microdata, name: str, rows: Array, rng: Generator) -> Array:
@@ -155,20 +154,18 @@ def _donors(rule: EditRule, data: Microdata, name: str, rows: Array, rng: Genera
     if not len(rows):
         return chosen
     calls, asks = [c for c in rule.when if c.name == name], [c for c in rule.then if c.name == name]
-    others = [c for c in (*rule.when, *rule.then) if c.name != name]
     known = ~data.missing(name)
     escapes = known & ~_all_met(calls, data) if calls else np.zeros(len(data), dtype=bool)
     obeys = escapes | (known & _all_met(asks, data)) if asks else escapes
     enough = _all_met([c for c in rule.then if c.name != name], data)  # the rest of what is asked for is met
     alike = np.zeros(len(data), dtype=np.int64)
-    for comparison in others:
-        alike = 2 * alike + comparison.met(data)
+    for comparison in (*rule.when, *rule.then):
+        alike = 2 * alike + comparison.met(data) if comparison.name != name else alike
     for code in np.unique(alike[rows]):
         own = np.flatnonzero(alike[rows] == code)
         fitting = obeys if enough[rows[own[0]]] else escapes
-        pool = np.flatnonzero(fitting & (alike == code))
-        pool = pool if len(pool) else np.flatnonzero(fitting)
-        if len(pool):
+        near = fitting & (alike == code)
+        if len(pool := np.flatnonzero(near if near.any() else fitting)):
             chosen[own] = rng.choice(pool, size=len(own))
     return chosen
 

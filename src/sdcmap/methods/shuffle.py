@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Roles, Trials
-from sdcmap.core.words import listed
+from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Roles, Trials, listed
 from sdcmap.kernels.masking.noise_covariance import covariance_root
 
 # Normal scores, the normal regression between them, and the way back to values by rank.
@@ -28,8 +27,7 @@ def normal_scores(x: Array) -> Array:
 
     _, inverse, count = np.unique(x, return_inverse=True, return_counts=True)
     density = np.exp(-0.5 * ndtri(np.cumsum(count)[:-1] / len(x)) ** 2) / np.sqrt(2 * np.pi)
-    scores: Array = (-np.diff(density, prepend=0.0, append=0.0) * len(x) / count)[inverse]
-    return scores
+    return np.asarray((-np.diff(density, prepend=0.0, append=0.0) * len(x) / count)[inverse])
 
 
 def drawn_given(scores: Array, predictors: Array, rng: Generator) -> Array:
@@ -53,8 +51,7 @@ def drawn_given(scores: Array, predictors: Array, rng: Generator) -> Array:
     latent = m.T @ m / np.maximum(known.T.astype(float) @ known, 1.0)  # over the rows in which both are known
     np.fill_diagonal(latent, 1.0)
     root = covariance_root(latent - fitted.T @ fitted / len(fitted))
-    drawn: Array = fitted + rng.standard_normal(scores.shape) @ root.T
-    return drawn
+    return np.asarray(fitted + rng.standard_normal(scores.shape) @ root.T)
 
 
 def rank_mapped(x: Array, scores: Array) -> Array:
@@ -72,14 +69,7 @@ def quantile_mapped(x: Array, scores: Array) -> Array:
     from scipy.special import ndtr
 
     place = np.minimum((ndtr(scores) * len(x)).astype(np.int64), len(x) - 1)
-    mapped: Array = np.sort(x)[place]
-    return mapped
-
-
-def dummies(codes: Array, count: int) -> Array:
-    """A column of 0 and 1 for each category but the first."""
-    indicators: Array = (codes[:, np.newaxis] == np.arange(1, count)).astype(float)
-    return indicators
+    return np.asarray(np.sort(x)[place])
 
 
 MOST_TRIED = 10  # categories of a predictor in a trial
@@ -101,10 +91,10 @@ def predictor_columns(data: Microdata, names: tuple[str, ...]) -> Array:
     columns = [np.empty((len(data), 0))]
     for name in names:
         if data.schema[name].kind == "nominal":
-            columns.append(dummies(data.codes(name), data.level_count(name)))
-            continue
-        scores, missing = data.view(present_scores, name), data.missing(name)
-        columns.append(np.column_stack([np.where(missing, 0, scores), *([missing] if missing.any() else [])]))
+            columns.append(data.codes(name)[:, np.newaxis] == np.arange(1, data.level_count(name)))
+        else:
+            scores, missing = data.view(present_scores, name), data.missing(name)
+            columns.append(np.column_stack([np.where(missing, 0, scores), *([missing] if missing.any() else [])]))
     return np.concatenate(columns, axis=1)
 
 
@@ -112,10 +102,18 @@ def predictor_problems(data: Microdata, method: Method, names: tuple[str, ...]) 
     """Why these variables cannot be predictors of a regression, a sentence each."""
     for name in names:
         if name in data.schema and data.schema[name].kind == "nominal" and data.level_count(name) > MOST_CATEGORIES:
-            yield (
-                f"{type(method).__name__}: the nominal predictor {name!r} has {data.level_count(name)} categories, more "
-                f"than {MOST_CATEGORIES}: group them, or name it in `within`."
+            predictor = (
+                f"{type(method).__name__}: the nominal predictor {name!r} has {data.level_count(name)} categories"
             )
+            yield f"{predictor}, more than {MOST_CATEGORIES}: group them, or name it in `within`."
+
+
+def name_problems(on: tuple[str, ...], given: tuple[str, ...], verb: str) -> Iterator[str]:
+    """Why `on` cannot be drawn given the others, as the second half of a sentence."""
+    if len(set(on)) < len(on):
+        yield ".on must name each variable once."
+    if both := sorted(set(on) & set(given)):
+        yield f".given must not name a {verb} variable: {', '.join(both)}."
 
 
 @dataclass(frozen=True)
@@ -156,27 +154,24 @@ class Shuffle(Method):
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
-        others = (name for name in roles.everything if name not in roles.numbers)
-        given = tuple(name for name in others if roles.data.level_count(name) <= MOST_TRIED)
-        return {cls.__name__: cls(roles.numbers, given)} if roles.numbers else {}
+        return {cls.__name__: cls(roles.numbers, cls._others(roles.numbers, roles))} if roles.numbers else {}
+
+    @staticmethod
+    def _others(names: tuple[str, ...], roles: Roles) -> tuple[str, ...]:
+        """The other columns with few categories."""
+        return tuple(n for n in roles.everything if n not in names and roles.data.level_count(n) <= MOST_TRIED)
 
     @classmethod
     def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
         """Given more of the other columns, those with the fewest categories first, the weaker it is."""
         if not roles.are_numbers(names):
             return None
-        others = [n for n in roles.everything if n not in names and roles.data.level_count(n) <= MOST_TRIED]
-        others.sort(key=roles.data.level_count)
+        others = sorted(cls._others(names, roles), key=roles.data.level_count)
         return cls(names, tuple(others[: round((1 - strength) * len(others))]))
 
     def problems(self) -> Iterator[str]:
-        if not self.on:
-            yield ".on must name at least one variable."
-        if len(set(self.on)) < len(self.on):
-            yield ".on must name each variable once."
-        both = sorted(set(self.on) & set(self.given))
-        if both:
-            yield f".given must not name a shuffled variable: {', '.join(both)}."
+        yield from super().problems()
+        yield from name_problems(self.on, self.given, "shuffled")
 
     def _columns(self) -> tuple[str, ...]:
         return (*super()._columns(), *self.given)

@@ -10,21 +10,11 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Range, Trials
-from sdcmap.core.roles import Roles, Strengths
-from sdcmap.core.words import percent
+from sdcmap.core import Array, Generator, Infeasible, Method, Range, Roles, Strengths, Trials, percent
 from sdcmap.data.cells import DistinctCells, distinct_cells
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS
-from sdcmap.methods._suppression import (
-    Rule,
-    blanked,
-    matching_sums,
-    released_cells,
-    same_cells,
-    suppress,
-    suppress_to_cells,
-)
+from sdcmap.methods import _suppression
 
 MOST_KEYS = 60  # bits of a number
 MOST_TRIED = 8  # keys of a trial; with more, nearly every value would be blanked
@@ -118,8 +108,7 @@ class Suppress(Method):
         if len(self.on) > MOST_KEYS:
             yield f".on must name at most {MOST_KEYS} variables."
         for parameter in ("importance", "blank"):
-            others = [n for n in getattr(self, parameter) if self.on and n not in self.on]
-            if others:
+            if others := [n for n in getattr(self, parameter) if self.on and n not in self.on]:
                 yield f".{parameter} must name variables of .on: {', '.join(others)}."
 
     @property
@@ -140,10 +129,8 @@ class Suppress(Method):
         for names in self.linked:
             if names[0] not in keys:
                 yield f"Suppress.linked must begin with a key; {names[0]!r} is none."
-        if self.risk is not None and data.weight is not None:
-            bad = int((~(data.weights > 0)).sum())
-            if bad:
-                yield f"Suppress.risk needs positive weights; {bad} records have none in {data.weight!r}."
+        if self.risk is not None and data.weight is not None and (bad := int((~(data.weights > 0)).sum())):
+            yield f"Suppress.risk needs positive weights; {bad} records have none in {data.weight!r}."
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         names = self.on or data.keys
@@ -156,13 +143,12 @@ class Suppress(Method):
 
     def _cheapest_first(self, data: Microdata, names: tuple[str, ...]) -> list[int]:
         rank = {name: place for place, name in enumerate(self.importance)}
-        last = len(rank)
-        order = sorted(range(len(names)), key=lambda j: (-rank.get(names[j], last), -data.level_count(names[j])))
-        return [j for j in order if not self.blank or names[j] in self.blank]
+        able = [j for j, name in enumerate(names) if not self.blank or name in self.blank]
+        return sorted(able, key=lambda j: (-rank.get(names[j], len(rank)), -data.level_count(names[j])))
 
     @property
-    def _rule(self) -> Rule:
-        return Rule(self.k, -1.0 if self.risk is None else self.risk, self.alpha)
+    def _rule(self) -> _suppression.Rule:
+        return _suppression.Rule(self.k, -1.0 if self.risk is None else self.risk, self.alpha)
 
     def _sets(self, width: int) -> list[tuple[int, ...]]:
         """The sets of variables for which the rule is to hold; a smaller set follows from a larger."""
@@ -176,20 +162,19 @@ class Suppress(Method):
             before = mask.copy()
             for chosen in self._sets(met.codes.shape[1]):
                 cheap = [chosen.index(j) for j in cheapest_first if j in chosen]
-                mask |= self._masks_of(blanked(met.codes, mask), sums, chosen, cheap)
+                mask |= self._masks_of(_suppression.blanked(met.codes, mask), sums, chosen, cheap)
             if (mask == before).all():
                 break
         return mask
 
     def _masks_of(self, codes: Array, sums: Array, chosen: tuple[int, ...], cheap: Sequence[int]) -> Array:
         """The same for the table of the `chosen` variables."""
-        cells, totals, place = released_cells(codes[:, chosen], sums)
+        cells, totals, place = _suppression.released_cells(codes[:, chosen], sums)
         if self.missing_is == "a category":
-            blanked, safe = suppress_to_cells(cells, totals[:, 0].astype(np.int64), cheap, self.k)
+            blanked, safe = _suppression.suppress_to_cells(cells, totals[:, 0].astype(np.int64), cheap, self.k)
+            blanked[~safe] |= sum(1 << j for j in cheap) if self.unmet == "leave" else 0
         else:
-            blanked, safe = suppress(cells, totals, cheap, self._rule)
-        if self.unmet == "leave" and self.missing_is == "a category":
-            blanked[~safe] |= sum(1 << j for j in cheap)
+            blanked, _ = _suppression.suppress(cells, totals, cheap, self._rule)
         bits = sum((blanked >> own & 1) << j for own, j in enumerate(chosen))
         return np.asarray(bits)[place]
 
@@ -197,15 +182,15 @@ class Suppress(Method):
         """Count the result anew, and refuse it where the rule does not hold."""
         if self.unmet == "leave":
             return
-        released = blanked(met.codes, mask)
+        released = _suppression.blanked(met.codes, mask)
         exposed = 0
         for chosen in self._sets(met.codes.shape[1]):
             table = released[:, chosen]
             if self.missing_is == "a category":
-                place = same_cells(table)[1]
+                place = _suppression.same_cells(table)[1]
                 safe = np.bincount(place, sums[:, 0])[place] >= self.k
             else:
-                safe = self._rule.safe(matching_sums(table, sums, self._rule))
+                safe = self._rule.safe(_suppression.matching_sums(table, sums, self._rule))
             exposed = max(exposed, int(sums[~safe, 0].sum()))
         if exposed:
             rule = f"k = {self.k}" if self.risk is None else f"a risk of {self.risk:g}"

@@ -8,28 +8,20 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Trials
-from sdcmap.core.roles import Roles, Strengths
-from sdcmap.core.value import Range, Spec
+from sdcmap.core import Array, Generator, Infeasible, Method, Range, Roles, Strengths, Trials
+from sdcmap.core.value import Spec
 from sdcmap.data.microdata import Microdata, without_reasons
 from sdcmap.data.schema import KINDS
 from sdcmap.kernels.masking.own_values import unowned_codes, unowned_numbers
 from sdcmap.kernels.statistics.trees import bin_edges, binned, drawn_from, grow
-from sdcmap.methods.shuffle import (
-    drawn_given,
-    normal_scores,
-    predictor_columns,
-    predictor_problems,
-    present_scores,
-    quantile_mapped,
-)
+from sdcmap.methods import shuffle
 
 NO_PREDICTOR = ("identifier", "drop", "weight", "household")
 
 
 def absence_scores(data: Microdata, name: str) -> Array:
     """The normal scores of being missing. A view."""
-    return normal_scores(data.missing(name))
+    return shuffle.normal_scores(data.missing(name))
 
 
 @dataclass(frozen=True)
@@ -85,8 +77,7 @@ class Synthesise(Method):
 
     @property
     def deed(self) -> str:
-        leaf = f" of {self.leaf}" if self.model == "trees" else ""
-        return f"synthetic by {self.model}{leaf}"
+        return f"synthetic by {self.model}{f' of {self.leaf}' if self.model == 'trees' else ''}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -99,13 +90,8 @@ class Synthesise(Method):
         return trials
 
     def problems(self) -> Iterator[str]:
-        if not self.on:
-            yield ".on must name at least one variable."
-        if len(set(self.on)) < len(self.on):
-            yield ".on must name each variable once."
-        both = sorted(set(self.on) & set(self.given))
-        if both:
-            yield f".given must not name a replaced variable: {', '.join(both)}."
+        yield from super().problems()
+        yield from shuffle.name_problems(self.on, self.given, "replaced")
 
     def _columns(self) -> tuple[str, ...]:
         return (*super()._columns(), *self.given)
@@ -116,7 +102,7 @@ class Synthesise(Method):
             if name in data.schema and data.schema[name].role in NO_PREDICTOR:
                 yield f"Synthesise.given must not name {name!r}: it is the file's {data.schema[name].role}."
         if self.model == "copula":
-            yield from predictor_problems(data, self, self._predictors(data))
+            yield from shuffle.predictor_problems(data, self, self._predictors(data))
 
     def _kept(self, data: Microdata) -> tuple[str, ...]:
         """The variables kept, but for those that are only there to tell records apart."""
@@ -124,8 +110,7 @@ class Synthesise(Method):
         return tuple(v.name for v in data.schema.variables if v.role not in NO_PREDICTOR and v.name not in replaced)
 
     def _predictors(self, data: Microdata) -> tuple[str, ...]:
-        kept = self._kept(data)
-        return self.given or tuple(name for name in kept if name not in self.within)
+        return self.given or tuple(name for name in self._kept(data) if name not in self.within)
 
     def identity(self) -> Spec:
         """Give the copula revision 5 (eigenvectors have the same sign on every machine); trees are unchanged."""
@@ -154,30 +139,29 @@ class Synthesise(Method):
         drawn = {name: data.column(name).values.copy() for name in self.on}
         known = [name for name in self.on if not data.missing(name).all()]
         partly = [name for name in known if data.missing(name).any()]
-        scores = [data.view(present_scores, name) for name in known]
+        scores = [data.view(shuffle.present_scores, name) for name in known]
         scores += [data.view(absence_scores, name) for name in partly]
         if not scores:
             return drawn
-        z = drawn_given(np.column_stack(scores), data.view(predictor_columns, self._predictors(data)), rng)
+        given = data.view(shuffle.predictor_columns, self._predictors(data))
+        z = shuffle.drawn_given(np.column_stack(scores), given, rng)
         for j, name in enumerate(known):
             values, missing = data.column(name).values, data.missing(name)
-            drawn[name] = quantile_mapped(values[~missing], z[:, j])
+            drawn[name] = shuffle.quantile_mapped(values[~missing], z[:, j])
             if name in partly:
-                gone = np.flatnonzero(quantile_mapped(missing, z[:, len(known) + partly.index(name)]))
+                gone = np.flatnonzero(shuffle.quantile_mapped(missing, z[:, len(known) + partly.index(name)]))
                 drawn[name][gone] = rng.choice(values[missing], len(gone))
         return drawn
 
     def _by_trees(self, data: Microdata, rng: Generator) -> dict[str, Array]:
         drawn: dict[str, Array] = {}
-        predictors = list(self._predictors(data))
         seen, asked = _Bins(), _Bins()  # the predictors as they were, and as they are in the new file
-        for name in predictors:
-            seen.add(data, name, data.column(name).values)
-            asked.add(data, name, data.column(name).values)
-        for name in self.on:
-            drawn[name] = _drawn_by_tree(data, name, seen, asked, self.leaf, rng)
-            seen.add(data, name, data.column(name).values)
-            asked.add(data, name, drawn[name])
+        for name in (*self._predictors(data), *self.on):
+            values = data.column(name).values
+            if name in self.on:
+                drawn[name] = _drawn_by_tree(data, name, seen, asked, self.leaf, rng)
+            seen.add(data, name, values)
+            asked.add(data, name, drawn.get(name, values))
         return drawn
 
 
@@ -200,15 +184,11 @@ class _Bins:
         self.ordered: list[bool] = []
 
     def add(self, data: Microdata, name: str, values: Array) -> None:
-        column = data.column(name)
+        levels = data.column(name).levels
+        edges = data.view(_edges, name) if levels is None else None
         self.ordered.append(data.schema[name].kind != "nominal")
-        if column.levels is None:
-            edges = data.view(_edges, name)
-            self.columns.append(binned(values, edges))
-            self.sizes.append(len(edges) + 2)
-        else:
-            self.columns.append(values.astype(np.int64))
-            self.sizes.append(len(column.levels))
+        self.columns.append(values.astype(np.int64) if edges is None else binned(values, edges))
+        self.sizes.append(data.level_count(name) if edges is None else len(edges) + 2)
 
     def matrix(self, count: int) -> Array:
         return np.column_stack(self.columns) if self.columns else np.empty((count, 0), dtype=np.int64)
@@ -229,8 +209,7 @@ def _drawn_by_tree(data: Microdata, name: str, seen: _Bins, asked: _Bins, leaf: 
     gone = np.isnan(column.values)
     if gone.all():
         return column.values.copy()
-    drawn = np.full(n, np.nan)
-    rows = np.arange(n)
+    drawn, rows = np.full(n, np.nan), np.arange(n)
     if gone.any():
         which = gone.astype(np.int64)
         rows = np.flatnonzero(drawn_from(grow(known, sizes, ordered, which, 2, leaf), new, which, rng) == 0)

@@ -18,14 +18,10 @@ def units_agreeing(
     counted. The units are the masked file's records (each with its weight, if given), or those of `population`.
     """
     rows = len(masked)
-    hidden = np.column_stack([masked.missing(name) for name in names])
-    if population is None:
-        codes, unit_hides = [masked.codes(name) for name in names], hidden
-        units = slice(0, rows)
-    else:
-        codes = [common_codes(masked, population, name) for name in names]
-        unit_hides = np.column_stack([population.missing(name) for name in names])
-        units = slice(rows, rows + len(population))
+    files = masked, masked if population is None else population
+    hidden, unit_hides = (np.column_stack([file.missing(name) for name in names]) for file in files)
+    codes = [masked.codes(n) if population is None else common_codes(masked, population, n) for n in names]
+    units = slice(0 if population is None else rows, None)
     worth = np.ones(len(unit_hides)) if weights is None else weights
     counts = np.zeros(rows)
     patterns, which = np.unique(hidden, axis=0, return_inverse=True)
@@ -62,12 +58,11 @@ def record_loss(original: Microdata, masked: Microdata, names: tuple[str, ...], 
     for name in names:
         before, after, is_new = _codes(original, masked, name)
         own = before[links]
-        kind = original.schema[name].kind
         if original.column(name).levels is None:
             x, y = original.numbers(name)[links], masked.numbers(name)
             width = np.ptp(x[~np.isnan(x)]) if (~np.isnan(x)).any() else 0.0
             step = np.nan_to_num(np.abs(y - x) / width if width > 0 else (y != x).astype(float), nan=1.0)
-        elif kind == "ordinal":
+        elif original.schema[name].kind == "ordinal":
             steps = max(1, original.level_count(name) - int(original.missing(name).any()) - 1)
             step = np.abs(own.astype(np.int64) - after) / steps
         else:
@@ -82,11 +77,7 @@ def record_loss(original: Microdata, masked: Microdata, names: tuple[str, ...], 
 def _codes(original: Microdata, masked: Microdata, name: str) -> tuple[Array, Array, Array]:
     """Codes before and after in one alphabet, and where the released category is none of the original's."""
     both = common_codes(original, masked, name).astype(np.int64)
-    before, after = both[: len(original)], both[len(original) :]
-    categories = original.column(name).levels is not None
-    new = (
-        ~np.isin(after, before)
-        if categories and original.column(name).levels is not masked.column(name).levels
-        else None
-    )
-    return before, after, np.zeros(len(after), dtype=bool) if new is None else new
+    before, after = np.split(both, [len(original)])
+    levels = original.column(name).levels
+    same = levels is None or levels is masked.column(name).levels
+    return before, after, np.zeros(len(after), dtype=bool) if same else ~np.isin(after, before)

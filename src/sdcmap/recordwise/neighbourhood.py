@@ -12,12 +12,10 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Microdata, Range, SchemaError, Undefined, Value, did_you_mean
+from sdcmap.core import Array, Microdata, Positive, Range, SchemaError, Undefined, Value, did_you_mean
 from sdcmap.kernels.neighbours.counting import Pairs, is_safe, likeliest_region
 from sdcmap.kernels.quantiles import rank_of
 from sdcmap.recordwise.categories import original_agrees, record_loss, units_agreeing
-
-Positive = Annotated[float, Range(0, None, "(]")]
 
 
 @dataclass(frozen=True)
@@ -71,18 +69,13 @@ class Unsafe(Value):
 
     def resolved(self, data: Microdata) -> Unsafe:
         """The same rule with variables, distance and neighbourhood written out, or SchemaError with every misfit."""
-        problems = list(self.misfits(data))
-        if problems:
+        if problems := list(self.misfits(data)):
             raise SchemaError(" ".join(problems))
         names = self.on or data.keys
         numeric = all(data.column(name).levels is None for name in names)
         distance = self.distance or ("absolute" if self.scale == "standardised" else "relative")
-        return replace(
-            self,
-            on=names,
-            distance=distance,
-            neighbourhood=self.neighbourhood or ("distance" if numeric else "frequency"),
-        )
+        neighbourhood = self.neighbourhood or ("distance" if numeric else "frequency")
+        return replace(self, on=names, distance=distance, neighbourhood=neighbourhood)
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         """Every reason why this rule does not fit these data, a sentence each."""
@@ -147,6 +140,7 @@ def assess(
     own = pairs.link_distances()
     rank = rank_of(rule.alpha, pairs.nonlinks)
     if rule.neighbourhood == "fellegi-sunter":
+        count_to = None
         region = tuple(likeliest_region(pairs, rank))
         delta = max((stop for _, stop in region), default=0.0)
         counts = sum((pairs.count(stop) - pairs.count(start) for start, stop in region), np.zeros(len(own), np.int64))
@@ -162,40 +156,25 @@ def assess(
     ties = np.zeros(len(own), dtype=np.int64)
     ties[nearest] = pairs.ties(np.flatnonzero(nearest))
     safe = is_safe(counts, perturbation, rule.k, rule.r, rule.q)
-    left_out = np.flatnonzero(~np.isin(np.arange(len(masked)), rows, kind="table"))
+    left_out = np.delete(np.arange(len(masked)), rows)
     return Assessment(
-        rule,
-        rows,
-        links[rows],
-        counts,
-        perturbation,
-        link_in,
-        nearest,
-        ties,
-        safe,
-        left_out,
-        delta,
-        region,
-        pairs,
-        None if rule.neighbourhood == "fellegi-sunter" else count_to,
-    )
+        rule, rows, links[rows], counts, perturbation, link_in, nearest, ties, safe, left_out, delta, region, pairs,
+        count_to,
+    )  # fmt: skip
 
 
 def _by_frequency(
     original: Microdata, masked: Microdata, rule: Unsafe, links: Array, population: Microdata | None
 ) -> Assessment:
-    weights = None
-    if rule.frequency == "population" and population is None:
-        if masked.weight is None:
-            raise SchemaError("the population frequency needs a weight in the file, or a population file.")
-        weights = masked.weights
+    by_weight = rule.frequency == "population" and population is None
+    if by_weight and masked.weight is None:
+        raise SchemaError("the population frequency needs a weight in the file, or a population file.")
+    weights = masked.weights if by_weight else None
     counts = units_agreeing(masked, rule.on, weights, population if rule.frequency == "population" else None)
-    link_in = original_agrees(original, masked, rule.on, links)
-    everyone = np.arange(len(masked))
-    return Assessment(
-        rule, everyone, links, counts, record_loss(original, masked, rule.on, links), link_in, link_in & (counts <= 1),
-        np.zeros(len(masked), dtype=np.int64), counts >= rule.k, everyone[:0],
-    )  # fmt: skip
+    link_in, loss = (of(original, masked, rule.on, links) for of in (original_agrees, record_loss))
+    everyone, ties = np.arange(len(masked)), np.zeros(len(masked), dtype=np.int64)
+    nearest, safe = link_in & (counts <= 1), counts >= rule.k
+    return Assessment(rule, everyone, links, counts, loss, link_in, nearest, ties, safe, everyone[:0])
 
 
 def _cloud(
@@ -205,9 +184,7 @@ def _cloud(
     x, y = original.matrix(rule.on), masked.matrix(rule.on)
     if (np.abs(x) > LARGEST).any() or (np.abs(y) > LARGEST).any():
         raise SchemaError(f"infinite values in {_listed(rule)} have no distance: make them missing.")
-    has_x, has_y = _complete(x), _complete(y)
-    if rule.scale == "log":
-        has_x, has_y = _with_logarithm(x, has_x, rule), _with_logarithm(y, has_y, rule)
+    has_x, has_y = _with_place(x, rule), _with_place(y, rule)
     judged = has_y & has_x[links]
     if has_x.sum() < 2 or not judged.any():
         raise Undefined(TOO_FEW)
@@ -251,29 +228,22 @@ def _with_size(judged: Array, unit: Array, size: Array, rule: Unsafe) -> Array:
         )
     if empty.sum() == judged.sum():
         raise Undefined(TOO_FEW)
-    sized: Array = judged & ~empty
-    return sized
+    return np.asarray(judged & ~empty)
 
 
-def _complete(values: Array) -> Array:
-    complete: Array = np.logical_not(np.isnan(values).any(axis=1))
-    return complete
-
-
-def _with_logarithm(values: Array, known: Array, rule: Unsafe) -> Array:
-    """The known rows whose values are all above 0; SchemaError where others may not be left out."""
+def _with_place(values: Array, rule: Unsafe) -> Array:
+    """The rows without missing values; on logs those above 0 alone, SchemaError where others may not be left out."""
+    known = ~np.isnan(values).any(axis=1)
+    if rule.scale != "log":
+        return np.asarray(known)
     low = known & (values <= 0).any(axis=1)
     if low.any() and not rule.leave_out:
         raise SchemaError(
             f"{int(low.sum())} records have values of 0 or below in {_listed(rule)}, which have no "
             "logarithm: leave them out with leave_out=True, or take another scale."
         )
-    return known & ~low
+    return np.asarray(known & ~low)
 
 
 def _norm(values: Array) -> Array:
-    total = np.zeros(len(values))
-    for column in values.T:
-        total += column * column
-    norm: Array = np.sqrt(total)
-    return norm
+    return np.asarray(np.sqrt(sum(column * column for column in values.T)))

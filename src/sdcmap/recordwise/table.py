@@ -117,18 +117,12 @@ class RecordTable:
 
     def frame(self) -> pl.DataFrame:
         """The table: row (of the masked file), original_row, neighbours, perturbation, link_in, nearest, ties, safe."""
-        return pl.DataFrame(
-            {
-                "row": self.assessment.rows,
-                "original_row": self.assessment.links,
-                "neighbours": self.neighbours,
-                "perturbation": self.perturbation,
-                "link_in_neighbourhood": self.assessment.link_in,
-                "nearest_is_link": self.assessment.nearest,
-                "ties": self.assessment.ties,
-                "safe": self.assessment.safe,
-            }
-        )
+        own = self.assessment
+        columns = {
+            "row": own.rows, "original_row": own.links, "neighbours": own.neighbours, "perturbation": own.perturbation,
+            "link_in_neighbourhood": own.link_in, "nearest_is_link": own.nearest, "ties": own.ties, "safe": own.safe,
+        }  # fmt: skip
+        return pl.DataFrame(columns)
 
     def biggest(self, top: int = 10) -> pl.DataFrame:
         """The biggest units linked by their rank, as a snooper would who knows who is first, second, ...
@@ -138,10 +132,9 @@ class RecordTable:
         """
         if self.assessment.pairs is None or top < 1:
             raise PlanError("the biggest units need a numeric first variable, and `top` of at least 1.")
-        released = self.assessment.pairs.y[:, 0]
-        own = self.assessment.pairs.x[self.assessment.pairs.link, 0]
-        first, last = _places(own)
-        first_after, last_after = _places(released)
+        pairs = self.assessment.pairs
+        first, last = _places(pairs.x[pairs.link, 0])
+        first_after, last_after = _places(pairs.y[:, 0])
         overlap = np.minimum(last, last_after) - np.maximum(first, first_after) + 1
         chance = np.maximum(overlap, 0) / ((last - first + 1) * (last_after - first_after + 1))
         order = np.lexsort((self.assessment.rows, first))[:top]
@@ -248,8 +241,7 @@ class RecordSets:
     @property
     def unsafe(self) -> Array:
         """Records that at least one attack finds unsafe, as rows of the masked file."""
-        rows: Array = np.unique(np.concatenate([table.unsafe for table in self.tables.values()]))
-        return rows
+        return np.unique(np.concatenate([table.unsafe for table in self.tables.values()]))
 
     def frame(self) -> pl.DataFrame:
         """The counts of each attack, a row each."""
@@ -278,10 +270,8 @@ def _with_midpoints(masked: Readable, intervals: Mapping[str, tuple[str, str]]) 
         if (low > high).any():
             raise SchemaError(f"{int((low > high).sum())} intervals of {name!r} end below their beginning.")
         middle = low + (high - low) / 2
-        if name in columns:
-            values = data.numbers(name)
-            columns[name] = Column(np.where(np.isnan(values), middle, values))
-        else:
-            columns[name] = Column(middle)
+        if name not in data.names:
             schema = Schema((*schema.variables, Variable(name, "numeric")), schema.format)
+        values = data.numbers(name) if name in data.names else middle
+        columns[name] = Column(np.where(np.isnan(values), middle, values))
     return Microdata(schema, columns, data.origin)
