@@ -270,7 +270,10 @@ def _farthest_from_mean(
     x: Array, group: Array, mean: Array, middle: Array, by_distance: Array, far: Array
 ) -> tuple[int, int]:
     """The free row farthest from `mean`, and how many rows were looked at: |x - mean| <= |x - middle| + |middle - mean|."""
-    shift = np.sqrt(((mean - middle) ** 2).sum())
+    shift = 0.0
+    for j in range(len(mean)):
+        shift += (mean[j] - middle[j]) ** 2
+    shift = np.sqrt(shift)
     best, farthest = -1.0, -1
     for i in range(len(far)):
         if ((far[i] + shift) * (1 + ROOM)) ** 2 < best:

@@ -15,7 +15,7 @@ from sdcmap.methods import _gower_groups
 from sdcmap.methods._mdav import mdav_groups, vmdav_groups
 
 MOST_GOWER = 20_000  # records of a trial; with more, groups of mixed variables take longer than all other methods
-ONE_BY_ONE = ("individual", "optimal")
+ONE_BY_ONE = {"individual": _gower_groups.ranked_groups, "optimal": _gower_groups.optimal_groups}
 
 
 def standardised(x: Array) -> Array:
@@ -208,10 +208,7 @@ class Microaggregate(Method):
                 rows = np.flatnonzero(~missing[:, j])
                 if len(rows):
                     self._enough(len(rows), f"records with a value of {name!r}")
-                    groups_of = (
-                        _gower_groups.optimal_groups if self.method == "optimal" else _gower_groups.ranked_groups
-                    )
-                    yield rows, (name,), groups_of(data.numbers(name)[rows], self.size)
+                    yield rows, (name,), ONE_BY_ONE[self.method](data.numbers(name)[rows], self.size)
             return
         near = self._numbers(data)
         nominal = np.array([self.method == "gower" and data.schema[name].kind == "nominal" for name in self.on])
