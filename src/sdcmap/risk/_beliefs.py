@@ -107,22 +107,18 @@ def linked_beliefs(
     """
     prior = prior_of(original, name)
     linked = np.flatnonzero(table.partner >= 0)
-    place_of = np.empty(len(pair.known_rows), dtype=np.int64)
-    place_of[pair.known_rows] = np.arange(len(pair.known_rows))
-    group = np.empty(len(pair.released_rows), dtype=np.int64)
-    group[pair.released_rows] = pair.released_group
-    key = pair.known_group[place_of[table.partner[linked]]] * len(pair.released_size) + group[linked]
-    key, at = np.unique(key, return_index=True)
-    mine, theirs = np.divmod(key, len(pair.released_size))
+    people, records = len(pair.known_size), len(pair.released_size)  # groups of them
+    known_group = pair.known_group[np.argsort(pair.known_rows)]
+    group = pair.released_group[np.argsort(pair.released_rows)]
+    key, at = np.unique(known_group[table.partner[linked]] * records + group[linked], return_index=True)
+    mine, theirs = np.divmod(key, records)
     weight = np.minimum(pair.released_size[theirs] * table.probability[linked[at]], 1.0)
-    total = np.bincount(mine, weight, minlength=len(pair.known_size))
-    weight = inclusion * weight / np.maximum(total, 1.0)[mine]
+    weight = inclusion * weight / np.maximum(np.bincount(mine, weight, minlength=people), 1.0)[mine]
     centre, spread = released_beliefs(original, masked, name, method, prior)
-    first, second = (_group_means(group, values, len(pair.released_size)) for values in (centre, spread + centre**2))
-    share, once, twice = (
-        np.bincount(mine, weight * values, minlength=len(pair.known_size))
-        for values in (np.ones(len(mine)), first[theirs], second[theirs])
-    )
+    count = np.maximum(np.bincount(group, minlength=records), 1)
+    sums = (np.bincount(group, values, minlength=records) for values in (centre, spread + centre**2))
+    moments = (np.ones(len(mine)), *((total / count)[theirs] for total in sums))
+    share, once, twice = (np.bincount(mine, weight * moment, minlength=people) for moment in moments)
     variance = np.maximum(twice + (1 - share) * prior[1] - once**2, 0.0)
     beliefs = Beliefs.before(len(original), prior)
     who = person[pair.known_rows]
@@ -130,11 +126,6 @@ def linked_beliefs(
     for column, values in ((beliefs.mean, prior[0] + once), (beliefs.variance, variance), (beliefs.weight, share)):
         column[who[here]] = values[pair.known_group[here]]
     return beliefs
-
-
-def _group_means(group: Array, values: Array, count: int) -> Array:
-    means: Array = np.bincount(group, values, minlength=count) / np.maximum(np.bincount(group, minlength=count), 1)
-    return means
 
 
 def released_beliefs(
@@ -154,8 +145,8 @@ def released_beliefs(
         parts = _likelihoods(original, masked, name, method)
     except Undefined:
         return centre, variance
+    reach = REACH * np.sqrt(prior[1])
     for rows, log_likelihood, ends in parts:
-        reach = REACH * np.sqrt(prior[1])
         span = min(ends[0], prior[0] - reach), max(ends[1], prior[0] + reach)
         for start in range(0, len(rows), BLOCK):
             some = rows[start : start + BLOCK]
@@ -185,17 +176,15 @@ def _likelihoods(
     except SchemaError as reason:
         raise Undefined(str(reason)) from None
     x = known.numbers(name)
-    apart = [field for field in fields if isinstance(field.density, Same)]
-    both = [np.unique(np.concatenate([field.known, field.released]), return_inverse=True)[1] for field in apart]
+    apart = [np.concatenate([field.known, field.released]) for field in fields if isinstance(field.density, Same)]
+    both = [np.unique(values, return_inverse=True)[1] for values in apart]
     code = compress(both)[0] if both else np.zeros(len(x) + len(masked), dtype=np.int64)
+    noisy = [field for field in fields if not isinstance(field.density, Same)]
     seen, likelihoods = np.isfinite(masked.numbers(name)), []
     for stratum in np.unique(code[: len(x)]):
         mine, theirs = np.flatnonzero(code[: len(x)] == stratum), np.flatnonzero((code[len(x) :] == stratum) & seen)
-        curves = [
-            (_curve(x[mine], field.known[mine]), field)
-            for field in fields
-            if not isinstance(field.density, Same) and not np.isnan(field.known[mine]).any()
-        ]
+        known_fields = [field for field in noisy if not np.isnan(field.known[mine]).any()]
+        curves = [(_curve(x[mine], field.known[mine]), field) for field in known_fields]
         if curves and len(theirs):
             likelihoods.append((theirs, _summed(curves), (float(x[mine[0]]), float(x[mine[-1]]))))
     return likelihoods
@@ -209,11 +198,9 @@ def _summed(curves: list[tuple[Curve, Field]]) -> LogLikelihood:
         total = np.zeros(values.shape)
         for curve, field in curves:
             at = curve(values)
-            outside = np.isnan(at)
-            log_density = field.density(
-                np.where(outside, 0.0, at), np.broadcast_to(field.released[rows][:, None], at.shape)
-            )
-            total += np.where(outside, IMPOSSIBLE, log_density)
+            released = np.broadcast_to(field.released[rows][:, None], at.shape)
+            log_density = field.density(np.where(np.isnan(at), 0.0, at), released)
+            total += np.where(np.isnan(at), IMPOSSIBLE, log_density)
         return total
 
     return log_likelihood

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from sdcmap.risk._archive import read_archive
 from sdcmap.risk.linkage.field_costs import importance_problems, relative_weights
 from sdcmap.risk.linkage.stated_columns import redone
 
+NOBODY_OUTSIDE = (
+    "a synthetic file needs a control file of people who were not in the original, or the method that made it."
+)
 PAIR = 2e-9  # seconds: of one variable of a person and a record
 
 
@@ -112,12 +115,12 @@ class Controlled(RiskMeasure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names, others = self.checked(original), self.people_outside(original)
         original, masked = self.as_seen(original, masked)
-        drawn = self.split(original, masked, self.can_be_attacked(original), others, rng)
+        drawn = self.split(original, masked, others, rng)
         return self.estimate([self.attack(drawn, names, ranges_of(original, names), rng)])
 
     def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
         names, seen = self.checked(original), self.as_recoded(original)
-        drawn = [self.split_making(seen, making, self.can_be_attacked(seen), rng) for making in makings]
+        drawn = [self.split_making(seen, making, rng) for making in makings]
         return self.estimate([self.attack(split, names, ranges_of(seen, names), rng) for split in drawn])
 
     def compared_columns(self, data: Microdata) -> tuple[str, ...]:
@@ -138,9 +141,8 @@ class Controlled(RiskMeasure):
 
     def _values_move(self, masked: Microdata) -> bool:
         """Whether a released record may hold what other people had, so that taking rows out takes nobody out."""
-        if self.control == "rows":
-            return False
-        return not masked.paired or (self.method is not None and self.method.mixes)
+        mixes = self.method is not None and self.method.mixes
+        return self.control != "rows" and (mixes or not masked.paired)
 
     def check_files(self, data: Microdata) -> None:
         self.people_outside(data)
@@ -153,19 +155,16 @@ class Controlled(RiskMeasure):
         read = lambda: read_archive(self.control_file, self.sha256, data, names)
         return data.remember(("control", self.control_file, self.sha256, names), read)
 
-    def split(
-        self, original: Microdata, masked: Microdata, known: Array, others: Microdata | None, rng: Generator
-    ) -> Split:
-        """Draw people inside and outside a release of which no makings are at hand, among the records in `known`.
+    def split(self, original: Microdata, masked: Microdata, others: Microdata | None, rng: Generator) -> Split:
+        """Draw people inside and outside a release of which no makings are at hand.
 
         Outside are `others`, of the control file, where values move between records; else a share `held_out` of the people
         is taken out of the release, with what was released of them.
         """
         if self.control == "makings" or (not masked.paired and not others):
-            raise Undefined(
-                "a synthetic file needs a control file of people who were not in the original, or the method that made it."
-            )
-        came = _origin(masked)
+            raise Undefined(NOBODY_OUTSIDE)
+        came = np.arange(len(masked)) if masked.origin is None else masked.origin
+        known = self.can_be_attacked(original)
         if others and self._values_move(masked):
             inside = known if not masked.paired else known & _marked(came, len(original))
             rows, theirs = self._drawn(np.flatnonzero(inside), rng), self._drawn(np.arange(len(others)), rng)
@@ -174,8 +173,7 @@ class Controlled(RiskMeasure):
         if len(order) < 2:
             raise Undefined("fewer than two people are left to attack.")
         cut = min(max(1, round(self.held_out * len(order))), len(order) - 1)
-        held = _marked(order[:cut], len(original))
-        archive = masked.take(np.flatnonzero(~held[came]))
+        archive = masked.take(np.flatnonzero(~_marked(order[:cut], len(original))[came]))
         outsiders, insiders = (original.take(rows[: self.most_drawn()]) for rows in np.split(order, [cut]))
         return Split(insiders, outsiders, archive)
 
@@ -192,8 +190,9 @@ class Controlled(RiskMeasure):
         again = redone(original, self.method)
         return original if again is None else in_released_categories(original, again, self.compared_columns(original))
 
-    def split_making(self, original: Microdata, making: Making, known: Array, rng: Generator) -> Split:
+    def split_making(self, original: Microdata, making: Making, rng: Generator) -> Split:
         """Draw people who were in the making and people who were not."""
+        known = self.can_be_attacked(original)
         groups = [self._drawn(np.flatnonzero(rows & known), rng) for rows in (_in_file(making), making.outside)]
         if min(map(len, groups)) == 0:
             raise Undefined("nobody is left to attack, inside or outside a making.")
@@ -214,10 +213,6 @@ class Controlled(RiskMeasure):
         return rng.permutation(rows)[: self.most_drawn()]
 
 
-def _origin(masked: Microdata) -> Array:
-    return np.arange(len(masked)) if masked.origin is None else masked.origin
-
-
 def _in_file(making: Making) -> Array:
     """Who of the original is in the file of a making: all whom it was made with, but for those whose rows it left out."""
     came = making.released.origin
@@ -228,15 +223,9 @@ def _marked(rows: Array, size: int) -> Array:
     return np.bincount(rows, minlength=size) > 0
 
 
-class Places(NamedTuple):
-    """Targets and records as the kernels of Gower's distance want them: numbers and codes of the targets, of the records,
-    and what numbers and codes weigh."""
-
-    numbers: Array
-    codes: Array
-    their_numbers: Array
-    their_codes: Array
-    weight: Array
+# Targets and records as the kernels of Gower's distance want them: numbers and codes of the targets, of the records, and
+# what numbers and codes weigh.
+Places: TypeAlias = tuple[Array, Array, Array, Array, Array]
 
 
 def positions(
@@ -254,7 +243,7 @@ def positions(
     x, c = (np.column_stack(kind) if kind else np.empty((len(targets) + len(archive), 0)) for kind in (numbers, each))
     x, c = np.where(np.isfinite(x), x, np.nan), c.astype(np.int64)
     cut = len(targets)
-    return Places(x[:cut], c[:cut], x[cut:], c[cut:], np.array(weight, dtype=np.float64))
+    return x[:cut], c[:cut], x[cut:], c[cut:], np.array(weight, dtype=np.float64)
 
 
 def _codes(targets: Microdata, archive: Microdata, name: str) -> list[Array]:

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -102,8 +102,7 @@ MOST_KEYS = 60  # bits of a number
 MOST_SETS = 1 << 20  # of keys that a measure looks at
 
 
-@dataclass(frozen=True)
-class Frequencies:
+class Frequencies(NamedTuple):
     """For each combination of keys that occurs: the records that match it, and the sum of their weights."""
 
     met: DistinctCells

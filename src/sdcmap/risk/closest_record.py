@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from sdcmap.kernels.tables.attribution import closer_share, nearest, share_error
 from sdcmap.risk._control import PAIR, Controlled, Split, positions, ranges_of
 
 ONE_SIDED = 1.6449  # normal quantile of .95
+
+# The distance of each person, inside and outside, to the closest record, and how strange they are to the file: the
+# lower, the more they seem to be in it.
+Outcome: TypeAlias = tuple[list[Array], list[Array]]
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,7 @@ class ClosestRecord(Controlled):
         if data.schema.census:
             yield "ClosestRecord is off: the file is a census, and that somebody is in it is no secret."
 
-    def attack(
-        self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator
-    ) -> tuple[list[Array], list[Array]]:
-        """Return the distance of each person, inside and outside, to the closest record, and how strange they are to it:
-        the lower, the more they seem to be in the file."""
+    def attack(self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> Outcome:
         distances = []
         for group in (drawn.insiders, drawn.outsiders):
             nobody = np.zeros(len(group)), np.zeros(len(drawn.archive))
@@ -83,7 +83,7 @@ class ClosestRecord(Controlled):
             distances.append(nearest(*places, *nobody, 0.0)[0] / len(names))
         return distances, _strangeness(drawn, names)
 
-    def estimate(self, outcomes: Sequence[tuple[list[Array], list[Array]]]) -> Estimate:
+    def estimate(self, outcomes: Sequence[Outcome]) -> Estimate:
         """Return the better of both attacks."""
         distances, strangeness = zip(*outcomes, strict=True)
         by_distance, by_values = _share(distances), _share(strangeness)

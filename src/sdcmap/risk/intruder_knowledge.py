@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, Undefined
+from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.kernels.quantiles import place_of
 from sdcmap.kernels.statistics.beliefs import normal_divergence
 from sdcmap.risk._beliefs import Beliefs, conjugate_beliefs, linked_beliefs, prior_of, released_rows
@@ -20,7 +20,7 @@ LINKING = 2.0  # what finding the best attack and making its links costs, to fin
 
 
 @dataclass(frozen=True)
-class IntruderKnowledge(Measure):
+class IntruderKnowledge(RiskMeasure):
     """Minus the error that the agency expects of the intruder's best guess: Trottini's IEK, at most 0.
 
     The intruder knows some variables of his target and wants a numeric one, `on`. He links his target to the released file
@@ -66,7 +66,6 @@ class IntruderKnowledge(Measure):
     """
 
     revision: ClassVar[int] = 8  # 6: what a chain rounds; 7: steps on one variable; 8: ties alike on every machine
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "prior uncertainty"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
     expectation: ClassVar[bool] = True
@@ -97,18 +96,13 @@ class IntruderKnowledge(Measure):
         if self.on in self.attack.on:
             yield f".attack may not know {self.on!r}: that is what he wants."
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        problems = list(super().misfits(data))
-        yield from problems
-        if problems:
-            return
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
         if self.harm and (self.harm not in data.schema or data.schema[self.harm].kind != "numeric"):
             yield f"{type(self).__name__}.harm must name a numeric column; {self.harm!r} is none."
-        if self.scenario == "links":
-            if not self._knows(data):
-                yield f"{type(self).__name__}: he knows nothing to link by but {self.on!r}: name variables in attack.on."
-            else:
-                yield from self._attack(data).misfits(data)
+        if self.scenario == "links" and not self._knows(data):
+            yield f"{type(self).__name__}: he knows nothing to link by but {self.on!r}: name variables in attack.on."
+        elif self.scenario == "links":
+            yield from self._attack(data).misfits(data)
 
     def fresh(self) -> Measure:
         attack = self.attack.fresh()
@@ -119,7 +113,6 @@ class IntruderKnowledge(Measure):
         return replace(self, method=method, attack=attack if isinstance(attack, Attack) else self.attack)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
         beliefs = self.beliefs(original, masked)
         every = chosen = self._targets(original)
         if beliefs.among is not None:
@@ -138,7 +131,6 @@ class IntruderKnowledge(Measure):
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The risk of each released record's owner; NaN where its value is missing, or he was not looked at."""
-        self.checked(original)
         beliefs = self.beliefs(original, masked)
         each = self._each(original, beliefs)
         if beliefs.among is not None:
@@ -155,6 +147,7 @@ class IntruderKnowledge(Measure):
 
     def beliefs(self, original: Microdata, masked: Microdata) -> Beliefs:
         """What he believes of each original record; computed once for each masked file."""
+        self.checked(original)
         key = "beliefs", self.on, self.scenario, self.attack, self.method, self.targets
         return masked.remember(key, lambda: self._beliefs(original, masked))
 
@@ -195,7 +188,14 @@ class IntruderKnowledge(Measure):
 
     def _each(self, original: Microdata, beliefs: Beliefs) -> Array:
         """The risk of each original record."""
-        return self._weighed(original, -self._divided(self._uncertainty(original, beliefs), beliefs))
+        uncertainty = self._uncertainty(original, beliefs)
+        risk = -(uncertainty / beliefs.prior[1] if self.scale == "prior" else uncertainty)
+        if not self.harm:
+            return risk
+        harm = original.numbers(self.harm)
+        if not (np.isfinite(harm) & (harm > 0)).all():
+            raise Undefined(f"harm weights must be above 0 and not missing; some of {self.harm!r} are not.")
+        return risk / harm
 
     def _uncertainty(self, original: Microdata, beliefs: Beliefs) -> Array:
         """D(agency, intruder) + U(agency)."""
@@ -203,19 +203,7 @@ class IntruderKnowledge(Measure):
         own = self.measured * beliefs.prior[1]
         if self.divergence == "kl":
             return normal_divergence((x, np.full(len(x), own)), (beliefs.mean, beliefs.variance)) + own
-        error: Array = (x - beliefs.mean) ** 2 + own
-        return error
-
-    def _divided(self, uncertainty: Array, beliefs: Beliefs) -> Array:
-        return uncertainty / beliefs.prior[1] if self.scale == "prior" else uncertainty
-
-    def _weighed(self, original: Microdata, risk: Array) -> Array:
-        if not self.harm:
-            return risk
-        harm = original.numbers(self.harm)
-        if not (np.isfinite(harm) & (harm > 0)).all():
-            raise Undefined(f"harm weights must be above 0 and not missing; some of {self.harm!r} are not.")
-        return risk / harm
+        return np.asarray((x - beliefs.mean) ** 2 + own)
 
 
 # How sure an intruder is of his targets, rightly or not.

@@ -114,7 +114,6 @@ class LDiversity(SensitiveMeasure):
 
     Parameters
     ----------
-    secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
     l : a group is exposed below l values; at least 1, a whole number except for "entropy".
     form : "distinct" values; "entropy": exp(H); "recursive": the largest l with r_1 < c (r_l + ... + r_m).
     c : for "recursive", above 0: how much more frequent the most frequent value may be than the tail.

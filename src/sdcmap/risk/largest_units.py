@@ -128,7 +128,11 @@ class LargestUnits(RiskMeasure):
         size, released = original.numbers(self.on), masked.numbers(self.on)
         group, released_group = self._groups(original, masked)
         ranks = descending_ranks(group, size)
-        target = self._targets(group, size, ranks)
+        present = ~np.isnan(size)
+        if not present.any():
+            raise Undefined(f"{self.on!r} has no value that is not missing.")
+        count = np.bincount(group[present], minlength=int(group.max()) + 1)
+        target = present & (ranks.above < (self.largest if self.share is None else np.ceil(self.share * count[group])))
         rows = np.arange(len(masked)) if masked.origin is None else masked.origin
         there = np.flatnonzero(target[rows] & (group[rows] == released_group) & ~np.isnan(released))
         theirs = descending_ranks(released_group, released)
@@ -139,15 +143,6 @@ class LargestUnits(RiskMeasure):
             reach, ties = nearest_size(size[rows[here]], released[(released_group == g) & ~np.isnan(released)])
             by_value[here] = (np.abs(released[here] - size[rows[here]]) <= reach) / ties
         return target, ranks, rows, {"by rank": by_rank, "by value": by_value}
-
-    def _targets(self, group: Array, size: Array, ranks: Ranks) -> Array:
-        """Which units are among the largest of their group."""
-        present = ~np.isnan(size)
-        if not present.any():
-            raise Undefined(f"{self.on!r} has no value that is not missing.")
-        count = np.bincount(group[present], minlength=int(group.max()) + 1)
-        most = self.largest if self.share is None else np.ceil(self.share * count[group])
-        return np.asarray(present & (ranks.above < most))
 
     def _groups(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
         """The group of each original and of each released record."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata
 from sdcmap.kernels.tables.attribution import shared_nearest
 from sdcmap.risk._control import Controlled, Difference, Split, compare_rates, positions
+
+# The chance that the two sides of each person meet in one record, inside and outside; and that of random records.
+Outcome: TypeAlias = tuple[Array, Array, float]
 
 
 @dataclass(frozen=True)
@@ -71,19 +74,14 @@ class Linkability(Controlled):
     def seconds(self, data: Microdata) -> float | None:
         return self.pair_seconds(data)
 
-    def attack(
-        self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator
-    ) -> tuple[Array, Array, float]:
-        """Return the chance that the two sides of each person meet in one record, inside and outside; and that of random
-        records."""
-
+    def attack(self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> Outcome:
         def met(people: Microdata) -> Array:
             left, right = (positions(people, drawn.archive, side, ranges) for side in self.sides(drawn.archive))
             return shared_nearest(*left, *right)
 
         return met(drawn.insiders), met(drawn.outsiders), 1 / len(drawn.archive)
 
-    def estimate(self, outcomes: Sequence[tuple[Array, Array, float]]) -> Estimate:
+    def estimate(self, outcomes: Sequence[Outcome]) -> Estimate:
         insiders, outsiders, naive = zip(*outcomes, strict=True)
         inside, outside = np.concatenate(insiders), np.concatenate(outsiders)
         value, se = Difference.of(inside, outside)

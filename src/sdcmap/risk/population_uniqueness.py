@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, ClassVar, Literal
@@ -184,22 +184,17 @@ class PopulationUniqueness(RiskMeasure):
             raise Undefined("the file has no records.")
         sizes, counts = np.unique(masked.view(distinct_cells, names).count, return_counts=True)
         share = self.fraction or min(1.0, len(masked) / float(masked.weights.sum()))
-        alone = float(counts[sizes == 1].sum() / len(masked))
+        people, alone = len(masked) / share, float(counts[sizes == 1].sum() / len(masked))
         wanted = [name for name in MODELS if self.model in (name, "dankar")]
-        fitted = _fitted(wanted, sizes, counts, len(masked) / share) if alone else dict.fromkeys(wanted, 0.0)
-        value = _by_rule(fitted, share) if self.model == "dankar" else fitted.get(self.model)
+        shares = {name: MODELS[name](sizes, counts, people) / people if alone else 0.0 for name in wanted}
+        fitted = {name: min(share, 1.0) for name, share in shares.items() if not math.isnan(share)}
+        value = _apply_dankar_rule(fitted, share) if self.model == "dankar" else fitted.get(self.model)
         if value is None:
             raise Undefined(f"the model {self.model!r} cannot be fitted to the sizes of the groups of this file.")
         return Estimate(value=value, parts=fitted | {"alone": alone})
 
 
-def _fitted(models: Sequence[str], sizes: Array, counts: Array, population: float) -> dict[str, float]:
-    """The share of each model that can be fitted."""
-    shares = {name: MODELS[name](sizes, counts, population) / population for name in models}
-    return {name: min(share, 1.0) for name, share in shares.items() if not math.isnan(share)}
-
-
-def _by_rule(fitted: dict[str, float], fraction: float) -> float:
+def _apply_dankar_rule(fitted: dict[str, float], fraction: float) -> float:
     """Dankar et al. (2012), the decision rule."""
     if fraction <= SMALL:
         return fitted.get("pitman", fitted["zayatz"])

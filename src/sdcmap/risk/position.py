@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, Undefined
+from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.kernels.quantiles import place_of
 from sdcmap.kernels.statistics.precision import inverse_of_mean
 
@@ -19,8 +19,25 @@ def sorted_numbers(data: Microdata, name: str) -> Array:
     return np.sort(x[~np.isnan(x)])
 
 
+class PrecisionMeasure(RiskMeasure):
+    """What the measures share whose value is 1 over a mean squared error."""
+
+    unit: ClassVar[str] = "1/(variable's unit)^2"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
+    at_nothing: ClassVar[float | None] = None
+    expectation: ClassVar[bool] = True
+    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
+    error_part: ClassVar[str] = "squared_error"  # of an estimate's `parts`
+
+    def pool(self, estimates: Sequence[Estimate]) -> Estimate:
+        if len(estimates) == 1:
+            return estimates[0]
+        value, se = inverse_of_mean(np.array([e.parts[self.error_part] for e in estimates]))
+        return Estimate(value=value, se=se)
+
+
 @dataclass(frozen=True)
-class Position(Measure):
+class Position(PrecisionMeasure):
     """How precisely a snooper who knows his target's rank learns its value: R = 1/MSE.
 
     The snooper knows that somebody has the largest, the smallest, or the p-th percentile value of the sample. He sorts
@@ -44,11 +61,7 @@ class Position(Measure):
     "Position(on='income', target=0.99)"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
     paired: ClassVar[bool] = False
-    unit: ClassVar[str] = "1/(variable's unit)^2"
-    expectation: ClassVar[bool] = True
-    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     missing: ClassVar[str] = "left out, in each file on its own"
 
     on: str
@@ -58,12 +71,6 @@ class Position(Measure):
         self.checked(original)
         squared = self.squared_error(original, masked)
         return Estimate(value=1 / squared if squared else float("inf"), parts={"squared_error": squared})
-
-    def pool(self, estimates: Sequence[Estimate]) -> Estimate:
-        if len(estimates) == 1:
-            return estimates[0]
-        value, se = inverse_of_mean(np.array([e.parts["squared_error"] for e in estimates]))
-        return Estimate(value=value, se=se)
 
     def nothing(self, original: Microdata) -> float | None:
         if np.isnan(original.numbers(self.on)).all():
@@ -122,10 +129,7 @@ class Index(Position):
         rows = original.remember(("at", self.on, value), lambda: np.flatnonzero(original.numbers(self.on) == value))
         if masked.origin is not None:
             rows = np.flatnonzero(np.isin(masked.origin, rows))
-        values = masked.numbers(self.on)
-        released = (
-            [float(values[rows[0]])] if len(rows) == 1 else values[rows].tolist()
-        )  # one record is the common case
+        released: list[float] = masked.numbers(self.on)[rows].tolist()
         squared_errors = [(y - value) ** 2 for y in released if y == y]  # NaN left out
         if not squared_errors:
             raise Undefined(f"the target's value of {self.on!r} is not in the masked file.")
@@ -136,7 +140,7 @@ class Index(Position):
 
 
 @dataclass(frozen=True)
-class KnownIndex(Measure):
+class KnownIndex(PrecisionMeasure):
     """How precisely a snooper who knows the record number learns his target's value: R = 1/MSE.
 
     The snooper has linked his target to a record of the released file beyond doubt, and takes the masked value there
@@ -159,10 +163,7 @@ class KnownIndex(Measure):
     "KnownIndex(on='income')"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
-    unit: ClassVar[str] = "1/(variable's unit)^2"
-    expectation: ClassVar[bool] = True
-    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
+    error_part: ClassVar[str] = "mse"
     missing: ClassVar[str] = "records with a missing value before or after are left out"
 
     on: str
@@ -174,12 +175,6 @@ class KnownIndex(Measure):
             raise Undefined(f"{self.on!r} has no record with a value before and after masking.")
         value, se = inverse_of_mean(errors)
         return Estimate(value=value, se=se, parts={"mse": float(errors.mean()), "worst": float(errors.min())})
-
-    def pool(self, estimates: Sequence[Estimate]) -> Estimate:
-        if len(estimates) == 1:
-            return estimates[0]
-        value, se = inverse_of_mean(np.array([e.parts["mse"] for e in estimates]))
-        return Estimate(value=value, se=se)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1/(y - x)^2 of each record; infinite where the value did not change."""
@@ -194,5 +189,4 @@ class KnownIndex(Measure):
     def _squared_errors(self, original: Microdata, masked: Microdata) -> Array:
         self.checked(original)
         x = original.numbers(self.on)
-        squared: Array = (masked.numbers(self.on) - (x if masked.origin is None else x[masked.origin])) ** 2
-        return squared
+        return np.asarray((masked.numbers(self.on) - (x if masked.origin is None else x[masked.origin])) ** 2)

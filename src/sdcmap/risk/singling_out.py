@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -91,6 +91,10 @@ class Predicates(NamedTuple):
         return np.asarray(count_matches(x, *self, 2) == 1)
 
 
+# Which statements single somebody out inside and outside, of random ones the share inside, and how many people there are.
+Outcome: TypeAlias = tuple[Array, Array, float, int]
+
+
 @dataclass(frozen=True)
 class SinglingOut(Controlled):
     """How much oftener statements that single out a released record single out a person who is in it than one who is not.
@@ -143,11 +147,7 @@ class SinglingOut(Controlled):
     def as_seen(self, original: Microdata, masked: Microdata) -> tuple[Microdata, Microdata]:
         return in_released_categories(original, masked, self.variables(original)), masked
 
-    def attack(
-        self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator
-    ) -> tuple[Array, Array, float, int]:
-        """Return which statements single somebody out inside and outside, of random ones the share inside, and how many
-        people there are."""
+    def attack(self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> Outcome:
         check_one_depth(drawn.insiders, drawn.archive, names)
         size = min(len(drawn.insiders), len(drawn.outsiders))
         released, insiders, outsiders = _numbers([drawn.archive, drawn.insiders, drawn.outsiders], names)
@@ -174,7 +174,7 @@ class SinglingOut(Controlled):
     def _width(self, released: Array) -> int:
         return 1 if self.mode == "univariate" else min(self.columns, released.shape[1])
 
-    def estimate(self, outcomes: Sequence[tuple[Array, Array, float, int]]) -> Estimate:
+    def estimate(self, outcomes: Sequence[Outcome]) -> Estimate:
         insiders, outsiders, guesses, people = zip(*outcomes, strict=True)
         inside, outside, naive = np.concatenate(insiders), np.concatenate(outsiders), float(np.mean(guesses))
         if len(inside) == 0:

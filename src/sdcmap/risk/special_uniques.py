@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,13 +16,9 @@ from sdcmap.kernels.tables.combinations import members
 from sdcmap.kernels.tables.wildcards import MISSING, wildcard_sums
 from sdcmap.risk._frequencies import KeyMeasure, dis_suda, frequencies, size_scores
 
-
-class Lookups(NamedTuple):
-    """Who was looked up on what made him special, one after the other."""
-
-    row: Array  # of the released file
-    alone: Array  # whether one released record has the values
-    found: Array  # and whether it is his
+# Who was looked up on what made him special, one after the other: the row of the released file, whether one released record
+# has the values, and whether that is his.
+LookUps: TypeAlias = tuple[Array, Array, Array]
 
 
 class Search(NamedTuple):
@@ -36,7 +32,7 @@ class Search(NamedTuple):
     def on(self, some: list[int]) -> Search:
         """The same by these variables alone."""
         kept = np.isin(self.variable, some)
-        return Search(self.known[:, kept], self.released[:, kept], self.variable[kept])
+        return Search(*(part[..., kept] for part in self))
 
 
 def matching_records(known: Array, released: Array) -> Array:
@@ -112,18 +108,18 @@ class SpecialUniques(KeyMeasure):
         each[row[found]] = 1.0
         return each
 
-    def _look_up(self, original: Microdata, masked: Microdata) -> Lookups:
+    def _look_up(self, original: Microdata, masked: Microdata) -> LookUps:
         """Every released record that is special, once for each of its sets."""
         names = self.checked(original)
         person, sets = original.remember(("special uniques", self), lambda: self._special(original))
         searches = self._searches(original, masked, names)
         origin = np.arange(len(masked)) if masked.origin is None else masked.origin
-        parts = [Lookups(*(np.empty(0, dtype=kind) for kind in (np.int64, np.bool_, np.bool_)))]
+        parts = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=bool), np.empty(0, dtype=bool))]
         for chosen in np.unique(sets).tolist():
-            some = members(chosen)
             row = np.flatnonzero(np.isin(origin, person[sets == chosen]))
-            parts.append(_looked_up([search.on(some) for search in searches], origin[row], row))
-        return Lookups(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+            parts.append(_looked_up([search.on(members(chosen)) for search in searches], origin[row], row))
+        row, alone, found = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return row, alone, found
 
     def _special(self, original: Microdata) -> tuple[Array, Array]:
         """The special uniques of the original: which record, on which set of variables (bits)."""
@@ -143,55 +139,46 @@ class SpecialUniques(KeyMeasure):
         masked = explained(known, masked, names)
         mixed = mixed_names(known, masked, names)
         wild = self.missing_is == "any value"
-        equal = _columns(in_texts(known, masked, mixed), masked, names, ())
-        covering = _columns(known, masked, names, mixed) if mixed else equal
-        first = [equal, covering] if mixed else [equal]
-        searches = [_search(columns, len(known), wild, False) for columns in first]
-        return [*searches, _search(covering, len(known), True, True)] if wild else searches
+        ways = [list(_columns(in_texts(known, masked, mixed), masked, names, ()))]
+        if mixed:
+            ways.append(list(_columns(known, masked, names, mixed)))
+        searches = [_search(columns, len(known), wild, False) for columns in ways]
+        return [*searches, _search(ways[-1], len(known), True, True)] if wild else searches
 
 
-class _Column(NamedTuple):
-    """A variable of both files, one below the other: codes, a column for each layer of its labels, and where it misses."""
-
-    codes: Array
-    gone: Array
+# A variable of both files, one below the other: codes, a column for each layer of its labels, and where it misses.
+_Column: TypeAlias = tuple[Array, Array]
 
 
-def _columns(known: Microdata, masked: Microdata, names: tuple[str, ...], mixed: tuple[str, ...]) -> list[_Column]:
+def _columns(known: Microdata, masked: Microdata, names: tuple[str, ...], mixed: tuple[str, ...]) -> Iterator[_Column]:
     """Codes that are equal where values are, or where labels of several depths cover them; missing is one of its own."""
-    columns = []
     for name in names:
         gone = np.concatenate([known.missing(name), masked.missing(name)])
         layers = layers_of(known, masked, name) if name in mixed else None
-        codes = common_codes(known, masked, name).astype(np.int64) if layers is None else np.vstack(layers)
-        if layers is None:
-            codes = np.where(gone, codes.max(initial=0) + 1, codes)[:, np.newaxis]
-        columns.append(_Column(codes, gone))
-    return columns
+        if layers is not None:
+            yield np.vstack(layers), gone
+        else:
+            codes = common_codes(known, masked, name).astype(np.int64)
+            yield np.where(gone, codes.max(initial=0) + 1, codes)[:, np.newaxis], gone
 
 
 def _search(columns: list[_Column], people: int, known_wild: bool, released_wild: bool) -> Search:
     """known_wild, released_wild : whether what is missing there matches every value."""
-    wild = np.repeat([known_wild, released_wild], [people, len(columns[0].gone) - people])
+    wild = np.repeat([known_wild, released_wild], [people, len(columns[0][1]) - people])
     both = np.hstack([np.where((gone & wild)[:, np.newaxis], MISSING, codes) for codes, gone in columns])
     variable = np.repeat(np.arange(len(columns)), [codes.shape[1] for codes, _ in columns])
     return Search(both[:people], both[people:], variable)
 
 
-def _looked_up(searches: list[Search], person: Array, row: Array) -> Lookups:
+def _looked_up(searches: list[Search], person: Array, row: Array) -> LookUps:
     """People looked up among all released records, by the first search that leaves any."""
     left, own = np.zeros(len(row)), np.zeros(len(row), dtype=np.bool_)
     for known, released, _ in searches:
-        values, nobody = known[person], left == 0
+        values, theirs, nobody = known[person], released[row], left == 0
+        agree = ((values == theirs) | (values == MISSING) | (theirs == MISSING)).all(axis=1)
         left = np.where(nobody, matching_records(values, released), left)
-        own = np.where(nobody, _agree(values, released[row]), own)
-    alone = left == 1
-    return Lookups(row, alone, alone & own)
-
-
-def _agree(known: Array, theirs: Array) -> Array:
-    agree: Array = ((known == theirs) | (known == MISSING) | (theirs == MISSING)).all(axis=1)
-    return agree
+        own = np.where(nobody, agree, own)
+    return row, left == 1, (left == 1) & own
 
 
 def _share(hits: Array) -> float:
@@ -238,45 +225,40 @@ class SUDA(KeyMeasure):
     fraction: Annotated[float, Range(0, 1, "()")] = 0.01
     scores: Literal["Elliot", "IHSN"] = "Elliot"
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def other_misfits(self, data: Microdata) -> Iterator[str]:
         if len(self.variables(data)) == 1:
             yield "SUDA needs at least 2 variables."
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
-        met, cell, variables = self.minimal_uniques(masked, self.largest)
-        each = self._size_scores(len(names), variables)
-        suda = np.bincount(cell, each, minlength=len(met.count))
+        met, cell, variables, each = self._minimal(masked)
         total = float(each.sum())
         parts = {"uniques": float(len(np.unique(cell))), "score": total}
         for j, name in enumerate(names):
             own = float(each[variables >> j & 1 > 0].sum())
             parts[f"contribution of {name}"] = own / total if total else 0.0
-        return Estimate(value=float(met.count @ self._dis(masked, suda) / len(masked)), parts=parts)
+        return Estimate(value=float(met.count @ self._dis(masked, met, cell, each) / len(masked)), parts=parts)
 
-    def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The DIS-SUDA score of each record."""
+    def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:
+        """The combinations of keys that occur, and the DIS-SUDA score of each."""
         self.checked(original)
-        met, suda = self._suda(masked)
-        return self._dis(masked, suda)[met.code]
+        met, cell, _, each = self._minimal(masked)
+        return met, self._dis(masked, met, cell, each)
 
     def suda(self, data: Microdata) -> Array:
         """The SUDA score of each record of a file."""
         self.checked(data)
-        met, suda = self._suda(data)
-        return suda[met.code]
+        met, cell, _, each = self._minimal(data)
+        return np.bincount(cell, each, minlength=len(met.count))[met.code]
 
-    def _suda(self, data: Microdata) -> tuple[DistinctCells, Array]:
+    def _minimal(self, data: Microdata) -> tuple[DistinctCells, Array, Array, Array]:
+        """The combinations that occur, and the minimal uniques: which combination, on which variables, and their score."""
         met, cell, variables = self.minimal_uniques(data, self.largest)
-        return met, np.bincount(cell, self._size_scores(met.codes.shape[1], variables), minlength=len(met.count))
+        by_size = size_scores(met.codes.shape[1], ihsn=self.scores == "IHSN")
+        return met, cell, variables, by_size[np.bitwise_count(variables).astype(np.int64) - 1]
 
-    def _size_scores(self, width: int, variables: Array) -> Array:
-        sizes = np.bitwise_count(variables).astype(np.int64)
-        scores: Array = size_scores(width, ihsn=self.scores == "IHSN")[sizes - 1]
-        return scores
-
-    def _dis(self, data: Microdata, suda: Array) -> Array:
+    def _dis(self, data: Microdata, met: DistinctCells, cell: Array, each: Array) -> Array:
         frequency = frequencies(data, self.variables(data), self.missing_is, 1.0)
         pairs = int(frequency.met.count[frequency.records == 2].sum())
+        suda = np.bincount(cell, each, minlength=len(met.count))
         return dis_suda(suda, frequency.met.count, pairs, self.fraction, frequency.met.codes.shape[1])

@@ -26,7 +26,6 @@ class TCloseness(SensitiveMeasure):
 
     Parameters
     ----------
-    secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
     t : a group is exposed above this distance, in [0, 1].
     distance : "ordered": values far apart in order are far; "equal": any two values are equally far; "by kind": ordered
         for numeric and ordinal variables, equal for nominal ones; "hierarchical": values are as far as the level at which

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, NamedTuple, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -13,19 +13,12 @@ from sdcmap.core import Array, Generator, Microdata, Range, Undefined
 from sdcmap.core.estimate import Estimate, Skipped
 from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.kernels.tables.attribution import crowds, two_nearest
-from sdcmap.risk._control import Controlled, Places, Split, positions
+from sdcmap.risk._control import Controlled, Difference, Split, positions
 
 # Telling two groups apart by scores: a threshold learnt on one half of both, and tried on the other.
 
 
 RIDGE = 1e-3  # of a covariance of ranks
-
-
-class Advantage(NamedTuple):
-    """True positives less false positives at a threshold that was learnt on others, and its standard error."""
-
-    value: float
-    se: float
 
 
 def best_threshold(first: Array, second: Array) -> float:
@@ -41,7 +34,7 @@ def best_threshold(first: Array, second: Array) -> float:
     return float((scores[place] + below) / 2) if np.isfinite(scores[place]) else float(scores[place])
 
 
-def cross_fitted(first: Array, second: Array) -> Advantage:
+def cross_fitted(first: Array, second: Array) -> Difference:
     """The advantage over both halves of each group, each judged by the threshold of the other half; the groups lie in
     random order. Learning on those who are judged would find an advantage in noise."""
     hits, false = np.zeros(len(first)), np.zeros(len(second))
@@ -50,7 +43,7 @@ def cross_fitted(first: Array, second: Array) -> Advantage:
         hits[1 - half :: 2] = first[1 - half :: 2] >= threshold
         false[1 - half :: 2] = second[1 - half :: 2] >= threshold
     shares = [((group.mean() * len(group) + 1) / (len(group) + 2), len(group)) for group in (hits, false)]
-    return Advantage(float(hits.mean() - false.mean()), math.sqrt(sum(p * (1 - p) / n for p, n in shares)))
+    return Difference(float(hits.mean() - false.mean()), math.sqrt(sum(p * (1 - p) / n for p, n in shares)))
 
 
 def ranks_of(scores: Array, like: Array) -> Array:
@@ -147,25 +140,22 @@ class WorstMembership(Controlled):
         if min(map(len, groups)) < FEWEST:
             raise Undefined(f"fewer than {FEWEST} people are left to attack, inside or outside.")
         rest = _part(drawn.outsiders, outside, outside + len(drawn.archive))
-        released = [self._near(people, drawn.archive, names, ranges) for people in groups]
-        width = _width(np.concatenate([near.distance[:, 0] for near in released]))
-        crowded = [near.crowd(width) for near in released]
+        places = [positions(people, drawn.archive, names, ranges, self.importance) for people in groups]
+        near = [two_nearest(*place) for place in places]
+        width = _width(np.concatenate([distance[:, 0] for distance in near]))
+        crowded = [crowds(*place, width) for place in places]  # the share of records within `width`, and their density
         scores = {
-            "closest": [-near.distance[:, 0] for near in released],
-            "ratio": [-(near.distance[:, 0] + TINY) / (near.distance[:, 1] + TINY) for near in released],
+            "closest": [-distance[:, 0] for distance in near],
+            "ratio": [-(distance[:, 0] + TINY) / (distance[:, 1] + TINY) for distance in near],
             "counting": [crowd[:, 0] for crowd in crowded],
         }
         if len(rest) == 0:
             return scores, dict.fromkeys(("reference", "density"), "nobody else is outside to compare with.")
-        others = [self._near(people, rest, names, ranges) for people in groups]
-        pairs = list(zip(others, released, crowded, strict=True))
-        scores["reference"] = [_log_ratio(o.distance[:, 0], r.distance[:, 0]) for o, r, _ in pairs]
-        scores["density"] = [_log_ratio(c[:, 1], o.crowd(width)[:, 1]) for o, _, c in pairs]
+        others = [positions(people, rest, names, ranges, self.importance) for people in groups]
+        pairs = list(zip(others, near, crowded, strict=True))
+        scores["reference"] = [_log_ratio(two_nearest(*o)[:, 0], distance[:, 0]) for o, distance, _ in pairs]
+        scores["density"] = [_log_ratio(crowd[:, 1], crowds(*o, width)[:, 1]) for o, _, crowd in pairs]
         return scores, {}
-
-    def _near(self, people: Microdata, records: Microdata, names: tuple[str, ...], ranges: dict[str, float]) -> _Near:
-        place = positions(people, records, names, ranges, self.importance)
-        return _Near(place, two_nearest(*place))
 
     def estimate(self, outcomes: Sequence[Scored]) -> Estimate:
         from scipy.special import ndtri
@@ -187,17 +177,6 @@ class WorstMembership(Controlled):
         return Estimate(value=value, se=judged[best].se, parts=parts, skipped=skipped)
 
 
-class _Near(NamedTuple):
-    """People and records as numbers and codes, and the distances of each person to the nearest two records."""
-
-    place: Places
-    distance: Array
-
-    def crowd(self, width: float) -> Array:
-        """The share of records within `width` of each person, and the density of records there."""
-        return crowds(*self.place, width)
-
-
 def _part(people: Microdata, low: int, high: int) -> Microdata:
     return people.take(np.arange(low, min(high, len(people))))
 
@@ -212,11 +191,11 @@ def _log_ratio(above: Array, below: Array) -> Array:
     return np.asarray(np.log(above + TINY) - np.log(below + TINY))
 
 
-def _judged(pairs: Sequence[list[Array]]) -> Advantage:
+def _judged(pairs: Sequence[list[Array]]) -> Difference:
     """The mean advantage over the files."""
     each = [cross_fitted(*pair) for pair in pairs]
     se = math.sqrt(sum(one.se**2 for one in each)) / len(each)
-    return Advantage(float(np.mean([one.value for one in each])), se)
+    return Difference(float(np.mean([one.value for one in each])), se)
 
 
 def _shadowed(attacks: dict[str, list[list[Array]]]) -> list[list[Array]]:
