@@ -93,8 +93,7 @@ def _between(places: Floats, centres: Floats, sizes: Array, asked: Floats) -> Fl
 def _nearest(places: Floats, centres: Floats, sizes: Array, asked: Floats) -> Floats:
     before, after = np.r_[centres[0], centres[:-1]], np.r_[centres[1:], centres[-1]]
     own = np.where((sizes < FEWEST) & (before == after), before, centres)
-    answers: Floats = own[np.searchsorted((places[:-1] + places[1:]) / 2, asked)]
-    return answers
+    return np.asarray(own[np.searchsorted((places[:-1] + places[1:]) / 2, asked)])
 
 
 def told_in_groups(known: Array, asked: Array, count: int, target: Target) -> Floats:
@@ -139,8 +138,7 @@ def trimmed_slopes(x: Floats, y: Floats) -> Floats:
 
 
 def _least_squares(x: Floats, y: Floats) -> Floats:
-    slopes: Floats = np.linalg.lstsq(x, y, rcond=None)[0].astype(np.float64)
-    return slopes
+    return np.asarray(np.linalg.lstsq(x, y, rcond=None)[0], dtype=np.float64)
 
 
 def _miss(x: Floats, y: Floats, slopes: Floats) -> float:
@@ -154,8 +152,7 @@ def rank_agreement(columns: Floats, y: Floats) -> Floats:
     ranks = np.where(np.isfinite(columns), ranks - ranks.mean(axis=0), 0.0)
     own = np.argsort(np.argsort(y, kind="stable")) - (len(y) - 1) / 2
     scale = np.linalg.norm(ranks, axis=0) * np.linalg.norm(own)
-    agreement: Floats = np.abs(ranks.T @ own) / np.where(scale > 0, scale, 1.0)
-    return agreement
+    return np.asarray(np.abs(ranks.T @ own) / np.where(scale > 0, scale, 1.0))
 
 
 def told_by_tree(known: Array, asked: Array, sizes: Array, ordered: Array, target: Target) -> tuple[Floats, Array]:

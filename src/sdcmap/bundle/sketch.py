@@ -24,10 +24,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, combinations
+from itertools import combinations
 from typing import Literal, get_args
 
 import numpy as np
@@ -98,16 +99,15 @@ class People:
     def sets(self, form: SketchForm, most: int) -> list[Names]:
         """Sets of columns to look at: `most` of the most telling in pairs and triples, or by fours; with their names all
         columns, all but one, and all but two of the most telling."""
-        rich, wide = self.telling[:most], self.telling[:WIDE]
+        rich, wide, others = self.telling[:most], self.telling[:WIDE], self.telling[WIDE:]
         if form == "rank":
-            return list(combinations(rich, min(4, len(rich)))) if rich else []
-        if form != "named":
-            few = chain([rich] if len(rich) == 1 else [], combinations(rich, 2), combinations(rich, 3))
-            return list(few)
-        others = self.telling[WIDE:]
-        less = [tuple(n for n in self.telling if n != gone) for gone in self.telling]
-        less += [(*part, *others) for part in combinations(wide, max(0, len(wide) - 2))]
-        return [part for part in dict.fromkeys((self.telling, *less)) if part]
+            sets = [*combinations(rich, min(4, len(rich)))]
+        elif form == "named":
+            sets = [self.telling, *(tuple(n for n in self.telling if n != gone) for gone in self.telling)]
+            sets += [(*part, *others) for part in combinations(wide, max(0, len(wide) - 2))]
+        else:
+            sets = [*([rich] if len(rich) == 1 else []), *combinations(rich, 2), *combinations(rich, 3)]
+        return [part for part in dict.fromkeys(sets) if part]
 
     def prints(self, names: Names, form: SketchForm) -> Array:
         """Each record's fingerprint in these columns."""
@@ -129,41 +129,34 @@ class People:
 
     def _word(self, form: SketchForm, name: str, shifted: bool = False) -> Array:
         plain: Form = "value" if form == "named" else form
-        if (plain, name, shifted) not in self._words:
-            self._words[plain, name, shifted] = self.columns[name].form(plain, shifted)
-        words = self._words[plain, name, shifted]
-        return words if form != "named" else stirred(words ^ np.uint64(text_word(name)))
+        if (key := (plain, name, shifted)) not in self._words:
+            self._words[key] = self.columns[name].form(plain, shifted)
+        return stirred(self._words[key] ^ np.uint64(text_word(name))) if form == "named" else self._words[key]
 
     def sketches(self) -> Iterator[Sketch]:
         """What the ledger keeps of these records."""
         for form in SKETCH_FORMS:
-            for names in self.sets(form, STORED):
-                yield self._sketch(names, form)
+            yield from (self._sketch(names, form) for names in self.sets(form, STORED))
         yield self.whole(self.telling)
         yield Sketch("table", 0, (), self.rows, 0, 0, self.tables)
 
     def whole(self, names: Names) -> Sketch:
         """All columns together, with every fingerprint and not the single ones alone."""
-        distinct, count = np.unique(self.prints(names, "named"), return_counts=True)
-        singles, pairs = (int((count == times).sum()) for times in (1, 2))
-        return Sketch("whole", len(names), names, self.rows, singles, pairs, distinct[:SKETCH_SIZE].astype("<u8"))
+        return self._sketch(names, "named", whole=True)
 
-    def _sketch(self, names: Names, form: SketchForm) -> Sketch:
+    def _sketch(self, names: Names, form: SketchForm, whole: bool = False) -> Sketch:
         distinct, count = np.unique(self.prints(names, form), return_counts=True)
-        single = distinct[count == 1]
-        pairs = int((count == 2).sum())
-        kept, told = single[:SKETCH_SIZE].astype("<u8"), names if form == "named" else ()
-        return Sketch(form, len(names), told, self.rows, len(single), pairs, kept)
+        singles, pairs = (int((count == times).sum()) for times in (1, 2))
+        kept = (distinct if whole else distinct[count == 1])[:SKETCH_SIZE].astype("<u8")
+        told = names if form == "named" else ()
+        return Sketch("whole" if whole else form, len(names), told, self.rows, singles, pairs, kept)
 
     @cached_property
     def tables(self) -> Array:
         """Keyed digests of the tables of three coarse columns each that are too full of counts to agree by chance."""
         telling = (self.columns[name] for name in self.telling)
         coarse = [t for t in telling if len(t.counts) <= COARSE][:TABLED]
-        places = sorted(
-            (np.unique(-t.counts.astype(np.int64), return_inverse=True)[1][t.place] for t in coarse),
-            key=lambda place: np.bincount(place).tolist(),
-        )
+        places = sorted((t.count_ranks[t.place] for t in coarse), key=lambda place: np.bincount(place).tolist())
         sets = list(combinations(places, min(3, len(places)))) if places else []
         digests = [self._table(part, 2 * np.log2(len(sets))) for part in sets]
         return np.unique(np.array([d for d in digests if d is not None], dtype="<u8"))
@@ -188,11 +181,11 @@ def recognised(earlier: Sequence[Sequence[Sketch]], people: People, policy: Rele
     """Of each earlier release, whether these records include at least 1 % (and a few) of its own, or are 1 % its own, more
     than chance can explain; how many that is, the policy says."""
     found = np.array([any(_same_table(s, people) or _is_part(s, people) for s in own) for own in earlier], dtype=bool)
-    shelves: dict[tuple[SketchForm, int, Names], list[tuple[int, Sketch]]] = {}
-    for number, own in enumerate(earlier):
-        for sketch in own:
-            if sketch.form in SKETCH_FORMS and not found[number]:
-                shelves.setdefault((sketch.form, sketch.width, sketch.names), []).append((number, sketch))
+    shelves: dict[tuple[SketchForm, int, Names], list[tuple[int, Sketch]]] = defaultdict(list)
+    for number in np.flatnonzero(~found).tolist():
+        for sketch in earlier[number]:
+            if sketch.form in SKETCH_FORMS:
+                shelves[sketch.form, sketch.width, sketch.names].append((number, sketch))
     for (form, width, names), stored in shelves.items():
         shelf = _Shelf(form, stored, policy)
         for columns in _comparable(people, form, width, names):
@@ -246,11 +239,8 @@ class _Shelf:
         prints = people.prints(columns, self.form)
         prints = np.unique(prints[prints <= self.last])
         hits = self._hits(prints)
-        likely = [
-            at
-            for at in np.flatnonzero((hits >= self.policy.overlap_people) & ~found[self.number]).tolist()
-            if self._enough(at, hits[at], prints)
-        ]
+        likely = np.flatnonzero((hits >= self.policy.overlap_people) & ~found[self.number]).tolist()
+        likely = [at for at in likely if self._enough(at, hits[at], prints)]
         likely = [at for at in likely if self._stands_out(hits[at], _good_turing(self.sketches[at], people.rows))]
         for strangers in people.strangers(columns, self.form) if likely else ():
             by_chance = self._hits(np.unique(strangers))

@@ -37,8 +37,7 @@ def stirred(words: Array) -> Array:
     word = words.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Array = word ^ (word >> np.uint64(31))
-    return mixed
+    return np.asarray(word ^ (word >> np.uint64(31)))
 
 
 @jit
@@ -117,18 +116,17 @@ class Tally:
     def form(self, form: Form, shifted: bool = False) -> Array:
         """One word for each record; `shifted`: that of the next distinct value."""
         if self.numbers is None:
-            words = _texts(self.texts) if form == "value" else self._places()
+            words = _texts(self.texts) if form == "value" else self.count_ranks.astype(np.uint64)
         else:
             code = {"value": significant, "affine": self._affine, "rank": self._ranks}[form](self.numbers)
             words = np.where(np.isnan(self.numbers), MISSING, code)
         place = (self.place.astype(np.int64) + 1) % len(words) if shifted else self.place
-        coded: Array = stirred(words)[place]
-        return coded
+        return np.asarray(stirred(words)[place])
 
-    def _places(self) -> Array:
+    @property
+    def count_ranks(self) -> Array:
         """The place of each value's count among all counts, the largest first; equal counts share a place."""
-        places: Array = np.unique(-self.counts.astype(np.int64), return_inverse=True)[1].astype(np.uint64)
-        return places
+        return np.unique(-self.counts.astype(np.int64), return_inverse=True)[1]
 
     def _affine(self, numbers: Array) -> Array:
         known = ~np.isnan(numbers)
@@ -137,14 +135,14 @@ class Tally:
         values, counts = numbers[known], self.counts[known]
         top = int(counts.argmax())
         common = counts[top] >= max(10, STANDS_OUT * counts.sum())
-        step = common_step(values) or _quartile_range(values, counts) or 1.0
+        low, high = values[np.searchsorted(np.cumsum(counts) / counts.sum(), (0.25, 0.75))]
+        step = common_step(values) or float(high - low) or 1.0
         return significant((numbers - values[top if common else 0]) / step)
 
     def _ranks(self, numbers: Array) -> Array:
         counts = np.where(np.isnan(numbers), 0, self.counts)
         middle = (np.cumsum(counts) - counts / 2) / max(1, counts.sum())
-        ranks: Array = np.minimum(middle * RANKS, RANKS - 1).astype(np.uint64)
-        return ranks
+        return np.asarray(np.minimum(middle * RANKS, RANKS - 1).astype(np.uint64))
 
 
 def tally(column: Column) -> Tally:
@@ -152,13 +150,12 @@ def tally(column: Column) -> Tally:
     if column.levels is None:
         distinct, place, counts = np.unique(column.values, return_inverse=True, return_counts=True)
         return Tally(distinct, (), counts, place)
-    counts = np.bincount(column.values, minlength=len(column.levels))
+    counts, levels = np.bincount(column.values, minlength=len(column.levels)), column.levels.to_list()
     if not column.levels.dtype.is_numeric():
-        return Tally(None, tuple(None if v is None else str(v) for v in column.levels.to_list()), counts, column.values)
-    numbers = np.array([np.nan if v is None else float(v) for v in column.levels.to_list()])
+        return Tally(None, tuple(None if v is None else str(v) for v in levels), counts, column.values)
+    numbers = np.array([np.nan if v is None else float(v) for v in levels])
     order = np.argsort(numbers, kind="stable")
-    where = np.argsort(order, kind="stable")
-    return Tally(numbers[order], (), counts[order], where[column.values])
+    return Tally(numbers[order], (), counts[order], np.argsort(order, kind="stable")[column.values])
 
 
 def significant(numbers: Array) -> Array:
@@ -168,14 +165,7 @@ def significant(numbers: Array) -> Array:
         whole = np.where(np.isfinite(numbers), np.rint(mantissa * DIGITS), 0.0)
         over = np.abs(whole) >= DIGITS  # rounded up to the next power of two
         whole, exponent = np.where(over, whole / 2, whole), exponent + over
-    words: Array = (whole.astype(np.int64) * 4096 + exponent).astype(np.uint64)
-    return words
-
-
-def _quartile_range(values: Array, counts: Array) -> float:
-    below = np.cumsum(counts) / counts.sum()
-    low, high = (float(values[np.searchsorted(below, share)]) for share in (0.25, 0.75))
-    return high - low
+    return np.asarray((whole.astype(np.int64) * 4096 + exponent).astype(np.uint64))
 
 
 def _texts(texts: tuple[str | None, ...]) -> Array:

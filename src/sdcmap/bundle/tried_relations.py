@@ -10,21 +10,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
-from sdcmap.bundle.recovery import (
-    DENSE,
-    Target,
-    rank_agreement,
-    told_along,
-    told_by_tree,
-    told_in_groups,
-    trimmed_slopes,
-)
+from sdcmap.bundle import recovery
+from sdcmap.bundle.recovery import DENSE, Target, told_along, told_in_groups
 from sdcmap.kernels.arrays import Array, Floats
 from sdcmap.kernels.statistics.trees import bin_edges, binned
 from sdcmap.kernels.tables.coding import compress
@@ -70,59 +63,56 @@ class Trials(NamedTuple):
         yield from self._tree()
 
     def _along(self, values: Floats) -> float:
-        return self.target.share(told_along(values[: self.taught], values[self.taught :], self.target))
+        known, asked = np.split(values, [self.taught])
+        return self.target.share(told_along(known, asked, self.target))
 
     # ---- numbers ----------------------------------------------------------------------------------------------
     def _features(self) -> Iterator[Feature]:
         """Numbers along which the target may lie, with the columns that they are made of."""
-        numeric = [source for source in self.sources if source.numbers is not None]
-        yield from (((source.name,), source.numbers) for source in numeric if source.numbers is not None)
+        numeric = {source.name: source.numbers for source in self.sources if source.numbers is not None}
+        yield from (((name,), numbers) for name, numbers in numeric.items())
         yield from self._formulas(numeric)
         yield from self._weighted_sum(numeric, np.copy)
         yield from self._weighted_sum(numeric, _logarithm)
 
-    def _formulas(self, numeric: Sequence[Known]) -> Iterator[Feature]:
+    def _formulas(self, numeric: Mapping[str, Floats]) -> Iterator[Feature]:
         """Of all formulas of two columns, those that agree best in rank with the target."""
         pairs = list(combinations(numeric, 2))
         if not pairs:
             return
         some = slice(0, min(self.taught, SCREENED))
-        made = np.column_stack([f for a, b in pairs for f in _formulas(a.numbers[some], b.numbers[some])])  # type: ignore[index]
-        agreement = rank_agreement(made, self.target.taught[some])
+        made = np.column_stack([f for a, b in pairs for f in _formulas(numeric[a][some], numeric[b][some])])
+        agreement = recovery.rank_agreement(made, self.target.taught[some])
         for place in np.argsort(-agreement, kind="stable")[:BEST].tolist():
             a, b = pairs[place // FORMULAS]
-            assert a.numbers is not None and b.numbers is not None
-            yield (a.name, b.name), _formulas(a.numbers, b.numbers)[place % FORMULAS]
+            yield (a, b), _formulas(numeric[a], numeric[b])[place % FORMULAS]
 
-    def _weighted_sum(self, numeric: Sequence[Known], scale: Callable[[Floats], Floats]) -> Iterator[Feature]:
+    def _weighted_sum(self, numeric: Mapping[str, Floats], scale: Callable[[Floats], Floats]) -> Iterator[Feature]:
         """A weighted sum of numbers, or of their logarithms, fitted to most records: of all, then of those that count."""
-        if self.target.tolerance is None:
-            return
         y = scale(self.target.taught)
-        if not _has_variance(y):
+        if self.target.tolerance is None or not _has_variance(y):
             return
-        columns = {s.name: scale(s.numbers) for s in numeric if s.numbers is not None}
-        columns = {name: x for name, x in columns.items() if _has_variance(x[: self.taught])}
-        weighted = self._fitted(columns, y)
-        if weighted is not None:
+        scaled = {name: scale(numbers) for name, numbers in numeric.items()}
+        columns = {name: x for name, x in scaled.items() if _has_variance(x[: self.taught])}
+        if (weighted := self._fitted(columns, y)) is not None:
             weights = np.abs(weighted[1])
-            used = [n for n, weight in zip(columns, weights, strict=True) if weight > USED * weights.max()]
-            again = self._fitted({name: columns[name] for name in used}, y)
-            if again is not None:
+            used = {
+                n: x for (n, x), weight in zip(columns.items(), weights, strict=True) if weight > USED * weights.max()
+            }
+            if (again := self._fitted(used, y)) is not None:
                 yield tuple(used), again[0]
 
-    def _fitted(self, columns: dict[str, Floats], y: Floats) -> tuple[Floats, Floats] | None:
+    def _fitted(self, columns: Mapping[str, Floats], y: Floats) -> tuple[Floats, Floats] | None:
         """The sum for every record, and the weight of each column in units of its spread; None: too few records."""
         if len(columns) < 2:
             return None
         x = np.column_stack([*columns.values()])
-        own = x[: self.taught]
-        whole = np.isfinite(own).all(axis=1) & np.isfinite(y)
-        if whole.sum() < max(FEW, 3 * len(columns)):
+        whole = np.flatnonzero(np.isfinite(x[: self.taught]).all(axis=1) & np.isfinite(y))
+        if len(whole) < max(FEW, 3 * len(columns)):
             return None
-        spread = own[whole].std(axis=0)
-        x = (x - own[whole].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-        slopes = trimmed_slopes(x[: self.taught][whole], y[whole] - y[whole].mean())
+        spread = x[whole].std(axis=0)
+        x = (x - x[whole].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        slopes = recovery.trimmed_slopes(x[whole], y[whole] - y[whole].mean())
         with np.errstate(invalid="ignore"):  # a record that lacks a value has no sum
             return x @ slopes, slopes
 
@@ -153,7 +143,7 @@ class Trials(NamedTuple):
 
     def _in_groups(self, places: tuple[int, ...]) -> float:
         groups, count = _joint([self.sources[place] for place in places])
-        known, asked = groups[: self.taught], groups[self.taught :]
+        known, asked = np.split(groups, [self.taught])
         return self.target.share(told_in_groups(known, asked, count, self.target))
 
     def _tree(self) -> Iterator[Told]:
@@ -168,7 +158,7 @@ class Trials(NamedTuple):
     def _grown(self, bins: Array, places: Sequence[int]) -> tuple[Floats, Array]:
         of = bins[:, list(places)]
         ordered = np.array([self.sources[place].ordered for place in places])
-        return told_by_tree(of[: self.taught], of[self.taught :], of.max(axis=0) + 1, ordered, self.target)
+        return recovery.told_by_tree(of[: self.taught], of[self.taught :], of.max(axis=0) + 1, ordered, self.target)
 
 
 def _joint(sources: Sequence[Known]) -> tuple[Array, int]:

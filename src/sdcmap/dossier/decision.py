@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import polars as pl
 
@@ -29,44 +29,39 @@ def three_sentences(plan: Plan, scores: Scores, choice: Choice, rows: int) -> li
             "None of the candidates that were tried is within all limits that were stated.",
             "What to do next stands in the reason below.",
         ]
-    return [
-        f"A masked file of these {rows:,} records is to be released: {choice.name or choice.method}.",
-        _risk(plan, scores, choice) + (f" It {count_verdicts(choice.verdicts)}." if choice.verdicts else ""),
-        _cost(plan, scores, choice),
-    ]
+    limits = f" It {count_verdicts(choice.verdicts)}." if choice.verdicts else ""
+    what = f"A masked file of these {rows:,} records is to be released: {choice.name or choice.method}."
+    return [what, _risk(plan, scores, choice) + limits, _cost(plan, scores, choice)]
 
 
 def _risk(plan: Plan, scores: Scores, choice: Choice) -> str:
     falls = falls_of(plan, scores, choice)
     name = max(falls, key=lambda name: falls[name].after) if falls else plan.risk[0]
-    before, after = values_of(scores, name, choice)
-    limit = _limits(plan).get(name)
-    unit = str(scores.measure.filter(pl.col("name") == name)["unit"][0])
-    said = f"By the most critical of {len(falls)} measures of risk" if len(falls) > 1 else "By its measure of risk"
+    unit, limit = scores.measure.row(by_predicate=pl.col("name") == name, named=True)["unit"], _limits(plan).get(name)
+    before, after = (_told(value, unit) for value in values_of(scores, name, choice))
+    by = f"By the most critical of {len(falls)} measures of risk" if len(falls) > 1 else "By its measure of risk"
     line = "" if limit is None else f"; at most {_told(limit, unit)} is tolerated"
-    said = f"{said}, {scores.words_of(name)}"
-    return f"{said}, it is {_told(after, unit)}, where the unmasked file has {_told(before, unit)}{line}."
+    return f"{by}, {scores.words_of(name)}, it is {after}, where the unmasked file has {before}{line}."
 
 
 def _cost(plan: Plan, scores: Scores, choice: Choice) -> str:
-    name = plan.utility
-    row = scores.measure.filter(pl.col("name") == name)
-    direction, unit, nothing = (row[column][0] for column in ("direction", "unit", "at_nothing"))
-    _, after = values_of(scores, name, choice)
+    measure = scores.measure.row(by_predicate=pl.col("name") == plan.utility, named=True)
+    nothing, unit = measure["at_nothing"], measure["unit"]
+    after = _told(values_of(scores, plan.utility, choice)[1], unit)
     end = "" if nothing is None else f"; releasing nothing would have {_told(nothing, unit)}"
-    what = "loss" if direction == "lower" else "worth"
-    return f"Its {what} for users by {scores.words_of(name)} is {_told(after, unit)}{end}."
+    what = "loss" if measure["direction"] == "lower" else "worth"
+    return f"Its {what} for users by {scores.words_of(plan.utility)} is {after}{end}."
 
 
 def falls_of(plan: Plan, scores: Scores, choice: Choice | None) -> dict[str, Fall]:
     """Each risk measure with a limit, before and after, as multiples of that limit; one where more is safer is left out,
     and so is one without both values."""
-    falls = {}
+    falls: dict[str, Fall] = {}
+    if choice is None or choice.candidate is None:
+        return falls
+    rising = scores.measure.filter((pl.col("axis") == "risk") & (pl.col("direction") == "lower"))["name"].to_list()
     for name, limit in _limits(plan).items():
-        row = scores.measure.filter((pl.col("name") == name) & (pl.col("axis") == "risk"))
-        if not len(row) or row["direction"][0] != "lower" or limit <= 0 or choice is None or choice.candidate is None:
-            continue
-        before, after = values_of(scores, name, choice)
+        before, after = values_of(scores, name, choice) if name in rising and limit > 0 else (None, None)
         if before is not None and after is not None:
             falls[name] = Fall(scores.words_of(name), before / limit, after / limit)
     return falls
@@ -82,11 +77,11 @@ def without_value(plan: Plan, scores: Scores, choice: Choice | None) -> list[str
 
 def values_of(scores: Scores, name: str, choice: Choice) -> tuple[float | None, float | None]:
     """A measure of the original, and of the chosen release; None where it has no value."""
-    column = scores.column(name)
+    known = scores.column(name).drop_nulls("value")
     whole = [method for method, kind in scores.kinds.items() if kind == "identity"]
-    before = column.filter(pl.col("method").is_in(whole))["value"].drop_nulls()
-    after = column.filter(pl.col("id") == (choice.candidate or ""))["value"].drop_nulls()
-    return (before[0] if len(before) else None), (after[0] if len(after) else None)
+    before = known.filter(pl.col("method").is_in(whole))["value"]
+    after = known.filter(pl.col("id") == (choice.candidate or ""))["value"]
+    return next(iter(before), None), next(iter(after), None)
 
 
 def _limits(plan: Plan) -> Mapping[str, float]:
@@ -133,26 +128,23 @@ def pair_of(study: Study) -> Pair | None:
         return None
     chosen = study.manifest.get("pair") or {}
     told = [line for entry in study.manifest.get("releases", []) for line in entry.get("nested", {}).get("told", [])]
+    tried: list[TriedRow] = [
+        {"names": pair["names"], "utilities": pair["utilities"], "joint": pair["joint"],
+         "problem": next(iter(pair["problems"]), "")}
+        for pair in chosen.get("pairs", [])
+    ]  # fmt: skip
     said: Pair = {
-        "profile": "", "when": "", "decision": [], "told": told, "reason": chosen.get("reason", ""),
-        "tried": [_row(pair) for pair in chosen.get("pairs", [])],
+        "profile": "", "when": "", "decision": [], "told": told, "reason": chosen.get("reason", ""), "tried": tried,
     }  # fmt: skip
     with Study.open(source.within) as first:
-        plan, scores = first.plan, first.scores()
-        candidate, when, profile = _first_of(plan, first, Path(source.path).parent.resolve(), chosen.get("first", ""))
-        if candidate is None:
+        plan = first.plan
+        made, when, profile = _first_of(plan, first, Path(source.path).parent.resolve(), chosen.get("first", ""))
+        if made is None:
             return said
-        rule = plan.rule or Threshold(risk=1.0)
-        choice = Choice(
-            candidate.id, candidate.method.text, candidate.replicate, None, None, rule, "", name=plan.name_of(candidate)
-        )
-        decision = three_sentences(plan, scores, choice, len(first.data))
+        rule, name = plan.rule or Threshold(risk=1.0), plan.name_of(made)
+        choice = Choice(made.id, made.method.text, made.replicate, None, None, rule, "", name=name)
+        decision = three_sentences(plan, first.scores(), choice, len(first.data))
     return {**said, "profile": profile, "when": when, "decision": decision}
-
-
-def _row(pair: dict[str, Any]) -> TriedRow:
-    problem = pair["problems"][0] if pair["problems"] else ""
-    return {"names": pair["names"], "utilities": pair["utilities"], "joint": pair["joint"], "problem": problem}
 
 
 def _first_of(plan: Plan, first: Study, folder: Path, chosen: str) -> tuple[Candidate | None, str, str]:

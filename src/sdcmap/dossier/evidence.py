@@ -57,15 +57,12 @@ def vocabulary() -> Mapping[str, Any]:
 
 def snoopers(scores: Scores, facts: Mapping[str, str]) -> Snoopers:
     """Every kind of snooper that a board may ask about, by whether a measure or a check of this study holds it."""
-    considered, left = [], []
+    held = {}
     for entry in vocabulary()["snooper"]:
-        held = [scores.words_of(name) for name in _measures(scores, entry.get("measures", ()))]
-        held += [facts[name] for name in entry.get("facts", ()) if facts.get(name)]
-        if held:
-            considered.append((str(entry["name"]), tuple(held)))
-        else:
-            left.append(str(entry["name"]))
-    return Snoopers(tuple(considered), tuple(left))
+        by = [scores.words_of(name) for name in _measures(scores, entry.get("measures", ()))]
+        by += [facts[name] for name in entry.get("facts", ()) if facts.get(name)]
+        held[str(entry["name"])] = tuple(by)
+    return Snoopers(tuple((name, by) for name, by in held.items() if by), tuple(n for n, by in held.items() if not by))
 
 
 def evidence(scores: Scores, choice: Choice | None, facts: Mapping[str, str], to: Audience) -> list[Framework]:
@@ -82,10 +79,8 @@ def _row(
     told = [f"{name}: {facts[name]}" for name in term.get("facts", ()) if facts.get(name)]
     if choice is not None and choice.candidate is not None:
         for name in _measures(scores, term.get("measures", ())):
-            value = values_of(scores, name, choice)[1]
-            unit = str(scores.measure.filter(pl.col("name") == name)["unit"][0])
-            if value is not None:
-                told.append(f"{scores.words_of(name)}: {to.number(value)} ({unit})")
+            if (value := values_of(scores, name, choice)[1]) is not None:
+                told.append(f"{scores.words_of(name)}: {to.number(value)} ({scores.values[name].unit})")
     return Evidence(str(term["name"]), str(term["definition"]), tuple(told) or (NOT_ASSESSED,))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,16 +34,16 @@ class Given(NamedTuple):
 
 
 class ColumnRow(NamedTuple):
-    """One column; alone and together : whom it gives away by itself, and with two others; None where it is held back, or
-    where there are too many columns to look at all sets."""
+    """One column; alone and together : whom it gives away by itself, and with two others, in the unmasked file and in the
+    release; None where it is held back, or where there are too many columns to look at all sets."""
 
     name: str
     label: str
     role: str
     known_by: str
     done: str
-    alone: tuple[Given, Given] | None
-    together: tuple[Given, Given] | None
+    alone: tuple[Given, ...] | None
+    together: tuple[Given, ...] | None
 
 
 def column_rows(original: Microdata, masked: Microdata, method: Method) -> list[ColumnRow]:
@@ -52,14 +53,13 @@ def column_rows(original: Microdata, masked: Microdata, method: Method) -> list[
     searched = 4 * len(released) ** 2 * len(original) <= MOST_WORK
     rows = []
     for variable in original.schema.variables:
-        name, role, alone, together = variable.name, variable.role or "", None, None
-        if name in released:
-            alone = (_given(original, original, (name,)), _given(original, masked, (name,)))
-        if name in released and searched:
-            others = [other for other in released if other != name]
-            together = (_most_given(original, original, name, others), _most_given(original, masked, name, others))
+        name, role = variable.name, variable.role or ""
+        files, others = (original, masked) if name in released else (), [other for other in released if other != name]
+        alone = tuple(_given(original, file, (name,)) for file in files)
+        together = tuple(_most_given(original, file, name, others) for file in files if searched)
         done, known_by = _done(original, method, name, role), variable.known_by or "anybody"
-        rows.append(ColumnRow(name, variable.label, role or "not stated", known_by, done, alone, together))
+        shown = name, variable.label, role or "not stated", known_by, done
+        rows.append(ColumnRow(*shown, alone or None, together or None))
     return rows
 
 
@@ -104,18 +104,16 @@ class Table:
 
 def changes(original: Microdata, masked: Microdata, names: tuple[str, ...], to: Audience) -> list[Table]:
     """Each masked variable before and after, then the relations that changed most. Every record counts once."""
+    both = {"before": original, "after": masked}
     numbers = [name for name in names if original.column(name).levels is None]
     recoded = [name for name in numbers if masked.column(name).levels is not None]
     tables = [_amounts(original, masked, name, to) for name in numbers if name not in recoded]
-    tables += [_intervals(masked, name, to) for name in recoded]
-    tables += [_shares(original, masked, name, to) for name in names if original.column(name).levels is not None]
+    tables += [_shares({"after": masked}, name, to) for name in recoded]
+    tables += [_shares(both, name, to) for name in names if name not in numbers]
     relations = sorted(_relations(original, masked, names), key=lambda relation: -abs(relation[2] - relation[1]))
     digits = 2 if to.external else 3
     rows = [(what, significant(a, digits), significant(b, digits)) for what, a, b in relations[:MOST_RELATIONS]]
-    return [
-        *tables,
-        *([Table("Relations that changed most", ("between", "before", "after"), tuple(rows))] if rows else []),
-    ]
+    return [*tables, Table("Relations that changed most", ("between", *both), tuple(rows))] if rows else tables
 
 
 def _amounts(original: Microdata, masked: Microdata, name: str, to: Audience) -> Table:
@@ -124,36 +122,26 @@ def _amounts(original: Microdata, masked: Microdata, name: str, to: Audience) ->
     head = ("", "before", "after")
     if min(map(len, pair)) < SMALL:
         return Table(name, head, (("too few values to show", "", ""),))
-    told: dict[str, Callable[[Array], np.floating[Any]]] = {
-        "mean": np.mean,
-        "standard deviation": partial(np.std, ddof=1),
-    }
+    if to.external and any(np.isin(values, (0.0, 1.0)).all() for values in pair):  # the mean is a share
+        return Table(name, head, (("mean", *(to.score(float(values.mean()), RECORD_SHARES[0]) for values in pair)),))
+    told: dict[str, Callable[[Array], Any]] = {"mean": np.mean, "standard deviation": partial(np.std, ddof=1)}
     if not to.external:
         quartiles = {"lower quartile": 0.25, "median": 0.5, "upper quartile": 0.75}
         told |= {word: partial(np.quantile, q=q) for word, q in quartiles.items()}
-    if to.external and any(np.isin(values, (0.0, 1.0)).all() for values in pair):  # the mean is a share
-        return Table(name, head, (("mean", *(to.score(float(values.mean()), RECORD_SHARES[0]) for values in pair)),))
     rows = tuple((word, *(to.number(float(of(values))) for values in pair)) for word, of in told.items())
     return Table(name, head, rows)
 
 
-def _shares(original: Microdata, masked: Microdata, name: str, to: Audience) -> Table:
-    """The share of each category; small ones are merged and not named."""
-    before, after = _counts(original, name), _counts(masked, name)
-    merged = merge_small({level: (before[level], after[level]) for level in before | after})
-    rows = tuple((level, to.percent(a), to.percent(b)) for level, (a, b) in merged.items())
-    return Table(name, ("category", "before", "after"), rows or (("categories too small to show", "", ""),))
+def _shares(files: Mapping[str, Microdata], name: str, to: Audience) -> Table:
+    """The share of each category in each file; small ones are merged and not named."""
+    counts = [_counts(file, name) for file in files.values()]
+    merged = merge_small({level: tuple(of[level] for of in counts) for level in reduce(or_, counts)})
+    rows = tuple((level, *map(to.percent, own)) for level, own in merged.items())
+    return Table(name, ("category", *files), rows or (("categories too small to show", *("" for _ in files)),))
 
 
-def _intervals(masked: Microdata, name: str, to: Audience) -> Table:
-    """The share of each category that numbers were recoded to; small ones are merged and not named."""
-    merged = merge_small({level: (count, count) for level, count in _counts(masked, name).items()})
-    rows = tuple((level, to.percent(count)) for level, (count, _) in merged.items())
-    return Table(name, ("category", "after"), rows or (("categories too small to show", ""),))
-
-
-def merge_small(counts: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
-    """At most 12 categories: the largest with 10 records or more before and after, and all others as one.
+def merge_small(counts: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """At most 12 categories: the largest with 10 records or more in each file, and all others as one.
 
     Where the others together have 1 to 9 records, the smallest named categories join them, so that no difference tells
     a small count.
@@ -161,49 +149,42 @@ def merge_small(counts: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]
     >>> merge_small({"a": (50, 48), "b": (30, 33), "c": (4, 3)})
     {'a': (50, 48), '2 other categories': (34, 36)}
     """
-    large = sorted(
-        (level for level, pair in counts.items() if min(pair) >= SMALL), key=lambda level: -min(counts[level])
-    )
+    large = [level for level, own in counts.items() if min(own) >= SMALL]
+    large.sort(key=lambda level: -min(counts[level]))
     named = large if len(large) == len(counts) <= MOST_CATEGORIES else large[: MOST_CATEGORIES - 1]
     while True:
-        others = [counts[level] for level in counts if level not in named]
-        total = sum(a for a, _ in others), sum(b for _, b in others)
-        if not others or all(n == 0 or n >= SMALL for n in total) or not named:
+        others = [own for level, own in counts.items() if level not in named]
+        total = tuple(map(sum, zip(*others, strict=True)))
+        may_show = all(n == 0 or n >= SMALL for n in total)
+        if may_show or not named:
             break
         named = named[:-1]
-    merged = {level: pair for level, pair in counts.items() if level in named}
-    if max(total) > 0 and all(n == 0 or n >= SMALL for n in total):
+    merged = {level: own for level, own in counts.items() if level in named}
+    if may_show and any(total):
         merged[f"{len(others)} other categories" if len(others) > 1 else "one other category"] = total
     return merged
 
 
 def _counts(data: Microdata, name: str) -> Counter[str]:
-    column = data.column(name)
-    if column.levels is None:
-        return Counter()
-    counts = np.bincount(column.values, minlength=len(column.levels))
-    records: Counter[str] = Counter()
-    for level, count in zip(column.levels.to_list(), counts.tolist(), strict=True):
-        records["missing" if level is None else str(level)] += count
+    column, records = data.column(name), Counter[str]()
+    if column.levels is not None:
+        counts = np.bincount(column.values, minlength=len(column.levels)).tolist()
+        for level, count in zip(column.levels.to_list(), counts, strict=True):
+            records["missing" if level is None else str(level)] += count
     return records
 
 
 def _relations(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Iterator[tuple[str, float, float]]:
     """(what, before, after): correlations of numbers, Cramér's V of categories, a masked variable with any other."""
-    plain = [v.name for v in original.schema.variables if v.role in ("key", "sensitive", "other", None)]
     for number, name in enumerate(names):
-        for other in plain:
+        for other in original.describing:
             if other == name or other in names[:number]:
                 continue
             kinds = [data.column(both).levels is None for data in (original, masked) for both in (name, other)]
-            if all(kinds):
-                yield (
-                    f"{name}, {other} (correlation)",
-                    _correlation(original, name, other),
-                    _correlation(masked, name, other),
-                )
-            elif not any(kinds) and max(original.level_count(name), original.level_count(other)) <= MOST_LEVELS:
-                yield f"{name}, {other} (Cramér's V)", _cramer(original, name, other), _cramer(masked, name, other)
+            if all(kinds) or (not any(kinds) and max(map(original.level_count, (name, other))) <= MOST_LEVELS):
+                word, strength = ("correlation", _correlation) if all(kinds) else ("Cramér's V", _cramer)
+                before, after = (strength(data, name, other) for data in (original, masked))
+                yield f"{name}, {other} ({word})", before, after
 
 
 def _correlation(data: Microdata, name: str, other: str) -> float:
@@ -222,10 +203,8 @@ def _cramer(data: Microdata, name: str, other: str) -> float:
     table: Array = cells.reshape(sizes)
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0].astype(np.float64)
     least = min(table.shape) - 1
-    if least == 0:
-        return 0.0
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-    return float(np.sqrt(((table - expected) ** 2 / expected).sum() / table.sum() / least))
+    return float(np.sqrt(((table - expected) ** 2 / expected).sum() / table.sum() / least)) if least else 0.0
 
 
 GONE = "can no longer be read"
@@ -239,9 +218,18 @@ class Held(NamedTuple):
     after: str
 
 
-def what_holds(plan: Plan, original: Microdata, masked: Microdata) -> list[Held]:
+def what_holds(plan: Plan, original: Microdata, masked: Microdata) -> Iterator[Held]:
     """The plan's edit rules, and the relations that it states or that the original shows."""
-    return [*_edits(plan.edits, original, masked), *_formulas(plan, original, masked)]
+    for text in plan.edits:
+        rule = parse_edit(text)
+        after = GONE if any(rule.unreadable(masked, original)) else _records(rule.broken(masked))
+        yield Held(text, _records(rule.broken(original)), after)
+    shown = {glance.name: glance.formula for glance in look(original).variables if glance.formula}
+    for name, formula in {**shown, **{step.on: step.formula for step in plan.derive}}.items():
+        step = Derive(name, formula)
+        if not any(step.misfits(original)):
+            after = GONE if any(step.misfits(masked)) else f"{step.agreement(masked):.1%} of records"
+            yield Held(f"{name} = {formula}", f"{step.agreement(original):.1%} of records", after)
 
 
 def given_back(plan: Plan, original: Microdata, masked: Microdata, names: Sequence[str]) -> str:
@@ -252,23 +240,5 @@ def given_back(plan: Plan, original: Microdata, masked: Microdata, names: Sequen
     return sentence[:1].upper() + sentence[1:]
 
 
-def _edits(edits: Sequence[str], original: Microdata, masked: Microdata) -> Iterator[Held]:
-    for text in edits:
-        rule = parse_edit(text)
-        gone = any(rule.unreadable(masked, original))
-        after = GONE if gone else _records(int(rule.broken(masked).sum()))
-        yield Held(text, _records(int(rule.broken(original).sum())), after)
-
-
-def _records(count: int) -> str:
-    return f"broken by {count:,}" if count else "broken by nobody"
-
-
-def _formulas(plan: Plan, original: Microdata, masked: Microdata) -> Iterator[Held]:
-    shown = {glance.name: glance.formula for glance in look(original).variables if glance.formula}
-    stated = {step.on: step.formula for step in plan.derive}
-    for name, formula in {**shown, **stated}.items():
-        step = Derive(name, formula)
-        if not any(step.misfits(original)):
-            after = GONE if any(step.misfits(masked)) else f"{step.agreement(masked):.1%} of records"
-            yield Held(f"{name} = {formula}", f"{step.agreement(original):.1%} of records", after)
+def _records(broken: Array) -> str:
+    return f"broken by {broken.sum():,}" if broken.any() else "broken by nobody"

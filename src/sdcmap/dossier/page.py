@@ -44,16 +44,9 @@ class Report:
 
 
 def make_report(
-    study: Study,
-    ru: RUMap,
-    choice: Choice | None,
-    *,
-    audience: str,
-    records: Unsafe | None,
-    title: str,
-    owner: str,
+    study: Study, ru: RUMap, choice: Choice | None, *, audience: str, records: Unsafe | None, title: str, owner: str,
     show_risk: str,
-) -> Report:
+) -> Report:  # fmt: skip
     """Return the report of a study from its map and what was chosen; `sdcmap.report` explains every option."""
     why = show_risk.strip()
     if show_risk and audience == "internal":
@@ -62,8 +55,9 @@ def make_report(
     view = external_view(study, ru, choice, bool(why)) if to.external else internal_view(study, ru, choice)
     own_title = "" if to.external or study.path is None else study.data.schema.title or study.path.name
     page = _common(study, view) | _compared(study, choice, view, records)
+    page |= {} if to.external else _for_the_board(study, view)
     page |= {"title": title or own_title, "owner": owner, "show_risk": why, "day": datetime.now(UTC).date().isoformat()}
-    return Report(_rendered(page if to.external else page | _for_the_board(study, view), to), audience)
+    return Report(_rendered(page, to), audience)
 
 
 def _for_the_board(study: Study, view: View) -> Page:
@@ -140,7 +134,7 @@ def _compared(study: Study, choice: Choice | None, view: View, rule: Unsafe | No
         return page
     return page | {
         "columns": column_rows(data, masked, method),
-        "holds": what_holds(plan, data, masked),
+        "holds": [*what_holds(plan, data, masked)],
         "given": given_back(plan, data, masked, names),
         "answers": answers(data, masked),
         "subgroups": worst_subgroups(data, masked),

@@ -4,6 +4,7 @@ which answers differ most, and what each score costs in records."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import combinations
 from typing import NamedTuple
 
@@ -49,17 +50,12 @@ class SubgroupAnswer(NamedTuple):
 def answers(original: Microdata, masked: Microdata) -> list[Answer]:
     """Tables of two columns, means, and a regression of each number on the others and the groups."""
     groups, numbers = groups_of(original, masked), numbers_of(original, masked)
-    return [
-        *_tables(original, masked, groups),
-        *_means(original, masked, numbers),
-        *_fits(original, masked, groups, numbers),
-    ]
+    means, fits = _means(original, masked, numbers), _fits(original, masked, groups, numbers)
+    return [*_tables(original, masked, groups), *means, *fits]
 
 
 def _tables(original: Microdata, masked: Microdata, groups: Sequence[str]) -> Iterator[Answer]:
     pairs: list[tuple[str, ...]] = [*combinations(groups, 2)] or [(name,) for name in groups]
-    if not pairs:
-        return
     right = held = 0
     for names in pairs:
         counted = table(original, masked, names)
@@ -74,33 +70,26 @@ def _tables(original: Microdata, masked: Microdata, groups: Sequence[str]) -> It
 
 def _means(original: Microdata, masked: Microdata, numbers: Sequence[str]) -> Iterator[Answer]:
     for name in numbers:
-        before, after = _known(original, name), _known(masked, name)
-        if min(len(before), len(after)) >= SMALL:
-            yield Answer(
-                f"What is the mean of {name}?",
-                significant(float(before.mean()), 4),
-                significant(float(after.mean()), 4),
-            )
+        both = [_finite(data.numbers(name)) for data in (original, masked)]
+        if min(map(len, both)) >= SMALL:
+            before, after = (significant(float(values.mean()), 4) for values in both)
+            yield Answer(f"What is the mean of {name}?", before, after)
 
 
 def _fits(original: Microdata, masked: Microdata, groups: Sequence[str], numbers: Sequence[str]) -> Iterator[Answer]:
     """How much of a number's variance the others and the groups explain (R^2 of a linear regression)."""
-    for name in numbers:
+    levels = [(group, level) for group in groups for level in _levels(original, group)[1:]]
+    for name in numbers if groups or len(numbers) > 1 else ():
         others = [other for other in numbers if other != name]
-        if not others and not groups:
-            return
-        shares = [_explained(data, name, others, groups, original) for data in (original, masked)]
-        if None not in shares:
+        before, after = (_explained(data, name, others, levels) for data in (original, masked))
+        if before is not None and after is not None:
             question = f"How much of {name} do the other columns explain (R² of a regression)?"
-            yield Answer(question, *(significant(share, 3) for share in shares if share is not None))
+            yield Answer(question, significant(before, 3), significant(after, 3))
 
 
-def _explained(
-    data: Microdata, name: str, others: Sequence[str], groups: Sequence[str], like: Microdata
-) -> float | None:
+def _explained(data: Microdata, name: str, others: Sequence[str], levels: Sequence[tuple[str, str]]) -> float | None:
     y = data.numbers(name)
-    terms = [data.numbers(other) for other in others]
-    terms += [_indicator(data, group, level) for group in groups for level in _levels(like, group)[1:]]
+    terms = [*map(data.numbers, others), *(_indicator(data, group, level) for group, level in levels)]
     x = np.column_stack([np.ones(len(y)), *terms])
     known = np.isfinite(y) & np.isfinite(x).all(axis=1)
     x, y = x[known], y[known]
@@ -122,37 +111,21 @@ def worst_subgroups(original: Microdata, masked: Microdata, most: int = WORST) -
 def _within(
     original: Microdata, masked: Microdata, group: str, groups: Sequence[str], numbers: Sequence[str]
 ) -> Iterator[SubgroupAnswer]:
-    asked = [(f"mean of {name}", _columns(original, masked, name)) for name in numbers]
-    asked += [
-        (f"share of {other} = {level}", (_indicator(original, other, level), _indicator(masked, other, level)))
-        for other in groups
-        if other != group
-        for level in _levels(original, other)
-    ]
+    files = original, masked
+    asked = [(f"mean of {name}", [data.numbers(name) for data in files]) for name in numbers]
+    levels = [(other, level) for other in groups if other != group for level in _levels(original, other)]
+    asked += [(f"share of {other} = {level}", [_indicator(d, other, level) for d in files]) for other, level in levels]
     for level in _levels(original, group):
-        here, there = _indicator(original, group, level) > 0, _indicator(masked, group, level) > 0
-        if here.sum() < LEAST:
-            continue
-        for what, (before, after) in asked:
-            a, b, spread = _mean(before[here]), _mean(after[there]), np.nanstd(before)
-            if a is not None and spread > 0:
-                off = np.inf if b is None else (b - a) / spread
-                yield SubgroupAnswer(
-                    what, f"{group} = {level}", int(here.sum()), a, np.nan if b is None else b, float(off)
-                )
+        here, there = (_indicator(data, group, level) > 0 for data in files)
+        for what, (before, after) in asked if here.sum() >= LEAST else ():
+            own, moved, spread = _finite(before[here]), _finite(after[there]), np.nanstd(before)
+            if len(own) and spread > 0:
+                a, b = float(own.mean()), float(moved.mean()) if len(moved) else np.nan
+                off = float((b - a) / spread) if len(moved) else np.inf
+                yield SubgroupAnswer(what, f"{group} = {level}", int(here.sum()), a, b, off)
 
 
-def _columns(original: Microdata, masked: Microdata, name: str) -> tuple[Array, Array]:
-    return original.numbers(name), masked.numbers(name)
-
-
-def _mean(values: Array) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else None
-
-
-def _known(data: Microdata, name: str) -> Array:
-    values = data.numbers(name)
+def _finite(values: Array) -> Array:
     return values[np.isfinite(values)]
 
 
@@ -163,37 +136,29 @@ def _levels(data: Microdata, name: str) -> list[str]:
 
 def _indicator(data: Microdata, name: str, level: str) -> Array:
     """1 for records of this category, by its words: a masked file may have other codes."""
-    levels = data.column(name).levels
-    assert levels is not None
-    words = ["" if value is None else str(value) for value in levels.to_list()]
-    hits: Array = np.isin(data.column(name).values, [code for code, word in enumerate(words) if word == level]).astype(
-        float
-    )
-    return hits
+    column = data.column(name)
+    assert column.levels is not None
+    codes = [code for code, value in enumerate(column.levels.to_list()) if value is not None and str(value) == level]
+    return np.asarray(np.isin(column.values, codes), dtype=float)
 
 
-def _released(original: Microdata, masked: Microdata) -> list[str]:
+def _released(original: Microdata, masked: Microdata, numbers: bool, first: str) -> list[str]:
+    """Columns that are numbers in both files, or categories in both, those of the role `first` at the front."""
     apart = (*NEVER_RELEASED, "weight", "household", "stratum")
-    return [v.name for v in original.schema.variables if v.role not in apart and v.name in masked.names]
+    names = [v.name for v in original.schema.variables if v.role not in apart and v.name in masked.names]
+    like = [n for n in names if all((data.column(n).levels is None) == numbers for data in (original, masked))]
+    return sorted(like, key=lambda name: original.schema[name].role != first)
 
 
 def groups_of(original: Microdata, masked: Microdata) -> list[str]:
     """Columns of few categories in both files, keys first."""
-    names = sorted(_released(original, masked), key=lambda name: original.schema[name].role != "key")
-    few = [
-        name
-        for name in names
-        if all(data.column(name).levels is not None for data in (original, masked))
-        and 1 < original.level_count(name) <= MOST_LEVELS
-    ]
-    return few[:MOST_KEYS]
+    names = _released(original, masked, False, "key")
+    return [name for name in names if 1 < original.level_count(name) <= MOST_LEVELS][:MOST_KEYS]
 
 
 def numbers_of(original: Microdata, masked: Microdata) -> list[str]:
     """Columns that are numbers in both files, the sensitive ones first."""
-    names = sorted(_released(original, masked), key=lambda name: original.schema[name].role != "sensitive")
-    plain = [name for name in names if all(data.column(name).levels is None for data in (original, masked))]
-    return plain[:MOST_NUMBERS]
+    return _released(original, masked, True, "sensitive")[:MOST_NUMBERS]
 
 
 def subgroup_means(original: Microdata, masked: Microdata, measures: Iterable[Measure] = ()) -> list[SubgroupAnswer]:
@@ -209,24 +174,19 @@ def subgroup_means(original: Microdata, masked: Microdata, measures: Iterable[Me
 
 def _worst(
     original: Microdata, masked: Microdata, number: str, divisions: list[tuple[str, ...]]
-) -> list[SubgroupAnswer]:
+) -> Iterator[SubgroupAnswer]:
     found: list[tuple[tuple[str, ...], Subgroup]] = []
     for by in divisions:
         measure = WorstSubgroup(MomentChange(on=(number,)), by=by, fewest=LEAST)
-        try:
+        with suppress(SchemaError, Undefined):  # an order that has no mean
             found += [(by, group) for group in measure.subgroups(original, masked, np.random.default_rng(0))]
-        except (SchemaError, Undefined):  # an order that has no mean
-            continue
-    worst = sorted(found, key=lambda pair: -pair[1].loss)[:WORST]
-    return [_told(original, masked, number, by, group) for by, group in worst if group.loss > 0]
-
-
-def _told(original: Microdata, masked: Microdata, number: str, by: tuple[str, ...], group: Subgroup) -> SubgroupAnswer:
-    pairs = (original, group.rows), (masked, group.released)
-    before, after = (float(np.nanmean(data.numbers(number)[rows])) for data, rows in pairs)
-    first = original.take(group.rows[:1])
-    where = " and ".join(f"{name} = {_word(first, name)}" for name in by)
-    return SubgroupAnswer(f"mean of {number}", where, len(group.rows), before, after, group.loss)
+    for by, group in sorted(found, key=lambda pair: -pair[1].loss)[:WORST]:
+        if group.loss > 0:
+            pairs = (original, group.rows), (masked, group.released)
+            before, after = (float(np.nanmean(data.numbers(number)[rows])) for data, rows in pairs)
+            first = original.take(group.rows[:1])
+            where = " and ".join(f"{name} = {_word(first, name)}" for name in by)
+            yield SubgroupAnswer(f"mean of {number}", where, len(group.rows), before, after, group.loss)
 
 
 def _word(first: Microdata, name: str) -> str:
@@ -242,16 +202,10 @@ MOST_SECONDS = 60.0  # for one measure: a report does not keep people waiting
 def in_records(data: Microdata, scores: Scores, choice: Choice, seed: int) -> list[tuple[str, str]]:
     """Each utility measure in words, and its score read as a share of the records thrown away, or why it is not."""
     measures = [measure for measure in scores.values.values() if measure.axis == "utility"]
-    dear = {m.text: seconds for m in measures if (seconds := _price(m, data)) > MOST_SECONDS}
-    cheap = [measure for measure in measures if measure.text not in dear]
+    prices = {m.text: SCORES * (m.seconds(data) or 0.0) for m in measures}  # in seconds; 0: the measure states none
+    cheap = [measure for measure in measures if prices[measure.text] <= MOST_SECONDS]
     readings = as_subsample(data, scores, choice, cheap, draws=DRAWS, seed=seed)
-    told = {reading.measure: reading.words for reading in readings}
-    told |= {
-        text: f"not read here: it would take about {dear[text] / 60:.0f} minutes (`as_subsample`)" for text in dear
-    }
+    late = "not read here: it would take about {:.0f} minutes (`as_subsample`)"
+    told = {text: late.format(seconds / 60) for text, seconds in prices.items()}
+    told |= {reading.measure: reading.words for reading in readings}
     return [(scores.words_of(measure.text), told[measure.text]) for measure in measures]
-
-
-def _price(measure: Measure, data: Microdata) -> float:
-    """Seconds that its reading takes, where the measure states its own; 0 where it does not."""
-    return SCORES * (measure.seconds(data) or 0.0)

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap import __version__
+from sdcmap.bundle.limit_checks import decisive_bounds
 from sdcmap.core import Choice, Measure, Method
 from sdcmap.core.audience import Audience, significant
 from sdcmap.core.docstring import docstring, one_line
@@ -41,24 +42,22 @@ def limits_of(plan: Plan) -> list[str]:
 def methods_of(plan: Plan) -> list[tuple[str, str]]:
     """Each method by its name and as a person writes it; a grid by its axes."""
     return [
-        _grid_words(entry) if isinstance(entry, Grid) else (plan.name_of_method(entry), entry.text)
+        (_grid_words(entry), "") if isinstance(entry, Grid) else (plan.name_of_method(entry), entry.text)
         for entry in plan.methods
     ]
 
 
-def _grid_words(grid: Grid[Method]) -> tuple[str, str]:
+def _grid_words(grid: Grid[Method]) -> str:
     spec = grid.spec()
-    folded = spec.pop("grid")
-    fixed = [f"{name} = {value}" for name, value in spec.items() if name != "type"]
-    axes = [f"{name} in {_axis_words(axis)}" for name, axis in folded.items()]
-    return f"{spec['type']}: {'; '.join([*axes, *fixed])}", ""
+    words = [f"{name} in {_axis_words(axis)}" for name, axis in spec.pop("grid").items()]
+    words += [f"{name} = {value}" for name, value in spec.items() if name != "type"]
+    return f"{spec['type']}: {'; '.join(words)}"
 
 
 def _axis_words(axis: Mapping[str, list[str]] | Sequence[object]) -> str:
     if isinstance(axis, Mapping):
-        sizes = " or ".join(map(str, axis["sizes"]))
-        return f"all sets of {sizes} of {', '.join(axis['subsets'])}"
-    return ", ".join(str(value) for value in axis)
+        return f"all sets of {' or '.join(map(str, axis['sizes']))} of {', '.join(axis['subsets'])}"
+    return ", ".join(map(str, axis))
 
 
 def story_of(measure: Measure) -> str:
@@ -97,31 +96,31 @@ def score_table(
     scores: Scores, choice: Choice | None, axis: str, to: Audience, limits: Mapping[str, float]
 ) -> list[MeasureRow]:
     """Every measure of one axis: its limit, the chosen release, its method with both bands, the original, nothing."""
-    rows: list[MeasureRow] = []
-    status = {} if choice is None else {v.limit.measure.text: v.status for v in choice.verdicts}
-    for name, unit, direction, nothing in (
-        scores.measure.filter(pl.col("axis") == axis).select("name", "unit", "direction", "at_nothing").iter_rows()
-    ):
-        pooled = {row["method"]: row for row in scores.pooled(name).to_dicts()}
-        mean = pooled.get(choice.method) if choice is not None and choice.candidate is not None else None
-        whole = next((row for method, row in pooled.items() if scores.kinds[method] == "identity"), None)
-        spread = "" if mean is None or to.external or mean["low"] is None else _range(mean["low"], mean["high"], to)
-        rows.append(
-            MeasureRow(
-                name=scores.words_of(name),
-                limit=f"{limits[name]:g}" if name in limits else "",
-                status=status.get(name, ""),
-                unit=unit,
-                better=direction,
-                own=_own(scores, name, choice, to),
-                mean="–" if mean is None else to.score(mean["value"], unit),
-                error="" if mean is None or mean["se"] is None or to.external else significant(mean["se"], 2),
-                spread=spread,
-                original="–" if whole is None else to.score(whole["value"], unit),
-                nothing=to.score(nothing, unit),
-            )
-        )
-    return rows
+    return [_measure_row(scores, choice, row, to, limits) for row in scores.measure.filter(axis=axis).to_dicts()]
+
+
+def _measure_row(
+    scores: Scores, choice: Choice | None, measure: Row, to: Audience, limits: Mapping[str, float]
+) -> MeasureRow:
+    name, unit = measure["name"], measure["unit"]
+    verdicts = () if choice is None else choice.verdicts
+    pooled = {row["method"]: row for row in scores.pooled(name).to_dicts()}
+    mean = pooled.get(choice.method) if choice is not None and choice.candidate is not None else None
+    whole = next((row for method, row in pooled.items() if scores.kinds[method] == "identity"), None)
+    bands = {} if mean is None or to.external else mean  # for the board alone
+    return MeasureRow(
+        name=scores.words_of(name),
+        limit=f"{limits[name]:g}" if name in limits else "",
+        status=next((v.status for v in verdicts if v.limit.measure.text == name), ""),
+        unit=unit,
+        better=measure["direction"],
+        own=_own(scores, name, choice, to),
+        mean="–" if mean is None else to.score(mean["value"], unit),
+        error="" if bands.get("se") is None else significant(bands["se"], 2),
+        spread="" if bands.get("low") is None else f"{to.number(bands['low'])} to {to.number(bands['high'])}",
+        original="–" if whole is None else to.score(whole["value"], unit),
+        nothing=to.score(measure["at_nothing"], unit),
+    )
 
 
 def _own(scores: Scores, name: str, choice: Choice | None, to: Audience) -> str:
@@ -131,21 +130,15 @@ def _own(scores: Scores, name: str, choice: Choice | None, to: Audience) -> str:
     return to.number(values[0]) if values else "–"
 
 
-def _range(low: float, high: float, to: Audience) -> str:
-    return f"{to.number(low)} to {to.number(high)}"
-
-
 def untried(scores: Scores, choice: Choice | None) -> list[str]:
     """The attacks that could not be tried on the chosen release, each with its reason, and their bounds."""
-    if choice is None or choice.candidate is None:
-        return []
     lines = []
-    for name in scores.measure.filter(pl.col("axis") == "risk")["name"]:
-        own = scores.estimates(name).get(choice.candidate)
-        if own is not None:
+    chosen = "" if choice is None else choice.candidate or ""
+    for name in scores.measure.filter(axis="risk")["name"]:
+        if (own := scores.estimates(name).get(chosen)) is not None:
             lines += [f"{name}: {skipped}" for skipped in own.skipped]
-            above = [bound for bound in own.bounds if bound.estimate.value > own.value]
-            lines += [f"{name}: at most {bound.estimate.value:.2g}, by {bound.attack}" for bound in above]
+            bounds = decisive_bounds(own)
+            lines += [f"{name}: at most {bound.estimate.value:.2g}, by {bound.attack}" for bound in bounds]
     return lines
 
 
@@ -153,18 +146,14 @@ def is_synthetic(scores: Scores, choice: Choice | None) -> bool:
     """Whether the chosen file is fully synthetic, so that measures that compare records have no value."""
     if choice is None or choice.candidate is None:
         return False
-    risks = scores.measure.filter(pl.col("axis") == "risk")["name"]
+    risks = scores.measure.filter(axis="risk")["name"]
     return any(choice.method in scores.unpaired(name)["method"].to_list() for name in risks)
 
 
 def missing_candidates(scores: Scores) -> dict[str, ByReason]:
     """Candidates that were infeasible or failed, and measures without a value."""
-    names = pl.col("method").replace(dict(scores.names))
-    candidates = scores.candidate.with_columns(names)
-    tables = {
-        status: _by_reason(candidates.filter(pl.col("status") == status), "method")
-        for status in ("infeasible", "failed")
-    }
+    candidates = scores.candidate.with_columns(pl.col("method").replace(dict(scores.names)))
+    tables = {s: _by_reason(candidates.filter(status=s), "method") for s in ("infeasible", "failed")}
     unvalued = scores.score.filter(pl.col("status").is_in(["undefined", "unpaired", "failed"]))
     words = {name: scores.words_of(name) for name in unvalued["measure"].unique()}
     return tables | {"undefined": _by_reason(unvalued.with_columns(pl.col("measure").replace(words)), "measure")}
@@ -177,17 +166,15 @@ def _by_reason(table: pl.DataFrame, name: str) -> ByReason:
 
 def tried(scores: Scores, choice: Choice | None, search: Mapping[str, str]) -> list[str]:
     """How many candidates were tried and what became of them, how far a search went, and how many draws were looked at."""
-    counts = dict(scores.candidate.group_by("status").len().sort("status").iter_rows())
-    kinds = ", ".join(f"{count:,} {status}" for status, count in counts.items())
+    counts = scores.candidate.group_by("status").len().sort("status").iter_rows()
+    kinds = ", ".join(f"{count:,} {status}" for status, count in counts)
     lines = [f"{scores.candidate.height:,} candidates were tried, the unmasked file among them: {kinds}."]
     if search.get("stopped"):
         lines.append(f"The search ended: {search['stopped'].rstrip('.')}.")
     if choice is not None and choice.candidate is not None:
-        lines.append(
-            f"{choice.searched:,} random draws of the chosen method were looked at before one was taken."
-            if choice.searched > 1
-            else "Of the chosen method one draw was looked at, and taken."
-        )
+        one = "Of the chosen method one draw was looked at, and taken."
+        several = f"{choice.searched:,} random draws of the chosen method were looked at before one was taken."
+        lines.append(several if choice.searched > 1 else one)
     return lines
 
 
@@ -198,41 +185,23 @@ def history(manifest: Manifest, public_name: Callable[[str], str] | None = None)
     public_name : the name that people outside may read of a method, by its text; None: the board reads everything.
     """
     try:
-        return _history(manifest) if public_name is None else _public_history(manifest, public_name)
+        overrides, releases = manifest.get("overrides", []), manifest.get("releases", [])
+        if public_name is not None:
+            releases = [{"method": public_name(r.get("method", "")), "when": r.get("when", "")[:10]} for r in releases]
+            return {"overrides": [{"check": entry["check"]} for entry in overrides], "releases": releases}
+        times = [(manifest.get("created", ""), "study begun"), (manifest.get("first_score", ""), "first score")]
+        times += [(entry["fixed"], f"rule fixed: {entry['rule'][0]}") for entry in manifest.get("rules", [])]
+        return {
+            "cards": manifest.get("cards", []),
+            "times": [(what, when[:19].replace("T", " ") + " UTC") for when, what in sorted(times) if when],
+            "overrides": overrides,
+            "releases": [{**entry, "method": entry.get("name") or entry.get("method", "")} for entry in releases],
+        }
     except (TypeError, KeyError, IndexError, AttributeError):
         raise StudyDamaged("manifest.json does not hold what a study writes there; restore it from a backup.") from None
 
 
-def _public_history(manifest: Manifest, public_name: Callable[[str], str]) -> Row:
-    releases = [
-        {"method": public_name(entry.get("method", "")), "when": entry.get("when", "")[:10]}
-        for entry in manifest.get("releases", [])
-    ]
-    return {"overrides": [{"check": entry["check"]} for entry in manifest.get("overrides", [])], "releases": releases}
-
-
-def _history(manifest: Manifest) -> Row:
-    times = [("study begun", manifest.get("created", "")), ("first score", manifest.get("first_score", ""))]
-    times += [(f"rule fixed: {entry['rule'][0]}", entry["fixed"]) for entry in manifest.get("rules", [])]
-    return {
-        "cards": manifest.get("cards", []),
-        "times": [(what, _second(when)) for when, what in sorted((when, what) for what, when in times if when)],
-        "overrides": manifest.get("overrides", []),
-        "releases": [
-            {**entry, "method": entry.get("name") or entry.get("method", "")} for entry in manifest.get("releases", [])
-        ],
-    }
-
-
 def versions() -> list[tuple[str, str]]:
     """What the report was made with."""
-    return [
-        ("sdcmap", __version__),
-        ("Python", platform.python_version()),
-        ("NumPy", np.__version__),
-        ("Polars", pl.__version__),
-    ]
-
-
-def _second(when: str) -> str:
-    return when[:19].replace("T", " ") + " UTC"
+    ours = ("sdcmap", __version__), ("Python", platform.python_version())
+    return [*ours, ("NumPy", np.__version__), ("Polars", pl.__version__)]

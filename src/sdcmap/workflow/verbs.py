@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, Unpack
-
-import polars as pl
+from typing import TypeAlias, TypedDict, Unpack
 
 from sdcmap.bundle.releasing import Release, release
 from sdcmap.core.rule import Choice, Rule
@@ -104,40 +102,37 @@ def _chosen_in_pair(study: Study, ru: RUMap, rule: Rule) -> Choice | None:
     plan's own; None: it is another question, or there is no such candidate."""
     plan, pair = _plan_of(ru), study.manifest.get("pair") or {}
     asked, own = (rule, ru.risk, ru.utility, ru.limits_by_name), (plan.rule, plan.risk, plan.utility, plan.limits)
-    rows = ru.points.filter(pl.col("id") == pair.get("candidate", ""))
-    if asked != own or not len(rows):
+    if asked != own or "candidate" not in pair:
         return None
-    return _choice_of(ru, rows.row(0, named=True), rule, pair["reason"], pair["searched"])
+    return _choice_of(ru, pair["candidate"], rule, pair["reason"], pair["searched"])
 
 
 def _picked(study: Study, candidate: str, reason: str) -> Choice:
     """Return the choice of a person, with the reason that was stated; the study's own choice where it is the same."""
     plan = study.plan
     made = plan.find(candidate)
-    name = plan.name_of(made)
+    name, searched = plan.name_of(made), plan.draws_of(made.method)
     words = f"{name} was picked by a person{f': {reason}' if reason else ', who stated no reason.'}"
     if plan.risk and plan.utility:
         ru = open_map(study)
         own = own_choice(study, ru)
         if own is not None and own.candidate == made.id:
             return own
-        rows = ru.points.filter(pl.col("id") == made.id)
-        if len(rows):
-            return _choice_of(ru, rows.row(0, named=True), Rule(), words, plan.draws_of(made.method))
-    return Choice(
-        made.id, made.method.text, made.replicate, None, None, Rule(), words, searched=plan.draws_of(made.method),
-        name=name,
-    )  # fmt: skip
+        if picked := _choice_of(ru, made.id, Rule(), words, searched):
+            return picked
+    unscored = made.id, made.method.text, made.replicate, None, None
+    return Choice(*unscored, Rule(), words, searched=searched, name=name)
 
 
-def _choice_of(ru: RUMap, row: Mapping[str, Any], rule: Rule, reason: str, searched: int) -> Choice:
-    """Return the choice of one point of a map."""
-    id_, method, replicate, risk, utility = (row[fact] for fact in ("id", "method", "replicate", "risk", "utility"))
-    return Choice(
-        id_, method, replicate, risk, utility, rule, reason, verdicts=ru.verdicts(id_), searched=searched,
-        seal=ru.scores.seal_of(id_),
-        name=ru.scores.name_of(method, replicate),
-    )  # fmt: skip
+def _choice_of(ru: RUMap, candidate: str, rule: Rule, reason: str, searched: int) -> Choice | None:
+    """Return the choice of one point of a map; None where it has no such point."""
+    for row in ru.points.filter(id=candidate).to_dicts():
+        method, replicate = row["method"], row["replicate"]
+        return Choice(
+            candidate, method, replicate, row["risk"], row["utility"], rule, reason, verdicts=ru.verdicts(candidate),
+            searched=searched, seal=ru.scores.seal_of(candidate), name=ru.scores.name_of(method, replicate),
+        )  # fmt: skip
+    return None
 
 
 # ---- the release and the report -------------------------------------------------------------------------------
