@@ -6,6 +6,7 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Any, TypeVar, Unpack
 
 import numpy as np
@@ -56,34 +57,24 @@ class RUMap:
     level: float
 
     def __init__(
-        self,
-        scores: Scores,
-        risk: str | Measure | Iterable[str | Measure],
-        utility: str | Measure,
-        limits: Iterable[float | Limit] | Mapping[Any, float] = (),
-        level: float = DEFAULT_POLICY.choosing_level,
-    ) -> None:
+        self, scores: Scores, risk: str | Measure | Iterable[str | Measure], utility: str | Measure,
+        limits: Iterable[float | Limit] | Mapping[Any, float] = (), level: float = DEFAULT_POLICY.choosing_level,
+    ) -> None:  # fmt: skip
         names = tuple(map(str, [risk] if isinstance(risk, str | Measure) else risk))
-        facts = {"scores": scores, "risk": names, "utility": str(utility), "level": level}
-        for name, value in facts.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(scores=scores, risk=names, utility=str(utility), level=level)
         units = {self._fact(name, "unit") for name in self.risk}
         self._fact(self.utility, "unit")
         if not self.risk:
             raise PlanError("a map needs at least one risk measure.")
-        object.__setattr__(self, "limits", _limits_on(scores, names, limits))
+        vars(self).update(limits=_limits_on(scores, names, limits))
         if len(units) > 1 and not self.scales:
             raise PlanError("risk measures of different units have a worst one only with a limit for each.")
 
     @classmethod
     def of_plan(
-        cls,
-        scores: Scores,
-        plan: Plan,
-        risk: Sequence[str] = (),
-        utility: str = "",
+        cls, scores: Scores, plan: Plan, risk: Sequence[str] = (), utility: str = "",
         limits: Mapping[str, float] | None = None,
-    ) -> RUMap:
+    ) -> RUMap:  # fmt: skip
         """Return the map of a plan's scores on these axes and with these limits by measure, by default the plan's."""
         axes = tuple(risk) or plan.risk, utility or plan.utility
         if not all(axes):
@@ -130,8 +121,8 @@ class RUMap:
         directions = {self._fact(name, "direction") for name in self.risk}
         if len(directions) > 1:
             raise PlanError("risk measures taken at their worst must all be better in one direction.")
-        both = directions.pop(), self._fact(self.utility, "direction")
-        return (1.0 if both[0] == "lower" else -1.0), (1.0 if both[1] == "lower" else -1.0)
+        risk, utility = directions.pop(), self._fact(self.utility, "direction")
+        return (1.0 if risk == "lower" else -1.0), (1.0 if utility == "lower" else -1.0)
 
     @cached_property
     def labels(self) -> tuple[str, str]:
@@ -145,9 +136,10 @@ class RUMap:
     @cached_property
     def is_expectation(self) -> bool:
         """Whether an axis is a function of an expectation, so that methods, not single releases, are compared."""
-        names = (*self.risk, self.utility, *self.limits_by_name)
-        values = [self.scores.values.get(name) for name in names]
-        return any(value is not None and value.expectation for value in values)
+        known = self.scores.values
+        return any(
+            known[name].expectation for name in (*self.risk, self.utility, *self.limits_by_name) if name in known
+        )
 
     @cached_property
     def nothing(self) -> tuple[float, float] | None:
@@ -179,32 +171,22 @@ class RUMap:
         """One row a method: pooled risk and utility, each with its standard error (se) and the 2.5 to 97.5 % of single
         releases (low, high; from 40 replicates on), count of replicates, anchor, frontier, and frontier membership with
         its interval."""
-        single = self.points.group_by("method", maintain_order=True).agg(
-            pl.len().alias("count"),
-            *(
-                pl.when(pl.len() >= BAND_REPLICATES).then(pl.col(axis).quantile(q, "linear")).alias(f"{axis}_{end}")
-                for axis in ("risk", "utility")
-                for q, end in ((0.025, "low"), (0.975, "high"))
-            ),
-        )
-        table = single
+        many, band = pl.len() >= BAND_REPLICATES, product(("risk", "utility"), ((0.025, "low"), (0.975, "high")))
+        bands = [pl.when(many).then(pl.col(a).quantile(q, "linear")).alias(f"{a}_{end}") for a, (q, end) in band]
+        table = self.points.group_by("method", maintain_order=True).agg(pl.len().alias("count"), *bands)
         for i, name in enumerate(self.risk):
-            part = self._on_axis(name, self.scores.pooled(name), "method").select(
-                "method", pl.col("value").alias(f"v{i}"), pl.col("se").alias(f"s{i}")
-            )
+            part = self._on_axis(name, self.scores.pooled(name), "method")
+            part = part.select("method", pl.col("value").alias(f"v{i}"), pl.col("se").alias(f"s{i}"))
             table = table.join(part, on="method", how="left", maintain_order="left")
         part = self.scores.pooled(self.utility).select("method", utility="value", utility_se="se")
         table = table.join(part, on="method", how="left", maintain_order="left")
         values = [table[f"v{i}"].to_numpy() for i in range(len(self.risk))]
-        worst = self._worst(values)
-        which = np.argmax(
-            np.array([v / w for v, w in zip(values, self.scales or [1.0] * len(values), strict=True)]), axis=0
-        )
+        scales = np.array(self.scales or [1.0] * len(values))
+        which = np.argmax(np.array(values) / scales[:, np.newaxis], axis=0)
         errors = np.array([table[f"s{i}"].cast(pl.Float64).to_numpy() for i in range(len(self.risk))])
-        error = errors[which, np.arange(len(which))] / np.array(self.scales or [1.0] * len(values))[which]
-        table = table.with_columns(
-            pl.Series("risk", worst, dtype=pl.Float64), pl.Series("risk_se", error, nan_to_null=True)
-        )
+        error = errors[which, np.arange(len(which))] / scales[which]
+        risk = pl.Series("risk", self._worst(values), dtype=pl.Float64)
+        table = table.with_columns(risk, pl.Series("risk_se", error, nan_to_null=True))
         table = self._with_frontier(table).join(self.membership, on="method", how="left", maintain_order="left")
         ends = [f"{axis}_{end}" for axis in ("risk", "utility") for end in ("se", "low", "high")]
         membership = ["membership", "membership_low", "membership_high"]
@@ -320,10 +302,8 @@ class RUMap:
             table = pl.concat([varying.filter(pl.col("replicate") == replicate), constant])
             for method in table["method"].filter(pl.Series(undominated(*self.losses(table)))):
                 hits[method] += 1
-        rows = [
-            (method, hit / len(replicates), *wilson_interval(hit / len(replicates), len(replicates)))
-            for method, hit in hits.items()
-        ]
+        shares = {method: hit / len(replicates) for method, hit in hits.items()}
+        rows = [(method, share, *wilson_interval(share, len(replicates))) for method, share in shares.items()]
         names = ("membership", "membership_low", "membership_high")
         return pl.DataFrame(rows, schema={"method": pl.String, **dict.fromkeys(names, pl.Float64)}, orient="row")
 
@@ -350,8 +330,7 @@ class RUMap:
         Undefined where leaving records out does not move the utility measure one way."""
         measures = [self.scores.values[name] for name in (*self.risk, self.utility)]
         scores = subsamples(data, measures, draws=draws, seed=seed, workers=workers)
-        withheld = curve_of(scores, measures[-1], len(data)).withheld
-        if withheld:
+        if withheld := curve_of(scores, measures[-1], len(data)).withheld:
             raise Undefined(f"{self.utility} is not read in records: {withheld}")
         means = RUMap(scores, self.risk, self.utility, self.limits, self.level).means.filter(~pl.col("anchor"))
         thrown = means["method"].replace_strict(thrown_away(scores), return_dtype=pl.Float64)
@@ -366,9 +345,8 @@ class RUMap:
         """
         table = (self.means if by == "mean" else self.points.filter("compared")).filter(~pl.col("anchor"))
         path = linear_optima(*self.losses(table))
-        rows = table[[index for _, _, index in path]].select(
-            *(["id", "replicate"] if by == "release" else []), "method", "risk", "utility"
-        )
+        names = [*(["id", "replicate"] if by == "release" else []), "method", "risk", "utility"]
+        rows = table[[index for _, _, index in path]].select(names)
         return pl.DataFrame({"from": [p[0] for p in path], "to": [p[1] for p in path]}).hstack(rows)
 
     def choose(self, rule: Rule) -> Choice:

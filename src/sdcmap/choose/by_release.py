@@ -15,16 +15,10 @@ from sdcmap.core.limit import Limit, Verdict, count_verdicts
 from sdcmap.core.rule import Choice, RiskUtilityMap, Rule, RunnerUp
 
 RUNNERS_UP = 3
-ONLY_UNMASKED = (
-    "Release nothing: only the original file itself passes, and no rule chooses it. Plan weaker methods; or name it for a "
-    "release of its own, with a written reason."
-)
-
-
-NEXT = (
-    "Next: drop or recode the columns that tell most (sdcmap look), release a sample or pool more records, state what only "
-    "respondents know (known_by), or choose a profile with a contract."
-)
+ONLY_UNMASKED = """Release nothing: only the original file itself passes, and no rule chooses it. Plan weaker methods; or \
+name it for a release of its own, with a written reason."""
+NEXT = """Next: drop or recode the columns that tell most (sdcmap look), release a sample or pool more records, state what \
+only respondents know (known_by), or choose a profile with a contract."""
 FEW_LIMITS = 2  # that a reason lists
 
 
@@ -67,9 +61,8 @@ class ByRelease(Rule):
         needed = math.ceil(round(1 / (1 - self.quantile), 9))
         short = means.filter(~pl.col("anchor") & (pl.col("count") > 1) & (pl.col("count") < needed))
         if len(short) or means["count"].max() == 1:
-            raise PlanError(
-                f"the {self.quantile:g} quantile of risk needs at least {needed} replicates of each method."
-            )
+            which = f"the {self.quantile:g} quantile of risk"
+            raise PlanError(f"{which} needs at least {needed} replicates of each method.")
         upper = ru.points.group_by("method").agg(pl.col("risk").quantile(self.quantile, "higher").alias("risk"))
         return means.drop("risk").join(upper, on="method", how="left"), f"{self.quantile:g} quantile of risk"
 
@@ -110,11 +103,8 @@ class ByRelease(Rule):
         within = passing & ru.eligible(rows, self._limit_quantile)
         order = order[(within & masked)[order]]
         if len(order) == 0:
-            if within.any():
-                reason = ONLY_UNMASKED
-            else:
-                asked = pl.Series(passing & masked)
-                reason = self._over_a_limit(ru, rows.filter(asked)) if asked.any() else miss()
+            asked = rows.filter(pl.Series(passing & masked))
+            reason = ONLY_UNMASKED if within.any() else self._over_a_limit(ru, asked) if len(asked) else miss()
             return Choice(None, "", None, None, None, self, reason)
         row = rows.row(int(order[0]), named=True)
         draws = ru.points.filter(pl.col("compared"), pl.col("method") == row["method"])
@@ -125,25 +115,22 @@ class ByRelease(Rule):
         else:
             own = np.where(self._passes(ru, draws) & ru.eligible(draws), self._cost(ru, draws), np.inf)
             chosen = draws.row(int(np.argmin(own)), named=True)
-        named = rows[order[1 : RUNNERS_UP + 1]].iter_rows(named=True)
-        runners = tuple(
-            RunnerUp(r.get("id"), r["method"], r.get("replicate"), name_of(ru, r), self._describe(ru, r)) for r in named
-        )
-        searched = 1 if is_expectation else len(draws)
-        name = name_of(ru, chosen)
+        runners = tuple(self._runner_up(ru, other) for other in rows[order[1 : RUNNERS_UP + 1]].iter_rows(named=True))
+        searched, name = 1 if is_expectation else len(draws), name_of(ru, chosen)
         by_method = is_expectation or "id" not in row
         verdicts = ru.method_verdicts(row["method"]) if by_method else ru.verdicts(chosen["id"])
-        reason = (
-            f"Release {name}: {why(row, int((passing & masked).sum()), len(order))}{_stand_to_limits(ru, verdicts)}"
-        )
+        because = why(row, int((passing & masked).sum()), len(order))
+        reason = f"Release {name}: {because}{_stand_to_limits(ru, verdicts)}"
         if searched > 1:
             reason += f" {searched} draws of this method were searched."
         elif is_expectation and len(draws) > 1:
             reason += f" The draw was fixed beforehand as number {chosen['replicate'] + 1}."
-        return Choice(
-            chosen["id"], chosen["method"], chosen["replicate"], chosen["risk"], chosen["utility"], self, reason,
-            runners, verdicts, searched, name=name,
-        )  # fmt: skip
+        risk, utility = chosen["risk"], chosen["utility"]
+        facts = (chosen["id"], chosen["method"], chosen["replicate"], risk, utility, self, reason)
+        return Choice(*facts, runners, verdicts, searched, name=name)
+
+    def _runner_up(self, ru: RiskUtilityMap, row: dict[str, Any]) -> RunnerUp:
+        return RunnerUp(row.get("id"), row["method"], row.get("replicate"), name_of(ru, row), self._describe(ru, row))
 
     def _over_a_limit(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> str:
         """Why nothing is left of the rows that pass the rule."""

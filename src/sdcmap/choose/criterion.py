@@ -129,7 +129,9 @@ class GlobalCriterion(ByRelease):
         return self._distance(self._with_four(ru, rows))
 
     def _passes(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
-        return self._safe(self._with_four(ru, rows))
+        rows = self._with_four(ru, rows)
+        safe: Array = self._known(rows) & (regions(*self._risks(rows), self.agency_limit, self.intruder_limit) == "D")
+        return safe
 
     def admission(self, ru: RiskUtilityMap, rows: pl.DataFrame, lever: str) -> tuple[Array, float]:
         rows = self._with_four(ru, rows)
@@ -157,10 +159,8 @@ class GlobalCriterion(ByRelease):
                 part = ru.scores.column(name).group_by("method").agg(upper)
             else:
                 part = ru.scores.pooled(name).select("method", pl.col("value").alias(short))
-            rows = rows.join(part, on=key, how="left", maintain_order="left").with_columns(
-                pl.col(short).fill_null(np.nan)
-            )
-        return rows
+            rows = rows.join(part, on=key, how="left", maintain_order="left")
+        return rows.with_columns(pl.col(FOUR).fill_null(np.nan))
 
     def _risks(self, rows: pl.DataFrame) -> tuple[Array, Array]:
         return rows["iek"].to_numpy(), rows["rdh"].to_numpy()
@@ -168,10 +168,6 @@ class GlobalCriterion(ByRelease):
     def _known(self, rows: pl.DataFrame) -> Array:
         known: Array = np.logical_and.reduce([~np.isnan(rows[name].to_numpy()) for name in FOUR])
         return known
-
-    def _safe(self, rows: pl.DataFrame) -> Array:
-        safe: Array = self._known(rows) & (regions(*self._risks(rows), self.agency_limit, self.intruder_limit) == "D")
-        return safe
 
     def _distance(self, rows: pl.DataFrame) -> Array:
         return distances(rows["sek"].to_numpy(), rows["dus"].to_numpy())

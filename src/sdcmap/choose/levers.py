@@ -139,8 +139,7 @@ class _Contest:
         """Return the candidate at every value of what moves."""
         path = move(self.rows)
         found: list[tuple[float, str | None]] = [(-math.inf, None)]
-        stops = [start for start, _ in path[1:]] + [math.inf]
-        for (start, row), stop in zip(path, stops, strict=False):
+        for (start, row), (stop, _) in pairwise([*path, (math.inf, -1)]):
             for at, candidate in self._candidates(row, move, start, stop):
                 if at == found[-1][0]:
                     found.pop()
@@ -159,10 +158,8 @@ class _Contest:
         if self.rule._is_expectation(self.ru):
             return [(start, names[int(np.argmin(self.draws.table["replicate"].gather(own).to_numpy()))])]
         path = [(-math.inf, 0), *move(self.draws.among(own))]  # where no draw passes by itself, the first is taken
-        stops = [*(at for at, _ in path[1:]), math.inf]
-        inside = [
-            (max(at, start), draw) for (at, draw), end in zip(path, stops, strict=True) if at < stop and end > start
-        ]
+        parts = pairwise([*path, (math.inf, 0)])
+        inside = [(max(at, start), draw) for (at, draw), (end, _) in parts if at < stop and end > start]
         return [(at, names[max(draw, 0)]) for at, draw in inside]
 
 
@@ -200,8 +197,7 @@ def _mirror(path: Path) -> Path:
     if not path:
         return path
     ends = [math.nextafter(-start, math.inf) for start, _ in reversed(path)]  # above which the next one is chosen
-    rows = [*(row for _, row in reversed(path)), -1]
-    mirrored = list(zip([-math.inf, *ends], rows, strict=True))
+    mirrored = zip([-math.inf, *ends], [*(row for _, row in reversed(path)), -1], strict=True)
     return [(start, row) for start, row in mirrored if start < math.inf]
 
 

@@ -90,6 +90,21 @@ class Weighing(ByRelease):
         """Return the value of the lever at which rows are ordered by first + slope * second."""
         return slope
 
+    def reason(self, speech: str, eligible: int) -> str:
+        """Return why a row is chosen among those that are eligible; `speech`: how to speak of its risk."""
+        raise NotImplementedError
+
+    def choose(self, ru: RiskUtilityMap) -> Choice:
+        rows, speech = self._rows(ru)
+
+        def why(row: dict[str, Any], passed: int, eligible: int) -> str:
+            return self.reason(speech, eligible)
+
+        def miss() -> str:
+            return "Release nothing: no masked candidate could be made and scored."
+
+        return self._pick(ru, rows.filter(~pl.col("anchor")), why, miss)
+
     def _cost(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
         return self.weigh(*self.parts(ru, rows))
 
@@ -120,13 +135,8 @@ class Linear(Weighing):
     def weigh(self, first: Array, second: Array) -> Array:
         return first + self.slope * second
 
-    def choose(self, ru: RiskUtilityMap) -> Choice:
-        rows, speech = self._rows(ru)
-
-        def why(row: dict[str, Any], passed: int, eligible: int) -> str:
-            return f"its {speech} + {self.slope:g} * loss is the least of {eligible:,}."
-
-        return self._pick(ru, rows.filter(~pl.col("anchor")), why, _nothing_made)
+    def reason(self, speech: str, eligible: int) -> str:
+        return f"its {speech} + {self.slope:g} * loss is the least of {eligible:,}."
 
 
 @dataclass(frozen=True)
@@ -163,13 +173,8 @@ class IdealPoint(Weighing):
     def lever_value(self, slope: float) -> float:
         return 1.0 if math.isinf(slope) else slope / (1 + slope)
 
-    def choose(self, ru: RiskUtilityMap) -> Choice:
-        rows, speech = self._rows(ru)
-
-        def why(row: dict[str, Any], passed: int, eligible: int) -> str:
-            return f"with its {speech} it is the nearest of {eligible:,} to the ideal point, by {self.scale}."
-
-        return self._pick(ru, rows.filter(~pl.col("anchor")), why, _nothing_made)
+    def reason(self, speech: str, eligible: int) -> str:
+        return f"with its {speech} it is the nearest of {eligible:,} to the ideal point, by {self.scale}."
 
     def _ends(self, ru: RiskUtilityMap) -> list[tuple[float, float]]:
         """(best, worst) of risk and of utility."""
@@ -179,16 +184,10 @@ class IdealPoint(Weighing):
                 raise PlanError("the ideal point needs both anchors; a measure has no value for releasing nothing.")
             ends = [(ru.nothing[0], whole["risk"][0]), (whole["utility"][0], ru.nothing[1])]
         else:
-            ends = []
-            for name, sign in ((ru.risk[0], ru.signs[0]), (ru.utility, ru.signs[1])):
-                low, high = ru.end(name, "low"), ru.end(name, "high")
-                ends.append((low, high) if sign > 0 else (high, low))
+            axes = zip((ru.risk[0], ru.utility), ru.signs, strict=True)
+            sides = [(name, ("low", "high") if sign > 0 else ("high", "low")) for name, sign in axes]
+            ends = [(ru.end(name, best), ru.end(name, worst)) for name, (best, worst) in sides]
         if any(end is None or not math.isfinite(end) for pair in ends for end in pair) or any(a == b for a, b in ends):
-            raise PlanError(
-                f"the ideal point needs axes with two finite, different ends by {self.scale}; one has none."
-            )
+            needs = f"axes with two finite, different ends by {self.scale}"
+            raise PlanError(f"the ideal point needs {needs}; one has none.")
         return ends
-
-
-def _nothing_made() -> str:
-    return "Release nothing: no masked candidate could be made and scored."

@@ -25,11 +25,8 @@ T = TypeVar("T")
 
 def members(names: Mapping[str, object], base: type[T]) -> tuple[type[T], ...]:
     """The classes among a room's names that are a `base`, sorted by name; `base` itself is none."""
-    classes: dict[str, type[T]] = {}
-    for name, thing in names.items():
-        if isinstance(thing, type) and issubclass(thing, base) and thing is not base and not name.startswith("_"):
-            classes[name] = thing
-    return tuple(classes[name] for name in sorted(classes))
+    public = [thing for name, thing in sorted(names.items(), key=lambda item: item[0]) if not name.startswith("_")]
+    return tuple(thing for thing in public if isinstance(thing, type) and issubclass(thing, base) and thing is not base)
 
 
 def late_room(

@@ -36,8 +36,6 @@ def vega_script() -> str:
     if script is None:
         import vl_convert
 
-        from sdcmap.data.private_folder import write_whole  # here: a server's first page needs no numpy
-
         script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
         with suppress(OSError, SdcmapError):  # a home that cannot be written to
             _place().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -48,7 +46,7 @@ def vega_script() -> str:
 def kept_script() -> str | None:
     """The script as an earlier run kept it; None where there is none, or where somebody else can write to it."""
     with suppress(OSError, RuntimeError):  # the latter: the user has no home
-        if all(_is_ours(path) for path in (_place().parent, _place())):
+        if all(map(_is_ours, (_place().parent, _place()))):
             return _place().read_text(encoding="utf-8")
     return None
 

@@ -88,13 +88,10 @@ class EditRule:
         """Every reason why the rule cannot be read in a masked file, whose columns may have been recoded."""
         yield from self.misfits(masked)
         for name in dict.fromkeys(c.name for c in (*self.when, *self.then) if isinstance(c.value, str)):
-            if name in masked.names and name in original.names and _has_new_categories(masked, original, name):
-                yield f"edit rule {self.text!r}: {name!r} was recoded."
-
-
-def _has_new_categories(masked: Microdata, original: Microdata, name: str) -> bool:
-    now, before = masked.column(name).levels, original.column(name).levels
-    return now is not None and before is not None and now is not before and not set(now) <= {*before, None}
+            if name in masked.names and name in original.names:
+                now, before = masked.column(name).levels, original.column(name).levels
+                if now is not None and before is not None and now is not before and not set(now) <= {*before, None}:
+                    yield f"edit rule {self.text!r}: {name!r} was recoded."
 
 
 def edit_problems(edits: Sequence[str]) -> Iterator[str]:
@@ -156,7 +153,7 @@ class EditMeasure(Measure):
 
     @property
     def rules(self) -> tuple[EditRule, ...]:
-        return tuple(parse_edit(text) for text in self.edits)
+        return tuple(map(parse_edit, self.edits))
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for rule in self.rules for name in rule.names))

@@ -79,9 +79,7 @@ class Estimate:
     # ---- the score table --------------------------------------------------------------------------------------
     def to_details(self) -> str:
         """Return everything but value and standard error as JSON; what is usual is left out."""
-        more: dict[str, Any] = {}
-        if self.df is not None:
-            more["df"] = self.df
+        more: dict[str, Any] = {} if self.df is None else {"df": self.df}
         if self.share is not None:
             more["share"] = [self.share.trials, self.share.comparisons, self.share.scale]
         if self.bounds:
@@ -97,16 +95,12 @@ class Estimate:
         table = json.loads(details) if isinstance(details, str) else details
         if len(table) == 2:  # most have nothing but a version and parts, and a study has thousands
             return cls(value=value, se=se, parts=table["parts"])
-        share = table.get("share")
-        return cls(
-            value=value,
-            se=se,
-            df=table.get("df"),
-            share=None if share is None else SampledShare(trials=share[0], comparisons=share[1], scale=share[2]),
-            parts=table.get("parts", {}),
-            bounds=tuple(Bound(attack=b[0], estimate=cls.from_details(*b[1:])) for b in table.get("bounds", ())),
-            skipped=tuple(Skipped(attack=s[0], reason=s[1]) for s in table.get("skipped", ())),
-        )
+        sampled = dict(zip(("trials", "comparisons", "scale"), table.get("share", ()), strict=False))
+        share = SampledShare(**sampled) if sampled else None
+        bounds = tuple(Bound(attack=b[0], estimate=cls.from_details(*b[1:])) for b in table.get("bounds", ()))
+        skipped = tuple(Skipped(attack=attack, reason=reason) for attack, reason in table.get("skipped", ()))
+        rest: dict[str, Any] = {"df": table.get("df"), "share": share, "parts": table.get("parts", {})}
+        return cls(value=value, se=se, bounds=bounds, skipped=skipped, **rest)
 
 
 def merge_bounds(estimates: Iterable[Estimate]) -> tuple[Bound, ...]:

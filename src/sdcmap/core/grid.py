@@ -63,9 +63,13 @@ class Grid(Generic[V]):
     axes: tuple[tuple[str, Axis], ...] = ()
 
     def __iter__(self) -> Iterator[V]:
+        return (self.of(**parameters) for parameters in self.members())
+
+    def members(self) -> Iterator[dict[str, Any]]:
+        """The parameters of each member."""
         names = [name for name, _ in self.axes]
         for combination in itertools.product(*(axis for _, axis in self.axes)):
-            yield self.of(**dict(self.fixed), **dict(zip(names, combination, strict=True)))
+            yield {**dict(self.fixed), **dict(zip(names, combination, strict=True))}
 
     def spec(self) -> Spec:
         spec: Spec = {"type": type_name(self.of)} | {name: plain(value) for name, value in self.fixed}
@@ -84,18 +88,10 @@ def grid(of: type[V], **parameters: object) -> Grid[V]:
     ["RankSwap(on='income', p=0.1)", "RankSwap(on='income', p=0.2)"]
     """
     known = hints(of)
-    problems = [
-        f"{of.__name__} has no parameter {name!r}.{did_you_mean(name, known)}"
-        for name in parameters
-        if name not in known
-    ]
-    if problems:
-        raise PlanError(problems)
-    axes: dict[str, Axis] = {}
-    for name in known:
-        given = parameters.get(name)
-        if isinstance(given, list | Subsets):
-            axes[name] = given if isinstance(given, Subsets) else tuple(given)
+    if unknown := [name for name in parameters if name not in known]:
+        raise PlanError([f"{of.__name__} has no parameter {name!r}.{did_you_mean(name, known)}" for name in unknown])
+    several = [(name, given) for name in known if isinstance(given := parameters.get(name), list | Subsets)]
+    axes: dict[str, Axis] = {n: given if isinstance(given, Subsets) else tuple(given) for n, given in several}
     members = math.prod(axis.count if isinstance(axis, Subsets) else len(axis) for axis in axes.values())
     if members > MOST:
         raise PlanError(f"a grid holds at most {MOST:,} members, and this one of {of.__name__} has more.")
@@ -136,10 +132,9 @@ def decode_grid(spec: Mapping[str, Any], base: type[V]) -> Grid[V]:
     fixed = {name: _one_value(given) for name, given in spec.items() if name not in ("type", "grid")}
     members = grid(cls, **fixed, **axes)
     problems: dict[str, None] = {}
-    names = [name for name, _ in members.axes]
-    for combination in itertools.product(*(axis for _, axis in members.axes)):
+    for parameters in members.members():
         try:
-            decode({"type": spec["type"], **dict(members.fixed), **dict(zip(names, combination, strict=True))}, base)
+            decode({"type": spec["type"], **parameters}, base)
         except PlanError as error:
             problems |= dict.fromkeys(error.problems)
     if problems:

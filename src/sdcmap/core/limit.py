@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -81,23 +82,16 @@ class Verdict:
     @property
     def facts(self) -> dict[str, str | float | None]:
         """Everything as plain values, for JSON."""
-        value = None if self.estimate is None else self.estimate.value
-        limit = self.limit
-        stated: dict[str, str | float | None] = {
-            "measure": limit.measure.text, "limit": limit.value, "source": limit.source,
+        value, limit = None if self.estimate is None else self.estimate.value, self.limit
+        return {
+            "measure": limit.measure.text, "limit": limit.value, "source": limit.source, "status": self.status,
+            "value": value, "compared": self.end, "reason": self.reason,
         }  # fmt: skip
-        return {**stated, "status": self.status, "value": value, "compared": self.end, "reason": self.reason}
 
     @property
     def share(self) -> float:
         """How much of the limit is used up; NaN where it was not tested."""
         return float("nan") if self.end is None else float(self.limit.share(self.end))
-
-
-def all_met(verdicts: Sequence[Verdict]) -> bool:
-    """Return whether no limit is exceeded or without a value, and at least one was tested; True without limits."""
-    statuses = [verdict.status for verdict in verdicts]
-    return not statuses or ("met" in statuses and not {"exceeded", "no value"} & {*statuses})
 
 
 def strictest(limits: Iterable[Limit]) -> tuple[Limit, ...]:
@@ -124,11 +118,10 @@ def count_verdicts(verdicts: Sequence[Verdict]) -> str:
     """
     if not verdicts:
         return "there is no limit"
-    counts = {status: sum(v.status == status for v in verdicts) for status in ("exceeded", "no value", "not tested")}
-    tested = len(verdicts) - counts["not tested"] - counts["no value"]
-    met = tested - counts["exceeded"]
+    counts = Counter(verdict.status for verdict in verdicts)
+    met, tested = counts["met"], counts["met"] + counts["exceeded"]
     every = f"all {tested}" if met == tested > 1 else f"{met} of {tested}" if tested != 1 or met != 1 else "the one"
     words = f"meets {every} tested limit{'' if tested == 1 else 's'}"
-    rest = [f"{counts[status]} {said}" for status, said in (("not tested", "not tested"), ("no value", "without a value"))
-            if counts[status]]  # fmt: skip
+    others = ((counts["not tested"], "not tested"), (counts["no value"], "without a value"))
+    rest = [f"{count} {said}" for count, said in others if count]
     return f"{words} ({', '.join(rest)})" if rest else words

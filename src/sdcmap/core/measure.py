@@ -154,9 +154,9 @@ class Measure(Value):
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
         """The value of a method from the estimates of its replicates; by default their mean."""
         count = len(estimates)
-        mean = math.fsum(e.value for e in estimates) / count
         if count < 2:
             return estimates[0]
+        mean = math.fsum(e.value for e in estimates) / count
         if not math.isfinite(mean):
             return Estimate(value=mean)
         spread = math.fsum((e.value - mean) ** 2 for e in estimates) / (count - 1)
@@ -194,7 +194,6 @@ class Measure(Value):
         return data.remember(("variables", self.digest), lambda: self._fitting(data))
 
     def _fitting(self, data: Microdata) -> tuple[str, ...]:
-        problems = list(self.misfits(data))
-        if problems:
+        if problems := list(self.misfits(data)):
             raise SchemaError(" ".join(problems))
         return self.variables(data)

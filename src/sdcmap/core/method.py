@@ -90,8 +90,7 @@ class Method(Value):
         if cls.searched is not None:
             masked: dict[str, Any] = {"on": names}
             return cls(**masked, **cls.searched.at(strength))
-        trials = cls.trials(roles.of(names)).values()
-        stated = [trial for trial in trials if isinstance(trial, Method)]
+        stated = [trial for trial in cls.trials(roles.of(names)).values() if isinstance(trial, Method)]
         return stated[min(int(strength * len(stated)), len(stated) - 1)] if stated else None
 
     @property
@@ -139,12 +138,11 @@ class Method(Value):
             return ()
         if not self.within:
             return self.pair_fields(known, released)
-        return in_strata(
-            self.within,
-            known,
-            released,
-            lambda rows, others: self.pair_fields(alone(known, rows), alone(released, others)),
-        )
+
+        def fields_of(rows: Array, others: Array) -> tuple[Field, ...]:
+            return self.pair_fields(alone(known, rows), alone(released, others))
+
+        return in_strata(self.within, known, released, fields_of)
 
     def known_names(self, known: Microdata) -> tuple[str, ...]:
         """The masked variables that the snooper's file has."""
@@ -157,9 +155,8 @@ class Method(Value):
     def added_noise(self) -> AddedNoise:
         """The noise that a reader of the method note can take off means and covariances; Undefined, with the reason, where
         the masked file does not tell it."""
-        raise Undefined(
-            f"{type(self).__name__} is not plain additive noise, so it cannot be taken off the released file."
-        )
+        name = type(self).__name__
+        raise Undefined(f"{name} is not plain additive noise, so it cannot be taken off the released file.")
 
     @property
     def steps(self) -> tuple[Method, ...]:
@@ -215,8 +212,7 @@ class Method(Value):
 
     def apply(self, data: Microdata, stream: Stream) -> Microdata:
         """`mask`, after all checks, in each stratum of `within` with a stream of its own."""
-        problems = list(self.misfits(data))
-        if problems:
+        if problems := list(self.misfits(data)):
             raise SchemaError(" ".join(problems))
         if not self.within:
             return self._check_masked(self.mask(data, stream.rng()))
@@ -238,14 +234,13 @@ class Method(Value):
         return masked
 
 
+Fields = tuple[Field, ...]
 Trials = Mapping[str, Method | str]  # a few words for each trial, and the method, or why it is left out
 
 
 def strength_of(method: Method) -> str:
     """The parameter that says how strongly a method masks: its first number; empty where it has none."""
-    given = {f.name: getattr(method, f.name) for f in fields(method)}
-    numbers = [name for name, value in given.items() if isinstance(value, int | float) and not isinstance(value, bool)]
-    return next(iter(numbers), "")
+    return next((f.name for f in fields(method) if type(getattr(method, f.name)) in (int, float)), "")
 
 
 def in_strata(
@@ -272,9 +267,6 @@ def _join(data: Microdata, parts: list[tuple[Array, Microdata]]) -> Microdata:
     names = dict.fromkeys(name for _, part in parts for name in part.changes)
     joined = {name: stacked([part.column(name) for _, part in parts]) for name in names}
     whole = data if same_rows else data.take(rows[order])
-    masked = whole.change(
-        None,
-        {name: column.values[order] for name, column in joined.items()},
-        {n: c.levels for n, c in joined.items() if c.levels is not None and c.levels is not data.column(n).levels},
-    )
+    levels = {n: c.levels for n, c in joined.items() if c.levels is not None and c.levels is not data.column(n).levels}
+    masked = whole.change(None, {name: column.values[order] for name, column in joined.items()}, levels)
     return replace(masked, paired=all(part.paired for _, part in parts))

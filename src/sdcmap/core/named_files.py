@@ -7,6 +7,7 @@ Every such path is looked up here, whoever reads the plan: a script, a command, 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,6 +20,7 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 SHOWN = 16  # hexadecimal digits of the SHA-256 that a value holds
 FILES = ("archive", "control_file", "hierarchy", "matrix", "population", "tables")  # fields that hold paths
+DIGEST = rf"[0-9a-f]{{{SHOWN}}}"
 NO_DIGEST = "0" * SHOWN  # of a file that goes by its role: such a value can be read where the file is not
 _ROOM: ContextVar[Path | None] = ContextVar("sdcmap room", default=None)
 
@@ -74,18 +76,13 @@ def digest_of(path: str, field: str) -> str:
         raise PlanError(f"{field}: there is no file {path} to read.") from None
 
 
-def is_digest(text: str) -> bool:
-    """Whether this can be the beginning of a SHA-256."""
-    return len(text) == SHOWN and not set(text) - set("0123456789abcdef")
-
-
 def digest_problems(value: Any) -> Iterator[str]:
     """What is wrong with the stated digest of a value that names files, the second half of a sentence."""
     field, paths = _paths_of(value)
     stated = (value.sha256,) if isinstance(value.sha256, str) else value.sha256
     if any(stated) and not paths:
         yield ".sha256 belongs to a file, and no file is named."
-    elif any(stated) and not (len(stated) == len(paths) and all(map(is_digest, stated))):
+    elif any(stated) and not (len(stated) == len(paths) and all(re.fullmatch(DIGEST, text) for text in stated)):
         yield f".sha256 must be the first {SHOWN} hexadecimal digits of the SHA-256 of .{field}, in small letters."
 
 

@@ -11,6 +11,8 @@ from sdcmap.errors import PlanError
 LONGEST = 500_000  # characters of a plan
 DEEPEST = 32  # tables and lists in each other
 BITS = 64  # of a whole number, as TOML has it
+TOO_DEEP = f"a plan nests tables and lists at most {DEEPEST} levels deep."
+TOO_MANY_DIGITS = f"a whole number of a plan has at most {BITS} bits."
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
 _DOTTED = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*+\.[ \t]*+){{{DEEPEST}}}")  # reading these is quadratic
 
@@ -20,15 +22,15 @@ def read_table(text: str) -> dict[str, Any]:
     if len(text) > LONGEST:
         raise PlanError(f"a plan has at most {LONGEST:,} characters.")
     if _DOTTED.search(text):
-        raise _too_deep()
+        raise PlanError(TOO_DEEP)
     try:
         table = tomllib.loads(text)
     except RecursionError:
-        raise _too_deep() from None
+        raise PlanError(TOO_DEEP) from None
     except tomllib.TOMLDecodeError as error:
         raise PlanError(f"the plan is not TOML: {error}.") from None
     except ValueError:  # of thousands of digits
-        raise _too_many_digits() from None
+        raise PlanError(TOO_MANY_DIGITS) from None
     check_table(table)
     return table
 
@@ -38,22 +40,9 @@ def check_table(table: object) -> None:
     level: list[object] = [table]
     for _ in range(DEEPEST):
         if any(isinstance(part, int) and part.bit_length() > BITS for part in level):
-            raise _too_many_digits()
-        level = [inner for part in level for inner in _inside(part)]
+            raise PlanError(TOO_MANY_DIGITS)
+        inside = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
+        level = [inner for part in inside for inner in part]
         if not level:
             return
-    raise _too_deep()
-
-
-def _inside(part: object) -> list[object]:
-    if isinstance(part, dict):
-        return list(part.values())
-    return part if isinstance(part, list) else []
-
-
-def _too_deep() -> PlanError:
-    return PlanError(f"a plan nests tables and lists at most {DEEPEST} levels deep.")
-
-
-def _too_many_digits() -> PlanError:
-    return PlanError(f"a whole number of a plan has at most {BITS} bits.")
+    raise PlanError(TOO_DEEP)

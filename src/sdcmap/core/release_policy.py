@@ -68,8 +68,8 @@ class ReleasePolicy(Value):
     @property
     def words(self) -> str:
         """Every number, those that were changed with the reason."""
-        marks = {name: " (changed)" if name in self.changed else "" for name in self.numbers}
-        numbers = ", ".join(f"{name} {value:g}{marks[name]}" for name, value in self.numbers.items())
+        told = (f"{n} {value:g}{' (changed)' if n in self.changed else ''}" for n, value in self.numbers.items())
+        numbers = ", ".join(told)
         return f"{numbers}.{f' Changed because: {self.reason}' if self.changed else ''}"
 
     def problems(self) -> Iterator[str]:

@@ -117,9 +117,7 @@ class Strengths:
 
     def at(self, strength: float) -> dict[str, Any]:
         """The fields of a method at a strength in [0, 1]."""
-        if self.log:
-            value = self.weak * (self.strong / self.weak) ** strength
-        else:
-            value = self.weak + (self.strong - self.weak) * strength
+        weak, strong = self.weak, self.strong
+        value = weak * (strong / weak) ** strength if self.log else weak + (strong - weak) * strength
         whole = isinstance(self.weak, int) and isinstance(self.strong, int)
         return {**self.fixed, self.parameter: round(value) if whole else float(f"{value:.{DIGITS}g}")}

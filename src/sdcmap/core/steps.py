@@ -54,9 +54,8 @@ def _groups(steps: Sequence[Method]) -> Iterator[tuple[Method, ...]]:
             sets.remove(group)
             names, members = names | group[0], members + group[1]
         sets.append((names, members))
-    yield from (
-        tuple(steps[k] for k in sorted(members)) for _, members in sorted(sets, key=lambda group: min(group[1]))
-    )
+    for members in sorted(sorted(members) for _, members in sets):
+        yield tuple(steps[k] for k in members)
 
 
 def done_again(known: Microdata, steps: Sequence[Method], *, in_chain: bool) -> DoneAgain:

@@ -14,6 +14,7 @@ import numbers
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
@@ -84,13 +85,13 @@ class Value:
 
     def spec(self) -> Spec:
         """Class name and the fields that differ from their default, as plain TOML values."""
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        stated = {f.name: given[f.name] for f in fields(self) if f.default is MISSING or given[f.name] != f.default}
-        return {"type": type_name(type(self))} | {name: plain(value) for name, value in stated.items()}
+        given = [(f, getattr(self, f.name)) for f in fields(self)]
+        stated = {f.name: plain(value) for f, value in given if f.default is MISSING or value != f.default}
+        return {"type": type_name(type(self))} | stated
 
     def identity(self) -> Spec:
         """All that makes the numbers of this value: class, revision and every field, defaults and nested values too."""
-        given = {f.name: _identity_of(getattr(self, f.name)) for f in fields(self)}
+        given = {f.name: plain(getattr(self, f.name), whole=True) for f in fields(self)}
         return {"type": type_name(type(self)), "revision": self.revision} | given
 
     @cached_property
@@ -131,19 +132,15 @@ class Value:
         self.__dict__.update(state)
 
 
-def hints(cls: type) -> dict[str, object]:
-    """Field name -> annotation, with its `Annotated` extras."""
-    if cls not in _HINTS:
-        _HINTS[cls] = _hints(cls)
-    return _HINTS[cls]
-
-
 _HINTS: dict[type, dict[str, object]] = {}
 
 
-def _hints(cls: type) -> dict[str, object]:
-    annotations = typing.get_type_hints(cls, include_extras=True)
-    return {f.name: annotations[f.name] for f in fields(cls)}
+def hints(cls: type) -> dict[str, object]:
+    """Field name -> annotation, with its `Annotated` extras."""
+    if cls not in _HINTS:
+        annotations = typing.get_type_hints(cls, include_extras=True)
+        _HINTS[cls] = {f.name: annotations[f.name] for f in fields(cls)}
+    return _HINTS[cls]
 
 
 def coerce(kind: object, value: object) -> object:
@@ -172,9 +169,9 @@ def coerce(kind: object, value: object) -> object:
         if not isinstance(items, Sequence):
             raise ValueError("must be a list.")
         return tuple(coerce(arguments[0], item) for item in items)
-    if kind is bool and isinstance(value, bool):
-        return value
     truth = isinstance(value, bool)
+    if kind is bool and truth:
+        return value
     if kind is int and isinstance(value, numbers.Integral) and not truth:
         if int(value).bit_length() > BITS:
             raise ValueError(f"must be a whole number of at most {BITS} bits.")
@@ -205,27 +202,17 @@ def _is_finite(number: numbers.Real) -> bool:
 
 def _coerce_any(kinds: Sequence[object], value: object) -> object:
     for kind in kinds[:-1]:
-        try:
+        with suppress(ValueError):
             return coerce(kind, value)
-        except ValueError:
-            continue
     return coerce(kinds[-1], value)
 
 
-def plain(value: object) -> object:
-    """A field's value as TOML holds it."""
+def plain(value: object, *, whole: bool = False) -> object:
+    """A field's value as TOML holds it; `whole`: values in it with their whole identity."""
     if isinstance(value, Value):
-        return value.spec()
+        return value.identity() if whole else value.spec()
     if isinstance(value, tuple):
-        return [plain(item) for item in value]
-    return value
-
-
-def _identity_of(value: Any) -> Any:
-    if isinstance(value, Value):
-        return value.identity()
-    if isinstance(value, tuple):
-        return [_identity_of(item) for item in value]
+        return [plain(item, whole=whole) for item in value]
     return value
 
 
@@ -276,23 +263,18 @@ _DEPTH: ContextVar[int] = ContextVar("sdcmap depth of a value", default=0)
 def _decoded(spec: Mapping[str, object], cls: type[V]) -> V:
     given = {name: value for name, value in spec.items() if name not in ("type", "revision")}
     known = hints(cls)
-    unknown = [name for name in given if name not in known]
-    problems = [
-        f"{cls.__name__} has no parameter {shortened(name)}.{did_you_mean(name, known)}"
-        for name in unknown[:MOST_PROBLEMS]
-    ]
+    kind, unknown = cls.__name__, [name for name in given if name not in known][:MOST_PROBLEMS]
+    problems = [f"{kind} has no parameter {shortened(name)}.{did_you_mean(name, known)}" for name in unknown]
+    needed = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
+    problems += [f"{kind}.{name} must be given." for name in needed if name not in given]
     coerced: dict[str, Any] = {}
-    for f in fields(cls):
-        if f.name not in given and f.default is MISSING and f.default_factory is MISSING:
-            problems.append(f"{cls.__name__}.{f.name} must be given.")
-    for name in given:
-        if name in known:
-            try:
-                coerced[name] = coerce(known[name], given[name])
-            except PlanError as nested:
-                problems += nested.problems
-            except ValueError as problem:
-                problems.append(f"{cls.__name__}.{name} {problem}")
+    for name in (name for name in given if name in known):
+        try:
+            coerced[name] = coerce(known[name], given[name])
+        except PlanError as nested:
+            problems += nested.problems
+        except ValueError as problem:
+            problems.append(f"{kind}.{name} {problem}")
     if problems:
         raise PlanError(problems)
     return cls(**coerced)

@@ -97,7 +97,8 @@ def distinct_cells(data: Microdata, names: tuple[str, ...]) -> DistinctCells:
     rows = first[met]
     codes = np.column_stack([_known_codes(data, name, rows) for name in names])
     count, code = table.count[met], place[table.code]
-    if any(_reasons(data, name) > 1 for name in names):  # these are one
+    levels = [data.column(name).levels for name in names]
+    if any(own is not None and own.null_count() > 1 for own in levels):  # several kinds of missing are one
         codes, merged = np.unique(codes, axis=0, return_inverse=True)
         code, count = merged.ravel()[code], np.bincount(merged.ravel(), count).astype(np.int64)
     return DistinctCells(code, codes, count)
@@ -107,12 +108,6 @@ def _known_codes(data: Microdata, name: str, rows: Array) -> Array:
     column, codes = data.column(name), data.codes(name)[rows].astype(np.int32)
     gone = np.isnan(column.values[rows]) if column.levels is None else column.levels.is_null().to_numpy()[codes]
     return np.where(gone, MISSING, codes)
-
-
-def _reasons(data: Microdata, name: str) -> int:
-    """How many kinds of missing a variable has."""
-    levels = data.column(name).levels
-    return 1 if levels is None else levels.null_count()
 
 
 def moves(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Moves:
@@ -136,8 +131,7 @@ def _moves_from_base(masked: Microdata, names: tuple[str, ...]) -> Moves:
     old: Array = table.code.take(rows).astype(np.int64, copy=False)
     key = old.copy() if table.met is None else table.met[old]
     for name, stride in zip(names, table.strides, strict=True):
-        change = changes.get(name)
-        if change is not None:
+        if (change := changes.get(name)) is not None:
             after = change.values if change.rows is rows else masked.column(name).values[rows]
             move_cells(key, stride, base.codes(name), rows, after)
     new, before = (key, table.count) if table.met is None else _found(key, table.met, table.count)
@@ -181,11 +175,12 @@ def rows_by_cell(data: Microdata, names: tuple[str, ...]) -> list[Array]:
 def common_codes(original: Microdata, masked: Microdata, name: str) -> Array:
     """One variable of both files, the original's rows first, coded so that equal values have equal codes."""
     first, second = original.column(name), masked.column(name)
-    if (first.levels is None) != (second.levels is None):
-        return _recoded_codes(original, masked, name)
+    if (first.levels is None) != (second.levels is None):  # numbers became categories: only missing is equal in both
+        before = np.where(original.missing(name), -1, original.codes(name).astype(np.int64))
+        after = np.where(masked.missing(name), -1, masked.codes(name).astype(np.int64) + original.level_count(name))
+        return np.concatenate([before, after]) + 1
     if first.levels is None or second.levels is None:
-        both = np.concatenate([first.values, second.values])
-        return np.unique(both, return_inverse=True)[1]
+        return np.unique(np.concatenate([first.values, second.values]), return_inverse=True)[1]
     if first.levels is second.levels or first.levels.equals(second.levels):
         return np.concatenate([first.values, second.values])
     ours, theirs = first.levels, second.levels
@@ -209,13 +204,6 @@ def joint_codes(files: Sequence[Microdata], name: str) -> tuple[list[Array], int
         renamed = np.array([alphabet.setdefault(level, len(alphabet)) for level in levels], dtype=np.int64)
         codes.append(renamed[column.values])
     return codes, len(alphabet)
-
-
-def _recoded_codes(original: Microdata, masked: Microdata, name: str) -> Array:
-    """The same where numbers became categories, or the reverse: only missing is equal in both."""
-    before = np.where(original.missing(name), -1, original.codes(name).astype(np.int64))
-    after = np.where(masked.missing(name), -1, masked.codes(name).astype(np.int64) + original.level_count(name))
-    return np.concatenate([before, after]) + 1
 
 
 def in_released_categories(original: Microdata, masked: Microdata, names: Sequence[str]) -> Microdata:
@@ -245,26 +233,17 @@ def _in_new_categories(original: Microdata, masked: Microdata, name: str) -> Col
     became = np.full(original.level_count(name), -1, dtype=np.int64)
     became[came] = released
     if (became[came] != released).any():
-        read = _read(original, masked, name)
-        if read is None:
+        count = np.bincount(masked.column(name).values, minlength=len(levels))
+        met = np.flatnonzero((count > 0) & levels.is_not_null().to_numpy())
+        values = pl.Series(np.unique(original.column(name).values)) if before is None else before
+        place = categories_of(values, levels.gather(met).cast(pl.String).to_list())  # as the labels say; -1: none
+        if place is None:
             return None
-        became = read
+        became = np.where(place < 0, -1, met[place])
     null = levels.is_null().arg_true()
     levels = levels if len(null) else levels.clone().extend_constant(None, 1)
     became[became < 0] = null[0] if len(null) else len(levels) - 1
     return Column(became.astype(smallest_unsigned(len(levels)))[code], levels)
-
-
-def _read(original: Microdata, masked: Microdata, name: str) -> Array | None:
-    """The released category of each value of a column, as its label says; -1: none."""
-    before, levels = original.column(name), masked.column(name).levels
-    if levels is None:
-        return None
-    count = np.bincount(masked.column(name).values, minlength=len(levels))
-    met = np.flatnonzero((count > 0) & levels.is_not_null().to_numpy())
-    values = pl.Series(np.unique(before.values)) if before.levels is None else before.levels
-    place = categories_of(values, levels.gather(met).cast(pl.String).to_list())
-    return None if place is None else np.where(place < 0, -1, met[place])
 
 
 def _named(levels: pl.Series) -> list[Any]:
@@ -279,9 +258,8 @@ def stacked(columns: Sequence[Column]) -> Column:
     if first is None or all(c.levels is first for c in columns):
         return Column(np.concatenate([c.values for c in columns]), first)
     levels = [c.levels for c in columns if c.levels is not None]
-    types = {categories.dtype for categories in levels}
     known = [categories.drop_nulls() for categories in levels]
-    if len(types) > 1:
+    if len({categories.dtype for categories in levels}) > 1:
         known = [categories.cast(pl.String) for categories in known]
     union = pl.concat(known).unique(maintain_order=True)
     place = {level: code for code, level in enumerate(union.to_list())}

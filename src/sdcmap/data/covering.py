@@ -68,8 +68,7 @@ def mixed_names(known: Microdata, released: Microdata, names: Sequence[str]) -> 
 
 def check_one_depth(known: Microdata, released: Microdata, names: Sequence[str]) -> None:
     """Undefined where labels are of several depths."""
-    mixed = mixed_names(known, released, names)
-    if mixed:
+    if mixed := mixed_names(known, released, names):
         raise Undefined(f"{mixed[0]!r} has labels of several depths, so a value has no one category in the release.")
 
 

@@ -91,12 +91,8 @@ class Hierarchy:
         """Texts whose last characters are hidden one by one, until none is left."""
         texts = [str(value) for value in values]
         longest = max(map(len, texts), default=0)
-        rows = []
-        for text in texts:
-            shown = text.ljust(longest, hidden)
-            masked = (shown[: longest - level] + hidden * level for level in range(1, longest + 1))
-            rows.append((text, *masked))
-        return cls(tuple(rows))
+        kept = range(longest - 1, -1, -1)  # characters that are shown
+        return cls(tuple((text, *(text[:k].ljust(longest, hidden) for k in kept)) for text in texts))
 
     @classmethod
     def intervals(cls, values: Iterable[float], widths: Sequence[float], *, start: float = 0.0) -> Hierarchy:

@@ -112,27 +112,24 @@ def _whole(pattern: str) -> re.Pattern[str]:
 
 def scan(data: Microdata, name: str) -> Mark | None:
     """What one column looks like, by its values first, then by its name and label; None: nothing that identifies."""
-    mark = _by_values(data, name)
-    if mark is not None:
+    if (mark := _by_values(data, name)) is not None:
         return mark
-    label = data.schema[name].label
+    label, few = (
+        data.schema[name].label,
+        min(10, len(data) / 2),
+    )  # `name` of a column with two categories names no person
     for letter, role, pattern in NAMES:
-        if says(pattern, name, label) and (role == "key" or _tells_apart(data, name)):
+        if says(pattern, name, label) and (role == "key" or data.level_count(name) > few):
             return Mark(letter, role, "name" if says(pattern, name) else "label")
     return None
-
-
-def _tells_apart(data: Microdata, name: str) -> bool:
-    """More than a handful of values: `name` of a column with two categories names no person."""
-    return data.level_count(name) > min(10, len(data) / 2)
 
 
 def _by_values(data: Microdata, name: str) -> Mark | None:
     texts = _distinct_texts(data, name)
     if len(texts) < 2:
         return None
-    for letter, words, pattern in VALUES:
-        if texts.dtype == pl.String and _share(texts, pattern) >= MOSTLY:
+    for letter, words, pattern in VALUES if texts.dtype == pl.String else ():
+        if float(texts.str.contains(rf"^\s*(?:{pattern})\s*$").mean() or 0) >= MOSTLY:  # type: ignore[arg-type]
             return Mark(letter, "identifier", f"values look like {words}")
     numbers = [re.sub(r"[ ./-]", "", text) for text in texts.cast(pl.String).to_list()]
     for words, check in CHECKSUMS.items():
@@ -153,10 +150,6 @@ def _distinct_texts(data: Microdata, name: str) -> pl.Series:
     known = column.values[np.abs(column.values) < LONGEST_NUMBER][: 10 * LOOKED_AT]
     long = len(known) > 0 and bool((known[:LOOKED_AT] >= 1e7).mean() > MOSTLY) and bool((known == np.rint(known)).all())
     return pl.Series(np.unique(known)[:LOOKED_AT].astype(np.int64) if long else [], dtype=pl.Int64)
-
-
-def _share(texts: pl.Series, pattern: str) -> float:
-    return float(texts.str.contains(rf"^\s*(?:{pattern})\s*$").mean() or 0)  # type: ignore[arg-type]
 
 
 def _is_prose(texts: pl.Series, rows: int) -> bool:

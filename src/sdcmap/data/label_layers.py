@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -60,13 +61,17 @@ def interval_read(label: str) -> tuple[float, float, str, str] | None:
 
 def _in_intervals(numbers: Array, intervals: Sequence[tuple[float, float, str, str]]) -> Array | None:
     place = np.full(len(numbers), -1)
-    for k, (low, high, begin, end) in enumerate(intervals):
-        above = numbers >= low if begin == "[" else numbers > low
-        inside = above & (numbers <= high if end == "]" else numbers < high)
+    for k, interval in enumerate(intervals):
+        inside = _inside(numbers, *interval)
         if (place[inside] >= 0).any():
             return None
         place[inside] = k
     return place
+
+
+def _inside(numbers: Array, low: float, high: float, begin: str, end: str) -> Array:
+    above: Array = numbers >= low if begin == "[" else numbers > low
+    return above & (numbers <= high if end == "]" else numbers < high)
 
 
 MOST_PAIRS = 20_000_000  # of values and labels that are compared
@@ -90,9 +95,7 @@ def label_matches(values: pl.Series, labels: Sequence[str]) -> Array:
         if label in place:
             matches[place[label], k] = True
         elif interval := interval_read(label):
-            low, high, begin, end = interval
-            above = numbers >= low if begin == "[" else numbers > low
-            matches[:, k] = above & (numbers <= high if end == "]" else numbers < high)
+            matches[:, k] = _inside(numbers, *interval)
         elif "|" in label:
             matches[[place[part] for part in label.split("|") if part in place], k] = True
         elif label.endswith(ANYTHING) or (label and one_length):
@@ -110,10 +113,8 @@ def value_texts(values: pl.Series) -> list[str]:
 def _numbers(texts: Sequence[str]) -> Array:
     numbers = np.full(len(texts), np.nan)
     for k, text in enumerate(texts):
-        try:
+        with suppress(ValueError):
             numbers[k] = float(text)
-        except ValueError:
-            continue
     return numbers
 
 

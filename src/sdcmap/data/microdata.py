@@ -82,9 +82,9 @@ class Microdata:
     def _repr_html_(self) -> str:
         """For a notebook: names, kinds, roles and how many values are missing. No value of the data is shown: what stands
         on a screen, or in a notebook that is passed on, is out of the data steward's hands."""
-        rows = [
-            (v.name, v.kind, v.role or "not stated", int(self.missing(v.name).sum())) for v in self.schema.variables
-        ]
+        missing = [int(self.missing(name).sum()) for name in self.names]
+        pairs = zip(self.schema.variables, missing, strict=True)
+        rows = [(v.name, v.kind, v.role or "not stated", count) for v, count in pairs]
         shape = html.paragraph(f"Microdata: {len(self):,} rows, {len(self.names):,} columns")
         return shape + html.table(["column", "kind", "role", "missing"], rows, "columns")
 
@@ -113,8 +113,7 @@ class Microdata:
     @property
     def describing(self) -> tuple[str, ...]:
         """Names of the released columns that say something of a record: all but weight, household, stratum and the like."""
-        roles = ("key", "sensitive", "other", None)
-        return tuple(v.name for v in self.schema.variables if v.role in roles)
+        return tuple(v.name for v in self.schema.variables if v.role in ("key", "sensitive", "other", None))
 
     @property
     def knowable(self) -> tuple[str, ...]:
@@ -124,8 +123,7 @@ class Microdata:
     @property
     def numeric(self) -> tuple[str, ...]:
         """Names of the numeric variables that are neither weight, household, stratum nor identifier."""
-        plain = ("key", "sensitive", "other", None)
-        return tuple(v.name for v in self.schema.variables if v.kind == "numeric" and v.role in plain)
+        return tuple(name for name in self.describing if self.schema[name].kind == "numeric")
 
     @property
     def weight(self) -> str | None:
@@ -138,20 +136,16 @@ class Microdata:
     # ---- values -----------------------------------------------------------------------------------------------
     def column(self, name: str) -> Column:
         """The column as it stands, changes included."""
-        change = self.changes.get(name)
-        if change is None:
-            try:
-                return self.columns[name]
-            except KeyError:
-                raise SchemaError(f"no column {name!r}.{did_you_mean(name, self.names)}") from None
-        return self.remember(("column", name), lambda: self._changed(name, change))
+        if (change := self.changes.get(name)) is not None:
+            return self.remember(("column", name), lambda: self._changed(name, change))
+        try:
+            return self.columns[name]
+        except KeyError:
+            raise SchemaError(f"no column {name!r}.{did_you_mean(name, self.names)}") from None
 
     def _changed(self, name: str, change: Change) -> Column:
         before = self.columns[name]
-        values = change.values
-        if change.rows is not None:
-            values = before.values.astype(np.result_type(before.values, change.values))
-            values[change.rows] = change.values
+        values = change.values if change.rows is None else _with(before.values, change.rows, change.values)
         kept = (before.levels, before.reasons) if change.levels is None else (change.levels,)
         return Column(read_only(values), *kept)
 
@@ -230,14 +224,11 @@ class Microdata:
         changes = dict(self.changes)
         for name, new in values.items():
             before = changes.get(name)
-            kept_levels = None if before is None else before.levels
-            new_levels = (levels or {}).get(name, kept_levels)
+            new_levels = (levels or {}).get(name, None if before is None else before.levels)
             if rows is None or before is None or before.rows is rows:
                 changes[name] = Change(rows, new, new_levels)
                 continue
-            old = self.column(name).values
-            merged = old.astype(np.result_type(old, new))
-            merged[rows] = new
+            merged = _with(self.column(name).values, rows, new)
             both = None if before.rows is None else np.union1d(before.rows, rows)
             changes[name] = Change(both, merged if both is None else merged[both], new_levels)
         base = self if self.base is None else self.base
@@ -285,6 +276,13 @@ class Microdata:
 
 def _itself(result: Result) -> Result:
     return result
+
+
+def _with(old: Array, rows: Array, new: Array) -> Array:
+    """The old values with new ones in some rows."""
+    values = old.astype(np.result_type(old, new))
+    values[rows] = new
+    return values
 
 
 def read_only(values: Array) -> Array:

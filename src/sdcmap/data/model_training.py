@@ -145,13 +145,8 @@ class Learner:
         if self.model == "linear":
             return linear_model.Ridge(RIDGE) if self.numeric else linear_model.LogisticRegression(max_iter=1000)
         kind = ensemble.HistGradientBoostingRegressor if self.numeric else ensemble.HistGradientBoostingClassifier
-        marked = np.array(features.levels) > 0
-        return kind(
-            max_iter=TREES,
-            early_stopping=False,
-            categorical_features=marked if marked.any() else None,
-            random_state=self.seed,
-        )
+        marked = np.array(features.levels) > 0 if any(features.levels) else None
+        return kind(max_iter=TREES, early_stopping=False, categorical_features=marked, random_state=self.seed)
 
     def worth(self, predicted: Array, truth: Array) -> Array:
         """What each answer was worth, at most 1: right or wrong; of a number 1 less its squared error over the variance."""

@@ -94,17 +94,13 @@ def _remove_dead(folder: Path) -> None:
     try:
         with FileLock(folder / LOCK, timeout=0):
             if (folder / PROMISED).exists():
-                _empty(folder / KEPT)
+                for path in (folder / KEPT).iterdir():
+                    path.unlink()
                 return
             shutil.rmtree(folder / KEPT, ignore_errors=True)
     except Timeout:  # its process lives
         return
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _empty(folder: Path) -> None:
-    for path in folder.iterdir():
-        path.unlink()
 
 
 # Files written whole or not at all: aside first, then renamed, so that a full disk or a kill leaves the old one.

@@ -66,10 +66,9 @@ class Variable:
         """The same variable with categories of this polars type: what the file said of the old values goes."""
         if self.kind != "numeric" and self.storage in ("", "Enum", "Categorical", storage):
             return self
-        return Variable(
-            self.name, "ordinal" if self.kind == "numeric" else self.kind, self.role, self.label, storage=storage,
-            known_by=self.known_by, universe=self.universe,
-        )  # fmt: skip
+        kind = "ordinal" if self.kind == "numeric" else self.kind
+        plain = Variable(self.name, kind, self.role, self.label, storage=storage)
+        return replace(plain, known_by=self.known_by, universe=self.universe)
 
 
 @dataclass(frozen=True)
@@ -126,13 +125,12 @@ class Schema:
 
     def unserved(self, *roles: str) -> tuple[str, ...]:
         """A sentence for each of these roles that some column has and that nothing serves yet."""
-        held = {role: self.of_role(role) for role in roles}
-        return tuple(
-            f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'} stated as {role}, and {UNSERVED[role]}: "
-            f"state {'it' if len(names) == 1 else 'them'} as drop."
-            for role, names in held.items()
-            if names
-        )
+        held = [(role, names, len(names) == 1) for role in roles if (names := self.of_role(role))]
+        begun = [
+            f"{', '.join(map(repr, names))} {'is' if one else 'are'} stated as {role}" for role, names, one in held
+        ]
+        ends = [f"{UNSERVED[role]}: state {'it' if one else 'them'} as drop." for role, _, one in held]
+        return tuple(f"{begin}, and {end}" for begin, end in zip(begun, ends, strict=True))
 
     def only(self, names: Iterable[str]) -> Schema:
         """The same schema with these variables alone, in file order."""

@@ -10,17 +10,7 @@ import numpy as np
 
 from sdcmap.core import Array, Estimate, Measure, Method, Microdata
 from sdcmap.errors import ContractBroken, Undefined
-from sdcmap.testing.laws import (
-    OWN_ERRORS,
-    LawBroken,
-    edge_laws,
-    fingerprint,
-    made,
-    permuted,
-    rng_of,
-    value_laws,
-    writable,
-)  # fmt: skip
+from sdcmap.testing import laws
 
 
 # ---- measures -------------------------------------------------------------------------------------------------
@@ -42,64 +32,69 @@ def check_measure(
     measure without a value for any of the files breaks a law too, for nothing was tried; with `may_refuse`, for files made
     at random, it does not. Returns whether it had a value.
     """
-    laws = list(value_laws(measure, Measure))
-    data = writable(data)
+    broken = list(laws.value_laws(measure, Measure))
+    data = laws.writable(data)
     same = data.change(None, {})
     refusal = ""
     try:
-        identity = measure.apply(data, same, rng_of(0))
+        identity = measure.apply(data, same, laws.rng_of(0))
         if measure.axis == "utility" and measure.direction == "lower" and not _close(identity.value, 0.0, 0.0):
-            laws.append("The identity has a loss that is not 0.")
-    except OWN_ERRORS as reason:
+            broken.append("The identity has a loss that is not 0.")
+    except laws.OWN_ERRORS as reason:
         refusal = str(reason)
     except ContractBroken as problem:
-        raise LawBroken(measure.text, [*laws, str(problem)]) from problem
+        raise laws.LawBroken(measure.text, [*broken, str(problem)]) from problem
     except Exception as error:
-        raise LawBroken(measure.text, [*laws, f"It raises {type(error).__name__} on good data."]) from error
+        raise laws.LawBroken(measure.text, [*broken, f"It raises {type(error).__name__} on good data."]) from error
     tried = False
     for masked in [same, *_masked_by(methods, data)]:
         try:
-            laws += _score_laws(measure, _Files(data, masked))
+            broken += _score_laws(measure, _Files(data, masked))
             tried = True
-        except OWN_ERRORS:
+        except laws.OWN_ERRORS:
             continue
     if not tried and not may_refuse:
-        raise LawBroken(measure.text, [*laws, f"It has no value for any of the files, so nothing was tried: {refusal}"])
-    laws += edge_laws(data, lambda edge: _bounds_law(measure, measure.score(edge, edge.change(None, {}), rng_of(0))))
-    if laws:
-        raise LawBroken(measure.text, list(dict.fromkeys(laws)))
+        nothing = f"It has no value for any of the files, so nothing was tried: {refusal}"
+        raise laws.LawBroken(measure.text, [*broken, nothing])
+
+    def score_edge(edge: Microdata) -> Iterator[str]:
+        return _bounds_law(measure, measure.score(edge, edge.change(None, {}), laws.rng_of(0)))
+
+    broken += laws.edge_laws(data, score_edge)
+    if broken:
+        raise laws.LawBroken(measure.text, list(dict.fromkeys(broken)))
     return tried
 
 
 def _masked_by(methods: Sequence[Method], data: Microdata) -> Iterator[Microdata]:
     for method in methods:
         try:
-            yield made(method, data, 0)
-        except OWN_ERRORS:
+            yield laws.made(method, data, 0)
+        except laws.OWN_ERRORS:
             continue
 
 
 def _score_laws(measure: Measure, files: _Files) -> Iterator[str]:
-    before = fingerprint(files.original), fingerprint(files.masked)
-    estimate = measure.score(files.original, files.masked, rng_of(0))
+    before = laws.fingerprint(files.original), laws.fingerprint(files.masked)
+    estimate = measure.score(files.original, files.masked, laws.rng_of(0))
     yield from _bounds_law(measure, estimate)
-    if not _close(measure.score(files.original, files.masked, rng_of(0)).value, estimate.value, 0):
+    if not _close(measure.score(files.original, files.masked, laws.rng_of(0)).value, estimate.value, 0):
         yield "The same rng gives another value."
     order = np.random.default_rng(5).permutation(len(files.original))
-    moved = _Files(permuted(files.original, order), permuted(files.masked, order))
-    shifted = measure.score(moved.original, moved.masked, rng_of(1 if measure.sampled else 0))
+    moved = _Files(laws.permuted(files.original, order), laws.permuted(files.masked, order))
+    shifted = measure.score(moved.original, moved.masked, laws.rng_of(1 if measure.sampled else 0))
     slack = 5 * math.hypot(estimate.se or 0, shifted.se or 0) if measure.sampled else 0.0
     if not _close(shifted.value, estimate.value, slack):
         yield "A permutation of the rows of both files changes the value."
-    if not (
-        measure.paired or _close(measure.score(files.original, moved.masked, rng_of(0)).value, estimate.value, slack)
-    ):
-        yield "It is not `paired`, yet a permutation of the masked rows alone changes the value."
+    if not measure.paired:
+        alone = measure.score(files.original, moved.masked, laws.rng_of(0))
+        if not _close(alone.value, estimate.value, slack):
+            yield "It is not `paired`, yet a permutation of the masked rows alone changes the value."
     if measure.pool([estimate]).value != estimate.value:
         yield "Pooling one estimate changes it."
     yield from _bounds_law(measure, measure.pool([estimate, estimate, estimate]))
     yield from _records_laws(measure, files, moved, order)
-    if (fingerprint(files.original), fingerprint(files.masked)) != before:
+    if (laws.fingerprint(files.original), laws.fingerprint(files.masked)) != before:
         yield "It changes the files it measures."
 
 

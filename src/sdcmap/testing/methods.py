@@ -10,18 +10,7 @@ import numpy as np
 from sdcmap.core import Column, Method, Microdata
 from sdcmap.errors import ContractBroken
 from sdcmap.study.plan import Candidate
-from sdcmap.testing.laws import (
-    OWN_ERRORS,
-    ROW_NUMBER,
-    LawBroken,
-    edge_laws,
-    fingerprint,
-    made,
-    rng_of,
-    value_laws,
-    with_row_number,
-    writable,
-)  # fmt: skip
+from sdcmap.testing import laws
 
 
 # ---- methods --------------------------------------------------------------------------------------------------
@@ -35,28 +24,29 @@ def check_method(method: Method, data: Microdata, *, may_refuse: bool = False) -
     that refuses `data` breaks a law too, for nothing was tried; with `may_refuse`, for files made at random, it does not.
     Returns whether it could be applied.
     """
-    laws = [*value_laws(method, Method), *_name_laws(method)]
-    numbered = with_row_number(writable(data))
-    before = fingerprint(numbered)
+    broken = [*laws.value_laws(method, Method), *_name_laws(method)]
+    numbered = laws.with_row_number(laws.writable(data))
+    before = laws.fingerprint(numbered)
     state = str(np.random.get_state())  # noqa: NPY002 - this is what must not be used
     refusal = ""
     try:
-        laws += _draw_laws(method, numbered, [made(method, numbered, replicate) for replicate in (0, 0, 1)])
-    except OWN_ERRORS as reason:
+        broken += _draw_laws(method, numbered, [laws.made(method, numbered, replicate) for replicate in (0, 0, 1)])
+    except laws.OWN_ERRORS as reason:
         refusal = str(reason)
     except ContractBroken as problem:
-        raise LawBroken(method.text, [*laws, str(problem)]) from problem
+        raise laws.LawBroken(method.text, [*broken, str(problem)]) from problem
     except Exception as error:
-        raise LawBroken(method.text, [*laws, f"It raises {type(error).__name__} on good data."]) from error
+        raise laws.LawBroken(method.text, [*broken, f"It raises {type(error).__name__} on good data."]) from error
     if refusal and not may_refuse:
-        raise LawBroken(method.text, [*laws, f"It cannot be applied to the data, so nothing was tried: {refusal}"])
-    if fingerprint(numbered) != before:
-        laws.append("It changes its input.")
+        nothing = f"It cannot be applied to the data, so nothing was tried: {refusal}"
+        raise laws.LawBroken(method.text, [*broken, nothing])
+    if laws.fingerprint(numbered) != before:
+        broken.append("It changes its input.")
     if str(np.random.get_state()) != state:  # noqa: NPY002
-        laws.append("It draws from numpy's global random state.")
-    laws += edge_laws(data, lambda edge: _mask_laws(method, edge, made(method, edge, 0)))
-    if laws:
-        raise LawBroken(method.text, laws)
+        broken.append("It draws from numpy's global random state.")
+    broken += laws.edge_laws(data, lambda edge: _mask_laws(method, edge, laws.made(method, edge, 0)))
+    if broken:
+        raise laws.LawBroken(method.text, broken)
     return not refusal
 
 
@@ -64,10 +54,10 @@ def _draw_laws(method: Method, data: Microdata, draws: Sequence[Microdata]) -> I
     """The laws of three draws of a method: twice the same candidate, and another replicate."""
     first, again, other = draws
     yield from _mask_laws(method, data, first)
-    if fingerprint(first) != fingerprint(again):
+    if laws.fingerprint(first) != laws.fingerprint(again):
         yield "The same candidate gives other bytes: it draws from something else than its rng."
-    moved = fingerprint(first) != fingerprint(data)
-    if method.random and moved and fingerprint(first) == fingerprint(other) and _draws_nothing(method, data):
+    moved = laws.fingerprint(first) != laws.fingerprint(data)
+    if method.random and moved and laws.fingerprint(first) == laws.fingerprint(other) and _draws_nothing(method, data):
         yield "Another replicate gives the same bytes: it ignores its rng."
 
 
@@ -81,11 +71,11 @@ def _draws_nothing(method: Method, data: Microdata) -> bool:
     """Whether masking leaves the generator as it was; two draws of a narrow rank window may agree by chance."""
     if method.steps != (method,):
         return all(_draws_nothing(step, data) for step in method.steps)
-    rng = rng_of(0)
+    rng = laws.rng_of(0)
     before = str(rng.bit_generator.state)
     try:
         method.mask(data, rng)
-    except OWN_ERRORS:  # a step that works on what the step before has left
+    except laws.OWN_ERRORS:  # a step that works on what the step before has left
         return False
     return str(rng.bit_generator.state) == before
 
@@ -99,7 +89,7 @@ def _mask_laws(method: Method, data: Microdata, masked: Microdata) -> Iterator[s
     for name in data.names:
         if name not in masks and name in masked.names:
             same = _same(data.column(name).take(rows), masked.column(name))
-            if not same and name == ROW_NUMBER:
+            if not same and name == laws.ROW_NUMBER:
                 yield "It changes the row order without saying so in origin."
             elif not same:
                 yield f"It changes {name!r}, which it does not mask."
@@ -112,7 +102,7 @@ def _mask_laws(method: Method, data: Microdata, masked: Microdata) -> Iterator[s
     if method.at_zero is not None:
         none = replace(method, **method.at_zero)
         unchanged = none.apply(data, Candidate(none).stream(1))
-        if fingerprint(unchanged) != fingerprint(data):
+        if laws.fingerprint(unchanged) != laws.fingerprint(data):
             yield "Its zero strength is not the identity."
 
 
