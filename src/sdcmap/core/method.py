@@ -139,7 +139,7 @@ class Method(Value):
         if not self.within:
             return self.pair_fields(known, released)
 
-        def fields_of(rows: Array, others: Array) -> tuple[Field, ...]:
+        def fields_of(rows: Array, others: Array) -> Fields:
             return self.pair_fields(alone(known, rows), alone(released, others))
 
         return in_strata(self.within, known, released, fields_of)
@@ -234,7 +234,6 @@ class Method(Value):
         return masked
 
 
-Fields = tuple[Field, ...]
 Trials = Mapping[str, Method | str]  # a few words for each trial, and the method, or why it is left out
 
 
