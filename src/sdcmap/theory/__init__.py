@@ -17,38 +17,6 @@ docs/theory.md names the erratum.
 `decision` chooses by decision theory (Trottini 2001): beliefs, losses, divergences, global risk and utility.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from sdcmap.theory import decision
-from sdcmap.theory.fishing import fishing_in_file, fishing_in_population, fishing_linked
-from sdcmap.theory.informed import noise_guessed, noise_known
-from sdcmap.theory.model import EXACT, KNOWLEDGE, PAPER, NoiseModel
-from sdcmap.theory.positions import (
-    extreme,
-    extreme_exact,
-    large_sample_moments,
-    normal_scores,
-    percentile,
-    percentile_exact,
-    percentile_in_file,
-    percentile_of_any,
-    position_in_file,
-    position_known,
-    rank_of,
-)
-from sdcmap.theory.solving import Solution, Switch, crossings, noise_grid, solve, strongest, switches
-from sdcmap.theory.typical import (
-    each_record,
-    fixed_target,
-    in_file,
-    in_population,
-    in_sample,
-    index_known,
-    largest_in_file,
-    largest_in_population,
-    link_probability,
-    linked,
-    perhaps_in_sample,
-    utility,
-    utility_of_variance,
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

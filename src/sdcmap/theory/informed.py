@@ -49,19 +49,13 @@ def noise_known(
     masked = np.atleast_1d(variance + l2)
     s, weight = _chi(n, np.atleast_1d(np.sqrt(l2)) / np.sqrt(masked))
     left = np.maximum(masked[..., None] * s**2 - np.atleast_1d(l2)[..., None], 0.0)
-    return _risk(l2, n, variance, p, s, weight, np.sqrt(left), left, trusts_normality)
+    return _risk(l2, n, variance, p, (s, weight), (np.sqrt(left), left), trusts_normality)
 
 
 def noise_guessed(
-    noise_variance: ArrayLike,
-    *,
-    n: int,
-    variance: float,
-    p: float,
-    prior_df: float,
-    prior_variance: float | None = None,
-    trusts_normality: bool = False,
-) -> Floats:
+    noise_variance: ArrayLike, *, n: int, variance: float, p: float, prior_df: float,
+    prior_variance: float | None = None, trusts_normality: bool = False,
+) -> Floats:  # fmt: skip
     """R of a snooper who backs lambda out of the masked variance and a prior belief about s.
 
     His belief s0^2 comes from experience with similar data: it is distributed as prior_variance chi^2_v/v, as the
@@ -84,28 +78,22 @@ def noise_guessed(
     seen = np.sqrt(masked)[..., None] * s
     if math.isinf(prior_df):
         first = np.minimum(seen, math.sqrt(centre))
-        return _risk(l2, n, variance, p, s, weight, first, first**2, trusts_normality)
+        return _risk(l2, n, variance, p, (s, weight), (first, first**2), trusts_normality)
     b = prior_df / 2
     v = b * seen**2 / centre
     above = gammaincc(b, v)  # P(s0 > S_Y)
     c4 = math.exp(gammaln(b + 0.5) - gammaln(b)) / math.sqrt(b)
     first = math.sqrt(centre) * c4 * gammainc(b + 0.5, v) + seen * above  # E(s^ | S_Y)
     second = centre * gammainc(b + 1, v) + seen**2 * above  # E(s^^2 | S_Y)
-    return _risk(l2, n, variance, p, s, weight, first, second, trusts_normality)
+    return _risk(l2, n, variance, p, (s, weight), (first, second), trusts_normality)
 
 
 def _risk(
-    l2: Floats,
-    n: int,
-    variance: float,
-    p: float,
-    s: Floats,
-    weight: Floats,
-    first: Floats,
-    second: Floats,
+    l2: Floats, n: int, variance: float, p: float, nodes: tuple[Floats, Floats], moments: tuple[Floats, Floats],
     trusts_normality: bool,
-) -> Floats:
-    """1/MSE from the nodes s of S_Y/sqrt(s2+l2) and the first two moments of s^ given S_Y."""
+) -> Floats:  # fmt: skip
+    """1/MSE from the nodes s of S_Y/sqrt(s2+l2), with weights, and the first two moments of s^ given S_Y."""
+    (s, weight), (first, second) = nodes, moments
     masked, truth, z = np.atleast_1d(variance + l2), math.sqrt(variance), float(ndtri(p))
     mse = masked / n + z**2 * (weight * (second - 2 * truth * first + variance)).sum(axis=-1)
     if not trusts_normality:

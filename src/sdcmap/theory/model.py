@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import partial
 from typing import Annotated
 
 from numpy.typing import ArrayLike
@@ -71,17 +71,12 @@ class NoiseModel(Value):
     def attacks(self, knowledge: str | Sequence[str]) -> dict[str, Curve]:
         """The risk curves of these knowledge states, by name."""
         names = (knowledge,) if isinstance(knowledge, str) else tuple(knowledge)
-        unknown = [
-            f"there is no knowledge state {name!r}.{did_you_mean(name, KNOWLEDGE)} Known: {', '.join(KNOWLEDGE)}."
-            for name in names
-            if name not in KNOWLEDGE
-        ]
-        if unknown:
-            raise PlanError(unknown)
-        return {name: self._curve(name) for name in names}
-
-    def _curve(self, name: str) -> Curve:
-        return lambda noise_variance: KNOWLEDGE[name](self, noise_variance)
+        if unknown := [name for name in names if name not in KNOWLEDGE]:
+            known = f"Known: {', '.join(KNOWLEDGE)}."
+            raise PlanError(
+                [f"there is no knowledge state {name!r}.{did_you_mean(name, KNOWLEDGE)} {known}" for name in unknown]
+            )
+        return {name: partial(KNOWLEDGE[name], self) for name in names}
 
     def best(self, noise_variance: ArrayLike, among: Sequence[str] = PAPER) -> tuple[Floats, tuple[str, ...]]:
         """The best snooper: the largest risk at each noise variance, and which attack has it."""
@@ -109,37 +104,28 @@ class NoiseModel(Value):
         """
         require(max_risk=max_risk, max_noise_variance=1.0 if max_noise_variance is None else max_noise_variance)
         names = (knowledge,) if isinstance(knowledge, str) else knowledge
-        most = max_noise_variance or max(1e4 * self.variance, 10 * self.n / max_risk)
-        attacks = self.attacks(names)
-
-        def worst(noise_variance: ArrayLike) -> Floats:
-            return strongest(attacks, noise_variance)[0]
-
-        return solve(worst, self.utility, max_risk, self._grid(names, most), bounded=max_noise_variance is not None)
+        grid = self._grid(names, max_noise_variance or max(1e4 * self.variance, 10 * self.n / max_risk))
+        worst = partial(self.risk, knowledge=names)
+        return solve(worst, self.utility, max_risk, grid, bounded=max_noise_variance is not None)
 
     def _grid(self, names: Sequence[str], most: float | None = None) -> Floats:
-        points = SLOW_POINTS if SLOW & set(names) else POINTS
-        return noise_grid(self.variance, most=most, points=points)
+        return noise_grid(self.variance, most=most, points=SLOW_POINTS if SLOW & set(names) else POINTS)
 
 
 def _bind(function: Callable[..., Floats], *parameters: str) -> Callable[[NoiseModel, ArrayLike], Floats]:
     return lambda model, l2: function(l2, **{name: getattr(model, name) for name in parameters})
 
 
-KNOWLEDGE: Mapping[str, Callable[[NoiseModel, ArrayLike], Floats]] = MappingProxyType(
-    {
-        "population": _bind(typical.in_population, "n", "variance"),  # eq. 2
-        "in_sample": _bind(typical.in_sample, "n", "variance"),  # exact
-        "nearest_to_mean": _bind(typical.largest_in_population, "n", "variance"),  # after eq. 1
-        "index": _bind(typical.index_known),  # eq. 4
-        "percentile": _bind(positions.percentile, "n", "variance", "p"),  # eq. 8
-        "percentile_exact": _bind(positions.percentile_exact, "n", "variance", "p"),
-        "percentile_noise_known": _bind(informed.noise_known, "n", "variance", "p"),
-        "percentile_in_sample": _bind(positions.position_known, "n", "variance", "rank"),  # exact
-        "extreme": _bind(positions.extreme, "n", "variance", "r"),  # eq. 10
-        "extreme_exact": _bind(positions.extreme_exact, "n", "variance", "r"),  # eq. 10 with exact moments
-        "extreme_in_sample": lambda model, l2: positions.position_known(
-            l2, n=model.n, variance=model.variance, rank=model.n + 1 - model.r
-        ),  # exact
-    }
-)
+KNOWLEDGE: Mapping[str, Callable[[NoiseModel, ArrayLike], Floats]] = {
+    "population": _bind(typical.in_population, "n", "variance"),  # eq. 2
+    "in_sample": _bind(typical.in_sample, "n", "variance"),  # exact
+    "nearest_to_mean": _bind(typical.largest_in_population, "n", "variance"),  # after eq. 1
+    "index": _bind(typical.index_known),  # eq. 4
+    "percentile": _bind(positions.percentile, "n", "variance", "p"),  # eq. 8
+    "percentile_exact": _bind(positions.percentile_exact, "n", "variance", "p"),
+    "percentile_noise_known": _bind(informed.noise_known, "n", "variance", "p"),
+    "percentile_in_sample": _bind(positions.position_known, "n", "variance", "rank"),  # exact
+    "extreme": _bind(positions.extreme, "n", "variance", "r"),  # eq. 10
+    "extreme_exact": _bind(positions.extreme_exact, "n", "variance", "r"),  # eq. 10 with exact moments
+    "extreme_in_sample": _bind(positions.extreme_in_sample, "n", "variance", "r"),  # exact
+}

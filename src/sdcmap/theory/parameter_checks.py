@@ -15,33 +15,20 @@ from sdcmap.core import Floats, PlanError, Range
 Numbers: TypeAlias = float | Floats  # one number, or one a record
 Flags: TypeAlias = bool | np.bool_ | NDArray[np.bool_]
 
+POSITIVE = ("variance", "max_risk", "max_noise_variance", "prior_variance", "prior_df", "density")
 RANGES = {
-    "n": Range(2, None),
-    "variance": Range(0, None, "(]"),
-    "noise_variance": Range(0, None),
-    "p": Range(0, 1, "()"),
-    "rank": Range(1, None),
-    "r": Range(1, None),
-    "max_risk": Range(0, None, "(]"),
-    "max_noise_variance": Range(0, None, "(]"),
-    "sampling_fraction": Range(0, 1),
-    "doubles": Range(0, None),
-    "link_probability": Range(0, 1),
-    "entities": Range(1, None),
-    "prior_variance": Range(0, None, "(]"),
-    "prior_df": Range(0, None, "(]"),
-    "density": Range(0, None, "(]"),
-}
+    **dict.fromkeys(POSITIVE, Range(0, None, "(]")), **dict.fromkeys(("noise_variance", "doubles"), Range(0, None)),
+    **dict.fromkeys(("sampling_fraction", "link_probability"), Range(0, 1)), "p": Range(0, 1, "()"),
+    **dict.fromkeys(("rank", "r", "entities"), Range(1, None)), "n": Range(2, None),
+}  # fmt: skip
 WHOLE = {"n", "rank", "r", "entities"}
-MAY_BE_INFINITE = {"prior_df"}
+MAY_BE_INFINITE = "prior_df"
 
 
 def require(**given: object) -> None:
     """PlanError with every parameter that is out of its range; names without a range must be finite numbers."""
     problems = [problem for name, value in given.items() for problem in _problems(name, value)]
-    if not problems:
-        problems = list(_between(given))
-    if problems:
+    if problems := problems or list(_between(given)):
         raise PlanError(problems)
 
 
@@ -57,22 +44,19 @@ def _problems(name: str, value: object) -> Iterator[str]:
         yield f"{name} must be a number in {allowed}. Got a {type(value).__name__}."
         return
     for number in numbers_given:
-        finite = math.isfinite(number) or (name in MAY_BE_INFINITE and number == math.inf)
-        if not finite or number not in allowed:
+        if number not in allowed or not (math.isfinite(number) or (name == MAY_BE_INFINITE and number == math.inf)):
             yield f"{name} must be a finite number in {allowed}. Got {number:g}."
             return
 
 
 def _between(given: dict[str, Any]) -> Iterator[str]:
     """Problems between parameters that are each in their own range."""
-    n = given.get("n")
-    if n is None:
+    if (n := given.get("n")) is None:
         return
-    count = int(np.asarray(n))
-    if "p" in given and bool(np.any(np.asarray(given["p"], dtype=float) * count < 1 - 1e-9)):
+    if "p" in given and bool(np.any(np.asarray(given["p"], dtype=float) * n < 1 - 1e-9)):
         yield f"p must be in [1/n, 1), n*p at least 1: the sample has no such percentile. Got n={n}, p={given['p']}."
     for name in ("rank", "r"):
-        if name in given and int(np.asarray(given[name])) > count:
+        if name in given and given[name] > n:
             yield f"{name} must be a whole number in [1, n]. Got {given[name]} with n={n}."
 
 

@@ -100,12 +100,6 @@ def position_in_file(noise_variance: ArrayLike, x: ArrayLike, rank: int) -> Floa
     return reciprocal(np.array(mse).reshape(l2.shape))
 
 
-def percentile_in_file(noise_variance: ArrayLike, x: ArrayLike, p: float) -> Floats:
-    """`position_in_file` for the p-th sample percentile, k = ceil(n p)."""
-    values = records(x)
-    return position_in_file(noise_variance, values, rank_of(p, len(values)))
-
-
 def position_known(noise_variance: ArrayLike, *, n: int, variance: float, rank: int) -> Floats:
     """R = 1/E(X_(k) - Y_(k))^2 over normal samples and normal noise, exact; no file is needed.
 
@@ -129,10 +123,13 @@ def position_known(noise_variance: ArrayLike, *, n: int, variance: float, rank: 
     return reciprocal(np.array(mse).reshape(l2.shape))
 
 
+def extreme_in_sample(noise_variance: ArrayLike, *, n: int, variance: float, r: int = 1) -> Floats:
+    """`position_known` for the r-th largest."""
+    return position_known(noise_variance, n=n, variance=variance, rank=n + 1 - r)
+
+
 def normal_scores(n: int, variance: float) -> Floats:
     """A file that looks like its population: s z_((i - 1/2)/n), i = 1..n."""
-    from scipy.special import ndtri
-
     require(n=n, variance=variance)
     scores: Floats = math.sqrt(variance) * ndtri((np.arange(n) + 0.5) / n)
     return scores
@@ -162,12 +159,10 @@ def large_sample_moments(n: int, r: int = 1) -> tuple[float, float]:
     require(n=n, r=r)
     if n < 3:
         raise PlanError(f"n must be a whole number in [3, inf) for the large-sample moments K1 and K2. Got {n}.")
-    log = math.log(n)
+    log, root = math.log(n), math.sqrt(2 * math.log(n))
     first, second = sum(1 / j for j in range(1, r)), sum(1 / j**2 for j in range(1, r))
-    mean = math.sqrt(2 * log) - (math.log(log) + math.log(4 * math.pi) + 2 * (first - np.euler_gamma)) / (
-        2 * math.sqrt(2 * log)
-    )
-    return mean, (math.pi**2 / 6 - second) / (2 * log)
+    less = math.log(log) + math.log(4 * math.pi) + 2 * (first - np.euler_gamma)
+    return root - less / (2 * root), (math.pi**2 / 6 - second) / (2 * log)
 
 
 def extreme(noise_variance: ArrayLike, *, n: int, variance: float, r: int = 1) -> Floats:

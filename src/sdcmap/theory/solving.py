@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal
 
 import numpy as np
@@ -55,20 +55,13 @@ def zeros(function: Curve, grid: Floats) -> list[float]:
     roots = [_root(function, grid[i], grid[i + 1]) for i in range(len(grid) - 1) if sign[i] != sign[i + 1]]
     size = np.abs(values)
     for i in range(1, len(grid) - 1):
-        alike = sign[i - 1] == sign[i] == sign[i + 1]
-        if (
-            alike
-            and size[i] <= size[i - 1]
-            and size[i] <= size[i + 1]
-            and size[i] < min(size[i - 1], size[i + 1]) * 1e3
-        ):
+        near = min(size[i - 1], size[i + 1])
+        if sign[i - 1] == sign[i] == sign[i + 1] and size[i] <= near and size[i] < near * 1e3:
             low, high = grid[i - 1], grid[i + 1]
             dip = minimize_scalar(
-                lambda l2, up=sign[i]: up * float(function(l2)),
-                bounds=(low, high),
-                method="bounded",
+                lambda l2, up=sign[i]: up * float(function(l2)), bounds=(low, high), method="bounded",
                 options={"xatol": 1e-10 * high},
-            )
+            )  # fmt: skip
             if dip.fun < 0:
                 roots += [_root(function, low, dip.x), _root(function, dip.x, high)]
     return sorted(roots)
@@ -129,10 +122,9 @@ def solve(risk: Curve, utility: Curve, max_risk: float, grid: Floats, *, bounded
     def room(l2: object) -> Floats:
         return mse(risk, l2) - limit  # type: ignore[arg-type]
 
-    safe_at_first = bool(room(grid[0]) >= 0)
     edges = [float(grid[0]), *zeros(room, grid), float(grid[-1])]
-    safe = [safe_at_first ^ bool(i % 2) for i in range(len(edges) - 1)]
-    intervals = tuple((edges[i], edges[i + 1]) for i in range(len(safe)) if safe[i] and edges[i] < edges[i + 1])
+    safe = islice(pairwise(edges), 0 if room(grid[0]) >= 0 else 1, None, 2)
+    intervals = tuple((low, high) for low, high in safe if low < high)
     if intervals and not bounded and intervals[-1][1] == grid[-1]:
         intervals = (*intervals[:-1], (intervals[-1][0], math.inf))
     if not intervals:
@@ -141,33 +133,23 @@ def solve(risk: Curve, utility: Curve, max_risk: float, grid: Floats, *, bounded
 
 
 def _found(risk: Curve, utility: Curve, max_risk: float, intervals: tuple[tuple[float, float], ...]) -> Solution:
-    least = _at_or_below(risk, max_risk, intervals[0][0])
+    least = intervals[0][0]
+    for _ in range(64):  # the root, moved up by its rounding error so that R there is not above the limit
+        if float(risk(least)) <= max_risk:
+            break
+        least = math.nextafter(least, math.inf)
     intervals = ((least, intervals[0][1]), *intervals[1:])
     at, u = float(risk(least)), float(utility(least))
     efficiency = u / float(utility(0.0))
-    if least == 0:
-        status: Status = "already safe"
-        reason = f"No noise is needed: R is {at:.6g} without it, at or below {max_risk:.6g}."
-    else:
-        status = "found"
-        reason = (
-            f"R falls to {max_risk:.6g} at a noise variance of {least:.6g}; "
-            f"U is {u:.6g} there, {100 * efficiency:.1f} % of the unmasked file's."
-        )
+    reason = f"No noise is needed: R is {at:.6g} without it, at or below {max_risk:.6g}."
+    if least > 0:
+        reason = f"R falls to {max_risk:.6g} at a noise variance of {least:.6g}; U is {u:.6g} there, "
+        reason += f"{100 * efficiency:.1f} % of the unmasked file's."
     for (_, end), (start, _) in pairwise(intervals):
         reason += f" More noise is not always safer: R is above {max_risk:.6g} between {end:.6g} and {start:.6g}."
     if math.isfinite(intervals[-1][1]) and len(intervals) == 1:
         reason += f" It holds up to {intervals[-1][1]:.6g}."
-    return Solution(status, max_risk, least, at, u, efficiency, intervals, reason)
-
-
-def _at_or_below(risk: Curve, max_risk: float, noise_variance: float) -> float:
-    """The root, moved up by its rounding error so that R there is not above the limit."""
-    for _ in range(64):
-        if float(risk(noise_variance)) <= max_risk:
-            break
-        noise_variance = math.nextafter(noise_variance, math.inf)
-    return noise_variance
+    return Solution("found" if least > 0 else "already safe", max_risk, least, at, u, efficiency, intervals, reason)
 
 
 def _none(risk: Curve, max_risk: float, grid: Floats) -> Solution:

@@ -15,43 +15,6 @@ too. Everything is a plain function of distributions and numbers, vectorised ove
 The names live here (`sdcmap.theory.decision.Normal`), not in `sdcmap` itself: a plan never names them.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from sdcmap.theory.decision.atoms import Discrete, Samples
-from sdcmap.theory.decision.conjugate import NoiseScenario, mean_posterior, normal_posterior
-from sdcmap.theory.decision.decision_criterion import (
-    REGIONS,
-    Decision,
-    GlobalRisk,
-    GlobalUtility,
-    Knowledge,
-    LimitSweep,
-    acts,
-    decide,
-    disclosed,
-    estimated_knowledge,
-    global_risk,
-    global_utility,
-    knowledge,
-    normal_class,
-    notes,
-    own_knowledge,
-    regions,
-    robust_risk,
-    robust_utility,
-    share_of_harm,
-    sweep_limits,
-    weighed,
-    worst,
-)
-from sdcmap.theory.decision.distributions import Distribution, Normal, Student
-from sdcmap.theory.decision.divergences import (
-    DIVERGENCES,
-    Divergence,
-    KullbackLeibler,
-    LossInduced,
-    Neighbours,
-    PlugIn,
-    WassersteinDistance,
-)
-from sdcmap.theory.decision.losses import LOSSES, Absolute, Bounded, Log, Loss, Quadratic, ZeroOne
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

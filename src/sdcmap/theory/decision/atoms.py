@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sdcmap.core import Floats, PlanError, Undefined
+from sdcmap.core import Array, Floats, PlanError, Undefined
 from sdcmap.theory.decision.distributions import Distribution, unwrap
 from sdcmap.theory.parameter_checks import Numbers
 
@@ -20,27 +20,30 @@ class Atoms(Distribution):
     """Values with weights on the last axis, in ascending order."""
 
     @property
-    @abstractmethod
     def atoms(self) -> tuple[Floats, Floats]:
         """Values and weights."""
+        values, weights = (np.asarray(getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
+        return values, weights
 
     @property
     def shape(self) -> tuple[int, ...]:
         return self.atoms[0].shape[:-1]
 
+    def expected(self, g: Callable[[Floats], Array]) -> Numbers:
+        """E g(theta)."""
+        values, weights = self.atoms
+        return unwrap((weights * g(values)).sum(axis=-1))
+
     @property
     def mean(self) -> Numbers:
-        values, weights = self.atoms
-        return unwrap((weights * values).sum(axis=-1))
+        return self.expected(lambda values: values)
 
     @property
     def variance(self) -> Numbers:
-        values, weights = self.atoms
-        return unwrap((weights * (values - np.expand_dims(self.mean, -1)) ** 2).sum(axis=-1))
+        return self.expected(lambda values: (values - np.expand_dims(self.mean, -1)) ** 2)
 
     def cdf(self, x: ArrayLike) -> Numbers:
-        values, weights = self.atoms
-        return unwrap((weights * (values <= _beside(x))).sum(axis=-1))
+        return self.expected(lambda values: values <= _beside(x))
 
     def quantile(self, p: ArrayLike) -> Numbers:
         values, weights = self.atoms
@@ -50,16 +53,13 @@ class Atoms(Distribution):
         return unwrap(np.take_along_axis(wide, place[..., np.newaxis], axis=-1)[..., 0])
 
     def mean_distance(self, action: ArrayLike) -> Numbers:
-        values, weights = self.atoms
-        return unwrap((weights * np.abs(values - _beside(action))).sum(axis=-1))
+        return self.expected(lambda values: np.abs(values - _beside(action)))
 
     def mass_within(self, action: ArrayLike, width: float) -> Numbers:
-        values, weights = self.atoms
-        return unwrap((weights * (np.abs(values - _beside(action)) <= width)).sum(axis=-1))
+        return self.expected(lambda values: np.abs(values - _beside(action)) <= width)
 
     def capped_square(self, action: ArrayLike, cap: float) -> Numbers:
-        values, weights = self.atoms
-        return unwrap((weights * np.minimum((values - _beside(action)) ** 2, cap)).sum(axis=-1))
+        return self.expected(lambda values: np.minimum((values - _beside(action)) ** 2, cap))
 
     def centre_of_mass(self, width: float) -> Numbers:
         values, weights = self.atoms
@@ -100,27 +100,18 @@ class Discrete(Atoms):
 
     def __post_init__(self) -> None:
         values, weights = _pair(self, self.values, self.weights)
-        bad = int((np.abs(weights.sum(axis=-1) - 1) > SUMS_TO_1).sum())
-        if bad:
+        if bad := int((np.abs(weights.sum(axis=-1) - 1) > SUMS_TO_1).sum()):
             raise PlanError(f"Discrete.weights must sum to 1; {bad} of {weights[..., 0].size} do not.")
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "weights", _merged(values, weights / weights.sum(axis=-1, keepdims=True)))
 
     @property
-    def atoms(self) -> tuple[Floats, Floats]:
-        return np.asarray(self.values), np.asarray(self.weights)
-
-    @property
     def entropy(self) -> Numbers:
-        weights = self.atoms[1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            terms = np.where(weights > 0, -weights * np.log(weights), 0.0)
-        return unwrap(terms.sum(axis=-1))
+        return sum_of_logs(self.atoms[1], self.atoms[1])
 
     def log_density(self, x: ArrayLike) -> Numbers:
-        values, weights = self.atoms
         with np.errstate(divide="ignore"):
-            return unwrap(np.log((weights * (values == _beside(x))).sum(axis=-1)))
+            return unwrap(np.log(self.expected(lambda values: values == _beside(x))))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,17 +131,12 @@ class Samples(Atoms):
     def __post_init__(self) -> None:
         weights = np.ones(np.shape(self.draws)) if self.weights is None else self.weights
         draws, weights = _pair(self, self.draws, weights)
-        total = weights.sum(axis=-1, keepdims=True)
-        if draws.shape[-1] < 2 or ((weights > 0).sum(axis=-1) < 2).any():
+        if ((weights > 0).sum(axis=-1) < 2).any():
             raise PlanError(
                 "Samples needs at least 2 draws with a weight above 0; a known value is Discrete([v], [1])."
             )
         object.__setattr__(self, "draws", draws)
-        object.__setattr__(self, "weights", weights / total)
-
-    @property
-    def atoms(self) -> tuple[Floats, Floats]:
-        return np.asarray(self.draws), np.asarray(self.weights)
+        object.__setattr__(self, "weights", weights / weights.sum(axis=-1, keepdims=True))
 
     @property
     def variance(self) -> Numbers:
@@ -166,6 +152,17 @@ class Samples(Atoms):
 
 
 INSTEAD = "Use PlugIn, Neighbours, WassersteinDistance or LossInduced, or fit a Normal."
+
+
+def for_each_record(function: Callable[..., Numbers]) -> Callable[..., Floats]:
+    """The function of the atoms of two beliefs, values and weights each, record by record."""
+    return np.vectorize(function, otypes=[float], signature="(n),(n),(m),(m)->()")
+
+
+def sum_of_logs(weights: Floats, mass: Floats) -> Numbers:
+    """-sum w log m: the entropy where both are one, else the cross entropy."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return unwrap(np.where(weights > 0, -weights * np.log(mass), 0.0).sum(axis=-1))
 
 
 def _beside(x: ArrayLike) -> Floats:
@@ -199,14 +196,12 @@ def _merged(values: Floats, weights: Floats) -> Floats:
     before = np.roll(np.maximum.accumulate(so_far, axis=-1), 1, axis=-1)
     before[..., 0] = 0.0
     alone = ends & np.roll(ends, 1, axis=-1)  # the last of a row is always an end, so the first wraps rightly
-    merged: Floats = np.where(alone, weights, np.where(ends, so_far - before, 0.0))
-    return merged
+    return np.where(alone, weights, np.where(ends, so_far - before, 0.0))
 
 
 def _cumulated(weights: Floats) -> Floats:
     """Sums of the first 0, 1, ... of them."""
-    cumulated: Floats = np.concatenate([np.zeros_like(weights[..., :1]), np.cumsum(weights, axis=-1)], axis=-1)
-    return cumulated
+    return np.concatenate([np.zeros_like(weights[..., :1]), np.cumsum(weights, axis=-1)], axis=-1)
 
 
 def _windows(values: Floats, width: float) -> tuple[Index, Index]:
@@ -214,11 +209,9 @@ def _windows(values: Floats, width: float) -> tuple[Index, Index]:
 
     As the number moves up, atom v enters at v - width and leaves after v + width; between two such events the set is one.
     """
-    span = 1e-12 * np.abs(values).max(
-        axis=-1, keepdims=True, initial=0.0
-    )  # v - width and u + width meet in spite of rounding
+    # v - width and u + width meet in spite of rounding
+    span = 1e-12 * np.abs(values).max(axis=-1, keepdims=True, initial=0.0)
     events = np.concatenate([values - width, values + width + span], axis=-1)
     order = np.argsort(events, axis=-1, kind="stable")
     enters = order < values.shape[-1]
-    last, first = np.cumsum(enters, axis=-1), np.cumsum(~enters, axis=-1)
-    return first, last
+    return np.cumsum(~enters, axis=-1), np.cumsum(enters, axis=-1)

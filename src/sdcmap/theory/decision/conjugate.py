@@ -73,9 +73,8 @@ class NoiseScenario(Value):
 
         how : as in `global_risk`. By Gauss-Hermite quadrature, exact for KL and for quadratic loss.
         """
-        return GlobalRisk(
-            *_over_noise(value, self.noise_variance, lambda y: global_risk(agency, self.intruder(prior, y), **how))
-        )
+        pair = _over_noise(value, self.noise_variance, lambda y: global_risk(agency, self.intruder(prior, y), **how))
+        return GlobalRisk(*pair)
 
     def expected_utility(self, agency: Normal, prior: Normal, mean: float, **how: Unpack[Options]) -> GlobalUtility:
         """G.UTILITY of the method: its mean over the noise, for a file whose original mean is `mean`."""

@@ -62,6 +62,12 @@ class Options(AgencyOptions, total=False):
     loss: Loss | None
 
 
+class PriorOptions(Options, total=False):
+    """The same, with their belief before the release."""
+
+    prior: Distribution | None
+
+
 def own_knowledge(belief: Distribution, loss: Loss | None = None) -> Numbers:
     """-U(belief): RDH of the intruder (def. 1), DUS of society (def. 6)."""
     return -(loss or Quadratic()).uncertainty(belief)
@@ -95,33 +101,23 @@ def global_risk(
     >>> [round(float(coordinate), 6) for coordinate in risk]
     [-51.960378, -1.0]
     """
-    return GlobalRisk(*_both(agency, intruder, loss, agency_loss, divergence, prior))
-
-
-def global_utility(
-    agency: Distribution, society: Distribution, *, loss: Loss | None = None, agency_loss: Loss | None = None,
-    divergence: Divergence | None = None, prior: Distribution | None = None,
-) -> GlobalUtility:  # fmt: skip
-    """G.UTILITY = (SEK, DUS) of society's belief, in the agency's light; parameters as in `global_risk`.  def. 8"""
-    return GlobalUtility(*_both(agency, society, loss, agency_loss, divergence, prior))
-
-
-def _both(
-    agency: Distribution, other: Distribution, loss: Loss | None, agency_loss: Loss | None,
-    divergence: Divergence | None, prior: Distribution | None,
-) -> tuple[Numbers, Numbers]:  # fmt: skip
     loss = loss or Quadratic()
     ours = agency_loss or loss
     measured = divergence or LossInduced(ours)
-    pair = estimated_knowledge(agency, other, divergence=measured, loss=ours), own_knowledge(other, loss)
+    iek, rdh = estimated_knowledge(agency, intruder, divergence=measured, loss=ours), own_knowledge(intruder, loss)
     if prior is None:
-        return pair
+        return GlobalRisk(iek, rdh)
     if len({measured.unit, ours.unit, loss.unit}) > 1 or loss.unit == "nats":
         raise PlanError("dividing by the prior uncertainty needs losses and a divergence of one unit, and not nats.")
     before = loss.uncertainty(prior)
     if not np.all(np.isfinite(before) & (np.asarray(before) > 0)):
         raise Undefined("the prior uncertainty must be finite and above 0 to divide by it.")
-    return pair[0] / before, pair[1] / before
+    return GlobalRisk(iek / before, rdh / before)
+
+
+def global_utility(agency: Distribution, society: Distribution, **how: Unpack[PriorOptions]) -> GlobalUtility:
+    """G.UTILITY = (SEK, DUS) of society's belief, in the agency's light; parameters as in `global_risk`.  def. 8"""
+    return GlobalUtility(*global_risk(agency, society, **how))
 
 
 def notes(
@@ -130,14 +126,11 @@ def notes(
     """What a reader of IEK or SEK must know, a sentence each: mixed units, and what the divergence has to say."""
     loss = agency_loss or Quadratic()
     measured = divergence or LossInduced(loss)
-    sentences = measured.notes(agency, other)
-    if measured.unit == loss.unit:
-        return sentences
-    return (
+    mixed = (
         f"it adds a divergence in {measured.unit} to an uncertainty in {loss.unit}: another unit of the variable can "
-        "change the choice. LossInduced has one unit.",
-        *sentences,
+        "change the choice. LossInduced has one unit."
     )
+    return (*(() if measured.unit == loss.unit else (mixed,)), *measured.notes(agency, other))
 
 
 def regions(risk: GlobalRisk, *, agency_limit: float, intruder_limit: float) -> str | Letters:
@@ -180,9 +173,10 @@ def decide(risk: GlobalRisk, utility: GlobalUtility, *, agency_limit: float, int
     distances = _distances(utility, iek)
     letters = kernel.regions(iek, rdh, agency_limit, intruder_limit)
     order = kernel.ranked(iek, rdh, distances)
-    safe = tuple(int(number) for number in order[letters[order] == "D"])
+    if safe := tuple(order[letters[order] == "D"].tolist()):
+        return Decision(safe[0], letters, distances, safe, None)
     misses = kernel.excess(iek, rdh, agency_limit, intruder_limit)
-    return Decision(safe[0] if safe else None, letters, distances, safe, None if safe else int(np.argmin(misses)))
+    return Decision(None, letters, distances, (), int(np.argmin(misses)))
 
 
 class LimitSweep(NamedTuple):
@@ -202,7 +196,7 @@ class LimitSweep(NamedTuple):
     @property
     def winners(self) -> tuple[int, ...]:
         """Every data set that some pair of limits chooses."""
-        return tuple(int(choice) for choice in np.unique(self.choices) if choice >= 0)
+        return tuple(np.unique(self.choices[self.choices >= 0]).tolist())
 
 
 def sweep_limits(risk: GlobalRisk, utility: GlobalUtility) -> LimitSweep:
@@ -214,9 +208,8 @@ def sweep_limits(risk: GlobalRisk, utility: GlobalUtility) -> LimitSweep:
 def _checked(risk: GlobalRisk, agency_limit: float, intruder_limit: float) -> tuple[Floats, Floats]:
     for name, limit in (("agency_limit", agency_limit), ("intruder_limit", intruder_limit)):
         if not math.isfinite(limit) or limit > 0:
-            raise PlanError(
-                f"{name} must be a finite number of at most 0: knowledge is never above 0, so it would hold nothing back."
-            )
+            reason = "knowledge is never above 0, so it would hold nothing back."
+            raise PlanError(f"{name} must be a finite number of at most 0: {reason}")
     iek, rdh = np.broadcast_arrays(unwrap(risk.iek), unwrap(risk.rdh))
     if np.isnan(iek).any() or np.isnan(rdh).any():
         raise Undefined("a data set without a global risk has no region.")
@@ -250,12 +243,9 @@ def normal_class(mean: tuple[float, float], variance: tuple[float, float], point
 
 
 def robust_risk(
-    agency: Distribution,
-    intruders: Iterable[Distribution],
-    *,
-    losses: Sequence[Loss] = (),
+    agency: Distribution, intruders: Iterable[Distribution], *, losses: Sequence[Loss] = (),
     **how: Unpack[AgencyOptions],
-) -> GlobalRisk:
+) -> GlobalRisk:  # fmt: skip
     """The largest IEK and the largest RDH of one data set over what the intruder may believe and lose.
 
     intruders : his possible posteriors, a distribution a model; one that holds many beliefs counts with all of them.
@@ -266,17 +256,12 @@ def robust_risk(
 
 
 def robust_utility(
-    agency: Distribution,
-    societies: Iterable[Distribution],
-    *,
-    losses: Sequence[Loss] = (),
+    agency: Distribution, societies: Iterable[Distribution], *, losses: Sequence[Loss] = (),
     **how: Unpack[AgencyOptions],
-) -> GlobalUtility:
+) -> GlobalUtility:  # fmt: skip
     """The smallest SEK and the smallest DUS of one data set over what society may believe and lose."""
-    utilities = [
-        global_utility(agency, society, loss=loss, **how) for society in societies for loss in _one_unit(losses)
-    ]
-    return GlobalUtility(*(min(float(np.min(pair[i])) for pair in utilities) for i in (0, 1)))
+    pairs = [global_utility(agency, society, loss=loss, **how) for society in societies for loss in _one_unit(losses)]
+    return GlobalUtility(*(min(float(np.min(pair[i])) for pair in pairs) for i in (0, 1)))
 
 
 def _one_unit(losses: Sequence[Loss]) -> Sequence[Loss]:
@@ -302,8 +287,7 @@ class Knowledge(NamedTuple):
     @property
     def notes(self) -> tuple[str, ...]:
         """Why a relative gain is missing."""
-        missing = int(np.isnan(self.relative).sum())
-        if not missing:
+        if not (missing := int(np.isnan(self.relative).sum())):
             return ()
         which = f"of {missing} of {np.size(self.relative)} " if np.size(self.relative) > 1 else ""
         return (f"the relative gain {which}has no meaning: it needs a prior uncertainty above 0 and none below 0.",)

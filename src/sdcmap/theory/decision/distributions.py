@@ -105,11 +105,9 @@ def parameters(of: object, above_0: tuple[str, ...]) -> None:
     except (TypeError, ValueError):
         raise PlanError(f"{kind}: {', '.join(names)} must be numbers, or arrays of one shape.") from None
     for name, values in zip(names, given, strict=True):
-        low = 0.0 if name in above_0 else -np.inf
-        endless = (values == np.inf) & (name == "df")
-        bad = int((~((np.isfinite(values) & (values > low)) | endless)).sum())
-        if bad:
-            what = "finite and above 0" if name in above_0 else "finite"
+        low, what = (0.0, "finite and above 0") if name in above_0 else (-np.inf, "finite")
+        good = (np.isfinite(values) & (values > low)) | ((values == np.inf) & (name == "df"))
+        if bad := int((~good).sum()):
             problems.append(f"{kind}.{name} must be {what}; {bad} of {values.size} is not.")
         object.__setattr__(of, name, unwrap(values))
     if problems:
@@ -251,8 +249,7 @@ class Student(LocationScale):
         width, off = np.sqrt(cap), self.mean - unwrap(action)
         low, high = (-width - off) / self.scale, (width - off) / self.scale
         inside = special.stdtr(self.df, high) - special.stdtr(self.df, low)
-        second = self._square_below(high) - self._square_below(low)
-        first = self._first_below(high) - self._first_below(low)
+        first, second = (below(high) - below(low) for below in (self._first_below, self._square_below))
         square = off**2 * inside + 2 * off * self.scale * first + np.square(self.scale) * second
         return unwrap(square + cap * (special.stdtr(self.df, low) + special.stdtr(self.df, -high)))
 
@@ -262,10 +259,9 @@ class Student(LocationScale):
     def _first_below(self, z: Numbers) -> Numbers:
         """int t f(t) dt from 0 to z: c (1 - (1 + z^2/v)^((1-v)/2)) v/(v-1), or its limit at v = 1."""
         v = np.asarray(self.df, dtype=float)
-        at_0, grown = self._standard(0.0), np.log1p(z * z / v)
-        away = (1 - v) / 2 * grown
+        grown = np.log1p(z * z / v)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return at_0 * np.where(v == 1, grown / 2, -np.expm1(away) * v / (v - 1))
+            return self._standard(0.0) * np.where(v == 1, grown / 2, -np.expm1((1 - v) / 2 * grown) * v / (v - 1))
 
     def _square_below(self, z: Numbers) -> Numbers:
         """int t^2 f(t) dt from 0 to z: an incomplete beta integral, continued to v of at most 2."""
@@ -279,11 +275,3 @@ class Student(LocationScale):
 
 def _phi(z: Numbers) -> Numbers:
     return unwrap(np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi))
-
-
-def density_of(p: Distribution) -> bool:
-    """Whether the distribution has a density."""
-    return isinstance(p, LocationScale)
-
-
-__all__ = ["Distribution", "Floats", "LocationScale", "Normal", "Student", "density_of", "unwrap"]

@@ -9,14 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from sdcmap.core import Floats, Range, Undefined, Value
-from sdcmap.theory.decision.atoms import INSTEAD, Atoms, Discrete, Samples
-from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, density_of, unwrap
+from sdcmap.theory.decision.atoms import INSTEAD, Atoms, Discrete, Samples, for_each_record
+from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, unwrap
 from sdcmap.theory.decision.losses import Absolute, Log, Loss, Quadratic
 from sdcmap.theory.parameter_checks import Numbers
 
@@ -52,7 +51,7 @@ class KullbackLeibler(Divergence):
     def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         if isinstance(p, Samples) or isinstance(q, Samples):
             raise Undefined(f"KL needs two densities, and draws have none. {INSTEAD}")
-        if density_of(p) != density_of(q):
+        if isinstance(p, LocationScale) != isinstance(q, LocationScale):
             return unwrap(np.full(np.broadcast_shapes(p.shape, q.shape), np.inf))
         if isinstance(p, Normal) and isinstance(q, Normal):
             return normal_divergence(p.mean, p.variance, q.mean, q.variance)
@@ -62,7 +61,7 @@ class KullbackLeibler(Divergence):
         return unwrap(np.maximum(Log().expected(p, q) - p.entropy, 0.0))  # what is below 0 is rounding
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
-        if density_of(p) != density_of(q):
+        if isinstance(p, LocationScale) != isinstance(q, LocationScale):
             return (POINT_MASS,)
         if isinstance(p, Discrete) and np.isinf(self(p, q)).any():
             return (SUPPORT,)
@@ -88,23 +87,20 @@ class PlugIn(Divergence):
     """
 
     def __call__(self, p: Distribution, q: Distribution) -> Numbers:
-        first, second = p.variance, q.variance
-        if not (np.isfinite(first).all() and np.isfinite(second).all() and np.all(first > 0) and np.all(second > 0)):
+        if not all(np.all(np.isfinite(belief.variance) & (np.asarray(belief.variance) > 0)) for belief in (p, q)):
             raise Undefined(
                 "the normal plug-in needs variances that are finite and above 0 on both sides: use LossInduced."
             )
-        return normal_divergence(p.mean, first, q.mean, second)
+        return normal_divergence(p.mean, p.variance, q.mean, q.variance)
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
         sentences = []
         for who, belief in (("the agency's", p), ("the other's", q)):
             if isinstance(belief, Atoms):
                 skew, kurtosis = _shape(belief)
-                far = int(((np.abs(skew) > MOST_SKEW) | (np.abs(kurtosis) > MOST_KURTOSIS)).sum())
-                if far:
-                    sentences.append(
-                        f"{far} of {np.size(skew)} of {who} beliefs are not normal, and the plug-in takes them so."
-                    )
+                if far := int(((np.abs(skew) > MOST_SKEW) | (np.abs(kurtosis) > MOST_KURTOSIS)).sum()):
+                    which = f"{far} of {np.size(skew)} of {who} beliefs"
+                    sentences.append(f"{which} are not normal, and the plug-in takes them so.")
             elif not isinstance(belief, Normal):
                 sentences.append(f"{who} belief is a {type(belief).__name__}, and the plug-in takes it for normal.")
         return tuple(sentences)
@@ -112,9 +108,8 @@ class PlugIn(Divergence):
 
 def _shape(p: Atoms) -> tuple[Floats, Floats]:
     """Skewness and excess kurtosis."""
-    values, weights = p.atoms
-    off = values - np.expand_dims(p.mean, -1)
-    second, third, fourth = ((weights * off**power).sum(axis=-1) for power in (2, 3, 4))
+    off = p.atoms[0] - np.expand_dims(p.mean, -1)
+    second, third, fourth = ((p.atoms[1] * off**power).sum(axis=-1) for power in (2, 3, 4))
     return third / second**1.5, fourth / second**2 - 3
 
 
@@ -134,29 +129,21 @@ class Neighbours(Divergence):
             raise Undefined(
                 "Neighbours compares Samples with Samples; other distributions have their KL in closed form."
             )
-        if not (_equal(p.atoms[1]) and _equal(q.atoms[1])):
+        if not all(np.allclose(belief.atoms[1], 1 / belief.atoms[1].shape[-1], rtol=1e-9) for belief in (p, q)):
             raise Undefined("Neighbours needs draws of equal weight: draw again by the weights, or use PlugIn.")
-        ours, theirs = p.atoms[0], q.atoms[0]
-        if min(ours.shape[-1] - 1, theirs.shape[-1]) < self.k:
+        if min(p.atoms[0].shape[-1] - 1, q.atoms[0].shape[-1]) < self.k:
             raise Undefined(f"Neighbours needs more than {self.k} draws on both sides.")
-        shape = np.broadcast_shapes(p.shape, q.shape)
-        first = np.broadcast_to(ours, (*shape, ours.shape[-1]))
-        second = np.broadcast_to(theirs, (*shape, theirs.shape[-1]))
-        divergence = np.empty(shape)
-        for at in np.ndindex(*shape):
-            divergence[at] = self._of_draws(first[at], second[at])
-        return unwrap(divergence)
+        return unwrap(for_each_record(self._of_draws)(*p.atoms, *q.atoms))
 
-    def _of_draws(self, x: Floats, y: Floats) -> float:
+    def _of_draws(self, x: Floats, _: Floats, y: Floats, __: Floats) -> float:
         from scipy.spatial import cKDTree
 
         points = x[:, np.newaxis]
         own = cKDTree(points).query(points, k=[self.k + 1])[0][:, 0]  # the nearest is the draw itself
         other = cKDTree(y[:, np.newaxis]).query(points, k=[self.k])[0][:, 0]
         if (own == 0).any() or (other == 0).any():
-            raise Undefined(
-                f"more than {self.k} draws coincide, and Neighbours needs a density: use LossInduced for point masses."
-            )
+            instead = "use LossInduced for point masses"
+            raise Undefined(f"more than {self.k} draws coincide, and Neighbours needs a density: {instead}.")
         return float(np.mean(np.log(other / own)) + np.log(len(y) / (len(x) - 1)))
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
@@ -166,10 +153,6 @@ class Neighbours(Divergence):
             return ()
         which = f"{far} of {estimates.size} estimates are" if estimates.size > 1 else "the estimate is"
         return (f"{which} above {TRUSTED_TO:g} nats, where nearest neighbours saturate: a lower bound. Use PlugIn.",)
-
-
-def _equal(weights: Floats) -> bool:
-    return bool(np.allclose(weights, 1 / weights.shape[-1], rtol=1e-9))
 
 
 @dataclass(frozen=True)
@@ -194,22 +177,17 @@ class WassersteinDistance(Divergence):
             return unwrap(np.where(stretch > 0, Absolute().expected(Normal(shift, z**2), 0.0), np.abs(shift)))
         if not (isinstance(p, Atoms) and isinstance(q, Atoms)):
             raise Undefined("WassersteinDistance compares Normal with Normal or atoms with atoms: draw Samples.")
-        shape = np.broadcast_shapes(p.shape, q.shape)
-        rows = [np.broadcast_to(atoms, (*shape, atoms.shape[-1])) for atoms in (*p.atoms, *q.atoms)]
-        distances = np.empty(shape)
-        for at in np.ndindex(*shape):
-            distances[at] = _transport(rows[0][at], rows[1][at], rows[2][at], rows[3][at], self.order)
-        return unwrap(distances)
+        return unwrap(for_each_record(self._transport)(*p.atoms, *q.atoms))
 
-
-def _transport(values: Floats, weights: Floats, others: Floats, mass: Floats, order: int) -> float:
-    """Atoms in ascending order, coupled quantile by quantile."""
-    first, second = np.cumsum(weights), np.cumsum(mass)
-    steps = np.sort(np.concatenate([first, second]))
-    middle = steps - np.diff(steps, prepend=0.0) / 2
-    gap = values[np.minimum(np.searchsorted(first, middle), len(values) - 1)]
-    gap = np.abs(gap - others[np.minimum(np.searchsorted(second, middle), len(others) - 1)])
-    return float((np.diff(steps, prepend=0.0) * gap**order).sum() ** (1 / order))
+    def _transport(self, values: Floats, weights: Floats, others: Floats, mass: Floats) -> float:
+        """Atoms in ascending order, coupled quantile by quantile."""
+        first, second = np.cumsum(weights), np.cumsum(mass)
+        steps = np.sort(np.concatenate([first, second]))
+        length = np.diff(steps, prepend=0.0)
+        middle = steps - length / 2
+        gap = values[np.minimum(np.searchsorted(first, middle), len(values) - 1)]
+        gap = np.abs(gap - others[np.minimum(np.searchsorted(second, middle), len(others) - 1)])
+        return float((length * gap**self.order).sum() ** (1 / self.order))
 
 
 @dataclass(frozen=True)
@@ -243,12 +221,7 @@ class LossInduced(Divergence):
         return KullbackLeibler().notes(p, q) if isinstance(self.loss, Log) else ()
 
 
-DIVERGENCES: Mapping[str, type[Divergence]] = MappingProxyType(
-    {
-        "kl": KullbackLeibler,
-        "plug-in": PlugIn,
-        "neighbours": Neighbours,
-        "wasserstein": WassersteinDistance,
-        "loss": LossInduced,
-    }
-)
+DIVERGENCES: Mapping[str, type[Divergence]] = {
+    "kl": KullbackLeibler, "plug-in": PlugIn, "neighbours": Neighbours, "wasserstein": WassersteinDistance,
+    "loss": LossInduced,
+}  # fmt: skip

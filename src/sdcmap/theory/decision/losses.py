@@ -9,14 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sdcmap.core import Floats, Positive, Range, Undefined, Value
-from sdcmap.theory.decision.atoms import Atoms, Discrete, Samples
+from sdcmap.theory.decision.atoms import Atoms, Discrete, Samples, for_each_record, sum_of_logs
 from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, unwrap
 from sdcmap.theory.parameter_checks import Numbers
 
@@ -164,22 +163,15 @@ def _cross_entropy(p: Distribution, q: Discrete) -> Numbers:
     if not isinstance(p, Discrete):
         return unwrap(np.full(np.broadcast_shapes(p.shape, q.shape), np.inf))
     if p.atoms[0].shape == q.atoms[0].shape and np.array_equal(p.atoms[0], q.atoms[0]):
-        return unwrap(_products(p.atoms[1], q.atoms[1]))
-    shape = np.broadcast_shapes(p.shape, q.shape)
-    rows = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in (*p.atoms, *q.atoms)]
-    entropy = np.empty(shape)
-    for at in np.ndindex(*shape):
-        values, weights, support, mass = (row[at] for row in rows)
-        place = np.minimum(np.searchsorted(support, values, side="right") - 1, len(support) - 1)
-        entropy[at] = _products(weights, np.where(support[place] == values, mass[place], 0.0))
-    return unwrap(entropy)
+        return sum_of_logs(p.atoms[1], q.atoms[1])
+    return unwrap(for_each_record(_cross_entropy_of)(*p.atoms, *q.atoms))
 
 
-def _products(weights: Floats, mass: Floats) -> Numbers:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return unwrap(np.where(weights > 0, -weights * np.log(mass), 0.0).sum(axis=-1))
+def _cross_entropy_of(values: Floats, weights: Floats, support: Floats, mass: Floats) -> Numbers:
+    place = np.minimum(np.searchsorted(support, values, side="right") - 1, len(support) - 1)
+    return sum_of_logs(weights, np.where(support[place] == values, mass[place], 0.0))
 
 
-LOSSES: Mapping[str, type[Loss]] = MappingProxyType(
-    {"quadratic": Quadratic, "absolute": Absolute, "zero-one": ZeroOne, "bounded": Bounded, "log": Log}
-)
+LOSSES: Mapping[str, type[Loss]] = {
+    "quadratic": Quadratic, "absolute": Absolute, "zero-one": ZeroOne, "bounded": Bounded, "log": Log,
+}  # fmt: skip

@@ -1,0 +1,49 @@
+"""The names of `sdcmap.theory.decision`; `__init__.py` resolves each on first use."""
+
+from .atoms import Discrete as Discrete
+from .atoms import Samples as Samples
+from .conjugate import NoiseScenario as NoiseScenario
+from .conjugate import mean_posterior as mean_posterior
+from .conjugate import normal_posterior as normal_posterior
+from .decision_criterion import REGIONS as REGIONS
+from .decision_criterion import Decision as Decision
+from .decision_criterion import GlobalRisk as GlobalRisk
+from .decision_criterion import GlobalUtility as GlobalUtility
+from .decision_criterion import Knowledge as Knowledge
+from .decision_criterion import LimitSweep as LimitSweep
+from .decision_criterion import acts as acts
+from .decision_criterion import decide as decide
+from .decision_criterion import disclosed as disclosed
+from .decision_criterion import estimated_knowledge as estimated_knowledge
+from .decision_criterion import global_risk as global_risk
+from .decision_criterion import global_utility as global_utility
+from .decision_criterion import knowledge as knowledge
+from .decision_criterion import normal_class as normal_class
+from .decision_criterion import notes as notes
+from .decision_criterion import own_knowledge as own_knowledge
+from .decision_criterion import regions as regions
+from .decision_criterion import robust_risk as robust_risk
+from .decision_criterion import robust_utility as robust_utility
+from .decision_criterion import share_of_harm as share_of_harm
+from .decision_criterion import sweep_limits as sweep_limits
+from .decision_criterion import weighed as weighed
+from .decision_criterion import worst as worst
+from .distributions import Distribution as Distribution
+from .distributions import Normal as Normal
+from .distributions import Student as Student
+from .divergences import DIVERGENCES as DIVERGENCES
+from .divergences import Divergence as Divergence
+from .divergences import KullbackLeibler as KullbackLeibler
+from .divergences import LossInduced as LossInduced
+from .divergences import Neighbours as Neighbours
+from .divergences import PlugIn as PlugIn
+from .divergences import WassersteinDistance as WassersteinDistance
+from .losses import LOSSES as LOSSES
+from .losses import Absolute as Absolute
+from .losses import Bounded as Bounded
+from .losses import Log as Log
+from .losses import Loss as Loss
+from .losses import Quadratic as Quadratic
+from .losses import ZeroOne as ZeroOne
+
+__all__: list[str]
