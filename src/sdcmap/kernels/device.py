@@ -16,7 +16,6 @@ from typing import Any, TypeVar, cast
 
 from sdcmap.kernels import gpu
 from sdcmap.kernels.gpu.card import NoCard, Unfit
-from sdcmap.kernels.gpu.card import name as card_name
 
 DEVICES = ("cpu", "gpu", "auto")
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
@@ -36,11 +35,6 @@ def running_on(device: str) -> Iterator[None]:
         yield
     finally:
         _DEVICE.reset(before)
-
-
-def present_card() -> str:
-    """The GPU in words; NoCard where none can be used."""
-    return card_name()
 
 
 def go_back(reason: NoCard) -> None:

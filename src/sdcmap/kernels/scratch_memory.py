@@ -10,9 +10,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +23,7 @@ Result = TypeVar("Result")
 PARTS = 64  # an array above this part of the limit goes to a file
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """Bytes of memory that may be used, and the folder where files may lie."""
 
     size: int
@@ -38,7 +36,13 @@ _LIMIT: ContextVar[Limit | None] = ContextVar("sdcmap memory limit", default=Non
 @contextmanager
 def room_limited(size: int, folder: Path) -> Iterator[None]:
     """In this block, and in this thread alone, keep large arrays in files below `folder`; size 0: no limit."""
-    before = _LIMIT.set(Limit(size, folder) if size else None)
+    with _under(Limit(size, folder) if size else None):
+        yield
+
+
+@contextmanager
+def _under(limit: Limit | None) -> Iterator[None]:
+    before = _LIMIT.set(limit)
     try:
         yield
     finally:
@@ -50,11 +54,8 @@ def under_this_limit(task: Callable[Given, Result]) -> Callable[Given, Result]:
     limit = _LIMIT.get()
 
     def run(*given: Given.args, **named: Given.kwargs) -> Result:
-        before = _LIMIT.set(limit)
-        try:
+        with _under(limit):
             return task(*given, **named)
-        finally:
-            _LIMIT.reset(before)
 
     return run
 

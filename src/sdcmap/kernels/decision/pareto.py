@@ -18,13 +18,10 @@ def undominated(first: Array, second: Array) -> Array:
     if len(order) == 0:
         return kept
     x, y = first[order], second[order]
-    starts = np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]]))  # groups of equal x; y rises within a group
-    group = np.cumsum(np.concatenate([[0], (x[1:] != x[:-1]).astype(int)]))
-    least = y[starts]
-    best_before = np.concatenate([[np.inf], np.minimum.accumulate(least)[:-1]])
-    first_group = np.arange(len(starts)) == 0
-    ok = (least < best_before) | first_group
-    kept[order] = (y == least[group]) & ok[group]
+    new = np.concatenate([[True], x[1:] != x[:-1]])  # groups of equal x; y rises within a group
+    group, least = np.cumsum(new) - 1, y[new]
+    better = np.concatenate([[True], least[1:] < np.minimum.accumulate(least)[:-1]])  # than all groups before
+    kept[order] = (y == least[group]) & better[group]
     return kept
 
 

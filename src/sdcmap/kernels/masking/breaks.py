@@ -91,11 +91,8 @@ def interval_labels(breaks: Sequence[float], closed: str) -> list[str]:
     ['< 10', '[10, 20)', '>= 20']
     """
     ends = [f"{end:.15g}" for end in breaks]
-    if closed == "right":
-        inner = [f"({low}, {high}]" for low, high in pairwise(ends)]
-        return [f"<= {ends[0]}", *inner, f"> {ends[-1]}"]
-    inner = [f"[{low}, {high})" for low, high in pairwise(ends)]
-    return [f"< {ends[0]}", *inner, f">= {ends[-1]}"]
+    first, inner, last = ("<= {}", "({}, {}]", "> {}") if closed == "right" else ("< {}", "[{}, {})", ">= {}")
+    return [first.format(ends[0]), *(inner.format(*pair) for pair in pairwise(ends)), last.format(ends[-1])]
 
 
 def rounded(x: Array, base: float) -> Array:

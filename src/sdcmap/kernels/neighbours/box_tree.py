@@ -7,8 +7,7 @@ is counted or skipped whole where its corners decide, so every result equals tha
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +18,7 @@ LEAF = 16  # points in a box at the bottom of the tree, at most twice as many
 SLACK = 1e-12  # relative; far more than the rounding of a distance
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Tree:
+class Tree(NamedTuple):
     """The archive x in the order of a balanced KD-tree; node i has the children 2i and 2i + 1, node 1 is the root."""
 
     points: Array  # in tree order
@@ -44,17 +42,12 @@ class Tree:
         start[leaves:], stop[leaves:] = edges[:-1], edges[1:]
         low[leaves:] = np.minimum.reduceat(points, edges[:-1], axis=0)
         high[leaves:] = np.maximum.reduceat(points, edges[:-1], axis=0)
-        for node in _levels(leaves):
+        for level in reversed(range(leaves.bit_length() - 1)):  # the nodes above the leaves, from the bottom
+            node = np.arange(1 << level, 2 << level)
             start[node], stop[node] = start[2 * node], stop[2 * node + 1]
             low[node] = np.minimum(low[2 * node], low[2 * node + 1])
             high[node] = np.maximum(high[2 * node], high[2 * node + 1])
         return Tree(points, rows, low, high, start, stop, leaves)
-
-
-def _levels(leaves: int) -> list[Array]:
-    """The nodes above the leaves, level by level, from the bottom."""
-    depth = leaves.bit_length() - 1
-    return [np.arange(1 << level, 2 << level) for level in range(depth - 1, -1, -1)]
 
 
 @jit
@@ -140,11 +133,10 @@ def _band(bound: float, unit: float) -> tuple[float, float]:
 
 @jit
 def count_within(
-    y: Array, unit: Array, visit: Array, tree: tuple[Any, ...], near: Array, far: Array, most: int,
-    below: Array, between: Array,
-) -> None:  # fmt: skip
+    y: Array, unit: Array, visit: Array, tree: Tree, near: Array, far: Array, most: int, below: Array, between: Array
+) -> None:
     """#{j: z_ij < near_i} and #{j: near_i <= z_ij < far_i} of each row i; stops where both together reach `most`."""
-    points, low, high, start, stop, leaves = tree
+    points, _, low, high, start, stop, leaves = tree
     waiting = np.empty(128, dtype=np.int64)
     for i in visit:
         near_least, near_most = _band(near[i], unit[i])
@@ -182,11 +174,10 @@ def count_within(
 
 @jit
 def write_between(
-    y: Array, unit: Array, visit: Array, tree: tuple[Any, ...], rows: Array, link: Array, near: float, far: float,
-    place: Array, out: Array,
-) -> None:  # fmt: skip
+    y: Array, unit: Array, visit: Array, tree: Tree, link: Array, near: float, far: float, place: Array, out: Array
+) -> None:
     """The distances of row i in [near, far), its link left out, from out[place_i] on."""
-    points, low, high, start, stop, leaves = tree
+    points, rows, low, high, start, stop, leaves = tree
     waiting = np.empty(128, dtype=np.int64)
     for i in visit:
         near_least, _ = _band(near, unit[i])

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import on_device
+from sdcmap.kernels.jit import run_parts
 from sdcmap.kernels.machine import cores
 from sdcmap.kernels.neighbours.box_tree import Tree, count_within, write_between
 
@@ -56,10 +55,9 @@ class Pairs:
 
     def link_lengths(self) -> Array:
         """||y_i - x_i||: how far each record was moved."""
-        steps = self.y - self.x[self.link]
         total = np.zeros(len(self.y))
-        for a in range(steps.shape[1]):
-            total += steps[:, a] * steps[:, a]
+        for step in (self.y - self.x[self.link]).T:
+            total += step * step
         return np.sqrt(total)
 
     def link_distances(self) -> Array:
@@ -120,8 +118,7 @@ class Pairs:
         counts = count_between(part, np.full(len(own), near), np.full(len(own), far))[1]
         place = np.concatenate([[0], np.cumsum(counts - ((near <= own) & (own < far)))])
         out = np.empty(place[-1])
-        part.work(lambda visit: write_between(part.y, part.unit, visit, part.nodes, part.tree.rows, part.link, near, far,
-                                        place, out))  # fmt: skip
+        part.work(lambda visit: write_between(part.y, part.unit, visit, part.tree, part.link, near, far, place, out))
         return out
 
     def nonlinks_below(self, bounds: Array) -> Array:
@@ -153,23 +150,12 @@ class Pairs:
     def _only(self, rows: Array) -> Pairs:
         return Pairs(self.y[rows], self.x, self.unit[rows], self.link[rows], self.tree, self.threads)
 
-    @property
-    def nodes(self) -> tuple[Any, ...]:
-        tree = self.tree
-        return tree.points, tree.low, tree.high, tree.start, tree.stop, tree.leaves
-
     def work(self, run: Callable[[Array], None]) -> None:
         """All rows, those near each other in the tree one after the other, in pieces over the threads."""
         place = np.empty(len(self.x), dtype=np.int64)
         place[self.tree.rows] = np.arange(len(self.x))
         order = np.argsort(place[self.link], kind="stable")
-        pieces = np.array_split(order, max(1, len(order) // BLOCK))
-        if self.threads == 1 or len(pieces) == 1:
-            for piece in pieces:
-                run(piece)
-            return
-        with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(run, pieces))
+        run_parts(run, np.array_split(order, max(1, len(order) // BLOCK)), self.threads)
 
 
 @on_device
@@ -178,7 +164,7 @@ def count_between(pairs: Pairs, near: Array, far: Array, most: int | None = None
     below, between = np.zeros((2, len(pairs.y)), dtype=np.int64)
     near, far = np.array(near, dtype=np.float64), np.array(far, dtype=np.float64)  # one kind of array: compiled once
     limit = np.iinfo(np.int64).max if most is None else most
-    pairs.work(lambda visit: count_within(pairs.y, pairs.unit, visit, pairs.nodes, near, far, limit, below, between))
+    pairs.work(lambda visit: count_within(pairs.y, pairs.unit, visit, pairs.tree, near, far, limit, below, between))
     return below, between
 
 
@@ -195,10 +181,9 @@ def likeliest_region(pairs: Pairs, rank: int) -> list[tuple[float, float]]:
     links = np.histogram(own, edges)[0]
     before = pairs.nonlinks_below(edges)
     nonlinks = np.diff(before)
-    ratio = links / np.maximum(nonlinks, 0.5)
     taken: list[tuple[float, float]] = []
     left = rank - 1
-    for place in np.argsort(-ratio, kind="stable"):
+    for place in np.argsort(-links / np.maximum(nonlinks, 0.5), kind="stable"):
         start, stop = float(edges[place]), float(edges[place + 1])
         if nonlinks[place] > left:
             taken.append((start, pairs.critical_distance(int(before[place]) + left + 1)))

@@ -50,10 +50,8 @@ def posterior_moments(
         rough = (alive.sum(axis=1) < NODES // 2) & (high - low > NARROW * spread)
         if not rough.any():
             break
-        before, after = (
-            np.maximum(alive.argmax(axis=1) - 1, 0),
-            np.minimum(NODES + 1 - alive[:, ::-1].argmax(axis=1), NODES),
-        )
+        before = np.maximum(alive.argmax(axis=1) - 1, 0)
+        after = np.minimum(NODES + 1 - alive[:, ::-1].argmax(axis=1), NODES)
         drawn_in = [np.take_along_axis(nodes, place[:, None], 1)[:, 0] for place in (before, after)]
         low, high = np.where(rough, drawn_in[0], low), np.where(rough, drawn_in[1], high)
     even = low[:, None] + (high - low)[:, None] * steps  # of even steps the trapezoid rule is most exact

@@ -49,7 +49,7 @@ def robust_scatter(x: Array, seed: int = 0) -> Scatter | None:
     best = _smallest(sought, rng)
     if best is None:
         return None
-    h = _half(len(sought), p)
+    h = (len(sought) + p + 1) // 2
     raw = Scatter(best.center, best.covariance * _consistency(h / len(sought), p))
     near = raw.distances(x) <= _quantile(NEAR, p)
     own = _scatter_of(x[near]) if near.sum() > p + 1 else None
@@ -59,7 +59,7 @@ def robust_scatter(x: Array, seed: int = 0) -> Scatter | None:
 def _smallest(x: Array, rng: np.random.Generator) -> Scatter | None:
     """The scatter of the set of h records with the smallest determinant that was found. Rousseeuw, van Driessen (1999)."""
     n, p = x.shape
-    h = _half(n, p)
+    h = (n + p + 1) // 2
     starts = [_steps(x, rng.choice(n, p + 1, replace=False), h, FIRST_STEPS) for _ in range(STARTS)]
     starts.append(_steps(x, _nearest(np.abs(x - np.median(x, axis=0)).sum(axis=1), h), h, FIRST_STEPS))
     found = sorted((s for s in starts if s is not None), key=lambda start: start[0])[:BEST]
@@ -99,10 +99,6 @@ def _scatter_of(x: Array, ridge: bool = False) -> Scatter | None:
     if not np.isfinite(covariance).all() or np.linalg.cond(covariance) > 1e12:
         return None
     return Scatter(x.mean(axis=0), covariance)
-
-
-def _half(n: int, p: int) -> int:
-    return (n + p + 1) // 2
 
 
 def _quantile(share: float, p: int) -> float:

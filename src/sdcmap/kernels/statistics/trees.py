@@ -55,7 +55,7 @@ def grow(bins: Array, sizes: Array, ordered: Array, y: Array, classes: int, leaf
     """
     code = y.astype(np.int64) if classes else np.zeros(len(y), dtype=np.int64)
     value = np.ones(len(y)) if classes else y.astype(np.float64)
-    return Tree(*_grow(np.ascontiguousarray(bins, dtype=np.int64), sizes, ordered, code, value, classes, leaf))
+    return _grow(np.ascontiguousarray(bins, dtype=np.int64), sizes, ordered, code, value, classes, leaf)
 
 
 def leaves_of(tree: Tree, bins: Array) -> Array:
@@ -83,18 +83,14 @@ def _leaves(tree: Tree, bins: Array) -> Array:
 
 
 @jit
-def _grow(
-    bins: Array, sizes: Array, ordered: Array, code: Array, value: Array, classes: int, leaf: int
-) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:
+def _grow(bins: Array, sizes: Array, ordered: Array, code: Array, value: Array, classes: int, leaf: int) -> Tree:
     n = len(code)
     most = 2 * max(n // leaf, 1) + 1
     variable, table = np.full(most, -1), np.zeros(most, dtype=np.int64)
     left, right = np.full(most, -1), np.full(most, -1)
     start, count = np.zeros(most, dtype=np.int64), np.zeros(most, dtype=np.int64)
     rows, moved = np.arange(n), np.empty(n, dtype=np.int64)
-    widest = 1
-    for size in sizes:
-        widest = max(widest, size)
+    widest = max(1, sizes.max()) if len(sizes) else 1
     sums = np.zeros((widest, max(classes, 1)))
     number = np.zeros(widest, dtype=np.int64)
     side = np.empty(widest, dtype=np.bool_)
@@ -108,9 +104,8 @@ def _grow(
             while filled + sizes[best] > len(goes_left):
                 goes_left = np.concatenate((goes_left, np.empty(len(goes_left), dtype=np.bool_)))
             variable[node], table[node] = best, filled
-            for asked in range(sizes[best]):
-                goes_left[filled] = side[asked]
-                filled += 1
+            goes_left[filled : filled + sizes[best]] = side[: sizes[best]]
+            filled += sizes[best]
             to_left, to_right = 0, 0
             for row in of:
                 if side[bins[row, best]]:
@@ -119,14 +114,14 @@ def _grow(
                 else:
                     moved[to_right] = row
                     to_right += 1
-            for k in range(to_right):
-                of[to_left + k] = moved[k]
+            of[to_left:] = moved[:to_right]
             left[node], right[node] = nodes, nodes + 1
             start[nodes], count[nodes] = start[node], to_left
             start[nodes + 1], count[nodes + 1] = start[node] + to_left, to_right
             nodes += 2
         node += 1
-    return variable[:nodes], table[:nodes], left[:nodes], right[:nodes], start[:nodes], count[:nodes], goes_left, rows
+    edges = variable[:nodes], table[:nodes], left[:nodes], right[:nodes]
+    return Tree(*edges, start[:nodes], count[:nodes], goes_left, rows)
 
 
 @jit

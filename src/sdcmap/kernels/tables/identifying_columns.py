@@ -32,9 +32,7 @@ def most_telling(codes: Sequence[Array], most: int) -> list[Told]:
     sizes = [int(code.max()) + 1 for code in columns]
     order = sorted(range(len(columns)), key=lambda j: -sizes[j])
     everyone = np.arange(len(columns[0]) if columns else 0, dtype=np.int32)
-    singles: list[Told] = []
-    pairs: list[Told] = []
-    triples: list[Told] = []
+    singles, pairs, triples = list[Told](), list[Told](), list[Told]()
     for a, first in enumerate(order):
         slots, table = _slots(np.zeros_like(everyone), 1, everyone, columns[first], sizes[first])
         alone, rows, group, groups = _others(slots, table, everyone)
@@ -42,20 +40,19 @@ def most_telling(codes: Sequence[Array], most: int) -> list[Told]:
         for b, second in enumerate(order[a + 1 :], a + 1):
             possible = groups * sizes[second]  # cells: no more records can be alone
             beyond = possible * (sizes[order[b + 1]] if b + 1 < len(order) else 0)
-            if _bound(alone, rows, possible) <= _least(pairs, most) and _bound(alone, rows, beyond) <= _least(
-                triples, most
-            ):
+            in_triples = _bound(alone, rows, beyond) > _least(triples, most)
+            if _bound(alone, rows, possible) <= _least(pairs, most) and not in_triples:
                 continue
             slots, table = _slots(group, groups, rows, columns[second], sizes[second])
             settled = alone + int(_ones(slots, table))
-            pairs = _best([*pairs, (_set(first, second), settled)], most)
-            if _bound(alone, rows, beyond) <= _least(triples, most):
+            pairs = _best([*pairs, (tuple(sorted((first, second))), settled)], most)
+            if not in_triples:
                 continue
             _, few, own, count = _others(slots, table, rows)
             for third in order[b + 1 :]:
                 if _bound(settled, few, count * sizes[third]) > _least(triples, most):
                     value = settled + int(_ones(*_slots(own, count, few, columns[third], sizes[third])))
-                    triples = _best([*triples, (_set(first, second, third), value)], most)
+                    triples = _best([*triples, (tuple(sorted((first, second, third))), value)], most)
     return [*_best(singles, most), *pairs, *triples]
 
 
@@ -111,10 +108,6 @@ def _best(told: list[Told], most: int) -> list[Told]:
 def _least(told: list[Told], most: int) -> int:
     """What a set must exceed to be among the best."""
     return -1 if len(told) < most else told[-1][1]
-
-
-def _set(*members: int) -> tuple[int, ...]:
-    return tuple(sorted(members))
 
 
 def _slots(group: Array, groups: int, rows: Array, code: Array, size: int) -> tuple[Array, Array]:

@@ -53,13 +53,12 @@ def wildcard_sums(codes: Array, sums: Array, alpha: float = 1.0) -> Array:
     def visit(hidden: int, file: _File) -> None:
         """Look up the cells that miss `hidden` in the file without these variables, then hide one more."""
         if hidden in looking:
-            left = np.unique(file.pattern)
-            _add_matches(codes, marks, mark, looking[hidden], left, hidden, alpha, *file, total)
+            _add_matches(codes, marks, mark, looking[hidden], hidden, alpha, file, total)
         for j in range(hidden.bit_length(), codes.shape[1]):
             if hidden | 1 << j in on_the_way:
-                visit(hidden | 1 << j, _File(*_without(*file[:4], j)))
+                visit(hidden | 1 << j, _without(file, j))
 
-    visit(0, _File(*_without(codes, mark, pattern, columns, -1)))
+    visit(0, _without(_File(codes, mark, pattern, columns, np.zeros(0, dtype=np.int64)), -1))
     return total.reshape(sums.shape)
 
 
@@ -126,10 +125,9 @@ def slot_of(table: Array, held: Array, codes: Array, hidden: int, row: int, mark
 
 
 @jit
-def _without(
-    cells: Array, mark: Array, pattern: Array, sums: Array, hidden: int
-) -> tuple[Array, Array, Array, Array, Array]:
+def _without(file: _File, hidden: int) -> _File:
     """The file with variable `hidden` missing (-1: none), cells that are now one added up."""
+    cells, mark, pattern, sums, _ = file
     table = np.full(table_size(len(cells)), -1, dtype=np.int64)
     last = len(table) - 1
     new_cells, new_sums = np.empty_like(cells), np.empty_like(sums)
@@ -162,18 +160,18 @@ def _without(
             new_cells[count, hidden] = -1
             new_pattern[count] |= 1 << hidden
         count += 1
-    return new_cells[:count], new_mark[:count], new_pattern[:count], new_sums[:count], table
+    return _File(new_cells[:count], new_mark[:count], new_pattern[:count], new_sums[:count], table)
 
 
 @jit
 def _add_matches(
-    codes: Array, marks: Array, mark: Array, looking: Array, patterns: Array, hidden: int, alpha: float,
-    cells: Array, cell_mark: Array, cell_pattern: Array, sums: Array, table: Array, total: Array,
-) -> None:  # fmt: skip
-    """total[i] += what of `sums` lies in `cells`, which all miss `hidden`, and matches i, for each i in `looking`."""
+    codes: Array, marks: Array, mark: Array, looking: Array, hidden: int, alpha: float, file: _File, total: Array
+) -> None:
+    """total[i] += the sum of the cells of the file, which all miss `hidden`, that match i, for each i in `looking`."""
+    cells, cell_mark, cell_pattern, sums, table = file
     last = len(table) - 1
     width = codes.shape[1]
-    for pattern in patterns:
+    for pattern in np.unique(cell_pattern):
         share = 1.0 if pattern == hidden else alpha
         more = pattern & ~hidden
         for row in looking:
