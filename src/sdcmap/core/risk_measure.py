@@ -15,7 +15,8 @@ from sdcmap.errors import SchemaError, Undefined, did_you_mean
 class RiskMeasure(Measure):
     """The base of risk measures: by default a share of records, 0 where nothing is released.
 
-    Class data: `columns_by_default`, the property of the file that lists the columns where `on` names none.
+    Class data: `columns_by_default`, the property of the file that lists the columns where `on` names none; `label`, what
+    the number counts, in a few words, with fields in braces.
     """
 
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
@@ -23,6 +24,11 @@ class RiskMeasure(Measure):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.0
     columns_by_default: ClassVar[Literal["keys", "knowable", "numeric"]] = "keys"
+    label: ClassVar[str] = ""
+
+    @property
+    def told(self) -> str:
+        return self.label.format_map(vars(self))
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         names: tuple[str, ...] = super().variables(data) or getattr(data, self.columns_by_default)

@@ -22,9 +22,7 @@ from sdcmap.risk._archive import read_archive
 from sdcmap.risk.linkage.field_costs import importance_problems, relative_weights
 from sdcmap.risk.linkage.stated_columns import redone
 
-NOBODY_OUTSIDE = (
-    "a synthetic file needs a control file of people who were not in the original, or the method that made it."
-)
+NO_CONTROL = "a synthetic file needs a control file of people who were not in the original, or the method that made it."
 PAIR = 2e-9  # seconds: of one variable of a person and a record
 
 
@@ -162,7 +160,7 @@ class Controlled(RiskMeasure):
         is taken out of the release, with what was released of them.
         """
         if self.control == "makings" or (not masked.paired and not others):
-            raise Undefined(NOBODY_OUTSIDE)
+            raise Undefined(NO_CONTROL)
         came = np.arange(len(masked)) if masked.origin is None else masked.origin
         known = self.can_be_attacked(original)
         if others and self._values_move(masked):

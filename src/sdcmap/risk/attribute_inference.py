@@ -16,7 +16,6 @@ from sdcmap.risk._control import Controlled, Difference, Split, positions, range
 from sdcmap.risk._secrets import SecretMeasure, check_comparable
 
 FEWEST = 20  # people of a category, below which a difference of shares says little
-SIDES = ("inside", "outside")
 LEVEL = 0.95  # beyond chance: for all differences of shares together
 
 
@@ -82,6 +81,7 @@ class AttributeInference(SecretMeasure, Controlled):
     "AttributeInference(secret='Income', worst=True)"
     """
 
+    label: ClassVar[str] = "{secret} inferred better of people inside"
     # 5: labels of several depths, `importance`; 6: the same people inside and outside makings
     revision: ClassVar[int] = 6
 
@@ -90,10 +90,6 @@ class AttributeInference(SecretMeasure, Controlled):
     tolerance: Annotated[float, Range(0)] = 0.05
     worst: bool = False
     importance: tuple[float, ...] = ()
-
-    @property
-    def told(self) -> str:
-        return f"{self.secret} inferred better of people inside"
 
     def compared_columns(self, data: Microdata) -> tuple[str, ...]:
         return (*self.variables(data), self.secret_in(data))
@@ -144,13 +140,9 @@ class AttributeInference(SecretMeasure, Controlled):
 
     def estimate(self, outcomes: Sequence[_Outcome]) -> Estimate:
         [outcome] = outcomes
-        rates = {"": outcome.right, "sure ": outcome.certain}
         parts = {"naive": outcome.naive}
-        parts |= {
-            f"{of}{who}": float(rate.mean())
-            for of, both in rates.items()
-            for who, rate in zip(SIDES, both, strict=True)
-        }
+        for of, (inside, outside) in (("", outcome.right), ("sure ", outcome.certain)):
+            parts |= {f"{of}inside": float(inside.mean()), f"{of}outside": float(outside.mean())}
         by_category = [outcome.of(who) for who in _categories(*outcome.secrets)]
         if by_category:
             parts["worst category"] = max(category.of_all().value for category in by_category)

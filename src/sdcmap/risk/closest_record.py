@@ -58,15 +58,12 @@ class ClosestRecord(Controlled):
     unit: ClassVar[str] = "probability"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     at_nothing: ClassVar[float | None] = 0.5
+    label: ClassVar[str] = "membership told by distance"
     floor: ClassVar[str] = "no better than chance"
     revision: ClassVar[int] = 5  # 4: one making leaves few people out; 5: labels of several depths, `importance`
 
     on: tuple[str, ...] = ()
     importance: tuple[float, ...] = ()
-
-    @property
-    def told(self) -> str:
-        return "membership told by distance"
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or tuple(dict.fromkeys((*data.keys, *data.numeric)))

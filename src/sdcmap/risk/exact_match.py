@@ -157,14 +157,11 @@ class RecordRisk(RiskMeasure):
     """
 
     unit: ClassVar[str] = "probability"
+    label: ClassVar[str] = "largest record risk"
     revision: ClassVar[int] = 2  # 2: labels of several depths are read
 
     on: tuple[str, ...] = ()
     inclusion: Annotated[float, Range(0, 1, "(]")] = 1.0
-
-    @property
-    def told(self) -> str:
-        return "largest record risk"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         met = crowds(*self._look_up(original, masked))

@@ -85,6 +85,7 @@ class LargestUnits(RiskMeasure):
     "LargestUnits(on='turnover', largest=5, within='trade')"
     """
 
+    label: ClassVar[str] = "largest units found by {on}"
     unit: ClassVar[str] = "share of the largest units"
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     missing: ClassVar[str] = "a missing size has no rank; in `within` missing is a category of its own"
@@ -93,10 +94,6 @@ class LargestUnits(RiskMeasure):
     largest: Annotated[int, Range(1)] = 10
     share: Annotated[float | None, Range(0, 1, "(]")] = None
     within: tuple[str, ...] = ()
-
-    @property
-    def told(self) -> str:
-        return f"largest units found by {self.on}"
 
     def other_misfits(self, data: Microdata) -> Iterator[str]:
         return self.unknown_columns(data, self.within)
@@ -207,6 +204,7 @@ class PPercent(RiskMeasure):
     "PPercent(on='turnover', by='trade', p=15.0)"
     """
 
+    label: ClassVar[str] = "totals that tell the largest {on} within {p:g} %"
     unit: ClassVar[str] = "share of totals"
     paired: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
@@ -216,10 +214,6 @@ class PPercent(RiskMeasure):
     on: str
     by: tuple[str, ...] = ()
     p: Annotated[float, Range(0, None, "()")] = 10.0
-
-    @property
-    def told(self) -> str:
-        return f"totals that tell the largest {self.on} within {self.p:g} %"
 
     def other_misfits(self, data: Microdata) -> Iterator[str]:
         if not self._columns(data):

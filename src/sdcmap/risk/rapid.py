@@ -79,6 +79,7 @@ class RAPID(SecretMeasure):
     "RAPID(secret='Income', epsilon=0.05)"
     """
 
+    label: ClassVar[str] = "{secret} predicted by a model"
     unit: ClassVar[str] = "share of people"
     paired: ClassVar[bool] = False
     missing: ClassVar[str] = "a category of its own; people whose sensitive value is missing are left out"
@@ -90,10 +91,6 @@ class RAPID(SecretMeasure):
     error: Literal["symmetric", "relative"] = "symmetric"
     model: Literal["boosting", "linear"] = "boosting"
     fewest: Annotated[int, Range(5)] = 20
-
-    @property
-    def told(self) -> str:
-        return f"{self.secret} predicted by a model"
 
     def other_misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().other_misfits(data)

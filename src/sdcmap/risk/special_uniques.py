@@ -79,14 +79,11 @@ class SpecialUniques(KeyMeasure):
     'SpecialUniques(largest=2)'
     """
 
+    label: ClassVar[str] = "special uniques found"
     unit: ClassVar[str] = "share of special uniques"
     revision: ClassVar[int] = 4  # 2, 3: who has the values comes before a blank, in both files; 4: labels are read
 
     largest: Annotated[int, Range(1)] = 3
-
-    @property
-    def told(self) -> str:
-        return "special uniques found"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         row, alone, found = self._look_up(original, masked)
