@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 from sdcmap.kernels import gpu
 from sdcmap.kernels.gpu.card import NoCard, Unfit
+from sdcmap.kernels.gpu.card import name as present_card  # noqa: F401 - for those who show the device
 
 DEVICES = ("cpu", "gpu", "auto")
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
