@@ -10,20 +10,12 @@ from typing import Any
 
 import polars as pl
 
-from sdcmap.bundle import release
-from sdcmap.choose import Threshold
-from sdcmap.errors import Refused, SdcmapError
-from sdcmap.explore.demo import population
+import sdcmap as sm
 from sdcmap.explore.starting import starting_plan
-from sdcmap.files.reading import Source
-from sdcmap.files.writing import write
-from sdcmap.map import RUMap
-from sdcmap.study.folder import Study
 from sdcmap.study.profiles import profile_named
-from sdcmap.study.sweeping import sweep
-from sdcmap.workflow import report
 
 MARK = "made by sdcmap demo"
+ROLES = ("keys", "sensitive", "numeric", "household", "weight")
 
 
 def tour(folder: Path, rows: int = 1500) -> Iterator[str]:
@@ -34,33 +26,30 @@ def tour(folder: Path, rows: int = 1500) -> Iterator[str]:
     if (folder / MARK).exists():
         shutil.rmtree(folder)
     elif folder.exists() and any(folder.iterdir()):
-        raise SdcmapError(f"{folder} is not empty: name another folder.")
+        raise sm.errors.SdcmapError(f"{folder} is not empty: name another folder.")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).touch()
-    made = population(rows)
-    write(made, folder / "population.csv")
-    roles: dict[str, Any] = {
-        "keys": made.keys, "sensitive": made.sensitive, "numeric": made.numeric, "household": made.household,
-        "weight": made.weight, "other": made.schema.of_role("other"),
-    }  # fmt: skip
-    source = Source("population.csv", **roles)
+    made = sm.demo.population(rows)
+    sm.write(made, folder / "population.csv")
+    roles: dict[str, Any] = {role: getattr(made, role) for role in ROLES}
+    source = sm.Source("population.csv", **roles, other=made.schema.of_role("other"))
     people = source.read(folder)
     plan = starting_plan(people, profile_named("public-use"), source)
     plan.write(folder / "plan.toml")
     yield f"{folder / 'plan.toml'}: {plan.count:,} candidates of {rows:,} persons"
-    scores = sweep(people, plan, folder / "study")
+    scores = sm.sweep(people, plan, folder / "study")
     yield f"{folder / 'study'}: every candidate made and scored"
-    ru = RUMap.of_plan(scores, plan)
-    study = Study.open(folder / "study")
-    rule = plan.rule or Threshold(risk=1.0)
+    ru = sm.RUMap.of_plan(scores, plan)
+    study = sm.Study.open(folder / "study")
+    rule = plan.rule or sm.Threshold(risk=1.0)
     first = choice = ru.choose(rule)
     before = ru.points.filter("anchor")["risk"][0]
     yield f"unmasked, the risk is {before:.1f} times its limit; chosen: {first.risk or 0.0:.2f} times"
     yield first.reason
     while choice.candidate is not None:
         try:
-            release(people, plan, choice, study=study, ledger=folder / "ledger").write(folder / "public")
-        except Refused as refused:
+            sm.release(people, plan, choice, study=study, ledger=folder / "ledger").write(folder / "public")
+        except sm.errors.Refused as refused:
             yield f"{choice.name} does not pass the release checks, so the next candidate is tried ({refused})"
             scores = replace(scores, candidate=scores.candidate.filter(pl.col("method") != choice.method))
             choice = replace(ru, scores=scores).choose(rule)
@@ -72,5 +61,5 @@ def tour(folder: Path, rows: int = 1500) -> Iterator[str]:
         choice = first
     ru.draw(mark=choice).save(folder / "map.html")
     yield f"{folder / 'map.html'}: the R-U map"
-    report(study, choice).save(folder / "report.html")
+    sm.report(study, choice).save(folder / "report.html")
     yield f"{folder / 'report.html'}: the report for the board"

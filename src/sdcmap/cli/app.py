@@ -8,37 +8,20 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option, Typer
 
-from sdcmap.files.formats import endings, words
+from sdcmap.cli.options import Names
 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
-app = typer.Typer(
+app = Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Choose what to release: many candidate releases, their disclosure risk and utility, one map, one justified "
     "choice.\n\nExample: sdcmap demo",
     epilog="Exit codes: 0 done; 2 bad input; 3 nothing may be released; 130 stopped by Ctrl-C.",
 )  # fmt: skip
 
-File = Annotated[Path, typer.Argument(help=f"{words()}: {', '.join(endings())}.")]
-StudyFolder = Annotated[Path, typer.Argument(help="The study folder that `sdcmap sweep` made.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document; notes go to stderr.")]
-Names = Annotated[str, typer.Option(help="Comma-separated column names, or `all`.")]
-PlanFile = Annotated[Path, typer.Argument(help="A plan in TOML, with a [data] part.")]
-NewStudy = Annotated[Path, typer.Option("-o", "--out", help="Study folder; an existing one is gone on with.")]
-Workers = Annotated[int, typer.Option(min=0, help="Number of workers; 0: one per core.")]
-Engine = Annotated[str, typer.Option(help="serial, threads, processes, dask, or dask://HOST:PORT.")]
-Device = Annotated[str, typer.Option(help="cpu, gpu, or auto: a GPU where one can be used.")]
-Quiet = Annotated[bool, typer.Option(help="No progress bar.")]
-Risks = Annotated[list[str], typer.Option(help="Risk measure; repeated: taken at their worst.")]
-Utility = Annotated[str, typer.Option(help="Utility measure.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Of the whole run; by default a fresh one.")]
-Title = Annotated[str, typer.Option("--title", help="What the data are called.")]
-Owner = Annotated[str, typer.Option("--owner", help="Whose the data are.")]
-Ledger = Annotated[Path | None, typer.Option(help="Ledger of earlier releases.")]
 ROLES = ("keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum")
 WRITTEN = {  # how a text file is written
     "sep": "Separator of a text file: , ; | or tab; else sensed.",
@@ -53,9 +36,10 @@ MISSING = "Codes for missing values: N for every column, income=-8 for one; with
 def reads_a_file(*roles: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options for these roles and for how a text file is written; it takes them as one table, `given`,
     of those that were stated: names as lists (`all` stays a word), a mark as a mark."""
-    options: dict[str, Any] = dict.fromkeys(roles, Names)
-    for name, words_ in (*WRITTEN.items(), ("missing", MISSING)):
-        options[name] = Annotated[str, typer.Option(help=words_)]
+    written = WRITTEN | {"missing": MISSING}
+    options: dict[str, Any] = dict.fromkeys(roles, Names) | {
+        name: Annotated[str, Option(help=words)] for name, words in written.items()
+    }
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True).parameters
@@ -64,10 +48,9 @@ def reads_a_file(*roles: str) -> Callable[[Callable[..., None]], Callable[..., N
         parameters = sorted([*kept[:1], *added, *kept[1:]], key=lambda part: part.default is not part.empty)
 
         def run(**stated: Any) -> None:
-            texts = {name: stated.pop(name) for name in options}
-            command(**stated, given={
-                name: text if text == "all" or name in WRITTEN else text.split(",") for name, text in texts.items() if text
-            })  # fmt: skip
+            texts = {name: text for name in options if (text := stated.pop(name))}
+            whole = {name for name, text in texts.items() if text == "all" or name in WRITTEN}
+            command(**stated, given={n: text if n in whole else text.split(",") for n, text in texts.items()})
 
         run.__name__, run.__doc__ = command.__name__, command.__doc__
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -85,7 +68,7 @@ def _plain(value: object) -> object:
     """Return a value as JSON holds it: NaN and infinity are null, a dataclass is a table of its fields."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(value):
         return _plain({part.name: getattr(value, part.name) for part in fields(value)})
     if isinstance(value, dict):
         return {str(key): _plain(part) for key, part in value.items()}
@@ -97,10 +80,6 @@ def note(text: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    return (
-        f"{seconds:.2g} s"
-        if seconds < 90
-        else f"{seconds / 60:.0f} min"
-        if seconds < 5400
-        else f"{seconds / 3600:.1f} h"
-    )
+    if seconds < 90:
+        return f"{seconds:.2g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

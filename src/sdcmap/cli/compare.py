@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from sdcmap.cli.app import ROLES, Json, Workers, app, note, print_json, reads_a_file
+from sdcmap.cli import options
+from sdcmap.cli.app import ROLES, app, note, print_json, reads_a_file
 
 if TYPE_CHECKING:
     from sdcmap.explore.comparing import Comparison
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
 @app.command()
 @reads_a_file(*ROLES)
 def compare(
-    file: Annotated[Path, typer.Argument(help="A data file; or a plan, for its data, measures, axes, limits and rule.")],
+    file: Annotated[Path, Argument(help="A data file; or a plan, for its data, measures, axes, limits and rule.")],
     given: dict[str, Any],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder to make.")] = Path("comparison"),
-    control: Annotated[Path | None, typer.Option(help="People not in the file; else a fifth of it is set aside.")] = None,
-    replicates: Annotated[int, typer.Option(min=1, help="Random draws of each method.")] = 3,
-    risk: Annotated[str, typer.Option(help="Risk measure of the map, such as AttributeInference.")] = "",
-    utility: Annotated[str, typer.Option(help="Utility measure of the map, such as TableError.")] = "",
-    workers: Workers = 0, as_json: Json = False,
+    out: Annotated[Path, Option("-o", "--out", help="Folder to make.")] = Path("comparison"),
+    control: Annotated[Path | None, Option(help="People not in the file; else a fifth of it is set aside.")] = None,
+    replicates: Annotated[int, Option(min=1, help="Random draws of each method.")] = 3,
+    risk: Annotated[str, Option(help="Risk measure of the map, such as AttributeInference.")] = "",
+    utility: Annotated[str, Option(help="Utility measure of the map, such as TableError.")] = "",
+    workers: options.Workers = 0, as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """Every method that fits a file, at two or three strengths, on one R-U map: a first look before a plan of your own.
 
@@ -48,17 +49,13 @@ def compare(
         apart, records = len(compared.outside), len(compared.inside) + len(compared.outside)
         note(f"{apart:,} of {records:,} records are set aside as people who are not in the file.")
     if as_json:
-        print_json(_facts(compared))
+        ru, skipped = compared.map, compared.not_on_the_map
+        facts = {"risk": ru.risk[0], "utility": ru.utility, "methods": compared.table.to_dicts()}
+        print_json(facts | {"refine": list(compared.refine), "not on the map": skipped})
     else:
         _show(file.name, compared)
         print(f"{out}: plan.toml, refine.toml, study, map.html, map.png.")
         _lead_on(compared, out)
-
-
-def _facts(compared: Comparison) -> dict[str, Any]:
-    ru = compared.map
-    return {"risk": ru.risk[0], "utility": ru.utility, "methods": compared.table.to_dicts(),
-            "refine": list(compared.refine),            "not on the map": compared.not_on_the_map}  # fmt: skip
 
 
 def _lead_on(compared: Comparison, out: Path) -> None:
@@ -68,8 +65,7 @@ def _lead_on(compared: Comparison, out: Path) -> None:
     if compared.choice is not None:
         print(f"By the plan's rule: {compared.choice.reason}")
     brief = {measure.text: measure.brief for measure in compared.plan.measures}
-    within = [f"{brief[name]} {limit:g}" for name, limit in compared.plan.limits.items()]
-    if within:
+    if within := [f"{brief[name]} {limit:g}" for name, limit in compared.plan.limits.items()]:
         count = sum(compared.table.filter(~pl.col("anchor"))["within"])
         print(f"{count} of {len(compared.table) - 1} methods are within every limit: {', '.join(within)}.")
     print(f"Refine these {len(compared.refine)}: {' | '.join(compared.refine)}")
@@ -87,6 +83,5 @@ def _show(title: str, compared: Comparison) -> None:
     Console().print(table)
     risk, utility = compared.map.labels
     print(f"risk: {risk}\nutility: {utility}")
-    print("On the frontier: the share of draws for which no other method is better on both.")
-    for name, reason in compared.not_on_the_map.items():
-        print(f"Not on the map: {name}: {reason}")
+    skipped = (f"Not on the map: {name}: {reason}" for name, reason in compared.not_on_the_map.items())
+    print("On the frontier: the share of draws for which no other method is better on both.", *skipped, sep="\n")

@@ -5,29 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Exit, Option
 
-from sdcmap.cli.app import (
-    Engine,
-    Json,
-    Ledger,
-    Owner,
-    Quiet,
-    Risks,
-    StudyFolder,
-    Title,
-    Utility,
-    Workers,
-    app,
-    duration,
-    note,
-    print_json,
-)  # fmt: skip
+from sdcmap.cli import options
+from sdcmap.cli.app import app, duration, note, print_json
 
 if TYPE_CHECKING:
     import polars as pl
 
     from sdcmap.bundle import Check
+    from sdcmap.core.rule import Rule
     from sdcmap.map import RUMap
 
 CURVE_DRAWS = 10  # of each share
@@ -35,16 +22,14 @@ CURVE_DRAWS = 10  # of each share
 
 @app.command("map")
 def draw_map(
-    study: StudyFolder,
-    out: Annotated[Path, typer.Option("-o", "--out", help="map.html, .svg, .png, or .csv for the numbers.")],
-    risk: Risks = [],  # noqa: B006
-    utility: Utility = "",
-    by: Annotated[str, typer.Option(help="release (every candidate) or mean (one point a method).")] = "",
-    facet: Annotated[str, typer.Option(help="Small multiples by `method` or by a parameter, such as rate.")] = "",
+    study: options.StudyFolder,
+    out: Annotated[Path, Option("-o", "--out", help="map.html, .svg, .png, or .csv for the numbers.")],
+    risk: options.Risks = [], utility: options.Utility = "",  # noqa: B006
+    by: Annotated[str, Option(help="release (every candidate) or mean (one point a method).")] = "",
+    facet: Annotated[str, Option(help="Small multiples by `method` or by a parameter, such as rate.")] = "",
     as_subsample: Annotated[
-        bool, typer.Option(help="Random subsamples of the original as a curve: what a loss costs in records.")
-    ] = False,
-) -> None:
+        bool, Option(help="Random subsamples of the original as a curve: what a loss costs in records.")] = False,
+) -> None:  # fmt: skip
     """Draw the R-U map of a study, with its frontier and, on the plan's own axis of risk, the choice of its rule.
 
     Example: sdcmap map cps-study --risk SmallCells --utility Hellinger -o map.html
@@ -64,10 +49,10 @@ def draw_map(
 
 def _subsamples(ru: RUMap, study: Path) -> pl.DataFrame:
     """Score random subsamples; the price is printed first."""
-    from sdcmap.study.folder import Study
+    import sdcmap as sm
     from sdcmap.study.subsamples import price_of_subsamples
 
-    with Study.open(study) as opened:
+    with sm.Study.open(study) as opened:
         data = opened.data
     measures = [ru.scores.values[name] for name in (*ru.risk, ru.utility)]
     count, seconds = price_of_subsamples(data, measures, CURVE_DRAWS)
@@ -77,16 +62,15 @@ def _subsamples(ru: RUMap, study: Path) -> pl.DataFrame:
 
 @app.command()
 def choose(
-    study: StudyFolder,
-    max_risk: Annotated[float | None, typer.Option(help="Best utility with at most this risk.")] = None,
-    slope: Annotated[float | None, typer.Option(help="Least risk + slope * loss.")] = None,
-    ideal: Annotated[bool, typer.Option("--ideal", help="Nearest to the ideal point.")] = False,
-    by: Annotated[str, typer.Option(help="release, mean or quantile.")] = "",
-    risk: Risks = [],  # noqa: B006
-    utility: Utility = "",
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the chosen file as kept/<id>.study.parquet.")] = False,
-    as_json: Json = False,
-) -> None:
+    study: options.StudyFolder,
+    max_risk: Annotated[float | None, Option(help="Best utility with at most this risk.")] = None,
+    slope: Annotated[float | None, Option(help="Least risk + slope * loss.")] = None,
+    ideal: Annotated[bool, Option("--ideal", help="Nearest to the ideal point.")] = False,
+    by: Annotated[str, Option(help="release, mean or quantile.")] = "",
+    risk: options.Risks = [], utility: options.Utility = "",  # noqa: B006
+    keep: Annotated[bool, Option("--keep", help="Keep the chosen file as kept/<id>.study.parquet.")] = False,
+    as_json: options.Json = False,
+) -> None:  # fmt: skip
     """Choose by the plan's rule, or by the rule given here; says why, and names the runners-up.
 
     Example: sdcmap choose cps-study --max-risk 0.012
@@ -96,11 +80,9 @@ def choose(
     from sdcmap.workflow import open_map
 
     how: dict[str, Any] = {"by": by} if by else {}
-    rules = [
-        *([sm.Threshold(risk=max_risk, **how)] if max_risk is not None else []),
-        *([sm.Linear(slope=slope, **how)] if slope is not None else []),
-        *([sm.IdealPoint(**how)] if ideal else []),
-    ]
+    rules: list[Rule] = [sm.Threshold(risk=max_risk, **how)] if max_risk is not None else []
+    rules += [sm.Linear(slope=slope, **how)] if slope is not None else []
+    rules += [sm.IdealPoint(**how)] if ideal else []
     if len(rules) > 1:
         raise sm.errors.PlanError("give one rule: --max-risk, --slope or --ideal.")
     with sm.Study.open(study) as opened:
@@ -108,35 +90,32 @@ def choose(
         if keep and choice.candidate:
             note(str(opened.keep(opened.plan.make(opened.data, choice), choice.candidate)))
     if as_json:
-        facts = ("candidate", "name", "method", "replicate", "risk", "utility", "reason", "searched")
-        document = {fact: getattr(choice, fact) for fact in facts}
+        facts = ("candidate", "name", "method", "replicate", "risk", "utility", "reason", "searched", "runners_up")
         limits = [verdict.facts for verdict in choice.verdicts]
-        print_json({**document, "rule": choice.rule.text, "runners_up": choice.runners_up, "limits": limits})
+        print_json({fact: getattr(choice, fact) for fact in facts} | {"rule": choice.rule.text, "limits": limits})
     else:
-        print(choice.reason)
-        for runner in choice.runners_up:
-            print(f"  runner-up: {runner}")
+        print(choice.reason, *(f"  runner-up: {runner}" for runner in choice.runners_up), sep="\n")
         if choice.candidate:
             print(f'Next: sdcmap release {study} "{choice.name}" -o public/')
     if choice.candidate is None:
-        raise typer.Exit(3)
+        raise Exit(3)
 
 
 @app.command()
 def release(
-    study: StudyFolder,
-    candidate: Annotated[str, typer.Argument(help="Its name as `choose` prints it, or its id (default: the rule's).")] = "",
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder to make.")] = Path("public"),
-    profile: Annotated[str, typer.Option(help="For whom the file is, where the plan does not say it.")] = "",
-    max_risk: Annotated[float | None, typer.Option(help="The line, where the plan states none.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Another release of the same records.")] = False,
-    override: Annotated[list[str], typer.Option(help="CHECK=REASON for a check that may be overridden.")] = [],  # noqa: B006
+    study: options.StudyFolder,
+    candidate: Annotated[str, Argument(help="Its name as `choose` prints it, or its id (default: the rule's).")] = "",
+    out: Annotated[Path, Option("-o", "--out", help="Folder to make.")] = Path("public"),
+    profile: Annotated[str, Option(help="For whom the file is, where the plan does not say it.")] = "",
+    max_risk: Annotated[float | None, Option(help="The line, where the plan states none.")] = None,
+    again: Annotated[bool, Option("--again", help="Another release of the same records.")] = False,
+    override: Annotated[list[str], Option(help="CHECK=REASON for a check that may be overridden.")] = [],  # noqa: B006
     confirm_roles: Annotated[
-        bool, typer.Option("--confirm-roles", help="Confirm every role that the plan marks as proposed; it is recorded.")
+        bool, Option("--confirm-roles", help="Confirm every role that the plan marks as proposed; it is recorded.")
     ] = False,
-    ledger: Ledger = None,
-    form: Annotated[str, typer.Option("--format", help="csv, parquet, sav, dta or xpt; by default that of the data.")] = "",
-    title: Title = "", owner: Owner = "", as_json: Json = False,
+    ledger: options.Ledger = None,
+    form: Annotated[str, Option("--format", help="csv, parquet, sav, dta or xpt; by default that of the data.")] = "",
+    title: options.Title = "", owner: options.Owner = "", as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """Make a candidate again, check it, and write it with README, codebook, method note, citation and checksums.
 
@@ -171,25 +150,19 @@ def release(
 
 def _tell(checks: list[Check]) -> None:
     """What the gate found, line by line; what was refused is said by the refusal."""
-    for check in checks:
-        if check.passed and check.name in ("unmasked", "gate", "told"):
-            print(check)
+    told = [check for check in checks if check.passed and check.name in ("unmasked", "gate", "told")]
+    print(*told, sep="\n", end="\n" if told else "")
 
 
 @app.command()
 def report(
-    study: StudyFolder,
-    out: Annotated[Path, typer.Option("-o", "--out", help="One HTML file.")] = Path("report.html"),
-    external: Annotated[bool, typer.Option("--external", help="Only what may leave the room.")] = False,
-    records: Annotated[
-        str, typer.Option("--records", help="A rule of safety, such as \"Unsafe(on='wage', k=5)\".")
-    ] = "",
-    title: Title = "",
-    owner: Owner = "",
-    show_risk: Annotated[
-        str, typer.Option("--show-risk", help="Why an external report shows values of risk, in a sentence.")
-    ] = "",
-) -> None:
+    study: options.StudyFolder,
+    out: Annotated[Path, Option("-o", "--out", help="One HTML file.")] = Path("report.html"),
+    external: Annotated[bool, Option("--external", help="Only what may leave the room.")] = False,
+    records: Annotated[str, Option(help="A rule of safety, such as \"Unsafe(on='wage', k=5)\".")] = "",
+    title: options.Title = "", owner: options.Owner = "",
+    show_risk: Annotated[str, Option(help="Why an external report shows values of risk, in a sentence.")] = "",
+) -> None:  # fmt: skip
     """Write the report for the board, or for anybody. A browser prints it on A4 or into a PDF.
 
     Example: sdcmap report cps-study -o report.html --title "Labour force survey 2026" --owner "Office of Statistics"
@@ -207,23 +180,15 @@ def report(
 
 @app.command()
 def pair(
-    study: StudyFolder,
-    public: Annotated[
-        Path, typer.Argument(help="The plan of the public file; its [data] say the roles of the columns.")
-    ],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder; an existing one is gone on with.")] = Path("pair"),
-    most: Annotated[
-        int, typer.Option(min=1, help="Candidates of each file that are paired, the best by its rule.")
-    ] = 5,
-    joint: Annotated[float | None, typer.Option(help="Most that who holds both files may find, a share.")] = None,
+    study: options.StudyFolder,
+    public: Annotated[Path, Argument(help="The plan of the public file; its [data] say the roles of the columns.")],
+    out: Annotated[Path, Option("-o", "--out", help="Folder; an existing one is gone on with.")] = Path("pair"),
+    most: Annotated[int, Option(min=1, help="Candidates of each file that are paired, the best by its rule.")] = 5,
+    joint: Annotated[float | None, Option(help="Most that who holds both files may find, a share.")] = None,
     weights: Annotated[
-        str, typer.Option(help="W1,W2: least W1 * scientific + W2 * public loss; else the scientific file first.")
-    ] = "",
-    workers: Workers = 0,
-    engine: Engine = "",
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+        str, Option(help="W1,W2: least W1 * scientific + W2 * public loss; else the scientific file first.")] = "",
+    workers: options.Workers = 0, engine: options.Engine = "", quiet: options.Quiet = False, as_json: options.Json = False,
+) -> None:  # fmt: skip
     """Choose a scientific-use file and a public-use file made from it together: both rules, and both files in one hand.
 
     STUDY is that of the scientific candidates, which has released nothing yet.
@@ -234,10 +199,15 @@ def pair(
     """
     import sdcmap as sm
 
-    silent = (lambda *_: None) if quiet or as_json else None
+    try:
+        shares = tuple(map(float, weights.split(","))) if weights else None
+        if shares is not None and len(shares) != 2:
+            raise ValueError
+    except ValueError:
+        raise sm.errors.PlanError("--weights are two numbers, such as 1,2.") from None
     pair = sm.choose_pair(
-        study, sm.Plan.read(public), out, most=most, joint=joint, weights=_numbers(weights), workers=workers or None,
-        engine=engine or None, progress=silent,
+        study, sm.Plan.read(public), out, most=most, joint=joint, weights=shares, workers=workers or None,
+        engine=engine or None, progress=(lambda *_: None) if quiet or as_json else None,
     )  # fmt: skip
     if as_json:
         chosen = {"first": pair.first and pair.first.candidate, "second": pair.second and pair.second.candidate}
@@ -249,16 +219,4 @@ def pair(
             print(f'Next: sdcmap release {study} "{pair.first.name}" -o scientific/')
             print(f"Then: sdcmap release {pair.study} -o public/ && sdcmap report {pair.study} -o pair.html")
     if pair.first is None:
-        raise typer.Exit(3)
-
-
-def _numbers(text: str) -> tuple[float, float] | None:
-    import sdcmap as sm
-
-    if not text:
-        return None
-    try:
-        first, second = map(float, text.split(","))
-    except ValueError:
-        raise sm.errors.PlanError("--weights are two numbers, such as 1,2.") from None
-    return first, second
+        raise Exit(3)

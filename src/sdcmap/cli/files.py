@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from sdcmap.cli.app import ROLES, Device, File, Json, Names, app, note, print_json, reads_a_file
+from sdcmap.cli import options
+from sdcmap.cli.app import ROLES, app, note, print_json, reads_a_file
 
 if TYPE_CHECKING:
     from sdcmap.data.microdata import Microdata
@@ -16,18 +17,18 @@ if TYPE_CHECKING:
 @app.command()
 @reads_a_file(*ROLES[:5])
 def score(
-    original: File,
-    masked: Annotated[Path, typer.Argument(help="The masked file; rows in the same order, or matched with --by.")],
+    original: options.File,
+    masked: Annotated[Path, Argument(help="The masked file; rows in the same order, or matched with --by.")],
     given: dict[str, Any],
     measure: Annotated[
-        list[str], typer.Option(help="Such as SmallCells or 'SmallCells(n=5)'; may be repeated. Default: the study's.")
+        list[str], Option(help="Such as SmallCells or 'SmallCells(n=5)'; may be repeated. Default: the study's.")
     ] = [],  # noqa: B006
-    by: Annotated[str, typer.Option(help="An id column in both files that says which record is which.")] = "",
-    unpaired: Annotated[bool, typer.Option("--unpaired", help="The rows are nobody's: a synthetic file.")] = False,
-    control: Annotated[Path | None, typer.Option(help="A file of people who are not in the original.")] = None,
-    study: Annotated[Path | None, typer.Option(help="Put the file beside the candidates of this study.")] = None,
-    name: Annotated[str, typer.Option(help="Its name there.")] = "",
-    device: Device = "cpu", as_json: Json = False,
+    by: Annotated[str, Option(help="An id column in both files that says which record is which.")] = "",
+    unpaired: Annotated[bool, Option("--unpaired", help="The rows are nobody's: a synthetic file.")] = False,
+    control: Annotated[Path | None, Option(help="A file of people who are not in the original.")] = None,
+    study: Annotated[Path | None, Option(help="Put the file beside the candidates of this study.")] = None,
+    name: Annotated[str, Option(help="Its name there.")] = "",
+    device: options.Device = "cpu", as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """Score a masked file made elsewhere.
 
@@ -72,8 +73,9 @@ def score(
         print_json({text: {fact: getattr(row, fact) for fact in facts} for text, row in rows.items()})
         return
     for text, row in rows.items():
-        shown = row.reason if row.value is None else f"{row.value:.6g}" + (f" (se {row.se:.2g})" if row.se else "")
-        print(f"{measures[text].brief:<30} {shown or row.status}")
+        error = f" (se {row.se:.2g})" if row.se else ""
+        shown = row.reason or row.status if row.value is None else f"{row.value:.6g}{error}"
+        print(f"{measures[text].brief:<30} {shown}")
 
 
 def _of_study(folder: Path, original: Path) -> Microdata:
@@ -83,25 +85,24 @@ def _of_study(folder: Path, original: Path) -> Microdata:
     import sdcmap as sm
 
     with sm.Study.open(folder) as opened:
-        plan = opened.plan
-        if plan.data is None:
+        source = opened.plan.data
+        if source is None:
             return opened.data
-        data = replace(plan.data, path=str(original)).read()
+        data = replace(source, path=str(original)).read()
         if data.digest != opened.manifest["data"]:
-            raise sm.errors.StudyMismatch(
-                f"{original} is not the file of {folder}: score against the original of that study."
-            )
+            words = f"{original} is not the file of {folder}: score against the original of that study."
+            raise sm.errors.StudyMismatch(words)
     return data
 
 
 @app.command()
 @reads_a_file(*ROLES)
 def mask(
-    file: File,
-    method: Annotated[str, typer.Option(help="Such as \"Swap(on=['Age', 'Sex'], rate=0.01)\".")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Named *.study.*, such as masked.study.csv.")],
+    file: options.File,
+    method: Annotated[str, Option(help="Such as \"Swap(on=['Age', 'Sex'], rate=0.01)\".")],
+    out: Annotated[Path, Option("-o", "--out", help="Named *.study.*, such as masked.study.csv.")],
     given: dict[str, Any],
-    seed: Annotated[int | None, typer.Option(min=0, help="For study only; by default 256 random bits.")] = None,
+    seed: Annotated[int | None, Option(min=0, help="For study only; by default 256 random bits.")] = None,
 ) -> None:  # fmt: skip
     """Make one masked file for study, without a plan; it may not be released.
 
@@ -123,8 +124,8 @@ def mask(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder to write.")] = Path("demo"),
-    rows: Annotated[int, typer.Option(min=100, help="Persons in the demo population.")] = 1500,
+    out: Annotated[Path, Option("-o", "--out", help="Folder to write.")] = Path("demo"),
+    rows: Annotated[int, Option(min=100, help="Persons in the demo population.")] = 1500,
 ) -> None:
     """The whole line on demo data, in a minute or two: plan, study, map, choice, release, report.
 
@@ -138,13 +139,13 @@ def demo(
 
 @app.command()
 def correct(
-    released: File,
-    method_note: Annotated[Path, typer.Option("--note", help="The release's note.json.")],
-    regress: Annotated[list[str], typer.Option(help="Such as 'y ~ x1 + x2 + x1:x2'; may be repeated.")] = [],  # noqa: B006
-    on: Names = "", by: Names = "",
-    weight: Annotated[str, typer.Option(help="The survey weight; without it every record counts once.")] = "",
-    least: Annotated[int, typer.Option(min=2, help="Domains with fewer records are left out.")] = 30,
-    as_json: Json = False,
+    released: options.File,
+    method_note: Annotated[Path, Option("--note", help="The release's note.json.")],
+    regress: Annotated[list[str], Option(help="Such as 'y ~ x1 + x2 + x1:x2'; may be repeated.")] = [],  # noqa: B006
+    on: options.Names = "", by: options.Names = "",
+    weight: Annotated[str, Option(help="The survey weight; without it every record counts once.")] = "",
+    least: Annotated[int, Option(min=2, help="Domains with fewer records are left out.")] = 30,
+    as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """Means, covariances, correlations and regressions of a noise-masked file, corrected, with standard errors.
 
@@ -157,8 +158,7 @@ def correct(
     data = sm.read(released, weight=weight or None, missing=missing_codes(method_note))
     corrected = sm.correct(data, method_note, regress=regress, **named, least=least, weighted=bool(weight))
     if as_json:
-        print_json(
-            {"table": corrected.table.to_dicts(), "notes": corrected.notes, "semidefinite": corrected.semidefinite}
-        )
-        return
-    print(corrected)
+        facts = {"notes": corrected.notes, "semidefinite": corrected.semidefinite}
+        print_json({"table": corrected.table.to_dicts(), **facts})
+    else:
+        print(corrected)

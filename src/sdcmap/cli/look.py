@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from sdcmap.cli.app import ROLES, File, Json, app, note, print_json, reads_a_file
+from sdcmap.cli import options
+from sdcmap.cli.app import ROLES, app, note, print_json, reads_a_file
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,14 +29,9 @@ def show(title: str, seen: Look) -> None:
     if seen.source is not None and seen.source.dialect.words:
         console.print(f"{title} is read with {seen.source.dialect.words}.")
     if len(seen.variables) == 1:
-        console.print(
-            "It reads as one column: is that right? Else state the separator, such as --sep ';'.", markup=False
-        )
-    console.print(_columns(title, seen))
-    console.print(_alone(seen))
-    console.print(_telling(seen))
-    for line in _noticed(seen):
-        console.print(f"- {line}")
+        console.print("It reads as one column: is that right? Else state the separator, such as --sep ';'.")
+    for part in (_columns(title, seen), *_who_is_alone(seen), *(f"- {line}" for line in _noticed(seen))):
+        console.print(part)
 
 
 def _columns(title: str, seen: Look) -> Table:
@@ -58,69 +54,53 @@ def _why(glance: Glance) -> str:
     return "; ".join(part for part in (glance.why, formula, harbor) if part)
 
 
-def _alone(seen: Look) -> Table:
+def _who_is_alone(seen: Look) -> tuple[Table, Table]:
+    """Records alone by what a snooper knows, and by the columns that tell most."""
     from rich.table import Table
 
-    table = Table("a snooper who knows", "columns", "records alone", "share", title="Who is alone")
+    known = Table("a snooper who knows", "columns", "records alone", "share", title="Who is alone")
     for words, (columns, alone) in seen.alone.items():
-        table.add_row(words, f"{columns:,}", f"{alone:,}", f"{alone / seen.rows:.1%}")
-    return table
-
-
-def _telling(seen: Look) -> Table:
-    from rich.table import Table
-
-    table = Table("columns", "records alone", "share", title="Which columns tell most", caption=seen.telling.words)
+        known.add_row(words, f"{columns:,}", f"{alone:,}", f"{alone / seen.rows:.1%}")
+    telling = Table("columns", "records alone", "share", title="Which columns tell most", caption=seen.telling.words)
     for names, alone in seen.telling.sets:
-        table.add_row(", ".join(names), f"{alone:,}", f"{alone / seen.rows:.1%}")
-    return table
+        telling.add_row(", ".join(names), f"{alone:,}", f"{alone / seen.rows:.1%}")
+    return known, telling
 
 
-def _noticed(seen: Look) -> list[str]:
+def _noticed(seen: Look) -> Iterator[str]:
     from sdcmap.data.identifiers import SAFE_HARBOR
 
     small = ", ".join(f"{count:,} in cells of {words}" for words, count in seen.sizes.items())
-    lines = [f"The keys make {seen.cells:,} combinations; records {small}." if seen.sizes else "No keys."]
-    if seen.codes:
-        lines.append(
-            f'These look like codes for missing values; state those that are: --missing "{",".join(seen.codes[:20])}"'
-        )
-    lines += [
-        f"{name} holds numbers and {count:,} values that are none: state its codes for missing values, or leave it as text."
-        for name, count in list(seen.mixed.items())[:20]
-    ]
-    classes = sorted({glance.safe_harbor for glance in seen.variables} - {""})
-    if classes:
-        lines.append(
-            "Safe Harbor classes: " + "; ".join(f"{letter}, {SAFE_HARBOR[letter]}" for letter in classes) + "."
-        )
-    lines.append("A role with ? is proposed: state it. `alone` counts records whose value no other record has.")
-    return lines
+    yield f"The keys make {seen.cells:,} combinations; records {small}." if seen.sizes else "No keys."
+    if codes := ",".join(seen.codes[:MOST_CODES]):
+        yield f'These look like codes for missing values; state those that are: --missing "{codes}"'
+    todo = "state its codes for missing values, or leave it as text."
+    for name, count in list(seen.mixed.items())[:MOST_CODES]:
+        yield f"{name} holds numbers and {count:,} values that are none: {todo}"
+    if classes := sorted({glance.safe_harbor for glance in seen.variables} - {""}):
+        yield f"Safe Harbor classes: {'; '.join(f'{letter}, {SAFE_HARBOR[letter]}' for letter in classes)}."
+    yield "A role with ? is proposed: state it. `alone` counts records whose value no other record has."
 
 
 @app.command()
 @reads_a_file(*ROLES, "other", "drop", "replicate", "psu", "wave", "case")
 def look(
-    file: File, given: dict[str, Any],
-    census: Annotated[bool, typer.Option("--census", help="Everybody of the population is in the file.")] = False,
-    edits: Annotated[bool, typer.Option("--edits", help="Propose edit rules; they show values of the file.")] = False,
+    file: options.File, given: dict[str, Any],
+    census: Annotated[bool, Option("--census", help="Everybody of the population is in the file.")] = False,
+    edits: Annotated[bool, Option("--edits", help="Propose edit rules; they show values of the file.")] = False,
     known_by: Annotated[
-        list[str], typer.Option(help='Who could know columns: "q1,q2=respondent only: why nobody else could".')
-    ] = [],  # noqa: B006
+        list[str], Option(help='Who could know columns: "q1,q2=respondent only: why nobody else could".')] = [],  # noqa: B006
     profile: Annotated[
-        str, typer.Option(help="For whom the file is: public-use, scientific-use, teaching or business.")
-    ] = "public-use",
+        str, Option(help="For whom the file is: public-use, scientific-use, teaching or business.")] = "public-use",
     ddi: Annotated[
-        Path | None, typer.Option(help="A DDI-Codebook (codebook.xml): labels, universes, codes for missing values.")
-    ] = None,
+        Path | None, Option(help="A DDI-Codebook (codebook.xml): labels, universes, codes for missing values.")] = None,
     within: Annotated[
-        Path | None, typer.Option(help="The study that released this file, for a public-use file made from it.")
-    ] = None,
+        Path | None, Option(help="The study that released this file, for a public-use file made from it.")] = None,
     tables: Annotated[
-        list[Path], typer.Option(help="A table that was published of the same people: columns and `count`; repeat it.")
+        list[Path], Option(help="A table that was published of the same people: columns and `count`; repeat it.")
     ] = [],  # noqa: B006
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Write a plan to start from.")] = None,
-    as_json: Json = False,
+    out: Annotated[Path | None, Option("-o", "--out", help="Write a plan to start from.")] = None,
+    as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """How the file is written, kinds, proposed roles, who is alone, and a starting plan.
 
@@ -141,11 +121,9 @@ def look(
     from sdcmap.study.profiles import profile_of
 
     every = any(names == "all" for names in given.values())
-    source = sm.Source(
-        str(file), **{name: names for name, names in given.items() if names != "all"}, census=census,
-        known_by=tuple(known_by), ddi="" if ddi is None else str(ddi.resolve()),
-        within="" if within is None else str(within.resolve()),
-    ).sensed()  # fmt: skip
+    paths = {name: str(path.resolve()) for name, path in (("ddi", ddi), ("within", within)) if path is not None}
+    named = {name: names for name, names in given.items() if names != "all"}
+    source = sm.Source(str(file), **named, **paths, census=census, known_by=tuple(known_by)).sensed()  # type: ignore[arg-type]
     held = profile_of(profile)
     seen = look_at(source if not every else sm.read(file, **given, census=census, known_by=known_by, ddi=source.ddi))
     seen = replace(seen, source=source)
@@ -155,32 +133,27 @@ def look(
     else:
         show(file.name, seen)
         if edits:
-            print(
-                "Rules that no record breaks (for `edits` in the plan; judge each):", *(rules or ["none."]), sep="\n  "
-            )
+            head = "Rules that no record breaks (for `edits` in the plan; judge each):"
+            print(head, *(rules or ["none."]), sep="\n  ")
     if out is not None:
         plan = seen.plan(file.resolve(), held, [table.resolve() for table in tables])
         write_whole(out, _header(seen, rules) + plan.toml())
         idle = plan.count == 1 and plan.data is not None and seen.data is not None  # it masks nothing: why?
         wrong = plan.problems_with(plan.data.applied(seen.data)) if idle else []  # type: ignore[union-attr, arg-type]
-        plans = f"{out} holds a starting plan of {plan.count} candidates for {held.words}"
         next_steps = f"sdcmap check {out}; sdcmap sweep {out} -o study; sdcmap release study"
-        note(
-            f"{plans}. It cannot be swept yet: {' '.join(wrong)}"
-            if wrong
-            else f"{plans}. Look at every proposed role and limit, then: {next_steps}"
-        )
+        advice = f"Look at every proposed role and limit, then: {next_steps}"
+        advice = f"It cannot be swept yet: {' '.join(wrong)}" if wrong else advice
+        note(f"{out} holds a starting plan of {plan.count} candidates for {held.words}. {advice}")
 
 
 def _header(seen: Look, rules: Sequence[str]) -> str:
     """What stands above a starting plan: what to do, and what was seen but not applied."""
-    codes = ", ".join(f'"{code}"' for code in seen.codes[:MOST_CODES])
-    told = (
-        f"# These look like codes for missing values; state those that are: missing = [{codes}]\n#\n" if codes else ""
-    )
-    held = "".join(f"#   {json.dumps(rule, ensure_ascii=False)},\n" for rule in rules)
-    held = f"# No record breaks these rules; state those that must hold: edits = [\n{held}# ]\n#\n" if rules else ""
-    return _PLAN_HEADER + told + held + "\n"
+    text = _PLAN_HEADER
+    if codes := ", ".join(f'"{code}"' for code in seen.codes[:MOST_CODES]):
+        text += f"# These look like codes for missing values; state those that are: missing = [{codes}]\n#\n"
+    if held := "".join(f"#   {json.dumps(rule, ensure_ascii=False)},\n" for rule in rules):
+        text += f"# No record breaks these rules; state those that must hold: edits = [\n{held}# ]\n#\n"
+    return text + "\n"
 
 
 MOST_CODES = 20

@@ -5,24 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option, Typer
 
-from sdcmap.cli.app import Json, Seed, Workers, app, note, print_json
+from sdcmap.cli import options
+from sdcmap.cli.app import app, note, print_json
 
 if TYPE_CHECKING:
     from sdcmap.papers.reference import Result
 
-paper = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="A seed paper's experiment, beside its printed numbers."
-)
+WORDS = "A seed paper's experiment, beside its printed numbers."
+paper = Typer(no_args_is_help=True, rich_markup_mode=None, help=WORDS)
 app.add_typer(paper, name="paper")
 
 DataFolder = Annotated[
-    Path | None, typer.Option("--data", help="Folder of reference files (data/, golden/); default: $SDCMAP_DATA.")
+    Path | None, Option("--data", help="Folder of reference files (data/, golden/); default: $SDCMAP_DATA.")
 ]
-Figures = Annotated[
-    Path | None, typer.Option("-o", "--out", help="Folder to write the figures to, as HTML, SVG and PNG.")
-]
+Figures = Annotated[Path | None, Option("-o", "--out", help="Folder to write the figures to, as HTML, SVG and PNG.")]
 
 
 def show(result: Result, out: Path | None, as_json: bool) -> None:
@@ -41,13 +39,11 @@ def show(result: Result, out: Path | None, as_json: bool) -> None:
 
 @paper.command()
 def trottini2001(
-    agency_limit: Annotated[float, typer.Option(help="t_A, limit of the intruder's estimated knowledge.")] = -40.0,
-    intruder_limit: Annotated[float, typer.Option(help="t_INT, limit of the risk of discredit harm.")] = -0.8,
-    seed: Annotated[int, typer.Option(min=0, help="Of the candidates of the worked choice.")] = 1,
-    data: DataFolder = None,
-    out: Figures = None,
-    as_json: Json = False,
-) -> None:
+    agency_limit: Annotated[float, Option(help="t_A, limit of the intruder's estimated knowledge.")] = -40.0,
+    intruder_limit: Annotated[float, Option(help="t_INT, limit of the risk of discredit harm.")] = -0.8,
+    seed: Annotated[int, Option(min=0, help="Of the candidates of the worked choice.")] = 1,
+    data: DataFolder = None, out: Figures = None, as_json: options.Json = False,
+) -> None:  # fmt: skip
     """Trottini (2001): global risk and global utility of example 1, figures 1 and 2, and the choice on a real file.
 
     Example: sdcmap paper trottini2001 -o figures
@@ -59,16 +55,14 @@ def trottini2001(
 
 @paper.command()
 def duncan2001(
-    n: Annotated[int, typer.Option(help="Records, figures 2 to 4.")] = 200,
-    sigma2: Annotated[float, typer.Option(help="Variance of the data, figures 2 to 4.")] = 1.0,
-    p: Annotated[float, typer.Option(help="Percentile as a share, figures 3 and 4.")] = 0.99,
-    max_risk: Annotated[float, typer.Option(help="Largest tolerable risk, figures 2 to 4.")] = 5.0,
-    replicates: Annotated[int, typer.Option(min=2, help="Draws of each masking, figures 5 to 7 (paper: 200).")] = 1000,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the simulation; by default a fresh one.")] = None,
-    data: DataFolder = None,
-    out: Figures = None,
-    as_json: Json = False,
-) -> None:
+    n: Annotated[int, Option(help="Records, figures 2 to 4.")] = 200,
+    sigma2: Annotated[float, Option(help="Variance of the data, figures 2 to 4.")] = 1.0,
+    p: Annotated[float, Option(help="Percentile as a share, figures 3 and 4.")] = 0.99,
+    max_risk: Annotated[float, Option(help="Largest tolerable risk, figures 2 to 4.")] = 5.0,
+    replicates: Annotated[int, Option(min=2, help="Draws of each masking, figures 5 to 7 (paper: 200).")] = 1000,
+    seed: Annotated[int | None, Option(min=0, help="Of the simulation; by default a fresh one.")] = None,
+    data: DataFolder = None, out: Figures = None, as_json: options.Json = False,
+) -> None:  # fmt: skip
     """Duncan, Keller-McNulty, Stokes (2001): the R-U map, figures 2 to 7, beside the printed values.
 
     Example: sdcmap paper duncan2001 --replicates 200 -o figures
@@ -80,14 +74,11 @@ def duncan2001(
 
 @paper.command()
 def yancey2002(
-    seeds: Annotated[int, typer.Option(min=1, help="Random draws of each row of Tables 1 to 3.")] = 20,
-    large: Annotated[bool, typer.Option("--large", help="All 59,315 records of the large file, not a sixth.")] = False,
-    seed: Seed = None,
-    workers: Workers = 0,
-    data: DataFolder = None,
-    out: Figures = None,
-    as_json: Json = False,
-) -> None:
+    seeds: Annotated[int, Option(min=1, help="Random draws of each row of Tables 1 to 3.")] = 20,
+    large: Annotated[bool, Option("--large", help="All 59,315 records of the large file, not a sixth.")] = False,
+    seed: options.Seed = None, workers: options.Workers = 0, data: DataFolder = None, out: Figures = None,
+    as_json: options.Json = False,
+) -> None:  # fmt: skip
     """Yancey, Winkler, Creecy (2002): noise, rank swaps and linkage, Tables 1 to 9 beside the printed cells.
 
     Takes a few minutes on two cores, with --large a minute or two more.
@@ -101,13 +92,10 @@ def yancey2002(
 
 @paper.command()
 def gomatam2003(
-    seeds: Annotated[int, typer.Option(min=1, help="Random draws of each condition.")] = 100,
-    seed: Seed = None,
-    workers: Workers = 0,
-    data: DataFolder = None,
-    out: Figures = None,
-    as_json: Json = False,
-) -> None:
+    seeds: Annotated[int, Option(min=1, help="Random draws of each condition.")] = 100,
+    seed: options.Seed = None, workers: options.Workers = 0, data: DataFolder = None, out: Figures = None,
+    as_json: options.Json = False,
+) -> None:  # fmt: skip
     """Gomatam, Karr, Sanil (2003): 108 swaps and two constrained collections, figures 2 to 4, the linear optimum.
 
     Example: sdcmap paper gomatam2003 --seeds 100 -o figures
@@ -119,14 +107,12 @@ def gomatam2003(
 
 @paper.command()
 def seri2005(
-    alpha: Annotated[float, typer.Option(help="Share of wrong pairs in a neighbourhood.")] = 0.05,
-    k: Annotated[int, typer.Option(min=1, help="So many neighbours are safe.")] = 15,
-    r: Annotated[float, typer.Option(help="So much perturbation is safe.")] = 0.15,
-    seed: Annotated[int, typer.Option(min=0, help="Of the noise on the two real files.")] = 1,
-    data: DataFolder = None,
-    out: Figures = None,
-    as_json: Json = False,
-) -> None:
+    alpha: Annotated[float, Option(help="Share of wrong pairs in a neighbourhood.")] = 0.05,
+    k: Annotated[int, Option(min=1, help="So many neighbours are safe.")] = 15,
+    r: Annotated[float, Option(help="So much perturbation is safe.")] = 0.15,
+    seed: Annotated[int, Option(min=0, help="Of the noise on the two real files.")] = 1,
+    data: DataFolder = None, out: Figures = None, as_json: options.Json = False,
+) -> None:  # fmt: skip
     """Seri (2005): the confidentiality plot, figures 1 and 3, on 157 firms and two real files.
 
     Example: sdcmap paper seri2005 -o figures

@@ -6,21 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
-from sdcmap.cli.app import (
-    Device,
-    Engine,
-    Json,
-    NewStudy,
-    PlanFile,
-    Quiet,
-    Workers,
-    app,
-    duration,
-    note,
-    print_json,
-)  # fmt: skip
+from sdcmap.cli import options
+from sdcmap.cli.app import app, duration, note, print_json
 
 if TYPE_CHECKING:
     from sdcmap.data.microdata import Microdata
@@ -29,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
-def check(plan: PlanFile, as_json: Json = False) -> None:
+def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
     """Every problem of a plan at once; the number of candidates; a cost guess; what the plan is given unasked.
 
     Example: sdcmap check plan.toml
@@ -48,22 +37,16 @@ def check(plan: PlanFile, as_json: Json = False) -> None:
         if as_json:
             print_json({"problems": problems})
         else:
-            print(f"{len(problems)} problem(s) in {plan}:")
-            print("\n".join(f"- {problem}" for problem in problems))
-        raise typer.Exit(2)
-    seconds = cost_guess(data, parsed)
+            print(f"{len(problems)} problem(s) in {plan}:", *problems, sep="\n- ")
+        raise Exit(2)
+    seconds, told = cost_guess(data, parsed), list(remarks(data, parsed, written))
     if as_json:
-        told = list(remarks(data, parsed, written))
         policy = {"reason": parsed.policy.reason, **parsed.policy.numbers}
         print_json({"problems": [], "candidates": parsed.count, "seconds": seconds, "remarks": told, "policy": policy})
     else:
-        print(
-            f"{plan} is sound: {parsed.count:,} candidates, {len(parsed.measures)} measures; "
-            f"about {duration(seconds)} of one core."
-        )
-        for remark in remarks(data, parsed, written):
-            print(remark)
-        print(f"Release policy: {parsed.policy.words}")
+        counts = f"{parsed.count:,} candidates, {len(parsed.measures)} measures"
+        print(f"{plan} is sound: {counts}; about {duration(seconds)} of one core.")
+        print(*told, f"Release policy: {parsed.policy.words}", sep="\n")
 
 
 def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Plan]:
@@ -72,9 +55,8 @@ def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[M
 
     plan = sm.Plan.read(path)
     if plan.data is None:
-        raise sm.errors.PlanError(
-            f"{path} names no data: add a [data] part with path and roles, as `sdcmap look -o` writes it."
-        )
+        advice = "add a [data] part with path and roles, as `sdcmap look -o` writes it."
+        raise sm.errors.PlanError(f"{path} names no data: {advice}")
     if memory:
         return sm.files.read_in_blocks(plan.data, folder, below=path.parent, memory=memory), plan
     return plan.data.read(path.parent), plan
@@ -82,7 +64,7 @@ def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[M
 
 @app.command()
 def schema(
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="The file to write; else it is printed.")] = None,
+    out: Annotated[Path | None, Option("-o", "--out", help="The file to write; else it is printed.")] = None,
 ) -> None:
     """The JSON Schema of plan.toml, for editors that complete and check; plug-ins that are installed are in it.
 
@@ -104,9 +86,9 @@ SCHEMA_HINT = 'write "#:schema ./plan.schema.json" as the first line of a plan, 
 
 @app.command()
 def sweep(
-    plan: PlanFile, out: NewStudy, workers: Workers = 0, engine: Engine = "",
-    memory: Annotated[str, typer.Option(help="Most memory to use, such as 2GB; the data are then read in blocks.")] = "",
-    device: Device = "cpu", quiet: Quiet = False,
+    plan: options.PlanFile, out: options.NewStudy, workers: options.Workers = 0, engine: options.Engine = "",
+    memory: Annotated[str, Option(help="Most memory to use, such as 2GB; the data are then read in blocks.")] = "",
+    device: options.Device = "cpu", quiet: options.Quiet = False,
 ) -> None:  # fmt: skip
     """Make and score every candidate of a plan; go on where an earlier sweep stopped.
 
@@ -119,8 +101,7 @@ def sweep(
     from sdcmap.study.device_choice import settled
     from sdcmap.study.progress import bar
 
-    limit = bytes_of(memory) if memory else 0
-    where = settled(device)
+    limit, where = bytes_of(memory) if memory else 0, settled(device)
     data, parsed = data_and_plan(plan, out / "incoming", limit)
     with bar(False if quiet else None, where.card) as progress:
         scores = sm.sweep(
@@ -133,13 +114,13 @@ def sweep(
 
 @app.command()
 def search(
-    plan: Annotated[Path, typer.Argument(help="A plan in TOML, with a [data] part; a [search] part says what is fixed.")],
-    out: NewStudy,
-    budget: Annotated[int | None, typer.Option(help="Full evaluations of new methods (else the plan's, or 200).")] = None,
-    minutes: Annotated[float | None, typer.Option(min=0, help="End after the generation in which so many passed.")] = None,
-    workers: Workers = 0, engine: Engine = "", device: Device = "cpu",
-    charts: Annotated[bool, typer.Option("--charts", help="Draw what was found into STUDY/search.")] = False,
-    quiet: Quiet = False, as_json: Json = False,
+    plan: Annotated[Path, Argument(help="A plan in TOML, with a [data] part; a [search] part says what is fixed.")],
+    out: options.NewStudy,
+    budget: Annotated[int | None, Option(help="Full evaluations of new methods (else the plan's, or 200).")] = None,
+    minutes: Annotated[float | None, Option(min=0, help="End after the generation in which so many passed.")] = None,
+    workers: options.Workers = 0, engine: options.Engine = "", device: options.Device = "cpu",
+    charts: Annotated[bool, Option("--charts", help="Draw what was found into STUDY/search.")] = False,
+    quiet: options.Quiet = False, as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """Find the releases that nothing beats: generation after generation of methods, and fresh draws of the best.
 
@@ -181,10 +162,8 @@ def _show_found(found: Found) -> None:
     Console().print(table)
     print(f"risk: {risk}\nutility: {utility}\nfresh: the mean of draws that it was not chosen by")
     before, after = found.fresh_areas
-    print(
-        f"{found.evaluations:,} methods were evaluated ({found.left} of them left when others had less risk and less loss "
-        f"already); it stopped because {found.growth.stopped}."
-    )
+    left = f"{found.left} of them left when others had less risk and less loss already"
+    print(f"{found.evaluations:,} methods were evaluated ({left}); it stopped because {found.growth.stopped}.")
     first, last = found.growth.areas[0], found.growth.areas[-1]
     print(f"Share of the area: {first:.3f} by the plan, {last:.3f} by the search.")
     print(f"Of the frontier above: {before:.3f} as it was found, {after:.3f} by fresh draws.")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option
 
-from sdcmap.cli.app import Json, app, note, print_json, reads_a_file
+from sdcmap.cli import options
+from sdcmap.cli.app import app, note, print_json, reads_a_file
 
 if TYPE_CHECKING:
     from sdcmap.recordwise.neighbourhood import Unsafe
@@ -22,27 +23,27 @@ Neighbourhood = Literal["distance", "fellegi-sunter", "frequency"]
 @app.command()
 @reads_a_file("keys", "numeric", "weight")
 def records(
-    original: Annotated[Path, typer.Argument(help="A study folder, or the original file.")],
+    original: Annotated[Path, Argument(help="A study folder, or the original file.")],
     given: dict[str, Any],
-    masked: Annotated[str, typer.Argument(help="A candidate's name or id (default: the rule's), or the masked file.")] = "",
-    out: Annotated[Path, typer.Option("-o", "--out", help=".html, .svg, .png; .csv: the table.")] = Path("records.html"),
-    on: Annotated[str, typer.Option(help="Comma-separated variables to compare; default: the keys.")] = "",
-    alpha: Annotated[float | None, typer.Option(help="Share of wrong pairs in a neighbourhood (0.05).")] = None,
-    delta: Annotated[float | None, typer.Option(help="The critical distance, instead of alpha.")] = None,
-    k: Annotated[int | None, typer.Option(help="So many neighbours are safe (15).")] = None,
-    r: Annotated[float | None, typer.Option(help="So much perturbation is safe (0.15).")] = None,
-    q: Annotated[float | None, typer.Option(help="Shape of the safety line (1: straight).")] = None,
-    scale: Annotated[Scale | None, typer.Option(help="Of the variables.")] = None,
-    distance: Annotated[Distance | None, typer.Option(help="Relative to the record's size, or absolute.")] = None,
-    neighbourhood: Annotated[Neighbourhood | None, typer.Option(help="Who is a neighbour.")] = None,
-    population: Annotated[bool, typer.Option("--population", help="Frequencies of the population, by weights.")] = False,
-    leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out records without a place on the scale.")] = False,
-    by: Annotated[str, typer.Option(help="An id column in both files that says which record is which.")] = "",
-    figure: Annotated[Literal["plot", "zoom", "densities"], typer.Option(help="What to draw.")] = "plot",
-    unsafe: Annotated[Path | None, typer.Option(help="Write the rows of unsafe records to this CSV file.")] = None,
-    frontier: Annotated[bool, typer.Option("--frontier", help="The map, linked to plots, in a folder.")] = False,
-    external: Annotated[bool, typer.Option("--external", help="Binned counts alone, none under 10.")] = False,
-    as_json: Json = False,
+    masked: Annotated[str, Argument(help="A candidate's name or id (default: the rule's), or the masked file.")] = "",
+    out: Annotated[Path, Option("-o", "--out", help=".html, .svg, .png; .csv: the table.")] = Path("records.html"),
+    on: Annotated[str, Option(help="Comma-separated variables to compare; default: the keys.")] = "",
+    alpha: Annotated[float | None, Option(help="Share of wrong pairs in a neighbourhood (0.05).")] = None,
+    delta: Annotated[float | None, Option(help="The critical distance, instead of alpha.")] = None,
+    k: Annotated[int | None, Option(help="So many neighbours are safe (15).")] = None,
+    r: Annotated[float | None, Option(help="So much perturbation is safe (0.15).")] = None,
+    q: Annotated[float | None, Option(help="Shape of the safety line (1: straight).")] = None,
+    scale: Annotated[Scale | None, Option(help="Of the variables.")] = None,
+    distance: Annotated[Distance | None, Option(help="Relative to the record's size, or absolute.")] = None,
+    neighbourhood: Annotated[Neighbourhood | None, Option(help="Who is a neighbour.")] = None,
+    population: Annotated[bool, Option("--population", help="Frequencies of the population, by weights.")] = False,
+    leave_out: Annotated[bool, Option("--leave-out", help="Leave out records without a place on the scale.")] = False,
+    by: Annotated[str, Option(help="An id column in both files that says which record is which.")] = "",
+    figure: Annotated[Literal["plot", "zoom", "densities"], Option(help="What to draw.")] = "plot",
+    unsafe: Annotated[Path | None, Option(help="Write the rows of unsafe records to this CSV file.")] = None,
+    frontier: Annotated[bool, Option("--frontier", help="The map, linked to plots, in a folder.")] = False,
+    external: Annotated[bool, Option("--external", help="Binned counts alone, none under 10.")] = False,
+    as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """Draw the confidentiality plot: each record by its neighbours and its perturbation.
 
@@ -60,11 +61,10 @@ def records(
     if original.is_dir():
         with sm.Study.open(original) as study:
             if frontier:
-                _write_linked(study, rule, out if not out.suffix else out.with_suffix(""))
+                _write_linked(study, rule, out.with_suffix(""))
                 return
             data = study.data
-            made = study.plan.make(data, masked or choose(study))
-        table = sm.records(data, made, rule=rule)
+            table = sm.records(data, study.plan.make(data, masked or choose(study)), rule=rule)
     else:
         if not masked or frontier:
             raise sm.errors.PlanError(f"{original} is no study folder: name the masked file beside it.")
@@ -79,8 +79,8 @@ def _write_linked(study: Study, rule: Unsafe, folder: Path) -> None:
 
     data, plan, ru = study.data, study.plan, open_map(study)
     tables = {name: sm.records(data, plan.make(data, name), rule=rule) for name in ru.frontier["id"]}
-    folder.mkdir(parents=True, exist_ok=True)
     charts = draw_linked(ru, tables, mark=own_choice(study, ru))
+    folder.mkdir(parents=True, exist_ok=True)
     for name, chart in charts.items():
         chart.save(folder / name)
     print(f"{folder}: {', '.join(charts)}")
@@ -103,11 +103,11 @@ def _show(table: RecordTable, out: Path, unsafe: Path | None, figure: str, exter
     if unsafe is not None:
         write_whole(unsafe, pl.DataFrame({"row": table.unsafe}).write_csv())
         note(f"{unsafe}: {len(table.unsafe):,} rows of the masked file, counted from 0. Not to leave the room.")
+    facts = table.summary()
     if as_json:
-        print_json({"out": str(out), "rule": table.rule.text, **table.summary()})
+        print_json({"out": str(out), "rule": table.rule.text, **facts})
     elif external:
         print(out)
     else:
-        facts = table.summary()
         print(f"{out}: {len(table):,} records, {facts['unsafe']:,} unsafe, {facts['links_in_reach']:,} linked in their "
               f"neighbourhood, {facts['nearest_links']:,} nearest to their own original.")  # fmt: skip

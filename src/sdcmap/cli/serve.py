@@ -6,26 +6,24 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option, Typer
 
-from sdcmap.cli.app import Ledger, StudyFolder, Workers, app, note
+from sdcmap.cli import options
+from sdcmap.cli.app import app, note
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @app.command()
 def serve(
-    study: Annotated[
-        Path | None, typer.Argument(help="A study to open; its folder's neighbours are served too.")
-    ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 0,
-    open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    folder: Annotated[Path | None, typer.Option(help="Folder with data files and studies; default: this one.")] = None,
-    upload_limit: Annotated[int, typer.Option(min=1, help="Largest file that may be sent, in MB.")] = 200,
-    host: Annotated[str, typer.Option(help="Address to listen at; by default this machine alone.")] = "127.0.0.1",
-    workers: Workers = 0,
-    ledger: Ledger = None,
-) -> None:
+    study: Annotated[Path | None, Argument(help="A study to open; its folder's neighbours are served too.")] = None,
+    port: Annotated[int, Option(min=0, max=65535, help="0: any that is free.")] = 0,
+    open_browser: Annotated[bool, Option("--open", help="Open the page in a browser.")] = False,
+    folder: Annotated[Path | None, Option(help="Folder with data files and studies; default: this one.")] = None,
+    upload_limit: Annotated[int, Option(min=1, help="Largest file that may be sent, in MB.")] = 200,
+    host: Annotated[str, Option(help="Address to listen at; by default this machine alone.")] = "127.0.0.1",
+    workers: options.Workers = 0, ledger: options.Ledger = None,
+) -> None:  # fmt: skip
     """Open the workbench in the browser: the whole line from a file to a release, and the service under /api.
 
     Example: sdcmap serve cps-study --open
@@ -41,16 +39,14 @@ def serve(
     from sdcmap.web.room import Room
     from sdcmap.web.server import serve as run
 
-    home = (folder or (study.resolve().parent if study is not None else Path())).resolve()
+    study = study and study.resolve()
+    home = (folder or (study.parent if study else Path())).resolve()
     if not home.is_dir():
         raise SdcmapError(f"there is no folder {home}.")
-    room = Room(home, upload_limit << 20, None if ledger is None else ledger.resolve())
-    page = "/"
-    if study is not None:
-        if study.resolve().parent != home:
-            raise SdcmapError(f"the study must lie in the folder that is served, {home}.")
-        room.study(study.resolve().name)
-        page = f"/studies/{study.resolve().name}/map"
+    room = Room(home, upload_limit << 20, ledger and ledger.resolve())
+    if study and study.parent != home:
+        raise SdcmapError(f"the study must lie in the folder that is served, {home}.")
+    page = f"/studies/{room.study(study.name).name}/map" if study else "/"
     if host not in LOOPBACK:
         note(f"listening at {host}: everybody who has the address with its token sees the data, unencrypted.")
     run(room, host=host, port=port, page=page, workers=workers, open_browser=open_browser)
@@ -61,7 +57,7 @@ PAGES = Path(__file__).parents[1] / "site" / "index.html"  # `make site` writes 
 
 @app.command()
 def docs(
-    where: Annotated[bool, typer.Option("--where", help="Print where the pages are, and open nothing.")] = False,
+    where: Annotated[bool, Option("--where", help="Print where the pages are, and open nothing.")] = False,
 ) -> None:
     """Open the documentation in the browser: tutorials, decisions, theory, gallery, reference; no network is needed.
 
@@ -76,7 +72,7 @@ def docs(
         webbrowser.open(PAGES.as_uri())
 
 
-group = typer.Typer(no_args_is_help=True, help="Look after a study folder.\n\nExample: sdcmap study repair cps-study")
+group = Typer(no_args_is_help=True, help="Look after a study folder.\n\nExample: sdcmap study repair cps-study")
 app.add_typer(group, name="study")
 
 
@@ -86,7 +82,7 @@ def _group() -> None:
 
 
 @group.command()
-def repair(study: StudyFolder) -> None:
+def repair(study: options.StudyFolder) -> None:
     """Keep every whole row of a study whose database is damaged; the next sweep makes the rest again.
 
     The damaged file is put aside, not deleted. An undamaged study is left as it is.
