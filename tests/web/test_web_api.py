@@ -20,7 +20,7 @@ import pytest
 
 import sdcmap as sm
 from samples import PAST_THE_GATE
-from sdcmap.explore.looking import class_sizes, look, source_of
+from sdcmap.explore.looking import look, source_of
 from sdcmap.methods import METHODS
 from sdcmap.web import pages
 from sdcmap.web.room import Room
@@ -128,7 +128,11 @@ def test_every_ending_that_is_read_can_be_sent(client: httpx.Client, folder: Pat
 def test_look_tells_what_the_package_tells(client: httpx.Client, folder: Path) -> None:
     seen = ok(client.post("/api/looks", json={"file": "people.csv", "roles": ROLES}))
     data = source_of("people.csv", ROLES, {}).read(folder)
-    assert seen["class_sizes"] == [list(one) for one in class_sizes(data)]
+    sizes = data.frame().group_by(data.keys).len()["len"]
+    ends = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, len(data)))
+    counts = [int(sizes.filter(sizes.is_between(low, high)).sum()) for low, high in ends]
+    assert seen["class_sizes"] == [list(one) for one in look(data).class_sizes]
+    assert [count for _, count in seen["class_sizes"]] == counts
     assert sum(count for _, count in seen["class_sizes"]) == len(data)
     assert seen["class_sizes"][0][1] == seen["sizes"]["<2"]
     told = ok(client.post("/api/looks/telling", json={"file": "people.csv", "roles": ROLES}))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +55,7 @@ def bars_of(data: Microdata, name: str) -> Bars:
         return _of_numbers(amounts(data, name))
     missing = len(column.values) - sum(bar.count for bar in met)
     if column.levels.dtype.is_temporal() and len(met) > MOST_ORDERED:
-        met = _by_year(met)
+        met = [*sum_bars((date.label[:4], date.count) for date in met)]
     ordered = data.schema[name].kind == "ordinal" and len(met) <= MOST_ORDERED
     kept = tuple(met) if ordered else _commonest(met)
     others = sum(bar.count for bar in met) - sum(bar.count for bar in kept)
@@ -64,26 +65,28 @@ def bars_of(data: Microdata, name: str) -> Bars:
 def column_counts(column: Column) -> list[Bar]:
     """The categories that occur, in their order, each with its records."""
     if column.levels is None:
-        values, counts = np.unique(column.values[~np.isnan(column.values)], return_counts=True)
-        return [Bar(number_text(value), int(count)) for value, count in zip(values, counts, strict=True)]
+        return _number_bars(*np.unique(column.values[~np.isnan(column.values)], return_counts=True))
     counts = np.bincount(column.values, minlength=len(column.levels))
     met = zip(column.levels.to_list(), counts, strict=False)
     return [Bar(str(level), int(count)) for level, count in met if level is not None and count]
 
 
-def _by_year(dates: Sequence[Bar]) -> list[Bar]:
-    years: dict[str, int] = {}
-    for date in dates:
-        years[date.label[:4]] = years.get(date.label[:4], 0) + date.count
-    return [Bar(year, count) for year, count in years.items()]
+def sum_bars(pairs: Iterable[tuple[str, int]]) -> tuple[Bar, ...]:
+    """A bar for each label, in the order in which they come, with all its records."""
+    records: Counter[str] = Counter()
+    for label, count in pairs:
+        records[label] += count
+    return tuple(Bar(label, count) for label, count in records.items())
 
 
 def _commonest(met: Sequence[Bar]) -> tuple[Bar, ...]:
     """All where they are few, else the commonest, in their order: one bar is left for the others."""
-    if len(met) <= MOST:
-        return tuple(met)
-    kept = sorted(range(len(met)), key=lambda place: (-met[place].count, place))[: MOST - 1]
-    return tuple(met[place] for place in sorted(kept))
+    kept = met if len(met) <= MOST else sorted(met, key=lambda bar: -bar.count)[: MOST - 1]
+    return tuple(bar for bar in met if bar in kept)
+
+
+def _number_bars(values: Array, counts: Array) -> list[Bar]:
+    return [Bar(number_text(value), int(count)) for value, count in zip(values, counts, strict=True)]
 
 
 def _of_numbers(values: Array) -> Bars:
@@ -91,7 +94,7 @@ def _of_numbers(values: Array) -> Bars:
     missing = len(values) - len(known)
     distinct, counts = np.unique(known, return_counts=True)
     if len(distinct) <= MOST:
-        return Bars(tuple(Bar(number_text(x), int(n)) for x, n in zip(distinct, counts, strict=True)), missing)
+        return Bars(tuple(_number_bars(distinct, counts)), missing)
     most = int(counts.argmax())
     own = counts[most] > MODE * len(known)
     rest = known[known != distinct[most]] if own else known
@@ -138,19 +141,13 @@ def recoded(data: Microdata, spec: Mapping[str, Any]) -> list[Recoded]:
 
 
 def _recoded(data: Microdata, spec: Mapping[str, Any], name: str) -> Recoded:
-    column, alone = data.column(name), data.only([name])
-    before = column_counts(column)
-    after: list[Bar] = []
-    problem = ""
+    before, after, problem = column_counts(data.column(name)), list[Bar](), ""
     try:
-        after = column_counts(decode(spec, Recode).apply(alone, DRAWS).column(name))
+        after = column_counts(decode(spec, Recode).apply(data.only([name]), DRAWS).column(name))
     except SdcmapError as error:
         problem = str(error)
+    listed = [tuple(bars) if len(bars) <= MOST_LISTED else () for bars in (before, after)]
     return Recoded(
-        name, data.schema[name].kind, _listed(before), bars_of(data, name), len(before), _listed(after), len(after),
+        name, data.schema[name].kind, listed[0], bars_of(data, name), len(before), listed[1], len(after),
         int(data.missing(name).sum()), min((bar.count for bar in after), default=0), problem,
     )  # fmt: skip
-
-
-def _listed(bars: list[Bar]) -> tuple[Bar, ...]:
-    return tuple(bars) if len(bars) <= MOST_LISTED else ()

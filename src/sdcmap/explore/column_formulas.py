@@ -22,9 +22,8 @@ CATEGORIES = 20  # a column with at most so many values is no amount that others
 SUMMANDS = 12  # most columns of one sum
 UNITS = (1.0, 0.1, 0.01, 0.001, 1e-4, 1e-5, 1 / 12)  # factors of a sum are whole multiples of one of these
 MOSTLY = 0.75  # share of the first records in which a column of a sum is known
-PAIRS: Mapping[
-    str, tuple[bool, Callable[[Array, Array], Array]]
-] = {  # in words: whether order matters, and the formula
+# in words: whether order matters, and the formula
+PAIRS: Mapping[str, tuple[bool, Callable[[Array, Array], Array]]] = {
     "{a} + {b}": (False, lambda a, b: a + b),
     "{a} - {b}": (True, lambda a, b: a - b),
     "{a} * {b}": (False, lambda a, b: a * b),
@@ -32,17 +31,8 @@ PAIRS: Mapping[
     "{a} / {b}**2": (True, lambda a, b: a / b**2),
     "{a} * {b}**2": (True, lambda a, b: a * b**2),
 }
-SCALES = (
-    1.0,
-    100.0,
-    0.01,
-    10_000.0,
-    0.0001,
-    1000.0,
-    0.001,
-    12.0,
-    1 / 12,
-)  # units: percent, centimetres, thousands, months
+# units: percent, centimetres, thousands, months
+SCALES = (1.0, 100.0, 0.01, 10_000.0, 0.0001, 1000.0, 0.001, 12.0, 1 / 12)
 
 
 def formulas(columns: Mapping[str, Array]) -> dict[str, str]:
@@ -69,18 +59,14 @@ def formulas(columns: Mapping[str, Array]) -> dict[str, str]:
         others = {name: columns[name] for name in names if name != target and name not in found}
         formula, parts = _formula(columns[target], others)
         derived = target
-        if formula == _difference(*parts) and parts[0] not in used and not (columns[target] < 0).any():
+        is_difference = len(parts) == 2 and formula == " - ".join(map(_quoted, parts))
+        if is_difference and parts[0] not in used and not (columns[target] < 0).any():
             derived, parts = parts[0], (parts[1], target)
             formula = " + ".join(_quoted(name) for name in columns if name in parts)
         if formula:
             found[derived] = formula
             used |= set(parts)
     return {name: found[name] for name in columns if name in found}
-
-
-def _difference(*parts: str) -> str | None:
-    """The difference of two columns in words; None of more or fewer."""
-    return f"{_quoted(parts[0])} - {_quoted(parts[1])}" if len(parts) == 2 else None
 
 
 def rounding(values: Array) -> float:
@@ -105,9 +91,11 @@ def _quoted(name: str) -> str:
 def _formula(target: Array, others: Mapping[str, Array]) -> tuple[str, tuple[str, ...]]:
     """The first formula of the others that gives the target, and the columns in it; empty where none does."""
     tolerance = rounding(target) * 1.001
-    for words, value, parts in _candidates(target, others, tolerance):
-        if _holds(target, value(*(others[name] for name in parts)), [others[name] for name in parts], tolerance):
-            return words, parts
+    with np.errstate(all="ignore"):
+        for words, value, names in _candidates(target, others, tolerance):
+            parts = [others[name] for name in names]
+            if _holds(target, value(*parts), parts, tolerance):
+                return words, names
     return "", ()
 
 
@@ -138,20 +126,20 @@ def _candidates(target: Array, others: Mapping[str, Array], tolerance: float) ->
         return known.sum() >= FEWEST and bool((np.abs(value - y)[known] <= slack[known]).all())
 
     one = int(np.argmax(np.abs(y[:FEWEST]))) if len(y) else 0  # the record by which most formulas are ruled out
-    with np.errstate(all="ignore"):
-        for name, x in few.items():
-            for scale in SCALES[1:]:
-                if gives(scale * x):
-                    yield f"{_number(scale)} * {_quoted(name)}", lambda a, s=scale: s * a, (name,)
-            if gives(x**2):
-                yield f"{_quoted(name)}**2", lambda a: a**2, (name,)
-        for words, (ordered, function) in PAIRS.items():
-            for a, b in permutations(few, 2) if ordered else combinations(few, 2):
-                scale = _scale(float(y[one]), float(function(few[a][one], few[b][one])), float(slack[one]))
-                if scale and (scale == 1 or "/" in words or "*" in words) and gives(scale * function(few[a], few[b])):
-                    front = "" if scale == 1 else f"{_number(scale)} * "
-                    yield front + words.format(a=_quoted(a), b=_quoted(b)), _scaled(function, scale), (a, b)
-        yield from _sums(y, few, slack, gives)
+    for name, x in few.items():
+        for scale in SCALES[1:]:
+            if gives(scale * x):
+                yield f"{_number(scale)} * {_quoted(name)}", lambda a, s=scale: s * a, (name,)
+        if gives(x**2):
+            yield f"{_quoted(name)}**2", lambda a: a**2, (name,)
+    for words, (ordered, function) in PAIRS.items():
+        for a, b in permutations(few, 2) if ordered else combinations(few, 2):
+            scale = _scale(float(y[one]), float(function(few[a][one], few[b][one])), float(slack[one]))
+            if scale and (scale == 1 or "/" in words or "*" in words) and gives(scale * function(few[a], few[b])):
+                front = "" if scale == 1 else f"{_number(scale)} * "
+                formula = front + words.format(a=_quoted(a), b=_quoted(b))
+                yield formula, lambda a, b, f=function, s=scale: s * f(a, b), (a, b)
+    yield from _sums(y, few, slack, gives)
 
 
 def _scale(wanted: float, value: float, slack: float) -> float:
@@ -159,14 +147,6 @@ def _scale(wanted: float, value: float, slack: float) -> float:
     if not np.isfinite(value):
         return 1.0
     return next((scale for scale in SCALES if abs(scale * value - wanted) <= slack), 0.0)
-
-
-def _scaled(function: Callable[[Array, Array], Array], scale: float) -> Callable[..., Array]:
-    def value(a: Array, b: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return scale * function(a, b)
-
-    return value
 
 
 def _sums(y: Array, few: Mapping[str, Array], slack: Array, gives: Callable[[Array], bool]) -> Iterator[Candidate]:

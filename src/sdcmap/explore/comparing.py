@@ -20,7 +20,7 @@ from sdcmap.core.rule import Choice, Rule
 from sdcmap.core.words import listed
 from sdcmap.data.cells import cells
 from sdcmap.data.private_folder import private_folder
-from sdcmap.explore.looking import look, opened
+from sdcmap.explore.looking import ARGUMENT, look, opened
 from sdcmap.files.reading import Source, read
 from sdcmap.files.writing import write
 from sdcmap.map import RUMap
@@ -209,21 +209,18 @@ class Comparison:
     @property
     def not_on_the_map(self) -> dict[str, str]:
         """Why a method is not on the map, by its name or class."""
-        drawn = set(self.map.means["method"])
-        unmade = [method for method in self.plan.expanded if method.text not in drawn]
+        drawn, names = set(self.map.means["method"]), self.plan.method_names
         told = {name: reason + self._lead(self.unfit.get(name)) for name, reason in self.left_out.items()}
-        names = self.plan.method_names
+        unmade = [method for method in self.plan.expanded if method.text not in drawn]
         return told | {names[m.text]: self._reason(m.text) + self._lead(m) for m in unmade}
 
     def _lead(self, method: Method | None) -> str:
         """Where a method does not go with missing values: which on the map, of those that mask the same variables, do."""
         masked = [] if method is None else [name for name in method.masks(self.inside) if name in self.inside.names]
-        gone = [name for name in masked if self.inside.missing(name).any()]
-        drawn = set(self.map.means["method"])
-        able = [
-            m for m in self.plan.expanded if m.text in drawn and m.random and set(gone) <= set(m.masks(self.inside))
-        ]
-        classes = dict.fromkeys(type(step).__name__ for m in able if m.missing != "refused" for step in m.steps)
+        gone, drawn = [name for name in masked if self.inside.missing(name).any()], set(self.map.means["method"])
+        able = [m for m in self.plan.expanded if m.text in drawn and m.random and m.missing != "refused"]
+        able = [m for m in able if set(gone) <= set(m.masks(self.inside))]
+        classes = dict.fromkeys(type(step).__name__ for m in able for step in m.steps)
         return f" With missing values in {listed(gone)}, these do: {', '.join(classes)}." if gone and classes else ""
 
     def _reason(self, method: str) -> str:
@@ -333,11 +330,9 @@ def with_roles(data: Microdata) -> tuple[Microdata, dict[str, tuple[str, ...]]]:
     seen = look(data)
     stated = seen.stated("")
     arguments = ("keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum")
-    roles: dict[str, tuple[str, ...]] = {argument: getattr(stated, argument) for argument in arguments}
+    roles: dict[str, Any] = {argument: getattr(stated, argument) for argument in arguments}
     roles["numeric"] = seen.named("numeric")
-    keys, numeric, sensitive, identifiers, weight, household, stratum = roles.values()
-    data = read(data, keys=keys, numeric=numeric, sensitive=sensitive, identifiers=identifiers, weight=weight,
-                household=household, stratum=stratum, kinds=stated.kinds)  # fmt: skip
+    data = read(data, **roles, kinds=stated.kinds)
     return _stated_columns(data), {argument: names for argument, names in roles.items() if names}
 
 
@@ -347,13 +342,14 @@ def _stated_columns(data: Microdata) -> Microdata:
 
 def stated_source(path: str, data: Microdata) -> Source:
     """The source that gives these data, roles and kinds stated, when they lie at `path`."""
-    variables = data.schema.variables
-    nominal, ordinal = (tuple(v.name for v in variables if v.kind == kind) for kind in ("nominal", "ordinal"))
-    of = data.schema.of_role
-    return Source(path, keys=of("key"), numeric=data.numeric, sensitive=of("sensitive"), identifiers=of("identifier"),
-                  weight=of("weight"), household=of("household"), stratum=of("stratum"),
-                  other=tuple(name for name in of("other") if name not in data.numeric),
-                  nominal=nominal, ordinal=ordinal, census=data.schema.census)  # fmt: skip
+    variables, of = data.schema.variables, data.schema.of_role
+    names: dict[str, Any] = {
+        kind: tuple(v.name for v in variables if v.kind == kind) for kind in ("nominal", "ordinal")
+    }
+    for role in ("key", "sensitive", "identifier", "weight", "household", "stratum"):
+        names[ARGUMENT.get(role, role)] = of(role)
+    other = tuple(name for name in of("other") if name not in data.numeric)
+    return Source(path, **names, numeric=data.numeric, other=other, census=data.schema.census)
 
 
 def _axis(plan: Plan, axis: str, wanted: str) -> str:

@@ -6,12 +6,13 @@ For the room only, since it names values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
 from sdcmap.core import Microdata, SchemaError
 from sdcmap.data.hierarchy import Hierarchy
-from sdcmap.explore.bars import Bar, column_counts
+from sdcmap.explore.bars import Bar, column_counts, sum_bars
 
 MOST_ROWS = 500  # categories that a person draws up; of more, a file is written elsewhere
 MOST_LEVELS = 9
@@ -46,11 +47,8 @@ class DraftHierarchy:
 
 def categories_of(data: Microdata, names: Iterable[str]) -> dict[str, int]:
     """The categories of these columns with their records, those of several columns together; missing is none of them."""
-    records: dict[str, int] = {}
-    for name in dict.fromkeys(names):
-        for bar in column_counts(data.column(name)) if name in data.names else ():
-            records[bar.label] = records.get(bar.label, 0) + bar.count
-    return records
+    bars = (bar for n in dict.fromkeys(names) if n in data.names for bar in column_counts(data.column(n)))
+    return {bar.label: bar.count for bar in sum_bars((bar.label, bar.count) for bar in bars)}
 
 
 def drafted(records: Mapping[str, int], rows: Iterable[Sequence[str]] = ()) -> DraftHierarchy:
@@ -82,27 +80,22 @@ def _completed(records: Mapping[str, int], rows: Iterable[Sequence[str]]) -> tup
     """One row a category, all as long as the longest; rows without a name whose category does not occur are left out."""
     given = {row[0]: tuple(row) for row in rows if row[0] in records or any(row[1:])}
     width = max([2, *map(len, given.values())])
-    padded = {**given, **{label: (label,) for label in records if label not in given}}
-    return tuple((*row, *[""] * (width - len(row))) for row in padded.values())
+    whole = [*given.values(), *((label,) for label in records if label not in given)]
+    return tuple((*row, *[""] * (width - len(row))) for row in whole)
 
 
 def _level(names: Sequence[str], counts: Sequence[int]) -> Level:
-    groups: dict[str, int] = {}
-    for name, count in zip(names, counts, strict=True):
-        if name:
-            groups[name] = groups.get(name, 0) + count
-    bars = tuple(Bar(name, count) for name, count in groups.items())
-    return Level(
-        bars, min((bar for bar in bars if bar.count), key=lambda bar: bar.count, default=None), names.count("")
-    )
+    bars = sum_bars((name, count) for name, count in zip(names, counts, strict=True) if name)
+    rarest = min((bar for bar in bars if bar.count), key=lambda bar: bar.count, default=None)
+    return Level(bars, rarest, names.count(""))
 
 
 def _parted(fine: Sequence[str], coarse: Sequence[str]) -> dict[str, list[str]]:
     """The names of a level that the next one gives several names, and which."""
     above: dict[str, list[str]] = {}
-    for name, next_name in zip(fine, coarse, strict=True):
-        if name and next_name and next_name not in above.setdefault(name, []):
-            above[name].append(next_name)
+    for name, next_name in dict.fromkeys(zip(fine, coarse, strict=True)):
+        if name and next_name:
+            above.setdefault(name, []).append(next_name)
     return {name: names for name, names in above.items() if len(names) > 1}
 
 
@@ -140,13 +133,7 @@ def written(rows: Iterable[Sequence[str]]) -> str:
     hierarchy = Hierarchy(tuple(map(tuple, rows)))
     if not hierarchy.levels or any(not name for row in hierarchy.rows for name in row[1:]):
         raise SchemaError("a hierarchy needs a level, and at each level a name for every category.")
-    if not _reads_back(hierarchy):
-        raise SchemaError("a hierarchy file cannot hold these names: each must be one line of text.")
-    return hierarchy.text
-
-
-def _reads_back(hierarchy: Hierarchy) -> bool:
-    try:
-        return Hierarchy.parse(hierarchy.text.encode(), "the file") == hierarchy
-    except SchemaError:
-        return False
+    with suppress(SchemaError):
+        if Hierarchy.parse(hierarchy.text.encode(), "the file") == hierarchy:
+            return hierarchy.text
+    raise SchemaError("a hierarchy file cannot hold these names: each must be one line of text.")

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from sdcmap.core import Array, SchemaError
-from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Column, Microdata, distinct_codes
 from sdcmap.data.schema import NEVER_RELEASED, ROLES
 from sdcmap.explore.missing_looks import missing_looks
@@ -168,18 +167,16 @@ class Look:
 
     def stated(self, path: str | Path) -> Source:
         """The source with every role as seen; `proposed` names the columns whose role nobody has stated yet."""
-        first = {"weight": 1, "household": 1, "stratum": 1, "psu": 1, "wave": 1, "case": 1}
+        first = dict.fromkeys(("weight", "household", "stratum", "psu", "wave", "case"), 1)
         roles: dict[str, Any] = {ARGUMENT.get(role, role): self.named(role)[: first.get(role)] for role in ROLES}
-        amounts = (
-            v.name for v in self.variables if v.kind == "numeric" and v.role in ("numeric", "sensitive", "other")
-        )
-        spare = tuple(name for role, most in first.items() for name in self.named(role)[most:])
-        new = {v.name: v.kind for v in self.variables if v.kind != self.kinds.get(v.name, v.kind)}
+        roles["other"] += tuple(name for role, most in first.items() for name in self.named(role)[most:])
+        amounts = [v for v in self.variables if v.kind == "numeric" and v.role in ("numeric", "sensitive", "other")]
         known = self.source or Source("")
-        kinds = {kind: tuple(name for name in new if new[name] == kind) for kind in ("nominal", "ordinal")}
+        new = [v for v in self.variables if v.kind != self.kinds.get(v.name, v.kind)]
+        for kind in ("nominal", "ordinal"):
+            roles[kind] = (*getattr(known, kind), *(v.name for v in new if v.kind == kind))
         return replace(
-            known, path=str(path), **{**roles, "other": (*roles["other"], *spare)}, numeric=tuple(amounts),
-            nominal=(*known.nominal, *kinds["nominal"]), ordinal=(*known.ordinal, *kinds["ordinal"]),
+            known, path=str(path), **roles, numeric=tuple(v.name for v in amounts),
             proposed=tuple(v.name for v in self.variables if not v.stated), census=self.census,
         )  # fmt: skip
 
@@ -215,12 +212,10 @@ def look(source: Microdata | Source | str | Path, before: Look | None = None, *,
     counted = {} if before is None else _counted(data, before)
     glances = tuple(_glance(data, name, proposed[name], counted.get(name)) for name in data.names)
     keys = tuple(glance.name for glance in glances if glance.role == "key")
-    sizes = np.array([], dtype=np.int64)
-    if keys:
-        sizes = compress([data.codes(name) for name in keys])[1]
+    sizes = compress([data.codes(name) for name in keys])[1] if keys else np.array([], dtype=np.int64)
     below = {f"<{k}": int(sizes[sizes < k].sum()) for k in SMALL_CELLS} if keys else {}
     kept = before if before is not None and len(counted) == len(data.names) else None
-    codes, mixed = (kept.codes, kept.mixed) if kept is not None else _missing(data)
+    codes, mixed = (kept.codes, kept.mixed) if kept is not None else missing_looks(data)
     return Look(
         len(data), glances, len(sizes), below, tuple(_size_classes(sizes)) if keys else (), _alone(data, glances),
         telling_sets(data, _released(glances)) if telling else UNTOLD, codes, mixed, known,
@@ -235,17 +230,11 @@ def opened(source: Microdata | Source | str | Path) -> Microdata:
     return source.read() if isinstance(source, Source) else read(source)
 
 
-def _missing(data: Microdata) -> tuple[tuple[str, ...], dict[str, int]]:
-    looks = missing_looks(data)
-    return tuple(map(str, looks.codes)), looks.mixed
-
-
 def _counted(data: Microdata, before: Look) -> dict[str, Glance]:
     """What an earlier look saw of each column that is still coded as it was."""
-    old = before.data
-    if old is None:
-        return {}
-    return {g.name: g for g in before.variables if g.name in data.names and old.column(g.name) is data.column(g.name)}
+    old = {} if before.data is None else before.data.columns
+    seen = {g.name: g for g in before.variables if g.name in data.names}
+    return {name: glance for name, glance in seen.items() if old.get(name) is data.column(name)}
 
 
 def _glance(data: Microdata, name: str, proposal: Proposal, counted: Glance | None = None) -> Glance:
@@ -277,15 +266,8 @@ def _alone(data: Microdata, glances: Sequence[Glance]) -> dict[str, tuple[int, i
     return {words: (len(names), alone_on([data.codes(name) for name in names])) for words, names in known.items()}
 
 
-def class_sizes(data: Microdata) -> list[tuple[str, int]]:
-    """The k-anonymity histogram: records by how many records share their key combination; counts only."""
-    if not data.keys:
-        return []
-    sizes = data.view(cells, data.keys).count
-    return _size_classes(sizes[sizes > 0])
-
-
 def _size_classes(sizes: Array) -> list[tuple[str, int]]:
+    """The k-anonymity histogram: records by how many records share their key combination; counts only."""
     bins = np.bincount(np.searchsorted(SIZE_ENDS, sizes), weights=sizes, minlength=len(SIZE_ENDS) + 1)
     lows = (1, *(end + 1 for end in SIZE_ENDS))
     words = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(lows, SIZE_ENDS, strict=False)]
@@ -296,8 +278,8 @@ def source_of(path: str, roles: Mapping[str, str], kinds: Mapping[str, str], mis
     """Where a file lies and what a person stated of each column: a role, or "numeric"; kinds other than inferred; and codes
     for missing values, such as "income=-8 (not applicable)"."""
     named: dict[str, list[str]] = {}
-    for name, role in roles.items():
-        named.setdefault(ARGUMENT.get(role, role), []).append(name)
+    for name, word in ((name, ARGUMENT.get(role, role)) for name, role in roles.items()):
+        named.setdefault(word, []).append(name)
     for name, kind in kinds.items():
         named.setdefault(kind, []).append(name)
     strange = sorted(set(named) - {*STATED, "nominal", "ordinal"})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
@@ -21,16 +19,9 @@ NUMBER = r"^[+-]?\d[\d.,' \u00a0]*$"
 MOSTLY = 0.5  # share of numbers from which on a column of texts is told to be mixed
 
 
-@dataclass(frozen=True)
-class Looks:
-    """What was seen: codes to propose, and columns of texts most of which are numbers, with the number of the others."""
-
-    codes: tuple[Code, ...]
-    mixed: dict[str, int]
-
-
-def missing_looks(data: Microdata) -> Looks:
-    """Codes that look like missing values in each column that no weight or identifier is."""
+def missing_looks(data: Microdata) -> tuple[tuple[str, ...], dict[str, int]]:
+    """Codes that look like missing values in each column that no weight or identifier is; and columns of texts most of
+    which are numbers, with the number of the others."""
     codes: list[Code] = []
     mixed: dict[str, int] = {}
     for variable in data.schema.variables:
@@ -48,19 +39,14 @@ def missing_looks(data: Microdata) -> Looks:
             if others:
                 met = column.levels.is_in(others).to_numpy()
                 mixed[variable.name] = int(np.isin(column.values, np.flatnonzero(met)).sum())
-    return Looks(tuple(codes), mixed)
+    return tuple(map(str, codes)), mixed
 
 
 def number_codes(values: Array) -> list[float]:
-    """Numbers of a column that look like codes."""
-    return _number_codes(_some_distinct(values))
-
-
-def _some_distinct(values: Array) -> Array:
-    """The distinct values, where codes may lie at one of their ends; else none."""
+    """Numbers of a column that look like codes; they lie at one of its ends."""
     known = values[np.isfinite(values)]
     doubtful = len(known) > 0 and (known.min() < 0 or known.max() in NINES)
-    return np.unique(known) if doubtful else np.array([])
+    return _number_codes(np.unique(known)) if doubtful else []
 
 
 def _number_codes(distinct: Array) -> list[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 import typing
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, Literal, Union
 
@@ -116,12 +117,9 @@ def form_of(cls: type[Value]) -> Form:
     own = inspect.get_annotations(cls)
     shown = sorted(fields(cls), key=lambda f: (f.kw_only, f.name not in own))  # what the class adds comes first
     entries = tuple(_entry(f.name, kinds[f.name], f.default, sentences.get(f.name, "")) for f in shown)
-    measure, method = issubclass(cls, Measure), issubclass(cls, Method)
-    facts = getattr(cls, "kinds", ()) if measure or method else ()
-    masks = tuple(facts) if isinstance(facts, tuple) else ()
-    return Form(
-        type_name(cls), docstring(cls).summary, getattr(cls, "axis", ""), getattr(cls, "unit", ""), masks, entries
-    )
+    facts = getattr(cls, "kinds", ()) if issubclass(cls, Measure | Method) else ()
+    masks, summary = facts if isinstance(facts, tuple) else (), docstring(cls).summary
+    return Form(type_name(cls), summary, getattr(cls, "axis", ""), getattr(cls, "unit", ""), masks, entries)
 
 
 def _entry(name: str, kind: Any, default: object, words: str) -> Entry:
@@ -154,25 +152,21 @@ def _entry(name: str, kind: Any, default: object, words: str) -> Entry:
 def example_of(cls: type[Value], data: Microdata) -> Value | None:
     """A value of this class for this file: a method's own first trial, else needed fields that name columns filled with
     those that fit, and all others at their defaults; None where that makes none."""
-    if issubclass(cls, Method):
-        trials = [trial for trial in cls.trials(Roles(data)).values() if isinstance(trial, cls)]
-        if trials:
-            return trials[0]
+    trials = cls.trials(Roles(data)).values() if issubclass(cls, Method) else ()
+    for trial in trials:
+        if isinstance(trial, cls):
+            return trial
     form = form_of(cls)
     given = {entry.name: _columns(entry, form.kinds, data) for entry in form.entries if entry.required}
-    try:
-        made = decode({"type": form.type} | {name: value for name, value in given.items() if value}, cls)
-    except SdcmapError:
-        return None
-    return made
+    with suppress(SdcmapError):
+        return decode({"type": form.type} | {name: value for name, value in given.items() if value}, cls)
+    return None
 
 
 def _columns(entry: Entry, kinds: tuple[str, ...], data: Microdata) -> tuple[str, ...] | str:
     """Columns that a field could name."""
     apart = {*data.unreleased, data.weight, data.household}
-    fit = tuple(
-        v.name for v in data.schema.variables if v.name not in apart and (not kinds or v.kind in kinds)
-    )  # fmt: skip
+    fit = tuple(v.name for v in data.schema.variables if v.name not in apart and (not kinds or v.kind in kinds))
     if not entry.columns or not fit:
         return ()
     return fit if entry.several else fit[0]
@@ -188,6 +182,7 @@ def price_of(value: Value, data: Microdata, plan: Plan, now: Cost) -> float | No
 def stated_price(cls: type[Measure], data: Microdata, plan: Plan) -> float | None:
     """The same of a measure that states its seconds by a formula; None of those that must be timed, or do not fit."""
     example = example_of(cls, data)
-    fits = isinstance(example, Measure) and next(example.misfits(data), None) is None
-    seconds = example.seconds(data) if isinstance(example, Measure) and fits else None
+    if not isinstance(example, Measure) or any(example.misfits(data)):
+        return None
+    seconds = example.seconds(data)
     return None if seconds is None else plan.count * seconds

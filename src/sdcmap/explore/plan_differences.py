@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sdcmap.core.words import listed
@@ -35,11 +35,11 @@ def plan_differences(first: Plan, second: Plan) -> list[Difference]:
     ...     print(difference.what, difference.first, difference.second, sep=" | ")
     methods | Age swapped 10 % | Age swapped 20 %
     """
-    own = [
-        Difference(what, *_alone(of(first), of(second)))
-        for what, of in (("methods", _methods), ("measures", _measures))
-    ]
-    found = [*_paired(_data(first.data), _data(second.data)), *own, *_paired(_choosing(first), _choosing(second))]
+    plans = (first, second)
+    methods = [{text: name for text, name in p.method_names.items() if text != "Identity"} for p in plans]
+    measures = [{measure.text: measure.text for measure in p.measures} for p in plans]
+    own = [Difference("methods", *_alone(*methods)), Difference("measures", *_alone(*measures))]
+    found = [*_paired(*(_data(p.data) for p in plans)), *own, *_paired(*map(_choosing, plans))]
     return [difference for difference in found if difference.first != difference.second]
 
 
@@ -67,23 +67,9 @@ def _choosing(plan: Plan) -> dict[str, str]:
     }
 
 
-def _methods(plan: Plan) -> Mapping[str, str]:
-    return {text: name for text, name in plan.method_names.items() if text != "Identity"}
-
-
-def _measures(plan: Plan) -> Mapping[str, str]:
-    return {measure.text: measure.text for measure in plan.measures}
-
-
-def _alone(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[str, str]:
+def _alone(first: Mapping[str, str], second: Mapping[str, str]) -> Iterator[str]:
     """What only one of them has, by name."""
-    return (
-        _some([name for text, name in first.items() if text not in second]),
-        _some([name for text, name in second.items() if text not in first]),
-    )
-
-
-def _some(names: Collection[str]) -> str:
-    shown = list(names)[:MOST_NAMED]
-    more = f"; and {len(names) - len(shown):,} more" if len(names) > len(shown) else ""
-    return "; ".join(shown) + more
+    for own, other in ((first, second), (second, first)):
+        names = [name for text, name in own.items() if text not in other]
+        more = [f"and {len(names) - MOST_NAMED:,} more"] if len(names) > MOST_NAMED else []
+        yield "; ".join([*names[:MOST_NAMED], *more])

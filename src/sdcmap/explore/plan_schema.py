@@ -32,17 +32,11 @@ PLAIN: Mapping[object, str] = {bool: "boolean", int: "integer", float: "number",
 GROUPS: Mapping[type[Value], str] = {Method: "method", Measure: "measure", Rule: "rule"}
 TEXT: JSONSchema = {"type": "string"}
 TEXTS: JSONSchema = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
-AXIS: JSONSchema = {  # of a grid: the values, or all subsets of some names
-    "anyOf": [
-        {"type": "array"},
-        {
-            "type": "object", "required": ["subsets", "sizes"], "additionalProperties": False,
-            "properties": {
-                "subsets": {"type": "array", "items": TEXT}, "sizes": {"type": "array", "items": {"type": "integer"}},
-            },
-        },
-    ]
+SUBSETS: JSONSchema = {
+    "type": "object", "required": ["subsets", "sizes"], "additionalProperties": False,
+    "properties": {"subsets": {"type": "array", "items": TEXT}, "sizes": {"type": "array", "items": {"type": "integer"}}},
 }  # fmt: skip
+AXIS: JSONSchema = {"anyOf": [{"type": "array"}, SUBSETS]}  # of a grid: the values, or all subsets of some names
 
 
 def plan_schema() -> JSONSchema:
@@ -51,7 +45,11 @@ def plan_schema() -> JSONSchema:
     >>> plan_schema()["$defs"]["Swap"]["properties"]["rate"]["maximum"]
     0.5
     """
-    classes = _classes()
+    classes: dict[type[Value], list[type[Value]]] = {
+        Method: [*METHODS, *offered(Method)],
+        Measure: [*RISKS, *UTILITIES, *offered(Measure)],
+        Rule: [*RULES, *offered(Rule)],
+    }
     sentences = parameter_sentences(Plan)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -64,14 +62,6 @@ def plan_schema() -> JSONSchema:
             **{GROUPS[base]: _one_of(members) for base, members in classes.items()},
             **{type_name(cls): _class(cls) for members in classes.values() for cls in members},
         },
-    }
-
-
-def _classes() -> dict[type[Value], list[type[Value]]]:
-    return {
-        Method: [*METHODS, *offered(Method)],
-        Measure: [*RISKS, *UTILITIES, *offered(Measure)],
-        Rule: [*RULES, *offered(Rule)],
     }
 
 
@@ -97,14 +87,9 @@ def _parts() -> dict[str, JSONSchema]:
 def _one_of(classes: Iterable[type[Value]]) -> JSONSchema:
     """A table whose `type` says which class it is; "module:Class" of a plug-in that is not installed is not looked into."""
     names = [type_name(cls) for cls in classes]
-    return {
-        "type": "object",
-        "required": ["type"],
-        "properties": {"type": {"anyOf": [{"enum": names}, {"type": "string", "pattern": ":"}]}},
-        "allOf": [
-            {"if": {"properties": {"type": {"const": name}}}, "then": {"$ref": f"#/$defs/{name}"}} for name in names
-        ],
-    }
+    cases = [{"if": {"properties": {"type": {"const": n}}}, "then": {"$ref": f"#/$defs/{n}"}} for n in names]
+    kind = {"anyOf": [{"enum": names}, {"type": "string", "pattern": ":"}]}
+    return {"type": "object", "required": ["type"], "properties": {"type": kind}, "allOf": cases}
 
 
 def _class(cls: type[Value]) -> JSONSchema:

@@ -89,12 +89,9 @@ class _Looking:
 
     @cached_property
     def formulas(self) -> Mapping[str, str]:
-        numeric = [
-            v.name for v in self.data.schema.variables if v.kind == "numeric" and v.role not in ("identifier", "drop")
-        ]
-        if len(numeric) > MOST_COLUMNS:
-            return {}
-        return self.data.view(_formulas, tuple(numeric))
+        known = [v for v in self.data.schema.variables if v.role not in ("identifier", "drop")]
+        numeric = tuple(v.name for v in known if v.kind == "numeric")
+        return self.data.view(_formulas, numeric) if len(numeric) <= MOST_COLUMNS else {}
 
     def _tells(self, name: str) -> Iterator[tuple[str, str, str, str]]:
         """Role, kind ("": as it is), by what, and Safe Harbor class; the first that comes is proposed."""
@@ -120,14 +117,10 @@ class _Looking:
             if says(pattern, name, label) and distinct > 1:
                 coded = kind == "numeric" and self._is_code(name) and distinct <= MOST_CODES
                 yield "key", wanted if coded else "", "name" if says(pattern, name) else "label", letter
-        if letter:
-            yield (
-                "key",
-                "nominal" if kind == "numeric" and self._is_code(name) else "",
-                mark.why if mark else "",
-                letter,
-            )
-        if self._is_date(name):
+        if mark is not None and letter:
+            yield "key", "nominal" if kind == "numeric" and self._is_code(name) else "", mark.why, letter
+        levels = data.column(name).levels
+        if levels is not None and levels.dtype.is_temporal():
             yield "key", "", "a date", "C"
         if mostly_numbers(data, name) and distinct > KEY_LEVELS:
             yield "drop", "", "numbers with texts among them: state its codes for missing values", ""
@@ -153,12 +146,9 @@ class _Looking:
             return
         if bad:
             yield "drop", "", f"a weight by its name, but {bad:,} rows are not above zero: repair these rows", ""
-        why = (
-            "name"
-            if surely or maybe
-            else "values: above zero, and their sum is a population's or the number of records"
-        )
-        yield "weight" if name == self._weights_first else "other", "", why, ""
+        by_sum = "values: above zero, and their sum is a population's or the number of records"
+        role = "weight" if name == self._weights_first else "other"
+        yield role, "", "name" if surely or maybe else by_sum, ""
 
     @cached_property
     def _weights_first(self) -> str:
@@ -174,9 +164,8 @@ class _Looking:
     def _has_body(self, name: str) -> bool:
         """Whether the file speaks of bodies: heights, or a label in kilograms."""
         others = [v for v in self.data.schema.variables if v.name != name]
-        told = any(says(BODY, v.name, v.label) for v in others) or says(
-            BODY + "|body", self.data.schema[name].label, name
-        )
+        told = says(BODY + "|body", self.data.schema[name].label, name)
+        told = told or any(says(BODY, v.name, v.label) for v in others)
         return told or any(name in formula and "**2" in formula for formula in self.formulas.values())
 
     @cached_property
@@ -224,10 +213,6 @@ class _Looking:
         known = column.values[np.isfinite(column.values)]
         return bool((known == np.rint(known)).all())
 
-    def _is_date(self, name: str) -> bool:
-        levels = self.data.column(name).levels
-        return levels is not None and levels.dtype.is_temporal()
-
 
 def _formulas(data: Microdata, names: tuple[str, ...]) -> Mapping[str, str]:
     """Columns that others give, within rounding."""
@@ -250,8 +235,7 @@ def _met(data: Microdata, name: str) -> int:
 
 def _sums_to_a_total(values: Array) -> bool:
     """Weights as they are scaled or calibrated: above zero, not whole, 1 in the mean or a sum of whole thousands."""
-    fine = len(values) >= 30 and bool((values > 0).all()) and not bool((values == np.rint(values)).all())
-    if not fine:
+    if len(values) < 30 or not (values > 0).all() or (values == np.rint(values)).all():
         return False
     total, slack = float(values.sum()), max(0.01, rounding(values) * float(np.sqrt(len(values))))
     population = total > 2 * len(values) and abs(total - 1000 * round(total / 1000)) <= slack

@@ -21,19 +21,8 @@ from sdcmap.data.cells import distinct_cells
 from sdcmap.data.known_by import DATES
 from sdcmap.files.reading import Source
 from sdcmap.kernels.masking.own_values import CROWD
-from sdcmap.methods import (
-    PRAM,
-    AverageWeights,
-    Chain,
-    Derive,
-    Microaggregate,
-    Noise,
-    RankSwap,
-    Recode,
-    Suppress,
-    Synthesise,
-)
-from sdcmap.methods.average_weights import averaged
+from sdcmap.methods import PRAM, Chain, Derive, Microaggregate, Noise, RankSwap, Recode, Suppress, Synthesise
+from sdcmap.methods.average_weights import AverageWeights, averaged
 from sdcmap.methods.microaggregate import MOST_GOWER
 from sdcmap.risk import PublishedTables, WorstLinkage
 from sdcmap.risk.published_tables import MOST_CELLS
@@ -78,9 +67,10 @@ def starting_plan(
     held = profile.for_rows(len(data))
     risks = [_on_a_sample(measure, len(data)) for measure in held.measures(data).limits]
     risks += [with_tables(data, tables)] if tables else []
-    measures = [*risks, *columns.utilities()]
-    axis = tuple(measure.text for measure in risks)
-    return Plan(methods, measures, risk=axis, rule=Threshold(risk=1.0), derive=derived, data=source, profile=held)
+    return Plan(
+        methods, [*risks, *columns.utilities()], risk=tuple(measure.text for measure in risks),
+        rule=Threshold(risk=1.0), derive=derived, data=source, profile=held,
+    )  # fmt: skip
 
 
 def with_tables(data: Microdata, tables: Sequence[str]) -> PublishedTables:
@@ -101,9 +91,8 @@ def with_tables(data: Microdata, tables: Sequence[str]) -> PublishedTables:
 
 def _derived(data: Microdata, formulas: Mapping[str, str]) -> Iterator[Derive]:
     """The steps that compute derived columns: of formulas that hold in the file as it is read."""
-    for name, formula in formulas.items():
-        step = Derive(name, formula)
-        if next(step.misfits(data), None) is None and next(step.doubts(data), None) is None:
+    for step in (Derive(name, formula) for name, formula in formulas.items()):
+        if not any(step.misfits(data)) and not any(step.doubts(data)):
             yield step
 
 
@@ -202,22 +191,17 @@ class Columns:
     @cached_property
     def _drawn_in_turn(self) -> tuple[str, ...]:
         """All columns in the order in which they are drawn: those with few categories first, the amounts last."""
-        levels = {
-            name: 0 if name in self.amounts else self.data.level_count(name) for name in Roles(self.data).everything
-        }
-        return tuple(sorted(levels, key=lambda name: (name in self.amounts, levels[name])))
+        names = Roles(self.data).everything
+        few_first = sorted((name for name in names if name not in self.amounts), key=self.data.level_count)
+        return (*few_first, *(name for name in names if name in self.amounts))
 
     @cached_property
     def _less_own(self) -> list[Method]:
         """Columns such as dates, made coarser where many records have a category that is nearly theirs alone: drawn as it
         is, it would tell that its owner is in the file."""
-        steps = [self._coarse(name, 10) for name in self.categories if self._own(name) > OWN]
-        return [step for step in steps if step is not None]
-
-    def _own(self, name: str) -> float:
-        """The share of the records with a category that fewer than three have."""
-        count = np.bincount(self.data.codes(name))
-        return float(count[count < CROWD].sum() / count.sum())
+        counts = {name: np.bincount(self.data.codes(name)) for name in self.categories}
+        own = [name for name, count in counts.items() if count[count < CROWD].sum() / count.sum() > OWN]
+        return [step for name in own for step in self._coarse(name, 10)]
 
     @cached_property
     def weighting(self) -> list[Method]:
@@ -248,20 +232,17 @@ class Columns:
     def _coarser(self, bins: int) -> list[Method]:
         """Fewer categories of columns with many."""
         fine = [name for name in self.categories if self.data.level_count(name) > FINE]
-        steps = [self._coarse(name, bins) for name in fine]
-        return [step for step in steps if step is not None]
+        return [step for name in fine for step in self._coarse(name, bins)]
 
-    def _coarse(self, name: str, bins: int) -> Method | None:
+    def _coarse(self, name: str, bins: int) -> Iterator[Method]:
         """One column: intervals of numbers, years of dates, the rare together, or first letters."""
-        variable = self.data.schema[name]
+        is_date = self.data.schema[name].storage in DATES
         if holds_numbers(self.data.column(name)):
-            return Recode((name,), bins=bins, by="quantiles")
-        if variable.storage in DATES:
-            return Recode((name,), prefix=4)
-        if self.data.level_count(name) > MANY:
-            return Recode((name,), prefix=1)
-        rare = Roles(self.data).rare(name, 1 / (2 * bins))
-        return Recode((name,), merge=(rare,), labels=("other",)) if len(rare) > 1 else None
+            yield Recode((name,), bins=bins, by="quantiles")
+        elif is_date or self.data.level_count(name) > MANY:
+            yield Recode((name,), prefix=4 if is_date else 1)
+        elif len(rare := Roles(self.data).rare(name, 1 / (2 * bins))) > 1:
+            yield Recode((name,), merge=(rare,), labels=("other",))
 
     def _moved(self, stay: float) -> list[Method]:
         return [PRAM(self.categories, stay, alpha=1.0)] if self.categories else []
